@@ -11,9 +11,10 @@ int64_t lx_limit_bytes(const loop_graph *loops)
 }
 
 // Where a variable walks a dim: what it adds to the view.
-static const char *add_variable(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
+static const char *add_variable(const loop_graph *loops, const loop_op *op,
                                 const loop_access *access, uint32_t v, lx_slices *out)
 {
+    const loop_buffer *b = &loops->buffers.items[access->buffer];
     uint32_t d = loop_dim_at(b, access->stride[v]);
     int64_t step = access->stride[v] / b->dim[d].stride;
     if (op->split[v] == 1) {
@@ -32,10 +33,10 @@ static const char *add_variable(const loop_graph *loops, const loop_op *op, cons
 }
 
 // Where a counted loop walks a dim, every core has all of it. `reach` counts whole tiles.
-static const char *add_tiles(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
-                             const loop_access *access, uint32_t t, const lx_slices *out,
-                             int64_t reach[LOOP_MAX_DIMS])
+static const char *add_tiles(const loop_graph *loops, const loop_op *op, const loop_access *access,
+                             uint32_t t, const lx_slices *out, int64_t reach[LOOP_MAX_DIMS])
 {
+    const loop_buffer *b = &loops->buffers.items[access->buffer];
     const loop_tiles *tiles = &loops->tiles.items[op->tiles[t]];
     if (!access->tile_stride[t]) return NULL;
     if (!tiles->unrolled) return "a loop of the bundle walks it";
@@ -57,12 +58,12 @@ lx_slices lx_slices_of(const loop_graph *loops, const loop_op *op, const loop_ac
     }
     for (uint32_t v = 0; v < op->var_count && !out.why; v++) {
         if (!access->stride[v]) continue;
-        out.why = add_variable(loops, op, b, access, v, &out);
+        out.why = add_variable(loops, op, access, v, &out);
         uint32_t d = loop_dim_at(b, access->stride[v]);
         reach[d] += access->stride[v] / b->dim[d].stride * (op->extent[v] - 1);
     }
     for (uint32_t t = 0; t < op->tile_depth && !out.why; t++)
-        out.why = add_tiles(loops, op, b, access, t, &out, reach);
+        out.why = add_tiles(loops, op, access, t, &out, reach);
     for (uint32_t d = 0; d < b->dim_count && !out.why; d++) {
         if (reach[d] >= b->dim[d].extent) out.why = "an op walks from one dim of it into the next";
         if (out.slices[d] > 1 && out.last[d] >= out.length[d])

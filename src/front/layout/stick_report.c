@@ -15,14 +15,20 @@ typedef struct {
 } reporter;
 
 // Copies for operand k when its buffer's stick runs along `stick`.
+// Of the copies on one side of an op.
+typedef struct {
+    double us;
+    bool impossible;
+} copies_price;
+
 static spyre_status add_copies(reporter *r, uint32_t op_index, uint32_t k, const stick_mode *mode,
-                               uint8_t stick, double *us, bool *out_impossible)
+                               uint8_t stick, copies_price *sum)
 {
     const loop_op op = r->loops->ops.items[op_index];
     stick_restickify_price price;
     TRY(stick_price_restickify(&r->pricer, &op, k, mode, stick, &price));
-    *out_impossible |= price.impossible;
-    for (uint32_t i = 0; i < price.count; i++) *us += price.copy[i].us;
+    sum->impossible |= price.impossible;
+    for (uint32_t i = 0; i < price.count; i++) sum->us += price.copy[i].us;
     return NULL;
 }
 
@@ -31,26 +37,25 @@ static spyre_status print_mode(reporter *r, uint32_t index, const stick_mode *mo
     const loop_op op = r->loops->ops.items[index];
     uint32_t result = op.operand[op.operand_count - 1].buffer;
     uint8_t v = mode->stick[op.operand_count - 1];
-    double before = 0;
-    double behind = stick_output_us(r->loops, &r->loops->buffers.items[result], mode->dim);
-    bool impossible = false;
+    copies_price before = {0, false};
+    copies_price behind = {
+        stick_output_us(r->loops, &r->loops->buffers.items[result], mode->dim), false};
     for (uint32_t k = 0; k + 1 < op.operand_count; k++)
-        TRY(add_copies(r, index, k, mode, r->dim[op.operand[k].buffer], &before, &impossible));
+        TRY(add_copies(r, index, k, mode, r->dim[op.operand[k].buffer], &before));
     for (uint32_t u = r->flow.first_use[result]; u < r->flow.first_use[result + 1]; u++) {
         const flow_use *use = &r->flow.uses[u];
-        TRY(add_copies(r, use->op, use->operand, &r->modes[use->op], mode->dim, &behind,
-                       &impossible));
+        TRY(add_copies(r, use->op, use->operand, &r->modes[use->op], mode->dim, &behind));
     }
     text_append(out, "//     ");
     if (v == LOOP_NO_DIM)
         text_append(out, "sparse");
     else
         text_printf(out, "c%u", v);
-    if (impossible)
+    if (before.impossible || behind.impossible)
         text_append(out, ": cannot be built");
     else
         text_printf(out, ": %.3f us + %.3f for copies before + %.3f behind",
-                    stick_op_us(r->loops, &op, mode), before, behind);
+                    stick_op_us(r->loops, &op, mode), before.us, behind.us);
     text_append(out, mode->dim == r->dim[result] ? "  <- chosen\n" : "\n");
     return NULL;
 }

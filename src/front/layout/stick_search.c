@@ -10,27 +10,21 @@
 
 // --- One op
 
-static spyre_status price_of(stick_search *s, const loop_op *op, uint32_t op_index, uint32_t mode,
-                             uint32_t k, uint32_t stick, const stick_restickify_price **out)
-{
-    stick_memo *m = &s->memos[mode][k][stick];
-    *out = &m->price;
-    if (m->op_known == op_index + 1) return NULL;
-    m->op_known = op_index + 1;
-    return stick_price_restickify(&s->pricer, op, k, &s->modes.items[mode], (uint8_t)stick,
-                                  &m->price);
-}
-
 // Reads operand k in state `made`: adds its price and the copies that exist from now on.
 static spyre_status read_operand(stick_search *s, const loop_op *op, uint32_t op_index,
                                  uint32_t mode, uint32_t k, stick_state *made)
 {
     uint32_t buffer = op->operand[k].buffer, at = s->slot_of[buffer];
-    const stick_restickify_price *price;
     if (at == STICK_NO_SLOT) return NULL; // a constant
-    if (made->slots[at].stick >= STICK_CHOICES)
+    uint32_t stick = made->slots[at].stick;
+    if (stick >= STICK_CHOICES)
         return status_new(SPYRE_INTERNAL, "%s reads what no op has written", op->name);
-    TRY(price_of(s, op, op_index, mode, k, made->slots[at].stick, &price));
+    stick_memo *known = &s->memos[mode][k][stick];
+    const stick_restickify_price *price = &known->price;
+    if (known->op_known != op_index + 1)
+        TRY(stick_price_restickify(&s->pricer, op, k, &s->modes.items[mode], (uint8_t)stick,
+                                   &known->price));
+    known->op_known = op_index + 1;
     if (price->impossible) made->us = INFINITY;
     for (uint32_t i = 0; i < price->count; i++) {
         uint32_t bit = price->copy[i].bit;

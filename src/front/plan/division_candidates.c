@@ -180,11 +180,14 @@ void division_offer(const division_prices *p, division_candidates *c, uint32_t i
 
 // --- As neighbours do
 
-// The division of the op's loops that walks operand k's buffer as `other`, which does so through
-// `access`, divides it; false when it has none. Where one of them walks it does not matter.
-static bool follow(const division_prices *p, uint32_t index, uint32_t k, const loop_op *other,
-                   const loop_access *access, const division *theirs, division *out)
+// The division of the op's loops that walks operand k's buffer as the access of another op divides
+// it; false when it has none. Where one of them walks it does not matter.
+static bool follow(const division_prices *p, uint32_t index, uint32_t k, flow_use by,
+                   division *out)
 {
+    const loop_op *other = op_at(p, by.op);
+    const loop_access *access = &other->operand[by.operand];
+    const division *theirs = &p->now[by.op]->d;
     const loop_op *op = op_at(p, index);
     const loop_access *own = &op->operand[k], *result = &op->operand[op->operand_count - 1];
     const division_sizes *sizes = &p->basis[index]->sizes;
@@ -214,9 +217,8 @@ bool division_follow_writer(const division_prices *p, uint32_t index, division *
             largest = k;
     if (largest == LOOP_MAX_OPERANDS) return false;
     uint32_t writer = p->f.writer[op->operand[largest].buffer];
-    const loop_op *from = op_at(p, writer);
-    const loop_access *written = &from->operand[from->operand_count - 1];
-    return writer != index && follow(p, index, largest, from, written, &p->now[writer]->d, out);
+    flow_use write = {writer, op_at(p, writer)->operand_count - 1};
+    return writer != index && follow(p, index, largest, write, out);
 }
 
 static bool follow_reader(const division_prices *p, uint32_t index, division *out)
@@ -224,10 +226,8 @@ static bool follow_reader(const division_prices *p, uint32_t index, division *ou
     uint32_t output = op_at(p, index)->operand_count - 1;
     uint32_t buffer = op_at(p, index)->operand[output].buffer;
     if (!p->may_stay[buffer] || !flow_use_count(&p->f, buffer)) return false;
-    const flow_use *use = &p->f.uses[p->f.first_use[buffer]];
-    const loop_op *to = op_at(p, use->op);
-    return use->op != index &&
-           follow(p, index, output, to, &to->operand[use->operand], &p->now[use->op]->d, out);
+    flow_use read = p->f.uses[p->f.first_use[buffer]];
+    return read.op != index && follow(p, index, output, read, out);
 }
 
 // --- The choice

@@ -23,11 +23,12 @@ bool lx_shuffles_may_move(const loop_graph *loops, const flow *f, uint32_t id)
 
 // The shuffle, among those from `first` on, that serves a reader, or a new one; SPYRE_NO_ID in
 // *out when there is none.
-static spyre_status find_shuffle(const loop_graph *loops, const loop_op *reader, uint32_t k,
+static spyre_status find_shuffle(const loop_graph *loops, const flow_use *use,
                                  const lx_slices *read, uint32_t first, lx_copies *copies,
                                  uint32_t *out)
 {
-    const loop_access *access = &reader->operand[k];
+    const loop_op *reader = &loops->ops.items[use->op];
+    const loop_access *access = &reader->operand[use->operand];
     lx_copy made = {.original = access->buffer, .kept = true};
     for (*out = first; *out < copies->items.count; ++*out) {
         const loop_op *op = &copies->items.items[*out].op;
@@ -57,7 +58,7 @@ static spyre_status add_shuffles(const loop_graph *loops, const flow *f, uint32_
         lx_slices read = lx_slices_of(loops, op, &op->operand[k]);
         if (op->tile_depth || loop_is_table(op, &op->operand[k]) || read.why) return NULL;
         if (lx_slices_serves(b, &written, &read)) continue;
-        TRY(find_shuffle(loops, op, k, &read, first, copies, &copies->copy_of[at]));
+        TRY(find_shuffle(loops, &f->uses[u], &read, first, copies, &copies->copy_of[at]));
         if (copies->copy_of[at] == SPYRE_NO_ID) return NULL;
     }
     *out = copies->items.count > first;

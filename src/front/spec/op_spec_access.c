@@ -18,16 +18,25 @@ static void advance_loops(const loop_buffer *buffer, const symbols *s, const int
             if (s->advance[t][v]) out[v] += point[s->loops + t] * s->advance[t][v];
 }
 
+// The coordinates of an argument, in buffer `id`.
+typedef struct {
+    const spec_reader *r;
+    const json_node *argument;
+    uint32_t id;
+    const symbols *s;
+} coordinates;
+
 // The index in every dim of the buffer that the coordinates have at a point.
-static spyre_status locate(const spec_reader *r, const json_node *argument, uint32_t id,
-                           const symbols *s, const int64_t *point, int64_t index[LOOP_MAX_DIMS])
+static spyre_status locate(const coordinates *c, const int64_t *point,
+                           int64_t index[LOOP_MAX_DIMS])
 {
-    const device_form *form = &r->forms.items[id];
-    const loop_buffer *buffer = &r->loops->buffers.items[id];
+    const symbols *s = c->s;
+    const device_form *form = &c->r->forms.items[c->id];
+    const loop_buffer *buffer = &c->r->loops->buffers.items[c->id];
     int64_t lanes = loop_lanes(buffer), at[MOST_SYMBOLS];
     json_node list, item;
     advance_loops(buffer, s, point, at);
-    TRY(json_get_array(argument, "device_coordinates", &list));
+    TRY(json_get_array(c->argument, "device_coordinates", &list));
     TRY(json_expect_array_of(&list, form->rank));
     for (uint32_t d = 0; d < LOOP_MAX_DIMS; d++) index[d] = 0;
     for (uint32_t i = 0; i < form->rank; i++) {
@@ -36,7 +45,7 @@ static spyre_status locate(const spec_reader *r, const json_node *argument, uint
         TRY(json_item(&list, i, &item));
         TRY(json_as_string(&item, &coordinate));
         spyre_status status = op_spec_evaluate(coordinate, s->names, at, s->count, &value);
-        if (status) return status_at(status, "%s", r->loops->buffers.items[id].name);
+        if (status) return status_at(status, "%s", buffer->name);
         uint8_t d = form->dim[i];
         if (d == LOOP_NO_DIM && value)
             return json_error_at(&item, "reaches %" PRId64 " in a device dim of size 1", value);
@@ -54,21 +63,21 @@ static int64_t host_offset(const loop_buffer *buffer, const int64_t *index)
 }
 
 // The host stride of one step along symbol `at`.
-static spyre_status read_step(const spec_reader *r, const json_node *argument, uint32_t id,
-                              const symbols *s, uint32_t at, const int64_t *origin, int64_t *out)
+static spyre_status read_step(const coordinates *c, uint32_t at, const int64_t *origin,
+                              int64_t *out)
 {
-    const loop_buffer *buffer = &r->loops->buffers.items[id];
+    const loop_buffer *buffer = &c->r->loops->buffers.items[c->id];
     int64_t point[MOST_SYMBOLS] = {0}, index[LOOP_MAX_DIMS], moved = 0;
     point[at] = 1;
-    TRY(locate(r, argument, id, s, point, index));
+    TRY(locate(c, point, index));
     *out = 0;
     for (uint32_t d = 0; d < buffer->dim_count; d++) {
         int64_t step = index[d] - origin[d];
         if (!step) continue;
         *out = step * buffer->dim[d].stride;
         if (moved++ || step < 0 || loop_dim_at(buffer, *out) != d)
-            return json_error_at(argument, "%s does not move along one device dim of %s",
-                                 s->names[at], buffer->name);
+            return json_error_at(c->argument, "%s does not move along one device dim of %s",
+                                 c->s->names[at], buffer->name);
     }
     return NULL;
 }
@@ -85,12 +94,13 @@ static spyre_status read_access(spec_reader *r, const json_node *argument, const
 {
     loop_buffer *buffer = &r->loops->buffers.items[id];
     loop_access access = {.buffer = id};
+    const coordinates c = {r, argument, id, s};
     int64_t point[MOST_SYMBOLS] = {0}, origin[LOOP_MAX_DIMS], corner[LOOP_MAX_DIMS], step, last;
-    TRY(locate(r, argument, id, s, point, origin));
+    TRY(locate(&c, point, origin));
     last = access.offset = host_offset(buffer, origin);
     if (access.offset < 0) return json_error_at(argument, "starts before %s", buffer->name);
     for (uint32_t at = 0; at < s->count; at++) {
-        TRY(read_step(r, argument, id, s, at, origin, &step));
+        TRY(read_step(&c, at, origin, &step));
         last += step * (point[at] = s->extent[at] - 1);
         if (at < op->var_count)
             access.stride[at] = step;
@@ -99,7 +109,7 @@ static spyre_status read_access(spec_reader *r, const json_node *argument, const
         else if (step)
             op->row_stride = step;
     }
-    TRY(locate(r, argument, id, s, point, corner));
+    TRY(locate(&c, point, corner));
     if (host_offset(buffer, corner) != last)
         return json_error_at(argument, "device_coordinates are not linear in the symbols");
     reach_stick(buffer, corner);

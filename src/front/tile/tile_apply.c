@@ -26,8 +26,7 @@ static void add_movement(const cutter *c, uint32_t index, uint32_t k, uint32_t a
     const loop_op *op = &c->t->loops->ops.items[index];
     const tile_path *path = &c->t->paths.items[index];
     int64_t step = tile_step(op, path, at, k), first = 0;
-    bool inside =
-        step == 0 || tile_stays_inside(c->t->loops, op, path, at, k, step, &first);
+    bool inside = step == 0 || tile_stays_inside(c->t->loops, op, path, at, k, &first);
     if (!m->seen) *m = (movement){true, inside, step, first};
     m->agree = m->agree && inside && step == m->step && first == m->first;
 }

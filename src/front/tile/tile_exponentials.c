@@ -52,15 +52,20 @@ static spyre_status push(recurrence *r, const loop_op *op, const tile_path *path
     return VEC_PUSH(r->t->loops->memory, &r->paths, *path);
 }
 
-// target = func(a, b) over the kept loops of a reduction; b: LOOP_UNUSED for functions of one.
-static spyre_status add(recurrence *r, uint32_t like, opfunc func, uint32_t target, uint32_t depth,
-                        uint32_t a, uint32_t b)
+// target = func(a, b) inside of `depth` loops; b: LOOP_UNUSED for functions of one.
+typedef struct {
+    opfunc func;
+    uint32_t target, depth, a, b;
+} assignment;
+
+// Adds it over the kept loops of reduction `like`.
+static spyre_status add(recurrence *r, uint32_t like, assignment of)
 {
     tile_path path;
-    loop_op op = tile_begin(recurrence_op(r, like), recurrence_path(r, like), func, target, depth,
-                            &path);
-    if (b != LOOP_UNUSED) tile_add_operand(&op, b, true);
-    tile_add_operand(&op, a, buffer_at(r, a)->kind != LOOP_CONSTANT);
+    loop_op op = tile_begin(recurrence_op(r, like), recurrence_path(r, like), of.func, of.target,
+                            of.depth, &path);
+    if (of.b != LOOP_UNUSED) tile_add_operand(&op, of.b, true);
+    tile_add_operand(&op, of.a, buffer_at(r, of.a)->kind != LOOP_CONSTANT);
     return push(r, &op, &path);
 }
 
@@ -68,7 +73,8 @@ static spyre_status add(recurrence *r, uint32_t like, opfunc func, uint32_t targ
 static spyre_status add_first(recurrence *r, uint32_t lowest)
 {
     if (r->guard == SPYRE_NO_ID)
-        return add(r, r->most, OPFUNC_IDENTITY, r->kept, r->level, lowest, LOOP_UNUSED);
+        return add(r, r->most,
+                   (assignment){OPFUNC_IDENTITY, r->kept, r->level, lowest, LOOP_UNUSED});
     loop_op op = *recurrence_op(r, r->guard);
     uint32_t k = op.operand[1].buffer == recurrence_result(r, r->most);
     op.operand[k] = (loop_access){.buffer = lowest};
@@ -91,9 +97,9 @@ static spyre_status add_most(recurrence *r)
     loop_output_of(&op)->buffer = part;
     path.combined = true;
     TRY(push(r, &op, &path));
-    TRY(add(r, r->most, OPFUNC_MAXIMUM, r->fresh, inside, r->kept, part));
-    TRY(add(r, r->most, OPFUNC_SUB, gap, inside, r->kept, r->fresh));
-    return add(r, r->most, OPFUNC_EXP, r->change, inside, gap, LOOP_UNUSED);
+    TRY(add(r, r->most, (assignment){OPFUNC_MAXIMUM, r->fresh, inside, r->kept, part}));
+    TRY(add(r, r->most, (assignment){OPFUNC_SUB, gap, inside, r->kept, r->fresh}));
+    return add(r, r->most, (assignment){OPFUNC_EXP, r->change, inside, gap, LOOP_UNUSED});
 }
 
 // exp(x - most) with another `most`; *out is its buffer.
@@ -126,7 +132,7 @@ static spyre_status add_sum(recurrence *r, uint32_t n, uint32_t power)
     TRY(tile_add_buffer(r->t, result, LOOP_MAX_TILES, &part));
     TRY(tile_add_buffer(r->t, result, LOOP_MAX_TILES, &scaled));
     TRY(tile_add_constant(r->t, 0, result, &zero));
-    TRY(add(r, index, OPFUNC_IDENTITY, sum, r->level, zero, LOOP_UNUSED));
+    TRY(add(r, index, (assignment){OPFUNC_IDENTITY, sum, r->level, zero, LOOP_UNUSED}));
     while (op.operand[k].buffer != recurrence_result(r, r->power)) k++;
     op.operand[k].buffer = power;
     loop_output_of(&op)->buffer = part;
@@ -143,7 +149,7 @@ static spyre_status add_sum(recurrence *r, uint32_t n, uint32_t power)
     }
     tile_add_operand(&scale, sum, true);
     TRY(push(r, &scale, &around));
-    return add(r, index, OPFUNC_ADD, sum, r->level + 1, scaled, part);
+    return add(r, index, (assignment){OPFUNC_ADD, sum, r->level + 1, scaled, part});
 }
 
 static spyre_status add_pass(recurrence *r)
@@ -152,14 +158,17 @@ static spyre_status add_pass(recurrence *r)
     TRY(add_most(r));
     TRY(add_power(r, r->fresh, &power));
     for (uint32_t n = 0; n < r->sum_count; n++) TRY(add_sum(r, n, power));
-    TRY(add(r, r->most, OPFUNC_IDENTITY, r->kept, r->level + 1, r->fresh, LOOP_UNUSED));
+    assignment kept = {OPFUNC_IDENTITY, r->kept, r->level + 1, r->fresh, LOOP_UNUSED};
+    TRY(add(r, r->most, kept));
     for (uint32_t n = 0; n < r->sum_count && r->level > 0; n++)
-        TRY(add(r, r->sums[n], OPFUNC_IDENTITY, recurrence_result(r, r->sums[n]), r->level,
-                r->held[n], LOOP_UNUSED));
+        TRY(add(r, r->sums[n],
+                (assignment){OPFUNC_IDENTITY, recurrence_result(r, r->sums[n]), r->level,
+                             r->held[n], LOOP_UNUSED}));
     if (r->guard == SPYRE_NO_ID) return NULL;
     uint32_t largest = recurrence_result(r, r->guard);
     if (flow_use_count(&r->f, largest) == 1 && buffer_at(r, largest)->output < 0) return NULL;
-    return add(r, r->most, OPFUNC_IDENTITY, largest, r->level, r->kept, LOOP_UNUSED);
+    return add(r, r->most,
+               (assignment){OPFUNC_IDENTITY, largest, r->level, r->kept, LOOP_UNUSED});
 }
 
 // The shift and its exponential, for those who read them besides the pattern.

@@ -65,11 +65,11 @@ int64_t tile_step(const loop_op *op, const tile_path *path, uint32_t at, uint32_
 }
 
 bool tile_stays_inside(const loop_graph *loops, const loop_op *op, const tile_path *path,
-                       uint32_t at, uint32_t k, int64_t step, int64_t *out_first)
+                       uint32_t at, uint32_t k, int64_t *out_first)
 {
     const loop_access *access = &op->operand[k];
     const loop_buffer *buffer = &loops->buffers.items[access->buffer];
-    int64_t last = 0;
+    int64_t last = 0, step = tile_step(op, path, at, k);
     if (step < 1 || buffer->dim_count == 0) return false;
     uint32_t d = loop_dim_at(buffer, step);
     for (uint32_t v = 0; v < op->var_count; v++)
@@ -115,8 +115,8 @@ static bool in_step(const scheduler *s, uint32_t writer, uint32_t reader, uint32
     if (step != tile_step(to, to_path, at, operand)) return false;
     if (step == 0) return true;
     if (same_walk(s, writer, reader, operand, at)) return true;
-    return tile_stays_inside(loops, from, from_path, at, output, step, &first_from) &&
-           tile_stays_inside(loops, to, to_path, at, operand, step, &first_to) &&
+    return tile_stays_inside(loops, from, from_path, at, output, &first_from) &&
+           tile_stays_inside(loops, to, to_path, at, operand, &first_to) &&
            first_from == first_to;
 }
 
@@ -262,10 +262,15 @@ static const char *name_of(const scheduler *s, uint32_t op)
     return loop_op_place(s->t->loops, op);
 }
 
-// An op outside of the user's scope between op and another one of the scope that is done:
-// *out_between needs *out_before. `wanted` marks the ops that were looked at.
+// An op outside of a scope that needs another one of the scope.
+typedef struct {
+    uint32_t op, before;
+} gap;
+
+// Finds a gap between op and another one of the user's scope that is done; `between` is the first
+// op outside. `wanted` marks the ops that were looked at.
 static bool find_between(scheduler *s, uint32_t op, int64_t scope, bool outside,
-                         uint32_t between, uint32_t *out_between, uint32_t *out_before)
+                         uint32_t between, gap *out)
 {
     for (uint32_t n = s->first_need[op]; n < s->first_need[op + 1]; n++) {
         uint32_t writer = s->needs.items[n].writer;
@@ -273,32 +278,28 @@ static bool find_between(scheduler *s, uint32_t op, int64_t scope, bool outside,
         if (s->wanted[writer]) continue;
         s->wanted[writer] = outside || !in;
         if (outside && in && has_scope(path_of(s, writer), scope)) {
-            *out_between = between;
-            *out_before = writer;
+            *out = (gap){between, writer};
             return true;
         }
         if (!outside && in) continue;
-        if (find_between(s, writer, scope, true, outside ? between : writer, out_between,
-                         out_before))
-            return true;
+        if (find_between(s, writer, scope, true, outside ? between : writer, out)) return true;
     }
     return false;
 }
 
 static spyre_status check_reopening(scheduler *s, uint32_t op, int64_t scope)
 {
-    uint32_t between, before;
+    gap found;
     bool again = false;
     for (uint32_t i = 0; i < s->opened.count; i++) again |= s->opened.items[i] == scope;
     for (uint32_t i = 0; i < s->count; i++) s->wanted[i] = false;
     if (!again) return VEC_PUSH(s->t->loops->memory, &s->opened, scope);
-    if (scope < 0 || !find_between(s, op, scope, false, SPYRE_NO_ID, &between, &before))
-        return NULL;
+    if (scope < 0 || !find_between(s, op, scope, false, SPYRE_NO_ID, &found)) return NULL;
     *s->t->loops->at_node = SPYRE_NO_ID;
     return status_new(SPYRE_UNSUPPORTED,
                       "scope %" PRId64 " of tiles is not one piece: %s of it needs %s, which is "
                       "outside and needs %s of it; ops of a scope must follow each other",
-                      scope, name_of(s, op), name_of(s, between), name_of(s, before));
+                      scope, name_of(s, op), name_of(s, found.op), name_of(s, found.before));
 }
 
 // --- Putting ops

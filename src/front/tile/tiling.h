@@ -88,8 +88,8 @@ int64_t tile_unit(const loop_graph *loops, const loop_op *op, uint32_t var);
 int64_t tile_step(const loop_op *op, const tile_path *path, uint32_t at, uint32_t k);
 
 // True when one iteration of level `at` reaches operand k inside one step of it alone; *out_first
-// gets the index of the dim at which the first one starts. `step`: tile_step(), not 0.
+// gets the index of the dim at which the first one starts. tile_step() must not be 0.
 bool tile_stays_inside(const loop_graph *loops, const loop_op *op, const tile_path *path,
-                       uint32_t at, uint32_t k, int64_t step, int64_t *out_first);
+                       uint32_t at, uint32_t k, int64_t *out_first);
 
 #endif
