@@ -103,7 +103,8 @@ static PyObject *plan_step_type(PyObject *self, PyObject *index)
 
 // ---- launches
 
-// The storage of a launch argument.
+// The storage of a launch argument. A program takes it from its start, as torch-spyre's runtime hands
+// it over, and where a view begins is none of its addresses.
 static bool bind_tensor(uint32_t index, PyObject *tensor, storage **out)
 {
     tensor_info t;
@@ -111,6 +112,11 @@ static bool bind_tensor(uint32_t index, PyObject *tensor, storage **out)
     if (!t.storage || !tensor_settle(&t))
         return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u of a launch is not on the card",
                          index);
+    if (t.offset)
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "argument %u of a launch is a view that begins %lld elements behind the "
+                         "start of its storage, from where a program takes it: copy it first",
+                         index, (long long)t.offset);
     *out = t.storage;
     return true;
 }

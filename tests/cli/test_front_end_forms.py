@@ -73,8 +73,8 @@ def test_conversions_of_tensors_without_more_than_that(spyre, bundle):
     assert "reaches bytes" in line and "of the 256 bytes of its launch argument" in line
 
 
-def test_a_second_stick_that_is_taken_for_a_dim(spyre, bundle):
-    made = Conversion(bundle("casts"), 2)
+def with_unit_dim(made):
+    """The conversion with a dim x of one index, the fastest one in memory."""
     made.dsc["N_"]["x_"] = 1
     made.body["numWkSlicesPerDim_"]["x"] = 1
     for core in made.body["coreIdToWkSlice_"].values():
@@ -86,12 +86,26 @@ def test_a_second_stick_that_is_taken_for_a_dim(spyre, bundle):
         node["maxDimSizes_"] = [-1, -1, -1]
     for tensor in made.dsc["labeledDs_"]:
         tensor["scale_"] = [1, 1, 1]
+    return made
+
+
+def test_a_second_stick_that_is_taken_for_a_dim(spyre, bundle):
+    made = with_unit_dim(Conversion(bundle("casts"), 2))
     made.dsc["scheduleTree_"][1]["backGapCore_"] = {"x": {"-1": "1"}}
     made.place(made.dsc["scheduleTree_"][1], [1 << 34, (1 << 34) + 256])
     directory = made.write()
     assert any("a second stick of each row" in line for line in findings(spyre, directory))
     spyre.good("dxp", "--bundle", "-d", directory)
     spyre.bad("run", directory / "spyreCodeDir", "--size=0=256", "--size=1=384")
+
+
+def test_a_dim_that_is_taken_for_another(spyre, bundle):
+    made = with_unit_dim(Conversion(bundle("casts"), 2))
+    made.dsc["scheduleTree_"][0]["backGapCore_"] = {"x": {"-1": "1"}}
+    made.dsc["labeledDs_"][0]["scale_"] = [1, -1, 1]
+    made.place(made.dsc["scheduleTree_"][0], [0, 0])
+    [found] = findings(spyre, made.write())
+    assert "room for 2 indices of dim x, which has one, and does not move along mb" in found
 
 
 def test_cores_that_start_beside_their_slices(spyre, bundle):

@@ -52,6 +52,13 @@ def test_a_directory_runs(adder):
     assert x.cpu().equal(out.cpu() + y.cpu())
 
 
+def test_views_that_begin_inside_of_a_storage_are_refused(adder):
+    directory, x, y = adder
+    out = torch.zeros(6, 70, dtype=torch.float16, device="spyre")
+    with pytest.raises(ValueError, match="view that begins 210 elements behind the start"):
+        _C.launch_kernel(directory, [x, y, out[3:]])
+
+
 def test_the_steps_of_a_plan(adder):
     plan = _C.prepare_kernel(adder[0])
     steps = [plan.get_step_type(index) for index in range(plan.num_steps())]

@@ -45,6 +45,22 @@ static void look_at_gaps(findings *f, const bundle_tensor *t)
                     "reverse of all other opfuncs", t->name, f->step->dim_name[d]);
 }
 
+// A dim of one index and room for as many as another dim has, along which the tensor does not move.
+static void look_at_room(findings *f, const bundle_tensor *t)
+{
+    const bundle_step *step = f->step;
+    const bundle_tensor *out = &step->tensors[step->output];
+    for (uint32_t one = 0; one < step->dim_count; one++) {
+        int64_t room = step->size[one] + t->gap[one];
+        if (step->size[one] != 1 || room < 2 || t->scale[one] <= 0) continue;
+        for (uint32_t d = 0; d < step->dim_count; d++)
+            if (step->size[d] == room && t->scale[d] <= 0 && out->scale[d] > 0)
+                find(f, "%s has room for %lld indices of dim %s, which has one, and does not move "
+                     "along %s, which has %lld: the one may have been taken for the other", t->name,
+                     (long long)room, step->dim_name[one], step->dim_name[d], (long long)room);
+    }
+}
+
 static void look_at_ranks(findings *f)
 {
     const bundle_tensor *out = &f->step->tensors[f->step->output];
@@ -150,6 +166,7 @@ spyre_status inspect_one_step(findings *f)
     for (uint32_t t = 0; t < f->step->tensor_count; t++) {
         look_at_gather(f, &f->step->tensors[t]);
         look_at_gaps(f, &f->step->tensors[t]);
+        look_at_room(f, &f->step->tensors[t]);
         TRY(look_at_starts(f, t));
     }
     look_at_ranks(f);
