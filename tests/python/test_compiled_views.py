@@ -160,3 +160,31 @@ def test_attention_over_the_pixels_of_an_image(compiled, image):
 def test_columns_of_a_product_are_the_pixels_of_an_image(compiled, image):
     ops = compiled(lambda w, x: w @ x.relu().flatten(1), half(48, 64) / 8, half(64, *image))
     assert names(ops).count("batchmatmul") == 1
+
+
+def unfolded(x):
+    """Windows of 3 x 3 pixels as rows and back again: what is left has (2, 3, 3) lines."""
+    split = x.view(2, 2, 3, 3, 3, 10).permute(0, 1, 3, 2, 4, 5).reshape(2, 6, 9, 10) * 2
+    return split.view(2, 2, 3, 3, 3, 10).permute(0, 1, 3, 2, 4, 5).reshape(2, 6, 9, 10)
+
+
+ACROSS_WINDOWS = {
+    "roll": lambda x: torch.roll(x, (1, 2), (1, 2)),
+    "slice": lambda x: x[:, 1:, 4:] + 1,
+    "elements": lambda x: x.flatten()[7:] * 2,
+    "rows": lambda x: x.flatten(1, 2)[:, 2:].softmax(1),
+    "neighbours": lambda x: x[:, 1:] - x[:, :-1],
+    "reordered": lambda x: x.transpose(1, 2)[:, 1:].reshape(2, -1, 10),
+    "sums": lambda x: x[:, 1:].sum((1, 2)),
+    "windows": lambda x: x.unfold(1, 5, 1).sum(-1),
+    "product": lambda x: x.flatten(0, 2).T @ x.flatten(0, 2) / 16,
+}
+
+
+@pytest.mark.parametrize("name", ACROSS_WINDOWS)
+def test_what_lies_across_windows_is_read_on_the_card(compiled, name):
+    function = ACROSS_WINDOWS[name]
+    x = half(2, 6, 9, 10) / 2
+    compiled(lambda x: function(unfolded(x)), x)
+    result = function(unfolded(x.to("spyre")))
+    torch.testing.assert_close(result.cpu(), function(unfolded(x)), atol=0.02, rtol=0.01)

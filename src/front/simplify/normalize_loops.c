@@ -15,10 +15,12 @@
 // together. Then cuts are stopped and all begins anew: results of products keep their dims, and
 // where that is not enough, the local buffers of the op. So does a second factor whose cuts would
 // leave its product a result in parts of sticks (keys of an image, cut into lines of 28 pixels).
+// Operands whose dims an op cannot follow even so get the dims of its loops (match_dims.c).
 //
 // The obvious shortcut, to keep the host's dims and materialise every view, costs a copy per view.
 #include "front/front.h"
 #include "front/simplify/copy_factors.h"
+#include "front/simplify/match_dims.h"
 
 enum { MOST_SWEEPS = 64 };
 static const char JOINS_PARTS[] = "a view joins parts of dims that do not fit together";
@@ -285,23 +287,46 @@ static bool keep_column_factors(const loop_graph *loops, bool *kept)
     return more;
 }
 
+// Marks for the buffers of the graph; those beyond the `count` that had marks are kept whole.
+static spyre_status mark_buffers(const loop_graph *loops, restraint *held, uint32_t count)
+{
+    const bool *old = held->kept;
+    held->product = mark_products(loops);
+    held->kept = ARENA_NEW(held->scratch, bool, loops->buffers.count);
+    TRY_ALLOC(held->product);
+    TRY_ALLOC(held->kept);
+    for (uint32_t b = 0; old && b < loops->buffers.count; b++) held->kept[b] = b >= count || old[b];
+    return NULL;
+}
+
+// Stops cuts because of which op number `index` failed, or gives what it reads other dims.
+// *out_again is false when there is nothing left to do.
+static spyre_status restrain(loop_graph *before, uint32_t index, restraint *held, bool *out_again)
+{
+    uint32_t count = before->buffers.count;
+    *out_again = keep_products(before, held->kept) ||
+                 keep_buffers(before, &before->ops.items[index], held->kept);
+    if (*out_again) return NULL;
+    TRY(match_dims(before, index, out_again));
+    return *out_again ? mark_buffers(before, held, count) : NULL;
+}
+
 static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_changed)
 {
-    restraint held = {.product = mark_products(loops), .scratch = scratch};
-    held.kept = ARENA_NEW(scratch, bool, loops->buffers.count);
-    TRY_ALLOC(held.product);
-    TRY_ALLOC(held.kept);
+    restraint held = {.scratch = scratch};
+    TRY(mark_buffers(loops, &held, 0));
     for (;;) {
         uint32_t op = 0;
+        bool again = false;
         *out_changed = false;
-        spyre_status status = cut_all(loops, &held, out_changed, &op);
+        spyre_status status = cut_all(loops, &held, out_changed, &op), failed = NULL;
         if (status && spyre_status_code(status) != SPYRE_UNSUPPORTED) return status;
-        const loop_graph *before = held.before.ops.items ? &held.before : loops;
-        bool again = status ? keep_products(before, held.kept) ||
-                                  keep_buffers(loops, &before->ops.items[op], held.kept)
-                            : keep_column_factors(loops, held.kept);
-        if (!again) return status;
+        loop_graph *before = held.before.ops.items ? &held.before : loops;
+        if (status) failed = restrain(before, op, &held, &again);
+        else again = keep_column_factors(loops, held.kept);
+        if (!again && !failed) return status;
         spyre_status_free(status);
+        TRY(failed);
         if (before != loops) TRY(loop_copy(before, loops->memory, loops));
     }
 }

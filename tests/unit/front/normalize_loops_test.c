@@ -119,6 +119,45 @@ static void normalize_loops__refuses_unrelated_factors(void **state)
     front_run_end(&run);
 }
 
+// What the first op writes as (4, 4, 4, 4), x[1:15] and x[.., 1:15] of it as (16, 16) read.
+static uint32_t read_pixels_of_windows(front_run *run, uint32_t windows)
+{
+    spyre_view inner = {2, {14, 14}, {16, 1}, 17};
+    uint32_t view = front_run_view(run, windows, SPYRE_DTYPE_F16, inner);
+    return front_case_unary(run, "spyre.abs", view, sizes_view(2, 14, 14, 0));
+}
+
+static const spyre_view WINDOWS = {4, {4, 4, 4, 4}, {64, 16, 4, 1}, 0};
+
+static void normalize_loops__gives_a_local_buffer_the_dims_of_its_reader(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    uint32_t x = front_case_input(&run, WINDOWS);
+    uint32_t n = front_case_unary(&run, "spyre.neg", x, WINDOWS);
+    front_case_output(&run, read_pixels_of_windows(&run, n));
+    loop_graph *loops = front_case_before(&run, 1, "propagate_layouts");
+    assert_int_equal(loops->ops.count, 2);
+    assert_string_equal(front_case_loops(loops, 0), "4 4 4 4");
+    assert_string_equal(front_case_loops(loops, 1), "14 14");
+    front_run_end(&run);
+}
+
+static void normalize_loops__copies_an_input_into_the_dims_of_its_readers(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    uint32_t x = front_case_input(&run, WINDOWS);
+    front_case_output(&run, read_pixels_of_windows(&run, x));
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", x, WINDOWS));
+    loop_graph *loops = front_case_before(&run, 1, "propagate_layouts");
+    assert_int_equal(loops->ops.count, 3);
+    assert_int_equal(loops->ops.items[0].op, OPFUNC_IDENTITY);
+    assert_int_equal(loops->ops.items[1].operand[0].buffer, loops->ops.items[0].operand[1].buffer);
+    assert_int_equal(loops->ops.items[2].operand[0].buffer, loops->ops.items[0].operand[0].buffer);
+    front_run_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +167,8 @@ int main(void)
         cmocka_unit_test(normalize_loops__factors_keep_their_columns),
         cmocka_unit_test(normalize_loops__copies_factors_in_parts_of_sticks),
         cmocka_unit_test(normalize_loops__refuses_unrelated_factors),
+        cmocka_unit_test(normalize_loops__gives_a_local_buffer_the_dims_of_its_reader),
+        cmocka_unit_test(normalize_loops__copies_an_input_into_the_dims_of_its_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A buffer has the dims of the op that wrote it, an input those of the program before. Windows of
+// an image, say, are left as (b, 4, 4, 4, 4, c): 16 lines of four windows each are two dims, and
+// x[:, 2:] begins inside of one of them. What writes windows may as well write lines, since several
+// loops may walk one dim:
+//     b1[8192*c0 + 2048*c1 + 512*c2 + ..] = b0[..]     b1: (2, 4, 4, ..), then (2, 16, ..)
+// An input stays as it is. So a copy does that, whose loops are the input's dims. It costs a pass
+// over the input and is made only where the op could not be compiled without.
+#include "front/simplify/match_dims.h"
+
+#include <string.h>
+
+static bool is_dense(const loop_buffer *buffer)
+{
+    int64_t elements = 1;
+    for (uint32_t d = 0; d < buffer->dim_count; d++) {
+        if (buffer->dim[d].stride != elements) return false;
+        elements *= buffer->dim[d].extent;
+    }
+    return buffer->dim_count > 0 && buffer->dim_count <= LOOP_MAX_VARS;
+}
+
+static int64_t element_count(const loop_buffer *buffer)
+{
+    const loop_dim *last = &buffer->dim[buffer->dim_count - 1];
+    return last->stride * last->extent;
+}
+
+// True when every loop of the access stays within one dim, together with others that walk it.
+static bool stays_in_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
+{
+    int64_t last[LOOP_MAX_DIMS], offset = access->offset;
+    for (uint32_t d = buffer->dim_count; d-- > 0;) {
+        last[d] = offset / buffer->dim[d].stride;
+        offset %= buffer->dim[d].stride;
+    }
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!access->stride[v]) continue;
+        uint32_t d = loop_dim_at(buffer, access->stride[v]);
+        if (access->stride[v] % buffer->dim[d].stride) return false;
+        last[d] += access->stride[v] / buffer->dim[d].stride * (op->extent[v] - 1);
+    }
+    for (uint32_t d = 0; d < buffer->dim_count; d++)
+        if (last[d] < 0 || last[d] >= buffer->dim[d].extent) return false;
+    return true;
+}
+
+// The dims between the strides of an access, from the innermost; false when they do not nest.
+static bool find_dims(const loop_op *op, const loop_access *access, int64_t elements,
+                      loop_buffer *out)
+{
+    int64_t stride = 1;
+    out->dim_count = 0;
+    while (stride < elements) {
+        int64_t next = elements;
+        for (uint32_t v = 0; v < op->var_count; v++) {
+            if (access->stride[v] < 0) return false;
+            if (access->stride[v] > stride && access->stride[v] < next) next = access->stride[v];
+        }
+        if (next % stride || out->dim_count == LOOP_MAX_DIMS) return false;
+        out->dim[out->dim_count++] = (loop_dim){next / stride, stride};
+        stride = next;
+    }
+    return stays_in_dims(out, op, access);
+}
+
+// Appends a buffer for what `input` holds, with the dims of `shape`.
+static spyre_status add_buffer(loop_graph *loops, uint32_t input, const loop_buffer *shape,
+                               uint32_t *out)
+{
+    const loop_buffer *from = &loops->buffers.items[input];
+    spyre_view storage = {.rank = shape->dim_count};
+    for (uint32_t d = 0; d < shape->dim_count; d++) {
+        const loop_dim *dim = &shape->dim[shape->dim_count - 1 - d];
+        storage.size[d] = dim->extent;
+        storage.stride[d] = dim->stride;
+    }
+    return loop_add_local(loops, from->name, from->dtype, from->format, &storage, out);
+}
+
+// A copy of an input, from end to end.
+static loop_op copy_of(const loop_graph *loops, const loop_op *near, uint32_t input)
+{
+    const loop_buffer *from = &loops->buffers.items[input];
+    loop_op copy = {.op = OPFUNC_IDENTITY, .name = from->name, .var_count = from->dim_count,
+                    .operand_count = 2, .stick = LOOP_NO_DIM, .location = near->location,
+                    .node = near->node};
+    copy.operand[0].buffer = input;
+    for (uint32_t v = 0; v < copy.var_count; v++) {
+        const loop_dim *dim = &from->dim[from->dim_count - 1 - v];
+        copy.extent[v] = dim->extent;
+        copy.split[v] = 1;
+        copy.operand[0].stride[v] = copy.operand[1].stride[v] = dim->stride;
+    }
+    return copy;
+}
+
+static spyre_status add_in_front(loop_graph *loops, const loop_op *op)
+{
+    TRY(VEC_PUSH(loops->memory, &loops->ops, *op));
+    for (uint32_t i = loops->ops.count - 1; i > 0; i--)
+        loops->ops.items[i] = loops->ops.items[i - 1];
+    loops->ops.items[0] = *op;
+    return NULL;
+}
+
+static void read_copy(loop_graph *loops, uint32_t input, uint32_t copy)
+{
+    const loop_buffer *from = &loops->buffers.items[input], *to = &loops->buffers.items[copy];
+    for (uint32_t i = 1; i < loops->ops.count; i++) {
+        loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
+            loop_access *access = &op->operand[k];
+            if (access->buffer == input && (!op->table || op->table != k) &&
+                !stays_in_dims(from, op, access) && stays_in_dims(to, op, access))
+                access->buffer = copy;
+        }
+    }
+}
+
+static spyre_status copy_input(loop_graph *loops, const loop_op *near, uint32_t input,
+                               const loop_buffer *shape, bool *out_matched)
+{
+    loop_op copy = copy_of(loops, near, input);
+    if (!stays_in_dims(shape, &copy, &copy.operand[1])) return NULL;
+    *out_matched = true;
+    TRY(add_buffer(loops, input, shape, &copy.operand[1].buffer));
+    TRY(add_in_front(loops, &copy));
+    read_copy(loops, input, copy.operand[1].buffer);
+    return NULL;
+}
+
+// False when an op that moves within the dims which the buffer has would leave the others.
+static bool all_may_follow(const loop_graph *loops, uint32_t buffer, const loop_buffer *shape)
+{
+    const loop_buffer *now = &loops->buffers.items[buffer];
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            const loop_access *access = &op->operand[k];
+            if (access->buffer == buffer && stays_in_dims(now, op, access) &&
+                !stays_in_dims(shape, op, access))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void change_dims(loop_graph *loops, uint32_t buffer, const loop_buffer *shape,
+                        bool *out_matched)
+{
+    loop_buffer *to = &loops->buffers.items[buffer];
+    if (!all_may_follow(loops, buffer, shape)) return;
+    *out_matched = true;
+    to->dim_count = shape->dim_count;
+    memcpy(to->dim, shape->dim, sizeof to->dim);
+}
+
+spyre_status match_dims(loop_graph *loops, uint32_t index, bool *out_matched)
+{
+    const loop_op op = loops->ops.items[index];
+    *out_matched = false;
+    for (uint32_t k = 0; k + 1 < op.operand_count && !op.tile_depth; k++) {
+        const loop_access *access = &op.operand[k];
+        const loop_buffer *from = &loops->buffers.items[access->buffer];
+        loop_buffer shape = {0};
+        bool moves = from->kind != LOOP_CONSTANT && is_dense(from) && (!op.table || op.table != k);
+        if (!moves || stays_in_dims(from, &op, access)) continue;
+        if (!find_dims(&op, access, element_count(from), &shape)) continue;
+        if (from->kind == LOOP_LOCAL)
+            change_dims(loops, access->buffer, &shape, out_matched);
+        else
+            TRY(copy_input(loops, &op, access->buffer, &shape, out_matched));
+    }
+    return NULL;
+}
