@@ -48,6 +48,13 @@ SPYRE_MUST_CHECK spyre_status read_core_slices(const json_node *all, const bundl
                                                uint32_t core_count,
                                                uint8_t (*out_core_slice)[BUNDLE_MAX_DIMS]);
 
+// A key of a fold's data, "[core, corelet]" or "[core, corelet, time]": two corelets, one time.
+SPYRE_MUST_CHECK spyre_status read_fold_key(const json_node *member, uint32_t core_count,
+                                            uint32_t *out_core);
+
+// True for a fold whose value is the same for all cores, and stands for core 0.
+bool read_is_const(const json_node *fold);
+
 // True when the step has a dim of this name.
 bool read_names_dim(const bundle_step *step, const char *name);
 

@@ -70,3 +70,24 @@ spyre_status read_core_slices(const json_node *all, const bundle_step *step, uin
     if (seen == all_cores) return NULL;
     return json_error_at(all, "a core of %u is missing", core_count);
 }
+
+spyre_status read_fold_key(const json_node *member, uint32_t core_count, uint32_t *out_core)
+{
+    const char *first = strchr(member->key, ',');
+    uint32_t count = first && !strchr(first + 1, ',') ? 2 : 3;
+    int64_t key[3] = {0};
+    TRY(json_key_coordinates(member, count, key));
+    *out_core = (uint32_t)key[0];
+    bool good = key[0] >= 0 && key[0] < core_count && (key[1] == 0 || key[1] == 1) && key[2] == 0;
+    if (good) return NULL;
+    return json_error_at(member, "core %lld, corelet %lld, time %lld of %u cores",
+                         (long long)key[0], (long long)key[1], (long long)key[2], core_count);
+}
+
+bool read_is_const(const json_node *fold)
+{
+    json_node functions;
+    if (!json_find(fold, "dim_prop_func", &functions)) return false;
+    const json_t *core = json_array_get(functions.value, 0);
+    return json_is_object(core) && json_object_get(core, "Const");
+}

@@ -20,7 +20,10 @@ static const struct {
 #undef SCHEMA_FIELD
 };
 
-enum { MOST_WARNINGS = 16 };            // of one file
+enum {
+    MOST_WARNINGS = 16,                 // of one file
+    MOST_CORELETS = 2,                  // of a core: how they share its slices is the back-end's
+};
 
 typedef struct {
     step_source *source;
@@ -108,12 +111,12 @@ static spyre_status check_compute(warnings *seen, const json_node *dsc)
 // --- Fields that restate others
 
 static spyre_status check_fold(warnings *seen, const json_node *sdsc, const char *key,
-                               int64_t factor)
+                               int64_t least, int64_t most)
 {
     json_node fold;
     int64_t found;
     if (!check_member(seen, FOLD, sdsc, key, &fold)) return NULL;
-    return json_get_int(&fold, "factor_", factor, factor, &found);
+    return json_get_int(&fold, "factor_", least, most, &found);
 }
 
 static spyre_status check_core_ids(const json_node *dsc, uint32_t core_count)
@@ -149,10 +152,10 @@ spyre_status read_check_schema(step_source *source, const json_node *sdsc, const
     warnings seen = {.source = source};
     int64_t corelets;
     json_node member;
-    TRY(check_fold(&seen, sdsc, "coreFoldProp_", step->core_count));
-    TRY(check_fold(&seen, sdsc, "coreletFoldProp_", 1));
+    TRY(check_fold(&seen, sdsc, "coreFoldProp_", step->core_count, step->core_count));
+    TRY(check_fold(&seen, sdsc, "coreletFoldProp_", 1, MOST_CORELETS));
     if (json_find(dsc, "numCoreletsUsed_", &member))
-        TRY(json_as_int(&member, 1, 1, &corelets));
+        TRY(json_as_int(&member, 1, MOST_CORELETS, &corelets));
     TRY(check_core_ids(dsc, step->core_count));
     TRY(check_unit(dsc, step->op));
     check_fields(&seen, SDSC, sdsc);

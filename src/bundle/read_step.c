@@ -105,7 +105,8 @@ static spyre_status read_constant(const json_node *node, bundle_step *step)
     TRY(json_get_object(node, "data_", &data));
     TRY(json_get_object(&data, "data_", &values));
     json_node list;
-    TRY(json_get_array(&values, "[0, 0, 0]", &list));
+    bool of_two = json_find(&values, "[0, 0]", &list);  // folds of cores and corelets alone
+    TRY(json_get_array(&values, of_two ? "[0, 0]" : "[0, 0, 0]", &list));
     TRY(json_expect_array_of(&list, 1));
     TRY(json_item(&list, 0, &bits_node));
     TRY(json_as_int(&bits_node, 0, UINT32_MAX, &bits));

@@ -223,20 +223,23 @@ static spyre_status read_addresses(step_source *source, const json_node *node,
     TRY(json_get_object(node, "startAddressCoreCorelet_", &starts));
     TRY(json_get_object(&starts, "data_", &data));
     while (json_next_member(&data, &cursor, &member)) {
-        int64_t key[3];
-        TRY(json_key_coordinates(&member, 3, key));
-        if (key[0] < 0 || key[0] >= step->core_count || key[1] != 0 || key[2] != 0) {
-            return json_error_at(&member, "core %lld, corelet %lld, time %lld of %u cores",
-                                 (long long)key[0], (long long)key[1], (long long)key[2],
-                                 step->core_count);
-        }
+        uint32_t core;
         mlir_value address;
         bool is_open;
+        TRY(read_fold_key(&member, step->core_count, &core));
+        bool again = seen >> core & 1;
+        int64_t start = tensor->start[core];
         TRY(read_address(source, &member, tensor, &address, &is_open));
-        if (is_open && slices && key[0] > 0) open |= 1u << key[0];
-        else TRY(take_address(&member, &address, seen == open, tensor, &tensor->start[key[0]]));
-        seen |= 1u << key[0];
+        if (is_open && slices && core > 0) open |= 1u << core;
+        else TRY(take_address(&member, &address, seen == open, tensor, &tensor->start[core]));
+        if (again && tensor->start[core] != start)
+            return json_error_at(&member, "corelets of core %u begin in different places", core);
+        seen |= 1u << core;
     }
+    // One address for all cores.
+    for (uint32_t core = 1; core < step->core_count && seen == 1 && read_is_const(&starts); core++)
+        tensor->start[core] = tensor->start[0];
+    if (seen == 1 && read_is_const(&starts)) return place_slices(&data, step, open, tensor);
     for (uint32_t core = 0; core < step->core_count; core++) {
         if (!(seen & 1u << core)) return json_error_at(&data, "core %u has no address", core);
     }

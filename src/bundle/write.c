@@ -118,6 +118,8 @@ spyre_status bundle_write_form(const bundle *b, const char *directory, bundle_fo
     bool any_advances;
     TRY(bundle_verify(b));
     TRY(find_advances(b, &any_advances));
+    if (b->symbols.count)
+        return status_new(SPYRE_UNSUPPORTED, "sizes that a launch chooses are not written");
     if (form == BUNDLE_FORM_ABSOLUTE && any_advances) {
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "addresses that loops advance have no absolute form");
