@@ -7,13 +7,14 @@
 
 #include "bundle/model.h"
 
-enum { MLIR_NO_ARG = -1 };
+enum { MLIR_NO_ARG = -1, MLIR_OWN_MEMORY = -2 };
 
 // An index value: a number, or the base address of a launch argument plus a number; both may
 // advance with the enclosing loops. Or the value of a symbol, by itself.
 typedef struct {
     uint32_t symbol;                        // 1 + its number, or 0
-    int32_t arg;                            // launch argument, or MLIR_NO_ARG
+    int32_t arg;                            // launch argument, MLIR_NO_ARG, or MLIR_OWN_MEMORY for
+                                            // what device_mem_allocate gives
     int64_t offset;
     int64_t loop_stride[BUNDLE_MAX_LOOPS];  // per iteration, 0 is the outermost loop
 } mlir_value;
@@ -33,6 +34,7 @@ typedef struct {
 typedef struct {
     bool has_pool;                          // the function takes the pool as argument
     uint32_t arg_count;                     // launch arguments that the function names
+    int64_t own_bytes;                      // of all device_mem_allocate
     VEC(mlir_statement) body;
     VEC(bundle_symbol) symbols;             // parameters with a granularity and a largest value
 } mlir_program;

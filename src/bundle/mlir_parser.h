@@ -42,7 +42,7 @@ SPYRE_MUST_CHECK spyre_status mlir_take_constant(mlir_parser *p, int64_t *out_nu
 // The function's arguments, in parentheses.
 SPYRE_MUST_CHECK spyre_status mlir_read_arguments(mlir_parser *p);
 
-// %name = operation: one of the four that give a value.
+// %name = operation: one of those that give a value.
 SPYRE_MUST_CHECK spyre_status mlir_read_assignment(mlir_parser *p);
 
 // #name = affine_map<..>

@@ -10,6 +10,7 @@ static const char POOL[] = "%pool_base_addr";
 
 enum { MOST_ARGUMENTS = 4096 };
 #define MOST_SIZE (1LL << 40)
+#define MOST_OWN_BYTES (15LL << 30) // of a segment of 16 GiB; the rest is for programs
 
 // --- Values by name
 
@@ -198,6 +199,23 @@ static spyre_status read_extract(mlir_parser *p, mlir_value *out_value)
     return lexer_expect(&p->l, "index");
 }
 
+// device_mem_allocate 65536 bytes: one behind the other, also for one inside of a loop, which has
+// one buffer for all rounds.
+static spyre_status read_allocation(mlir_parser *p, mlir_value *out_value)
+{
+    token size;
+    TRY(lexer_take(&p->l, TOKEN_NUMBER, "a number of bytes", &size));
+    TRY(lexer_expect(&p->l, "bytes"));
+    if (size.number < 1 || size.number > MOST_OWN_BYTES - p->program->own_bytes)
+        return BAD(size.line, "device_mem_allocate of %lld bytes beside %lld others, at most %lld "
+                   "are possible", (long long)size.number, (long long)p->program->own_bytes,
+                   MOST_OWN_BYTES);
+    *out_value = (mlir_value){.arg = MLIR_OWN_MEMORY, .offset = p->program->own_bytes};
+    p->program->own_bytes += (size.number + SPYRE_STICK_BYTES - 1) / SPYRE_STICK_BYTES *
+                             SPYRE_STICK_BYTES;
+    return skip_index_type(p);
+}
+
 static spyre_status read_constant(mlir_parser *p, mlir_value *out_value)
 {
     token number;
@@ -262,7 +280,8 @@ spyre_status mlir_read_assignment(mlir_parser *p)
     bool extract = lexer_at(&p->l, "sdscbundle.input_arg_extract");
     bool constant = lexer_at(&p->l, "arith.constant"), sum = lexer_at(&p->l, "arith.addi");
     bool apply = lexer_at(&p->l, "affine.apply");
-    if (!extract && !constant && !sum && !apply) {
+    bool allocate = lexer_at(&p->l, "sdscbundle.device_mem_allocate");
+    if (!extract && !constant && !sum && !apply && !allocate) {
         if (operation.kind != TOKEN_WORD) return lexer_unexpected(&p->l, "an operation");
         return mlir_error(operation.line, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
                            token_shown(&operation), operation.start);
@@ -272,6 +291,7 @@ spyre_status mlir_read_assignment(mlir_parser *p)
     if (constant) TRY(read_constant(p, &value));
     if (sum) TRY(read_sum(p, &value));
     if (apply) TRY(read_apply(p, &value));
+    if (allocate) TRY(read_allocation(p, &value));
     return mlir_define(p, &name, &value);
 }
 

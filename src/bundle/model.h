@@ -23,7 +23,8 @@ enum {
 // What a launch argument is for. Bundles of other front-ends have ARGUMENT and POOL only.
 typedef enum {
     BUNDLE_ARG_TENSOR,          // bound at launch
-    BUNDLE_ARG_POOL,            // scratch memory of the bundle
+    BUNDLE_ARG_POOL,            // scratch memory of the bundle; in files bound at launch as
+                                // argument 0, or the last, of known size (device_mem_allocate)
     BUNDLE_ARG_CONSTANTS,       // bytes in bundle.constants, loaded once
 } bundle_arg_kind;
 

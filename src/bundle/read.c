@@ -82,6 +82,18 @@ static spyre_status check_spans(const bundle *b)
     return NULL;
 }
 
+// What device_mem_allocate gives is one argument behind those of a launch.
+static spyre_status add_own_memory(bundle *b, int64_t bytes)
+{
+    bundle_arg own = {.kind = BUNDLE_ARG_POOL, .bytes = bytes};
+    if (bytes == 0) return NULL;
+    for (uint32_t s = 0; s < b->steps.count; s++)
+        for (uint32_t t = 0; t < b->steps.items[s].tensor_count; t++)
+            if (b->steps.items[s].tensors[t].arg == MLIR_OWN_MEMORY)
+                b->steps.items[s].tensors[t].arg = (int32_t)b->args.count;
+    return VEC_PUSH(b->memory, &b->args, own);
+}
+
 spyre_status bundle_read(arena *memory, const char *directory, bool pool_first,
                          bundle **out_bundle)
 {
@@ -113,6 +125,7 @@ spyre_status bundle_read_warned(arena *memory, const char *directory, bool pool_
     for (uint32_t s = 0; s < program.symbols.count; s++)
         TRY(VEC_PUSH(memory, &b->symbols, program.symbols.items[s]));
     TRY(add_arguments(b, source.arg_count, pool_first || program.has_pool));
+    TRY(add_own_memory(b, program.own_bytes));
     TRY(bundle_verify(b));
     TRY(check_spans(b));
     *out_bundle = b;

@@ -152,7 +152,7 @@ static spyre_status read_address(step_source *source, const json_node *node,
         out_address->arg = (int32_t)(value / (int64_t)BUNDLE_SEGMENT_BYTES);
         out_address->offset = value % (int64_t)BUNDLE_SEGMENT_BYTES;
     }
-    if ((uint32_t)out_address->arg >= source->arg_count) {
+    if (out_address->arg >= 0 && (uint32_t)out_address->arg >= source->arg_count) {
         source->arg_count = (uint32_t)out_address->arg + 1;
     }
     return NULL;

@@ -152,13 +152,24 @@ spyre_status code_of_segment(arena *memory, const bundle *b, const isa_program *
     return spyrecode_build(memory, program, arguments, NULL, out_code);
 }
 
+uint32_t code_launch_count(const bundle *b)
+{
+    uint32_t count = b->args.count;
+    const bundle_arg *last = count ? &b->args.items[count - 1] : NULL;
+    return last && last->kind == BUNDLE_ARG_POOL && last->bytes ? count - 1 : count;
+}
+
 spyre_status code_bundle_arguments(arena *memory, const bundle *b,
                                    spyrecode_argument **out_arguments)
 {
     spyrecode_argument *arguments = ARENA_NEW(memory, spyrecode_argument, b->args.count);
     TRY_ALLOC(arguments);
-    for (uint32_t i = 0; i < b->args.count; i++)
+    uint32_t launch = code_launch_count(b);
+    for (uint32_t i = 0; i < launch; i++)
         arguments[i] = (spyrecode_argument){.kind = SPYRECODE_LAUNCH, .index = i};
+    if (launch < b->args.count)
+        arguments[launch] = (spyrecode_argument){
+            .kind = SPYRECODE_POOL, .byte_count = (uint64_t)b->args.items[launch].bytes};
     *out_arguments = arguments;
     return find_operands(memory, b, arguments);
 }

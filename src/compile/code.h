@@ -12,8 +12,11 @@
 SPYRE_MUST_CHECK spyre_status code_of_segment(arena *memory, const bundle *b,
                                               const isa_program *program, spyrecode **out_code);
 
-// The launch arguments of a bundle that was read from files, one for each of its own, with what the
-// program takes on trust about them.
+// How many arguments of a bundle that was read from files a launch binds: all but the memory that
+// it asks for itself, which is the last.
+uint32_t code_launch_count(const bundle *b);
+
+// The arguments of such a bundle, with what the program takes on trust about those of the launch.
 SPYRE_MUST_CHECK spyre_status code_bundle_arguments(arena *memory, const bundle *b,
                                                     spyrecode_argument **out_arguments);
 

@@ -105,9 +105,10 @@ spyre_status program_open_waiting(spyre_program *program)
     if (!sizes_missing(b) && b->symbols.count == 0)
         return status_new(SPYRE_INVALID_FORMAT, "a bundle that no size of a launch is missing of");
     program->waiting = b;
-    program->argument_count = b->args.count;
-    program->argument_bytes = ARENA_NEW(program->memory, int64_t, b->args.count);
-    program->operands = ARENA_NEW(program->memory, const spyrecode_operand *, b->args.count);
+    program->argument_count = code_launch_count(b);
+    program->argument_bytes = ARENA_NEW(program->memory, int64_t, program->argument_count);
+    program->operands =
+        ARENA_NEW(program->memory, const spyrecode_operand *, program->argument_count);
     TRY_ALLOC(program->argument_bytes);
     TRY_ALLOC(program->operands);
     return NULL;

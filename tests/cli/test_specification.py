@@ -104,3 +104,42 @@ def test_the_address_of_the_example(spyre, tmp_path):
     directory = write(tmp_path / "bundle", PROGRAM.replace("20992", "17888"))
     spyre.good("dxp", "--bundle", "-d", directory)
     assert "step 1" in spyre.good("inspect", directory)
+
+
+OWN_MEMORY = """
+module {
+  func.func @chain(%arg_0_base_addr: !sdscbundle.input_arg<index>,
+                   %arg_1_base_addr: !sdscbundle.input_arg<index>) {
+    %from = sdscbundle.input_arg_extract value from %arg_0_base_addr
+    %to = sdscbundle.input_arg_extract value from %arg_1_base_addr
+    %other = sdscbundle.device_mem_allocate 100 bytes : index
+    %own = sdscbundle.device_mem_allocate 4096 bytes : index
+    %c128 = arith.constant 128 : index
+    %own1 = arith.addi %own, %c128 : index
+    %to1 = arith.addi %to, %c128 : index
+    sdscbundle.sdsc_execute (%from, %own, %own1) {sdsc_filename="a.json", symbol_ids=[-1, -2, -3]}
+    sdscbundle.sdsc_execute (%own, %own1, %to, %to1)
+      {sdsc_filename="b.json", symbol_ids=[-4, -5, -6, -7]}
+    return
+  }
+}
+"""
+
+
+def test_memory_that_a_bundle_asks_for(spyre, tmp_path):
+    directory = write(tmp_path / "bundle", OWN_MEMORY)
+    source, target = tmp_path / "x", tmp_path / "y"
+    source.write_bytes(bytes(range(128)))
+    spyre.good("dxp", "--bundle", "-d", directory)
+    code = directory / "spyreCodeDir"
+    assert "pool of 4224 bytes" in spyre.good("inspect", code)
+    sizes = ["--size=0=128", "--size=1=256"]
+    spyre.good("run", code, *sizes, f"--input=0={source}", f"--output=1={target}")
+    assert target.read_bytes() == bytes(range(128)) * 2
+
+
+@pytest.mark.parametrize("bytes_", ["0", "16106127361"])
+def test_memory_beyond_a_segment_is_refused(spyre, tmp_path, bytes_):
+    directory = write(tmp_path / "bundle", OWN_MEMORY.replace("4096", bytes_))
+    line = spyre.bad("dxp", "--bundle", "-d", directory)
+    assert f"line 8: device_mem_allocate of {bytes_} bytes beside 128 others" in line

@@ -19,6 +19,15 @@ static void compile(arena *memory, const bundle *b)
     card_unload(device, loaded);
 }
 
+// At the smallest of the sizes that a launch may choose.
+static void compile_bound(arena *memory, const bundle *b)
+{
+    int64_t values[BUNDLE_MAX_SYMBOLS];
+    bundle *bound;
+    for (uint32_t s = 0; s < b->symbols.count; s++) values[s] = b->symbols.items[s].granularity;
+    if (fuzz_ok(bundle_bind(memory, b, values, &bound))) compile(memory, bound);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     arena *memory = arena_create();
@@ -29,6 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     fuzz_unpack(memory, directory, bytes, count);
     if (fuzz_ok(bundle_read(memory, directory, count % 2 == 1, &b))) {
         compile(memory, b);
+        if (b->symbols.count) compile_bound(memory, b);
         if (fuzz_ok(bundle_write(b, copy))) {
             bool pool_first = b->args.count && b->args.items[0].kind == BUNDLE_ARG_POOL;
             fuzz_must(bundle_read(memory, copy, pool_first, &again));
