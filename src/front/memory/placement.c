@@ -9,7 +9,19 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { MOST_STRETCHES = 256 };
+enum { LONG_LIFE_STRETCHES = 256 };
+
+// Stretches are about a quarter of a life long, so that few items of one do not meet an item in it,
+// but for long lives, which would be in too many lists.
+static uint32_t stretch_width(const solver_problem *problem, uint32_t end)
+{
+    int64_t lives = 0;
+    for (uint32_t i = 0; i < problem->count; i++)
+        lives += problem->items[i].last - problem->items[i].first;
+    uint32_t most = (end + LONG_LIFE_STRETCHES - 1) / LONG_LIFE_STRETCHES;
+    int64_t quarter = lives / (4 * (int64_t)problem->count + 1) + 1;
+    return quarter < most ? (uint32_t)quarter : most;
+}
 
 static void clear(placement *p)
 {
@@ -34,7 +46,7 @@ spyre_status placement_create(solver_problem *problem, placement *out)
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t p = 0; p < problem->items[i].parent_count; p++)
             out->child[problem->items[i].parent[p]] = i;
-    out->width = (end + MOST_STRETCHES - 1) / MOST_STRETCHES;
+    out->width = stretch_width(problem, end);
     out->stretch_count = (end + out->width - 1) / out->width;
     out->stretches = ARENA_NEW(problem->memory, placement_list, out->stretch_count);
     TRY_ALLOC(out->stretches);
