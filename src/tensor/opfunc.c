@@ -5,6 +5,8 @@
 // codes by the test).
 #include "tensor/opfunc.h"
 
+#include "base/clones.h"
+
 #include <assert.h>
 #include <math.h>
 #include <pthread.h>
@@ -159,9 +161,12 @@ static double sine_of_turns(double x)
     return sin(PI * part);
 }
 
+// Into each clone of opfunc_apply_lanes, for its processor.
+#define INLINED __attribute__((always_inline)) static inline
+
 // fmod() of floats of at most 24 bits or of 32-bit integers: as long as the quotient has at most 29
 // bits its product with y is exact, and so are the products of integers.
-static double rest_of(double x, double y)
+INLINED double rest_of(double x, double y)
 {
     double quotient = trunc(x / y), size = fabs(y);
     if (!(fabs(quotient) < 0x1p29) || isinf(y)) return fmod(x, y);
@@ -171,7 +176,7 @@ static double rest_of(double x, double y)
 }
 
 // Python's x % y: the sign of y.
-static double remainder_of(double x, double y)
+INLINED double remainder_of(double x, double y)
 {
     double rest = rest_of(x, y);
     // Signs are as good as random: no branches. Adding -0 changes nothing.
@@ -262,6 +267,8 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
     return 0.0;
 }
 
+// Formulas of roundings, roots and quotients are instructions on later processors only.
+BASE_CLONES
 void opfunc_apply_lanes(opfunc op, double *result, const double *const *inputs,
                         const float *parameters, size_t count)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "card/machine.h"
-#include "card/simd/clones.h"
+#include "base/clones.h"
 
 // In wrapping arithmetic: a program with absurd strides gets an absurd address, which the bounds
 // check then judges as any other.
@@ -66,7 +66,7 @@ typedef struct {
     int32_t least, most;
 } row_bounds;
 
-CARD_CLONES
+BASE_CLONES
 static row_bounds bounds_of_line(const uint8_t *rows, int64_t count)
 {
     row_bounds b = {INT32_MAX, INT32_MIN};

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "card/matmul/matmul_job.h"
-#include "card/simd/clones.h"
+#include "base/clones.h"
 #include "tensor/convert.h"
 #include "tensor/numeric.h"
 
@@ -41,7 +41,7 @@ simd_multiplier *matmul_choose_few(const matmul_job *j, size_t rows)
 
 // --- Scaled rows
 
-CARD_CLONES
+BASE_CLONES
 static uint32_t largest_magnitude(const float *values, size_t count)
 {
     uint32_t largest = 0;
@@ -54,7 +54,7 @@ static uint32_t largest_magnitude(const float *values, size_t count)
     return largest;
 }
 
-CARD_CLONES
+BASE_CLONES
 static void scale(float *values, size_t count, float factor)
 {
     for (size_t n = 0; n < count; n++) values[n] *= factor;

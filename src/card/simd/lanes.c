@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "card/simd/clones.h"
+#include "base/clones.h"
 #include "tensor/convert.h"
 #include "tensor/format.h"
 #include "tensor/numeric.h"
@@ -67,7 +67,7 @@ static float quiet_bits(uint32_t bits)
     return float_from_bits(nan ? bits | 0x00400000u : bits);
 }
 
-CARD_CLONES
+BASE_CLONES
 static void quieten(float *restrict out, const float *restrict from, size_t count)
 {
     for (size_t n = 0; n < count; n++) out[n] = quiet_bits(float_bits(from[n]));
@@ -152,20 +152,20 @@ void lanes_store_f32(uint8_t *to, int64_t stride, spyre_format format, const flo
 
 // --- fp64
 
-CARD_CLONES
+BASE_CLONES
 static void widen(double *restrict out, const float *restrict from, size_t count)
 {
     for (size_t n = 0; n < count; n++) out[n] = (double)from[n];
 }
 
-CARD_CLONES
+BASE_CLONES
 static void narrow(float *restrict out, const double *restrict from, size_t count)
 {
     for (size_t n = 0; n < count; n++) out[n] = (float)from[n];
 }
 
 // As element_store does, without branches.
-CARD_CLONES
+BASE_CLONES
 static void dl16_from_doubles(uint16_t *restrict out, const double *restrict from, size_t count)
 {
     const uint64_t offset = (uint64_t)(1023 - 31) << 52, half = 1ULL << 42;
@@ -181,14 +181,14 @@ static void dl16_from_doubles(uint16_t *restrict out, const double *restrict fro
     }
 }
 
-CARD_CLONES
+BASE_CLONES
 static void doubles_from_int32(double *restrict out, const int32_t *restrict from, size_t count)
 {
     for (size_t n = 0; n < count; n++) out[n] = (double)from[n];
 }
 
 // As element_store does: cut, beyond the ends these, NaN the least.
-CARD_CLONES
+BASE_CLONES
 static void int32_from_doubles(int32_t *restrict out, const double *restrict from, size_t count)
 {
     for (size_t n = 0; n < count; n++) {

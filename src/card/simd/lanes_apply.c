@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Opfuncs over lanes in memory: the expressions of simd_formulas.h, once in fp32 and once in fp64.
-#include "card/simd/clones.h"
+#include "base/clones.h"
 #include "card/simd/lanes.h"
 #include "card/simd/simd_scalar.h"
 
 #include "card/simd/simd_formulas.h"
 
 #define KERNEL(type, name, expression)                                                          \
-    CARD_CLONES                                                                                 \
+    BASE_CLONES                                                                                 \
     static void name(type *restrict out, const type *const *in, const float *constant,          \
                      size_t count)                                                              \
     {                                                                                           \
@@ -53,13 +53,13 @@ lanes_f64_fn *lanes_f64_function(opfunc op)
 
 // --- Reductions
 
-CARD_CLONES
+BASE_CLONES
 static void add_to(float *restrict accumulator, const float *restrict values, size_t count)
 {
     for (size_t n = 0; n < count; n++) accumulator[n] = accumulator[n] + values[n];
 }
 
-CARD_CLONES
+BASE_CLONES
 static void raise_to(float *restrict accumulator, const float *restrict values, size_t count)
 {
     for (size_t n = 0; n < count; n++) {
@@ -68,7 +68,7 @@ static void raise_to(float *restrict accumulator, const float *restrict values, 
     }
 }
 
-CARD_CLONES
+BASE_CLONES
 static void lower_to(float *restrict accumulator, const float *restrict values, size_t count)
 {
     for (size_t n = 0; n < count; n++) {
@@ -89,7 +89,7 @@ void lanes_combine(opfunc op, float *accumulator, const float *values, size_t co
         accumulator[n] = opfunc_combine(op, accumulator[n], values[n]);
 }
 
-CARD_CLONES
+BASE_CLONES
 void lanes_square(float *values, size_t count)
 {
     for (size_t n = 0; n < count; n++) values[n] = values[n] * values[n];

@@ -9,7 +9,7 @@
 //     maximum   codes 0x3E00 (1), 0xC000 (-2)    ranks 0x3E00, -0x4000    the first
 #include <string.h>
 
-#include "card/simd/clones.h"
+#include "base/clones.h"
 #include "card/tile/runs.h"
 #include "tensor/numeric.h"
 
@@ -27,7 +27,7 @@ typedef void code_loop(void *to, const void *const *in, const code_limits *l, si
 
 // An input may be where the result is, element for element.
 #define CODE_LOOP(name, type, result)                                                         \
-    CARD_CLONES                                                                               \
+    BASE_CLONES                                                                               \
     static void name(void *to, const void *const *in, const code_limits *l, size_t count)     \
     {                                                                                         \
         const type *x = in[0], *y = in[1], *z = in[2];                                        \

@@ -7,7 +7,7 @@
 
 #include "card/tile/runs.h"
 #include "card/machine/integer.h"
-#include "card/simd/clones.h"
+#include "base/clones.h"
 #include "card/simd/lanes.h"
 #include "card/simd/simd.h"
 
@@ -185,7 +185,7 @@ static void run_vector_f64(const plan_tile *tile, uint8_t *const *address, plan_
 }
 
 // IEEE_INT32 wraps in 32 bits as in 64. A stride is 0 or 1, in elements.
-CARD_CLONES
+BASE_CLONES
 static void apply_int32(opfunc op, uint32_t *to, const uint32_t *a, size_t a_stride,
                         const uint32_t *b, size_t b_stride, size_t count)
 {

@@ -3,15 +3,15 @@
 // Loops that the compiler vectorises for several generations of processors and chooses from at load
 // time. Only for loops whose results cannot depend on that: no fused multiply-add (the build
 // forbids contraction), no reassociation.
-#ifndef CARD_CLONES_H
-#define CARD_CLONES_H
+#ifndef BASE_CLONES_H
+#define BASE_CLONES_H
 
 // The thread sanitizer cannot bear the resolvers, which run before it is ready.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define CARD_CLONES \
+#define BASE_CLONES \
     __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
-#define CARD_CLONES
+#define BASE_CLONES
 #endif
 
 #endif
