@@ -110,6 +110,37 @@ def _write_row(cache, row, at):
     return cache.index_copy(2, at, row)
 
 
+def _gradient(function: Callable, of: int = 0) -> Callable:
+    """A function of the result's gradient and the operands: the gradient of operand `of`."""
+
+    def gradient(upstream, *operands):
+        return torch.func.vjp(function, *operands)[1](upstream)[of]
+
+    return gradient
+
+
+def _loss_gradient(loss: Callable) -> Callable:
+    """The gradient of a loss of (input, target): of the input."""
+    return lambda x, y: torch.func.vjp(lambda x: loss(x, y), x)[1](torch.ones_like(x[0, 0]))[0]
+
+
+def _squares(x, y):
+    """Summed up: gradients of a mean of so many elements are below what float16 has."""
+    return F.mse_loss(x, y, reduction="sum")
+
+
+def _triplet(x, y, z):
+    return F.triplet_margin_loss(x, y, z)
+
+
+def _batch_norm_training(x, weight, bias):
+    return F.batch_norm(x, None, None, weight, bias, training=True)
+
+
+def _grid_sample(x, grid):
+    return F.grid_sample(x, grid, align_corners=False)
+
+
 PATTERNS: dict[str, Pattern] = {
     # norms
     "layer_norm": _of(lambda x, w, b: F.layer_norm(x, w.shape, w, b),
@@ -146,6 +177,29 @@ PATTERNS: dict[str, Pattern] = {
                   ((1024, 1000), (1024, 1000))),
     "cosine_similarity": _of(lambda x, y: F.cosine_similarity(x, y, dim=-1),
                              ((4096, 768), (4096, 768))),
+    "l1_loss": _of(F.l1_loss, ((4096, 1024), (4096, 1024))),
+    "huber_loss": _of(F.huber_loss, ((4096, 1024), (4096, 1024))),
+    "poisson_nll_loss": _of(F.poisson_nll_loss, ((4096, 512), (4096, 512))),
+    "triplet_margin_loss": _of(_triplet, ((4096, 256),) * 3),
+    "gradient of mse_loss": _of(_loss_gradient(_squares), ((4096, 1024), (4096, 1024))),
+    "gradient of cross_entropy": _of(_loss_gradient(F.cross_entropy),
+                                     ((4096, 1000), Index((4096,), 1000))),
+    # gradients of norms, softmax and activations
+    "gradient of layer_norm": _of(
+        _gradient(lambda x, w, b: F.layer_norm(x, w.shape, w, b)),
+        ((4096, 768), (4096, 768), (768,), (768,))),
+    "gradient of a norm's weight": _of(
+        _gradient(lambda x, w, b: F.layer_norm(x, w.shape, w, b), 1),
+        ((4096, 768), (4096, 768), (768,), (768,))),
+    "gradient of rms_norm": _of(_gradient(lambda x, w: F.rms_norm(x, w.shape, w)),
+                                ((4096, 768), (4096, 768), (768,))),
+    "gradient of group_norm": _of(_gradient(_group_norm),
+                                  ((8, 64, 32, 32), (8, 64, 32, 32), (64,), (64,))),
+    "gradient of batch_norm": _of(_gradient(_batch_norm_training),
+                                  ((8, 64, 56, 56), (8, 64, 56, 56), (64,), (64,))),
+    "gradient of softmax": _of(_gradient(lambda x: x.softmax(-1)), ((4096, 512), (4096, 512))),
+    "gradient of gelu": _of(_gradient(F.gelu), ((2048, 2048), (2048, 2048))),
+    "batch_norm in training": _of(_batch_norm_training, ((8, 64, 56, 56), (64,), (64,))),
     # masks and comparisons
     "masked_fill": _of(lambda x, m: x.masked_fill(m, -1.0), ((2048, 2048), Mask((2048, 2048))),
                        ((8, 12, 256, 256), Mask((8, 1, 1, 256)))),
@@ -200,6 +254,16 @@ PATTERNS: dict[str, Pattern] = {
     "cache row": _of(_write_row, ((2, 8, 1024, 64), (2, 8, 1, 64), Index((1,), 1024))),
     "one_hot product": _of(lambda i, w: F.one_hot(i, 64).to(w.dtype) @ w,
                            (Index((4096,), 64), (64, 256))),
+    "sort": _one(lambda x: x.sort(-1).values, (512, 1024)),
+    "scatter_add": _of(lambda x, i, y: x.scatter_add(1, i, y),
+                       ((1024, 1024), Index((1024, 64), 1024), (1024, 64))),
+    "scatter_reduce amax": _of(lambda x, i, y: x.scatter_reduce(1, i, y, "amax"),
+                               ((1024, 1024), Index((1024, 64), 1024), (1024, 64))),
+    "index_add": _of(lambda x, i, y: x.index_add(0, i, y),
+                     ((4096, 512), Index((2048,), 4096), (2048, 512))),
+    "gradient of embedding": _of(
+        lambda g, i: torch.ops.aten.embedding_dense_backward(g, i, 8192, -1, False),
+        ((2048, 512), Index((2048,), 8192))),
     "topk": _one(lambda x: x.topk(8, -1).values, (512, 1024)),
     "argmax": _one(lambda x: x.argmax(-1), (512, 32000), (4096, 512)),
     # shapes
@@ -232,6 +296,8 @@ PATTERNS: dict[str, Pattern] = {
     "variance": _one(lambda x: x.var(-1), (4096, 1024)),
     "norm": _one(lambda x: x.norm(dim=-1), (4096, 1024)),
     "cumsum": _one(lambda x: x.cumsum(-1), (2048, 1024)),
+    "cumprod": _one(lambda x: (x * 0.01 + 1).cumprod(-1), (2048, 1024)),
+    "logcumsumexp": _one(lambda x: x.logcumsumexp(-1), (1024, 512)),
     "cummax": _one(lambda x: x.cummax(-1).values, (2048, 1024)),
     "roll of all": _one(lambda x: x.roll(5), (2048, 1024)),
     "any": _of(lambda m: m.any(-1), (Mask((2048, 1024)),)),
@@ -258,6 +324,22 @@ PATTERNS: dict[str, Pattern] = {
     "interpolate nearest": _one(lambda x: F.interpolate(x, scale_factor=2), (2, 64, 32, 32)),
     "interpolate bilinear": _one(
         lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (2, 64, 32, 32)),
+    "interpolate bicubic": _one(
+        lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), (2, 64, 32, 32)),
+    "grid_sample": _of(_grid_sample, ((2, 16, 64, 64), (2, 64, 64, 2))),
+    "max_pool2d with indices": _one(
+        lambda x: F.max_pool2d(x, 2, return_indices=True)[1], (8, 64, 56, 56)),
+    "adaptive_max_pool2d": _one(lambda x: F.adaptive_max_pool2d(x, 7), (8, 128, 28, 28)),
+    "gradient of max_pool2d": _of(_gradient(lambda x: F.max_pool2d(x, 2)),
+                                  ((8, 64, 28, 28), (8, 64, 56, 56))),
+    "gradient of bilinear": _of(
+        _gradient(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear")),
+        ((2, 64, 64, 64), (2, 64, 32, 32))),
+    "gradient of conv2d": _of(_gradient(lambda x, w: F.conv2d(x, w, padding=1)),
+                              ((8, 64, 28, 28), (8, 64, 28, 28), (64, 64, 3, 3))),
+    "gradient of a conv2d's weight": _of(
+        _gradient(lambda x, w: F.conv2d(x, w, padding=1), 1),
+        ((8, 64, 28, 28), (8, 64, 28, 28), (64, 64, 3, 3))),
     # products
     "matmul odd": _of(torch.matmul, ((333, 517), (517, 219)), ((1000, 1000), (1000, 1000))),
     "matmul thin": _of(torch.matmul, ((4096, 64), (64, 4096)), ((16, 4096), (4096, 1024))),
