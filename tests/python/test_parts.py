@@ -113,6 +113,15 @@ WRITES = {
     "scatter_float32": (lambda x, i, s: x.scatter(1, i, s),
                         [numbers(3, 90).float(), torch.arange(60).reshape(3, 20) * 3 % 90,
                          numbers(3, 20).float()]),
+    "scatter_bool": (lambda x, i, s: x.scatter(1, i, s),
+                     [numbers(3, 90) > 0, torch.arange(60).reshape(3, 20) * 7 % 90,
+                      numbers(3, 20) > 0]),
+    "scatter_int64": (lambda x, i, s: x.scatter(1, i, s),
+                      [torch.arange(270).reshape(3, 90), torch.arange(60).reshape(3, 20) * 7 % 90,
+                       torch.arange(60).reshape(3, 20) - 30]),
+    "scatter_value_int32": (lambda x, i: x.scatter(1, i, 7),
+                            [torch.arange(270).reshape(3, 90).int(),
+                             torch.arange(60).reshape(3, 20) * 7 % 90]),
     "index_add_vector": (lambda x, i, s: x.index_add(0, i, s), [numbers(9), INDEX[0], numbers(4)]),
 }  # fmt: skip
 
@@ -121,6 +130,21 @@ WRITES = {
 def test_writes(name):
     function, inputs = WRITES[name]
     check(function, inputs, 1e-2, False)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_mask_returns_to_the_order_before_sorting(compiled):
+    """As when words are chosen among the likeliest: no index leaves 32 bits on the way."""
+
+    def keep_largest(x):
+        indices = x.sort(descending=True, stable=True).indices
+        is_far = (torch.arange(100, device=x.device) >= 30).expand(x.shape)
+        return x.masked_fill(is_far.scatter(1, indices, is_far), -4)
+
+    x = numbers(4, 100)
+    torch._dynamo.reset()
+    function = torch.compile(keep_largest) if compiled else keep_largest
+    assert torch.equal(function(x.to("spyre")).cpu(), keep_largest(x))
 
 
 def test_an_index_out_of_range_is_a_fault_and_the_device_stays_usable():

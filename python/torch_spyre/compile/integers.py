@@ -223,6 +223,9 @@ _KEEPING = {
     "prims::convert_element_type",
 }  # fmt: skip
 
+# Of these, the ones whose results are among the values of the first operand: others say where.
+_LOOKING_UP = {"index", "gather", "index_select"}
+
 
 def _numbers(arguments: Arguments) -> list[float]:
     return [value for value in arguments if type(value) in (int, float)]
@@ -370,7 +373,8 @@ class Watch:
             return _BITWISE[name](x, y)
         if name not in _KEEPING:
             return None
-        leaves = [leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.fx.Node)]
+        holding = arguments[:1] if name in _LOOKING_UP else arguments
+        leaves = [leaf for leaf in pytree.tree_leaves(holding) if isinstance(leaf, torch.fx.Node)]
         ranges = [self._range(leaf, known, found) for leaf in leaves]
         if name in ("where", "masked_fill", "copy"):
             ranges += [(number, number) for number in _numbers(arguments)]

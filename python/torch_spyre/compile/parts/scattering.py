@@ -30,7 +30,8 @@ FEW = 16  # indices a line that the compiler writes one after the other (rewrite
 
 
 def _is_taken(x: torch.Tensor, dim: int, index: torch.Tensor, reduce: str) -> bool:
-    if x.dim() == 0 or index.dim() != x.dim() or x.dtype not in FLOATS:
+    dtypes = (*FLOATS, *INTEGERS, torch.bool) if reduce == "set" else FLOATS
+    if x.dim() == 0 or index.dim() != x.dim() or x.dtype not in dtypes:
         return False
     if index.dtype not in INTEGERS or index.numel() == 0 or x.numel() == 0:
         return False
