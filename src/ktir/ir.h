@@ -67,7 +67,7 @@ typedef enum {
 } ktir_opcode;
 
 typedef enum {
-#define KTIR_INTEGER(id, expression) KTIR_INTEGER_##id,
+#define KTIR_INTEGER(id, function, is_unsigned, expression) KTIR_INTEGER_##id,
 #include "ktir/integer.def"
 #undef KTIR_INTEGER
     KTIR_INTEGER_NONE

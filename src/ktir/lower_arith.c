@@ -73,38 +73,8 @@ static bool fold_constants(const lowering *w, const ktir_op *op, uint32_t count,
     return true;
 }
 
-static opfunc integer_function(ktir_integer integer)
-{
-    switch ((int)integer) {
-    case KTIR_INTEGER_ADD: return OPFUNC_ADD;
-    case KTIR_INTEGER_SUB: return OPFUNC_SUB;
-    case KTIR_INTEGER_MUL: return OPFUNC_MUL;
-    case KTIR_INTEGER_ABS: return OPFUNC_ABS;
-    case KTIR_INTEGER_COPY: return OPFUNC_IDENTITY;
-    default: return OPFUNC_NONE;
-    }
-}
-
-static opfunc function_of(const lowering *w, const ktir_op *op)
-{
-    const ktir_op_info *info = ktir_op_describe(op->opcode);
-    if (info->form == KTIR_FORM_SELECT) return OPFUNC_WHERE3;
-    if (info->form == KTIR_FORM_COMPARE) {
-        const ktir_predicate *p = &ktir_predicates[ktir_number(w->m, op, KTIR_KEY_PREDICATE, 0)];
-        // SEN169_FP16 has no NaN; those of fp32 compare as ordered pairs.
-        return p->of_floats ? p->relation : OPFUNC_NONE;
-    }
-    if (op->opcode == KTIR_OP_EXTF || op->opcode == KTIR_OP_TRUNCF ||
-        op->opcode == KTIR_OP_SITOFP || op->opcode == KTIR_OP_FPTOSI ||
-        op->opcode == KTIR_OP_INDEX_CAST || op->opcode == KTIR_OP_EXTSI)
-        return OPFUNC_IDENTITY;
-    if (info->form == KTIR_FORM_CAST) return OPFUNC_NONE;
-    bool real = ktir_element_describe(ktir_operand_type(w->m, op, 0)->element)->is_float;
-    return real ? info->op : integer_function(info->integer);
-}
-
 // Products of two 16-bit floats are exact in fp32, so that the sum is rounded once, as it must be.
-static spyre_status fma_of(lowering *w, const ktir_op *op, lowered_tensor *out,
+static spyre_status fma_of(lowering *w, const ktir_op *op, const lowered_tensor *out,
                            const lowered_tensor *const *inputs)
 {
     lowered_tensor product;
@@ -117,6 +87,41 @@ static spyre_status fma_of(lowering *w, const ktir_op *op, lowered_tensor *out,
                         (const lowered_tensor *const[]){&product, inputs[2]}, 2);
 }
 
+spyre_status lower_elements(lowering *w, const ktir_op *op, const lowered_tensor *target,
+                            const lowered_tensor *const *inputs, uint32_t count)
+{
+    const ktir_op_info *info = ktir_op_describe(op->opcode);
+    bool real = ktir_element_describe(ktir_operand_type(w->m, op, 0)->element)->is_float;
+    switch ((int)info->form) {
+    case KTIR_FORM_SELECT: return lower_vector(w, op, OPFUNC_WHERE3, target, inputs, 3);
+    case KTIR_FORM_COMPARE: return lower_compare(w, op, target, inputs);
+    case KTIR_FORM_CAST: return lower_cast(w, op, target, inputs[0]);
+    case KTIR_FORM_TERNARY: return fma_of(w, op, target, inputs);
+    default: break;
+    }
+    if (!real && info->integer != KTIR_INTEGER_NONE)
+        return lower_integer(w, op, info->integer, target, inputs, count);
+    if (!real || info->op == OPFUNC_NONE) return LOWER_NO(w, op, "the card has no opfunc for it");
+    return lower_vector(w, op, info->op, target, inputs, count);
+}
+
+// The same bytes as another type; 16-bit floats have other ones on the card.
+static spyre_status bitcast(lowering *w, const ktir_op *op)
+{
+    lowered_tensor *t = ARENA_NEW(w->memory, lowered_tensor, 1);
+    ktir_element to = ktir_result_type(w->m, op)->element;
+    TRY_ALLOC(t);
+    TRY(lower_in_lx(w, op, lower_operand(w, op, 0)->tensor, t));
+    spyre_format format = ktir_element_describe(to)->format;
+    if (t->format != format &&
+        (t->format == SPYRE_FORMAT_SEN169_FP16 || format == SPYRE_FORMAT_SEN169_FP16))
+        return LOWER_NO(w, op, "a float16 has other bits on the card");
+    t->format = format;
+    t->element = to;
+    lower_set_tensor(w, op->first_result, t);
+    return NULL;
+}
+
 spyre_status lower_arith(lowering *w, const ktir_op *op)
 {
     const ktir_op_info *info = ktir_op_describe(op->opcode);
@@ -127,10 +132,8 @@ spyre_status lower_arith(lowering *w, const ktir_op *op)
     double value;
     if (info->form == KTIR_FORM_CONSTANT) return constant(w, op);
     if (info->form == KTIR_FORM_CAST && lower_operand(w, op, 0)->index) return from_index(w, op);
+    if (op->opcode == KTIR_OP_BITCAST) return bitcast(w, op);
     if (fold_constants(w, op, count, &value)) return give_constant(w, op, value);
-    bool fused = info->form == KTIR_FORM_TERNARY;
-    opfunc function = fused ? OPFUNC_ADD : function_of(w, op);
-    if (function == OPFUNC_NONE) return LOWER_NO(w, op, "the card has no opfunc for it");
     const lowered_tensor *shape = NULL;
     for (uint32_t n = 0; n < count; n++) {
         inputs[n] = lower_operand(w, op, n)->tensor;
@@ -141,5 +144,5 @@ spyre_status lower_arith(lowering *w, const ktir_op *op)
     }
     lowered_tensor *out;
     TRY(lower_result(w, op, type->element, shape->rank, shape->size, &out));
-    return fused ? fma_of(w, op, out, inputs) : lower_vector(w, op, function, out, inputs, count);
+    return lower_elements(w, op, out, inputs, count);
 }

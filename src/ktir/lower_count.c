@@ -44,7 +44,13 @@ static spyre_status load(lowering *w, const ktir_op *op, const lowered_index *fi
 spyre_status lower_number_tensor(lowering *w, const ktir_op *op, const lowered_index *x,
                                  lowered_tensor *out)
 {
+    int64_t number;
     if (x->memory != LOWERING_NO_MEMORY) return LOWER_NO(w, op, "an address among elements");
+    if (lower_uniform(w, x, &number) && number > -0x7FFFFFFF && number < 0x7FFFFFFF) {
+        *out = (lowered_tensor){.is_constant = true, .value = (double)number, .element = KTIR_I32,
+                                .format = SPYRE_FORMAT_IEEE_INT32, .is_natural = number >= 0};
+        return NULL;
+    }
     TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, 0, NULL, lower_number(w, op), out));
     out->element = KTIR_I32;
     out->is_natural = true;

@@ -36,7 +36,7 @@ static void take_back(lowering *w, const attempt *a)
 }
 
 // The first queue that works behind instruction `from`.
-static isa_queue first_queue(const lowering *w, uint32_t from)
+isa_queue lower_first_queue(const lowering *w, uint32_t from)
 {
     for (uint32_t n = from; n < w->program->code.count; n++) {
         const isa_instruction *i = &w->program->code.items[n];
@@ -166,7 +166,7 @@ static spyre_status rolled(lowering *w, const loop *l, int64_t trips, bool aroun
         w->program->code.count--;
         return NULL;
     }
-    return lower_end_loop(w, around ? ISA_QUEUE_SEQ : first_queue(w, begin));
+    return lower_end_loop(w, around ? ISA_QUEUE_SEQ : lower_first_queue(w, begin));
 }
 
 static spyre_status unrolled(lowering *w, const loop *l, int64_t trips)
@@ -227,7 +227,7 @@ static spyre_status wave_body(lowering *w, uint32_t waves, bool around)
     TRY(lower_region(w, function));
     if (w->program->code.count == begin) return LOWER_NO(w, op, "nothing to do");
     if (around) TRY(lower_end_kernel(w));
-    TRY(lower_end_loop(w, around ? ISA_QUEUE_SEQ : first_queue(w, begin)));
+    TRY(lower_end_loop(w, around ? ISA_QUEUE_SEQ : lower_first_queue(w, begin)));
     return lower_end_kernel(w);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tensors in LX and vector instructions on them.
+#include <math.h>
 #include <string.h>
 
 #include "ktir/lowering.h"
@@ -150,11 +151,33 @@ spyre_status lower_result(lowering *w, const ktir_op *op, ktir_element element, 
 
 static isa_operand in_lx(const lowered_tensor *t)
 {
-    return (isa_operand){.space = ISA_SPACE_LX, .format = t->format, .offset = t->offset};
+    isa_operand o = {.space = ISA_SPACE_LX, .format = t->format, .offset = t->offset};
+    memcpy(o.loop_stride, t->loop, sizeof o.loop_stride);
+    return o;
+}
+
+static spyre_status fill(lowering *w, const ktir_op *op, const lowered_tensor *target,
+                         double value);
+
+// An integer that fp32, which FILL has, does not hold: its upper part times 2^16, and its lower.
+static spyre_status fill_large(lowering *w, const ktir_op *op, const lowered_tensor *target,
+                               double value)
+{
+    double upper = floor(value / 0x1p16);
+    lowered_tensor number = {.is_constant = true, .format = target->format,
+                             .rank = target->rank, .value = 0x1p16};
+    const lowered_tensor *inputs[] = {target, &number};
+    memcpy(number.size, target->size, sizeof number.size);
+    if (fabs(upper) > 0x1p24) return LOWER_NO(w, op, "an integer of more than 40 bits");
+    TRY(fill(w, op, target, upper));
+    TRY(lower_vector(w, op, OPFUNC_MUL, target, inputs, 2));
+    number.value = value - upper * 0x1p16;
+    return lower_vector(w, op, OPFUNC_ADD, target, inputs, 2);
 }
 
 static spyre_status fill(lowering *w, const ktir_op *op, const lowered_tensor *target, double value)
 {
+    if (!isnan(value) && (double)(float)value != value) return fill_large(w, op, target, value);
     lowered_tile tile = {.i = {.opcode = ISA_FILL, .operand_count = 1, .constant = {(float)value}},
                          .rank = target->rank};
     tile.i.operand[0] = in_lx(target);

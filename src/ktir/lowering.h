@@ -30,6 +30,7 @@ typedef struct {
     int64_t offset;                     // byte of LX
     uint32_t rank;
     int64_t size[KTIR_MOST_RANK], stride[KTIR_MOST_RANK];       // stride in bytes
+    int64_t loop[ISA_MAX_LOOPS];        // bytes further in each iteration of the open loops
 } lowered_tensor;
 
 typedef struct {
@@ -93,6 +94,9 @@ static inline uint32_t lower_number(const lowering *w, const ktir_op *op)
 SPYRE_MUST_CHECK spyre_status lower_end_kernel(lowering *w);
 SPYRE_MUST_CHECK spyre_status lower_loop(lowering *w, const ktir_op *op, int64_t trips);
 SPYRE_MUST_CHECK spyre_status lower_end_loop(lowering *w, isa_queue first_queue);
+
+// The first queue that works behind instruction `from`.
+isa_queue lower_first_queue(const lowering *w, uint32_t from);
 
 // An instruction in the open kernel, which is begun when there is none; queues take turns.
 SPYRE_MUST_CHECK spyre_status lower_emit(lowering *w, const ktir_op *op, isa_instruction i);
@@ -161,12 +165,33 @@ SPYRE_MUST_CHECK spyre_status lower_count_along(lowering *w, const ktir_op *op, 
                                                 uint32_t rank, const int64_t *extent,
                                                 uint32_t dim, lowered_tensor *out);
 
+// --- Integers (lower_integer.c)
+
+// target = integer(inputs) element by element.
+SPYRE_MUST_CHECK spyre_status lower_integer(lowering *w, const ktir_op *op, ktir_integer integer,
+                                            const lowered_tensor *target,
+                                            const lowered_tensor *const *inputs, uint32_t count);
+SPYRE_MUST_CHECK spyre_status lower_cast(lowering *w, const ktir_op *op,
+                                         const lowered_tensor *target, const lowered_tensor *from);
+SPYRE_MUST_CHECK spyre_status lower_compare(lowering *w, const ktir_op *op,
+                                            const lowered_tensor *target,
+                                            const lowered_tensor *const *inputs);
+
 // --- Operations, by file
+
+// An operation of the form that lower_arith takes, on elements that are there.
+SPYRE_MUST_CHECK spyre_status lower_elements(lowering *w, const ktir_op *op,
+                                             const lowered_tensor *target,
+                                             const lowered_tensor *const *inputs, uint32_t count);
 
 SPYRE_MUST_CHECK spyre_status lower_indices(lowering *w, const ktir_op *op, bool *out_done);
 SPYRE_MUST_CHECK spyre_status lower_arith(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_shape(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_linalg(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_generic(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_map_region(lowering *w, const ktir_op *op);
+// linalg.reduce by what the card does not reduce by: element after element of the reduced dims.
+SPYRE_MUST_CHECK spyre_status lower_reduce_in_loops(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_load(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_store(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_tile_reduce(lowering *w, const ktir_op *op);

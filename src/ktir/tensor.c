@@ -128,7 +128,8 @@ bool ktir_integer_apply(ktir_integer op, ktir_element element, int64_t x, int64_
         y = without_sign(element, y);
     }
     switch (op) {
-#define KTIR_INTEGER(id, expression) case KTIR_INTEGER_##id: result = (expression); break;
+#define KTIR_INTEGER(id, function, is_unsigned, expression) \
+    case KTIR_INTEGER_##id: result = (expression); break;
 #include "ktir/integer.def"
 #undef KTIR_INTEGER
     case KTIR_INTEGER_NONE: break;

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""KTIR operations on elements, reductions and regions: the card against the interpreter, to the
+byte, and both against PyTorch where it has the same."""
+
+import pytest
+import torch
+import torch_spyre.ktir as ktir
+
+ROWS, COLUMNS = 6, 40
+TYPES = {"f16": torch.float16, "f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
+SAME = "affine_map<(i, j) -> (i, j)>"
+
+
+def _kernel(sizes: dict[str, tuple[str, tuple[int, ...]]], body: str, out: str) -> ktir.Kernel:
+    """Loads %x of each input x, computes %r by `body`, stores it to the memory `out`."""
+    lines = []
+    for name, (element, shape) in sizes.items():
+        by = "x".join(map(str, shape))
+        strides = [1] if len(shape) == 1 else [shape[1], 1]
+        lines += [
+            f"%{name}m = ktdp.construct_memory_view %{name}p, sizes: {list(shape)}, strides: "
+            f"{strides} {{memory_space = #ktdp.memory_space<global>}} : memref<{by}x{element}>",
+            f"%{name}t = ktdp.construct_access_tile %{name}m[{', '.join(['%c0'] * len(shape))}] "
+            f": memref<{by}x{element}> -> !ktdp.access_tile<{by}xindex>",
+        ]
+        if name != out:
+            lines.append(
+                f"%{name} = ktdp.load %{name}t : !ktdp.access_tile<{by}xindex> "
+                f"-> tensor<{by}x{element}>"
+            )
+    element, shape = sizes[out]
+    by = "x".join(map(str, shape))
+    store = f"ktdp.store %r, %{out}t : tensor<{by}x{element}>, !ktdp.access_tile<{by}xindex>"
+    arguments = ", ".join(f"%{name}p: index" for name in sizes)
+    text = "\n".join(["%c0 = arith.constant 0 : index", *lines, body, store, "return"])
+    return ktir.loads(
+        f"module {{ func.func @f({arguments}) attributes {{grid = [1]}} {{\n{text}\n}} }}"
+    )
+
+
+def _both(kernel: ktir.Kernel, out: str, **inputs: torch.Tensor) -> torch.Tensor:
+    (shape,) = (p.shape for p in kernel.functions[0].parameters if p.name == f"{out}p")
+    (dtype,) = (p.dtype for p in kernel.functions[0].parameters if p.name == f"{out}p")
+    card, definition = torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=dtype)
+    arguments = {f"{name}p": value for name, value in inputs.items()}
+    kernel.run(**arguments, **{f"{out}p": card})
+    kernel.run(**arguments, **{f"{out}p": definition}, interpret=True)
+    assert torch.equal(card.view(torch.uint8), definition.view(torch.uint8))
+    return card
+
+
+def _random(element: str, *shape: int) -> torch.Tensor:
+    if element[0] == "f":
+        return torch.randn(*shape).to(TYPES[element])
+    return torch.randint(-(2**31), 2**31 - 1, shape, dtype=torch.int64).to(TYPES[element])
+
+
+SIGNED = ["addi", "subi", "muli", "divsi", "remsi", "ceildivsi", "floordivsi", "maxsi", "minsi"]
+UNSIGNED = ["divui", "remui", "ceildivui", "maxui", "minui", "andi", "ori", "xori"]
+
+
+@pytest.mark.parametrize("op", SIGNED + UNSIGNED)
+def test_integers(op: str) -> None:
+    sizes = dict.fromkeys("aby", ("i32", (ROWS, COLUMNS)))
+    kernel = _kernel(sizes, f"%r = arith.{op} %a, %b : tensor<{ROWS}x{COLUMNS}xi32>", "y")
+    a, b = _random("i32", ROWS, COLUMNS), _random("i32", ROWS, COLUMNS)
+    b[b == 0] = 1
+    b[::2] = b[::2] % 7 + 1
+    _both(kernel, "y", a=a, b=b)
+
+
+@pytest.mark.parametrize("op", ["shli", "shrsi", "shrui"])
+def test_shifts(op: str) -> None:
+    sizes = dict.fromkeys("aby", ("i32", (ROWS, COLUMNS)))
+    kernel = _kernel(sizes, f"%r = arith.{op} %a, %b : tensor<{ROWS}x{COLUMNS}xi32>", "y")
+    _both(kernel, "y", a=_random("i32", ROWS, COLUMNS), b=_random("i32", ROWS, COLUMNS) % 32)
+
+
+@pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sge", "ult", "uge"])
+def test_comparisons(predicate: str) -> None:
+    by = f"{ROWS}x{COLUMNS}"
+    body = f"""%c = arith.cmpi {predicate}, %a, %b : tensor<{by}xi32>
+      %r = arith.select %c, %a, %b : tensor<{by}xi1>, tensor<{by}xi32>"""
+    kernel = _kernel(dict.fromkeys("aby", ("i32", (ROWS, COLUMNS))), body, "y")
+    _both(kernel, "y", a=_random("i32", ROWS, COLUMNS), b=_random("i32", ROWS, COLUMNS))
+
+
+@pytest.mark.parametrize(
+    "op",
+    ["fptosi f32 i32", "fptoui f32 i32", "uitofp i32 f16", "sitofp i32 f32", "extsi i32 i64",
+     "extui i32 i64", "trunci i64 i32", "bitcast f32 i32", "bitcast i32 f32"],
+)  # fmt: skip
+def test_casts(op: str) -> None:
+    name, source, target = op.split()
+    by = f"{ROWS}x{COLUMNS}"
+    body = f"%r = arith.{name} %a : tensor<{by}x{source}> to tensor<{by}x{target}>"
+    sizes = {"a": (source, (ROWS, COLUMNS)), "y": (target, (ROWS, COLUMNS))}
+    a = _random(source, ROWS, COLUMNS)
+    _both(_kernel(sizes, body, "y"), "y", a=a.abs() * 100 if name == "fptoui" else a)
+
+
+@pytest.mark.parametrize("sign", ["si", "ui"])
+def test_truths_become_numbers(sign: str) -> None:
+    by = f"{ROWS}x{COLUMNS}"
+    body = f"""%c = arith.cmpf ogt, %a, %b : tensor<{by}xf16>
+      %d = arith.ext{sign} %c : tensor<{by}xi1> to tensor<{by}xi32>
+      %e = arith.constant dense<123456789> : tensor<{by}xi32>
+      %r = arith.subi %e, %d : tensor<{by}xi32>"""
+    sizes = {"a": ("f16", (ROWS, COLUMNS)), "b": ("f16", (ROWS, COLUMNS)),
+             "y": ("i32", (ROWS, COLUMNS))}  # fmt: skip
+    a, b = _random("f16", ROWS, COLUMNS), _random("f16", ROWS, COLUMNS)
+    y = _both(_kernel(sizes, body, "y"), "y", a=a, b=b)
+    step = 1 if sign == "si" else -1
+    assert torch.equal(y, (123456789 + step * (a > b).int()).int())
+
+
+@pytest.mark.parametrize("dims", ["0", "1"])
+@pytest.mark.parametrize("op", ["mulf f16", "mulf f32", "addi i32", "muli i32", "maxsi i32",
+                                "minui i32", "xori i32", "andi i32"])  # fmt: skip
+def test_reductions_of_all_kinds(op: str, dims: str) -> None:
+    name, element = op.split()
+    kept = (ROWS, COLUMNS)[1 - int(dims)]
+    body = f"""%r = linalg.reduce {{ arith.{name} }} ins(%a : tensor<{ROWS}x{COLUMNS}x{element}>)
+      outs(%b : tensor<{kept}x{element}>) dimensions = [{dims}]"""
+    sizes = {"a": (element, (ROWS, COLUMNS)), "b": (element, (kept,)), "y": (element, (kept,))}
+    a, b = _random(element, ROWS, COLUMNS), _random(element, kept)
+    _both(_kernel(sizes, body, "y"), "y", a=a, b=b)
+
+
+def test_a_product_as_a_region() -> None:
+    body = """%z = arith.constant dense<0.0> : tensor<6x20xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+        affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+        iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %b : tensor<6x40xf16>, tensor<40x20xf16>) outs(%z : tensor<6x20xf32>) {
+      ^bb0(%x: f16, %w: f16, %o: f32):
+        %xf = arith.extf %x : f16 to f32
+        %wf = arith.extf %w : f16 to f32
+        %p = arith.mulf %xf, %wf : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      } -> tensor<6x20xf32>"""
+    sizes = {"a": ("f16", (6, 40)), "b": ("f16", (40, 20)), "y": ("f32", (6, 20))}
+    a, b = _random("f16", 6, 40), _random("f16", 40, 20)
+    y = _both(_kernel(sizes, body, "y"), "y", a=a, b=b)
+    torch.testing.assert_close(y, a.float() @ b.float(), atol=5e-2, rtol=1e-2)
+
+
+def test_the_place_of_the_largest() -> None:
+    # linalg.index of the dim that is reduced, over two loops of the card.
+    body = """%z = arith.constant dense<-1> : tensor<6xi32>
+      %n = arith.constant dense<-6.0e4> : tensor<6xf16>
+      %m = linalg.reduce { arith.maximumf } ins(%a : tensor<6x40xf16>) outs(%n : tensor<6xf16>)
+        dimensions = [1]
+      %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+        affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
+        iterator_types = ["parallel", "reduction"]}
+        ins(%a, %m : tensor<6x40xf16>, tensor<6xf16>) outs(%z : tensor<6xi32>) {
+      ^bb0(%x: f16, %w: f16, %o: i32):
+        %j = linalg.index 1 : index
+        %k = arith.index_cast %j : index to i32
+        %c = arith.cmpf oeq, %x, %w : f16
+        %s = arith.select %c, %k, %o : i32
+        linalg.yield %s : i32
+      } -> tensor<6xi32>"""
+    a = torch.stack([torch.randperm(40) for _ in range(6)]).half()
+    kernel = _kernel({"a": ("f16", (6, 40)), "y": ("i32", (6,))}, body, "y")
+    assert torch.equal(_both(kernel, "y", a=a), a.argmax(1).int())
