@@ -104,7 +104,7 @@ static spyre_status read_mapping(const step_source *source, const json_node *mem
     }
     const bundle_symbol *symbol = &source->program->symbols.items[value.symbol - 1];
     step->symbol[d] = (uint8_t)value.symbol;
-    if (symbol->granularity % step->slices[d])
+    if (step->slices[d] < 1 || symbol->granularity % step->slices[d])
         return json_error_at(member, "%d slices are no divisor of granularity %lld",
                              step->slices[d], (long long)symbol->granularity);
     return take_size(member, d, symbol->most, step);

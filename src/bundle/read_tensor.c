@@ -168,11 +168,19 @@ static bool has_symbolic_slices(const bundle_step *step, const bundle_tensor *te
     return false;
 }
 
+// The verifier names a dim without slices later.
+static bool has_no_slices(const bundle_step *step)
+{
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        if (step->slices[d] < 1) return true;
+    return false;
+}
+
 // Gives cores of `open` the addresses that follow from core 0's, and checks the others.
 static spyre_status place_slices(const json_node *data, const bundle_step *step, uint32_t open,
                                  bundle_tensor *tensor)
 {
-    if (tensor->in_lx || !has_symbolic_slices(step, tensor)) return NULL;
+    if (tensor->in_lx || has_no_slices(step) || !has_symbolic_slices(step, tensor)) return NULL;
     if (tensor->index_kind == BUNDLE_INDEX_VALUE)
         return json_error_at(data, "the table of a gather with sizes that a launch chooses");
     bundle_geometry geometry;

@@ -154,6 +154,10 @@ def test_the_plan_says_how_it_is_corrected(bundle_of, tmp_path):
         [SPYRE, "inspect", code / "init.bin"], check=True, capture_output=True, text=True
     ).stdout
     assert "values " in listing and "correct " in listing
+    told = subprocess.run(
+        [SPYRE, "inspect", code], check=True, capture_output=True, text=True
+    ).stdout
+    assert "size s0: a multiple of 48 up to 240" in told and " s0\n" in told
 
 
 def test_sizes_of_two_forms_are_compiled_at_the_launch(bundle_of, tmp_path):

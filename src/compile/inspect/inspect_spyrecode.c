@@ -18,16 +18,39 @@ static void print_preparation(const spyrecode *code, text *out)
     }
 }
 
+// "64 + 128 s0 s1", sizes in granules.
+static void print_expression(const spyrecode_sizes *sizes, uint32_t number, text *out)
+{
+    const spyrecode_expression *e = &sizes->expressions[number];
+    if (e->term_count == 0) text_append(out, "0");
+    for (uint32_t t = 0; t < e->term_count; t++) {
+        text_printf(out, t ? " + %" PRId64 : "%" PRId64, e->terms[t].factor);
+        for (uint32_t s = 0; s < sizes->symbol_count; s++)
+            if (e->terms[t].symbols >> s & 1) text_printf(out, " %s", sizes->symbols[s].name);
+    }
+    text_append(out, "\n");
+}
+
 static void print_patches(const spyrecode_command *command, text *out)
 {
+    for (uint32_t s = 0; s < command->sizes.symbol_count; s++) {
+        const spyrecode_symbol *symbol = &command->sizes.symbols[s];
+        text_printf(out, "        size %s: a multiple of %" PRId64 " up to %" PRId64
+                    "; below, how many of it\n", symbol->name, symbol->granularity, symbol->most);
+    }
     for (uint32_t i = 0; i < command->patch_count; i++) {
         const spyrecode_patch *patch = &command->patches[i];
         text_printf(out, "        output byte %" PRIu64 " = ", patch->offset);
-        if (patch->source == SPYRECODE_FROM_ARGUMENT)
+        switch (patch->source) {
+        case SPYRECODE_FROM_ARGUMENT:
             text_printf(out, "address of launch argument %u\n", patch->index);
-        else
+            break;
+        case SPYRECODE_FROM_ADDRESS:
             text_printf(out, "0x%" PRIx64 " (%" PRIu64 " bytes)\n", patch->address,
                         patch->byte_count);
+            break;
+        case SPYRECODE_FROM_SIZES: print_expression(&command->sizes, patch->index, out); break;
+        }
     }
 }
 

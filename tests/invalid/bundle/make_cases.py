@@ -231,8 +231,10 @@ MLIR_CASES = {
 WITH_SYMBOL = FILE + ', "symbol_ids"=[-1]'
 
 
-def symbolic(step, size=None, most=None, start=None, ids=(-1,)):
+def symbolic(step, size=None, most=None, start=None, ids=(-1,), dim="mb", slices=None):
     step.dsc["dimToSymbolMapping_"] = {"mb": list(ids)}
+    if slices is not None:
+        step.sdsc["numWkSlicesPerDim_"][dim] = slices
     if size is not None:
         step.dsc["N_"]["mb_"] = size
         for node in (0, 2):
@@ -254,6 +256,8 @@ OTHER_CASES = [
     *(
         (case, "add_scalar", change, function(TAKEN, execute("%n", WITH_SYMBOL), head=head))
         for case, change, head in [
+            ("symbolic_no_slices", lambda step: symbolic(step, 8, slices=0), SIZED),
+            ("symbolic_other_dim", lambda step: symbolic(step, 8, dim="out", slices=0), SIZED),
             ("symbolic_most", lambda step: symbolic(step), SIZED),
             ("symbolic_slices", lambda step: symbolic(step, 8, 4), SIZED.replace("y=2", "y=1")),
             ("symbolic_stage", lambda step: symbolic(step, 8, 4), SIZED),
