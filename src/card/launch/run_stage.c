@@ -46,7 +46,7 @@ static void run_share(launch *l, const plan_action *a, unit u)
 static bool run_action(launch *l, const plan_action *a, unit u)
 {
     const plan_kernel *kernel = l->first[a->first].kernel;
-    core_run *runs[ISA_CORES] = {NULL};
+    core_run *runs[ISA_CORES];
     uint32_t count = 0;
     for (uint32_t n = u.first; n < u.end; n++) {
         uint32_t core = l->stage->group.order[n];

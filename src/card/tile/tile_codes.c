@@ -13,7 +13,7 @@
 #include "card/tile/runs.h"
 #include "tensor/numeric.h"
 
-enum { CHUNK = 512, MOST_INPUTS = 3, MAGNITUDE = 0x7FFF };
+enum { CHUNK = 512, MOST_INPUTS = 3, MAGNITUDE = 0x7FFF, ONE = 31 << 9 };
 
 #define RANK(c) ((c) < 0 ? -((c) & MAGNITUDE) : (c))
 
@@ -90,8 +90,7 @@ static int32_t rank_of(int16_t code)
 static code_limits limits_of(const isa_instruction *i)
 {
     const float p = i->constant[0], q = i->constant[1];
-    code_limits l = {.one = (int16_t)dl16_from_float(1.0f), .raised = INT16_MIN,
-                     .lowered = INT16_MAX};
+    code_limits l = {.one = ONE, .raised = INT16_MIN, .lowered = INT16_MAX};
     if (i->op != OPFUNC_CLIP) return l;
     l.most = (int16_t)dl16_from_float(q);
     l.least = q < p ? l.most : (int16_t)dl16_from_float(p);
@@ -137,36 +136,59 @@ static const void *dense(dense_buffer *b, const uint8_t *at, int64_t stride, uin
     return b->elements;
 }
 
-static bool is_dense(const plan_tile *tile)
+// What has codes has no other format.
+static inline int64_t bytes_of(const isa_operand *operand)
 {
-    bool all = true;
-    for (uint32_t o = 0; o < tile->instruction->operand_count; o++)
-        all = all && run_stride(tile, o) ==
-                         (int64_t)spyre_format_bytes(tile->instruction->operand[o].format);
-    return all;
+    return operand->format == SPYRE_FORMAT_SEN169_FP16 ? 2 : 4;
 }
 
-static bool is_aligned(const plan_tile *tile, uint8_t *const *address)
+static bool is_dense(const plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        const uint32_t bytes = spyre_format_bytes(i->operand[o].format);
-        if ((uintptr_t)address[o] % bytes) return false;
-        for (uint32_t d = 0; d < tile->dim_count; d++)
-            if (tile->stride[o][d] % (int64_t)bytes) return false;
-    }
+    for (uint32_t o = 0; o < i->operand_count; o++)
+        if (run_stride(tile, o) != bytes_of(&i->operand[o])) return false;
     return true;
+}
+
+static bool has_aligned_strides(const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    for (uint32_t o = 0; o < i->operand_count; o++)
+        for (uint32_t d = 0; d < tile->dim_count; d++)
+            if (tile->stride[o][d] % bytes_of(&i->operand[o])) return false;
+    return true;
+}
+
+static bool is_aligned(const isa_instruction *i, uint8_t *const *address)
+{
+    for (uint32_t o = 0; o < i->operand_count; o++)
+        if ((uintptr_t)address[o] % (uintptr_t)bytes_of(&i->operand[o])) return false;
+    return true;
+}
+
+// One run: nothing to walk, nothing to buffer.
+static void run_dense_codes(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    const isa_instruction *i = tile->instruction;
+    if (!runs_independent(tile, address) || !is_aligned(i, address)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    const void *const in[MOST_INPUTS] = {address[1], address[i->operand_count > 2 ? 2 : 1],
+                                         address[i->operand_count > 3 ? 3 : 1]};
+    const code_limits limits = limits_of(i);
+    loop_of(i->op, i->operand[1].format)(address[0], in, &limits, (size_t)run_length(tile));
 }
 
 // An element that repeats for many runs is read once, so the result may not lie upon it.
 static void run_codes(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     const isa_instruction *i = tile->instruction;
-    if (!runs_independent(tile, address) || !is_aligned(tile, address)) {
+    if (!runs_independent(tile, address) || !is_aligned(i, address)) {
         exact_run(tile, address, scratch);
         return;
     }
-    const uint32_t inputs = i->operand_count - 1u, bytes = spyre_format_bytes(i->operand[1].format);
+    const uint32_t inputs = i->operand_count - 1u, bytes = (uint32_t)bytes_of(&i->operand[1]);
     code_loop *loop = loop_of(i->op, i->operand[1].format);
     const code_limits limits = limits_of(i);
     const int64_t to = run_stride(tile, 0), length = run_length(tile);
@@ -196,5 +218,6 @@ plan_run *tile_codes(const plan_tile *tile)
     if (i->operand[0].format != SPYRE_FORMAT_SEN169_FP16) return NULL;
     for (uint32_t o = 2; o < i->operand_count; o++)
         if (i->operand[o].format != i->operand[1].format) return NULL;
-    return loop_of(i->op, i->operand[1].format) ? run_codes : NULL;
+    if (!loop_of(i->op, i->operand[1].format) || !has_aligned_strides(tile)) return NULL;
+    return tile->dim_count == 1 && is_dense(tile) ? run_dense_codes : run_codes;
 }
