@@ -137,6 +137,15 @@ spyre_status loop_add_local(loop_graph *loops, const char *name, spyre_dtype dty
     return VEC_PUSH(loops->memory, &loops->buffers, buffer);
 }
 
+bool loop_drop_ops(loop_graph *loops, const bool *gone)
+{
+    uint32_t kept = 0, count = loops->ops.count;
+    for (uint32_t i = 0; i < count; i++)
+        if (!gone[i]) loops->ops.items[kept++] = loops->ops.items[i];
+    loops->ops.count = kept;
+    return kept != count;
+}
+
 spyre_status loop_take_ops(loop_graph *loops, const loop_op_list *ops)
 {
     if (ops->count > loops->ops.capacity)

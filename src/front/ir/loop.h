@@ -241,6 +241,9 @@ SPYRE_MUST_CHECK spyre_status loop_add_local(loop_graph *loops, const char *name
                                              spyre_format format, const spyre_view *storage,
                                              uint32_t *out);
 
+// Leaves out the ops that are gone; true when there are some.
+bool loop_drop_ops(loop_graph *loops, const bool *gone);
+
 // Makes the list, which may lie in scratch memory, the graph's ops.
 SPYRE_MUST_CHECK spyre_status loop_take_ops(loop_graph *loops, const loop_op_list *ops);
 

@@ -9,10 +9,6 @@ spyre_status pass_lx_planning(loop_graph *loops, bool *out_changed)
 {
     *out_changed = false;
     if (!loops->settings.lx_planning) return NULL;
-    arena *scratch = arena_create();
-    TRY_ALLOC(scratch);
-    spyre_status status = plan_complete(loops, scratch);
-    arena_destroy(scratch);
     *out_changed = true;
-    return status;
+    return plan_complete(loops, loop_scratch(loops));
 }

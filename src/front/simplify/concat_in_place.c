@@ -71,7 +71,6 @@ static bool move_result(const loop_op *copy, const loop_op *writer, loop_access 
 spyre_status pass_concat_in_place(loop_graph *loops, bool *out_changed)
 {
     flow f;
-    uint32_t kept = 0;
     TRY(flow_build(loops, &f));
     bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(gone);
@@ -84,9 +83,6 @@ spyre_status pass_concat_in_place(loop_graph *loops, bool *out_changed)
         *loop_output_of(writer) = moved;
         gone[i] = true;
     }
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        if (!gone[i]) loops->ops.items[kept++] = loops->ops.items[i];
-    *out_changed = kept != loops->ops.count;
-    loops->ops.count = kept;
+    *out_changed = loop_drop_ops(loops, gone);
     return NULL;
 }

@@ -8,21 +8,17 @@
 spyre_status pass_deadcode(loop_graph *loops, bool *out_changed)
 {
     bool *needed = ARENA_NEW(loop_scratch(loops), bool, loops->buffers.count);
-    bool *keep = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
+    bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(needed);
-    TRY_ALLOC(keep);
+    TRY_ALLOC(gone);
     for (uint32_t i = 0; i < loops->outputs.count; i++)
         needed[loops->outputs.items[i].buffer] = true;
     for (uint32_t i = loops->ops.count; i-- > 0;) {
         loop_op *op = &loops->ops.items[i];
-        keep[i] = needed[loop_output_of(op)->buffer];
-        if (!keep[i]) continue;
+        gone[i] = !needed[loop_output_of(op)->buffer];
+        if (gone[i]) continue;
         for (uint32_t k = 0; k + 1 < op->operand_count; k++) needed[op->operand[k].buffer] = true;
     }
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        if (keep[i]) loops->ops.items[kept++] = loops->ops.items[i];
-    *out_changed = kept != loops->ops.count;
-    loops->ops.count = kept;
+    *out_changed = loop_drop_ops(loops, gone);
     return NULL;
 }

@@ -91,15 +91,11 @@ static bool forward(loop_graph *loops, const flow *f, const loop_op *copy)
 spyre_status pass_forward_copies(loop_graph *loops, bool *out_changed)
 {
     flow f;
-    uint32_t kept = 0;
     TRY(flow_build(loops, &f));
     bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(gone);
     for (uint32_t i = 0; i < loops->ops.count; i++)
         gone[i] = !loops->ops.items[i].tile_depth && forward(loops, &f, &loops->ops.items[i]);
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        if (!gone[i]) loops->ops.items[kept++] = loops->ops.items[i];
-    *out_changed = kept != loops->ops.count;
-    loops->ops.count = kept;
+    *out_changed = loop_drop_ops(loops, gone);
     return NULL;
 }

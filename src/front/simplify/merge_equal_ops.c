@@ -65,7 +65,7 @@ static op_key key_of(const loop_graph *loops, const loop_op *op)
     return key;
 }
 
-static spyre_status merge(loop_graph *loops, arena *scratch, bool *out_changed)
+spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
 {
     renaming r;
     map_bytes seen = {0};
@@ -77,7 +77,8 @@ static spyre_status merge(loop_graph *loops, arena *scratch, bool *out_changed)
         rename_operands(&r, &op);
         if (flow_is_written_once(&r.flow, result)) {
             op_key key = key_of(loops, &op);
-            TRY(map_bytes_intern(scratch, &seen, &key, sizeof key, result, &first));
+            TRY(map_bytes_intern(loop_scratch(loops), &seen, &key, sizeof key, result,
+                                 &first));
         }
         if (first != result && rename_may_drop(&r, result))
             r.places[result] = first;
@@ -87,13 +88,4 @@ static spyre_status merge(loop_graph *loops, arena *scratch, bool *out_changed)
     *out_changed = kept != loops->ops.count;
     loops->ops.count = kept;
     return NULL;
-}
-
-spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
-{
-    arena *scratch = arena_create();
-    TRY_ALLOC(scratch);
-    spyre_status status = merge(loops, scratch, out_changed);
-    arena_destroy(scratch);
-    return status;
 }

@@ -333,10 +333,6 @@ static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_chang
 
 spyre_status pass_normalize_loops(loop_graph *loops, bool *out_changed)
 {
-    arena *scratch = arena_create();
-    TRY_ALLOC(scratch);
-    spyre_status status = copy_factors(loops);
-    if (!status) status = normalize(loops, scratch, out_changed);
-    arena_destroy(scratch);
-    return status;
+    TRY(copy_factors(loops));
+    return normalize(loops, loop_scratch(loops), out_changed);
 }

@@ -81,11 +81,7 @@ spyre_status pass_reroll_steps(loop_graph *loops, bool *out_changed)
         done = next.scope;
         bool rolled = false;
         if (next.count < 2 || next.count > loops->ops.count) continue;
-        arena *scratch = arena_create();
-        TRY_ALLOC(scratch);
-        spyre_status status = reroll_loop(loops, &next, scratch, &rolled);
-        arena_destroy(scratch);
-        TRY(status);
+        TRY(reroll_loop(loops, &next, loop_scratch(loops), &rolled));
         *out_changed |= rolled;
     }
     if (*out_changed) tile_mark_unrolled(loops);
