@@ -140,11 +140,9 @@ class OnCard:
 
     def move(self, args: Values) -> list[Any]:
         """The arguments on the card."""
+        knows = not torch.is_grad_enabled()
         with outside_inference_mode():
-            return [
-                map_parts(value, move) if isinstance(value, torch.Tensor) else value
-                for move, value in zip(self.moves, args, strict=True)
-            ]
+            return [move(value, knows) for move, value in zip(self.moves, args, strict=True)]
 
 
 class _Move:
@@ -154,7 +152,14 @@ class _Move:
         self.is_static = is_static_input(node)
         self.resident = resident.Input(_is_only_multiplied(node))
 
-    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+    def __call__(self, value: Any, knows: bool) -> Any:
+        """`knows`: no gradient can be wanted, so that a copy which is known will do."""
+        known = self.resident.known(value) if knows else None
+        if known is not None:
+            return known
+        return map_parts(value, self._part) if isinstance(value, torch.Tensor) else value
+
+    def _part(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type == "spyre":
             return tensor
         if _wants_gradient([tensor]):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -52,16 +53,18 @@ class Input:
 
     def __init__(self, multiplied: bool):
         self.multiplied = multiplied
-        self.tensor: Callable[[], torch.Tensor | None] = lambda: None
+        self.tensor: Callable[[], Any] = object  # never the same one
         self.copy: Callable[[], torch.Tensor | None] = lambda: None
         self.state = (-1, 0)
 
+    def known(self, value: Any) -> torch.Tensor | None:
+        """The copy of the last tensor, if the value is that and has not changed."""
+        if self.tensor() is value and self.state == _state(value):
+            return self.copy()
+        return None
+
     def on_card(self, tensor: torch.Tensor) -> torch.Tensor:
         """As on_card() of this module."""
-        if self.tensor() is tensor and self.state == _state(tensor):
-            copy = self.copy()
-            if copy is not None:
-                return copy
         copy = on_card(tensor, self.multiplied)
         if not tensor.is_inference():
             self.tensor, self.copy = weakref.ref(tensor), weakref.ref(copy)
