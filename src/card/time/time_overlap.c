@@ -16,6 +16,7 @@
 #include "card/plan.h"
 #include "card/time/time.h"
 
+#define FARTHEST (1LL << 56)
 enum { MOST_KERNELS = 8, MOST_TOUCHES = 64, SPACE_LX = -1 }; // of a group; of a kernel
 
 // What a kernel touches through an operand, over all cores and iterations.
@@ -44,14 +45,12 @@ struct time_overlap {
 
 // --- What kernels touch
 
-static void over_cores(const isa_kernel *kernel, uint32_t slot, byte_range *r)
+// A verified program reaches less far by its strides; offsets and parameters that do not are of
+// launches that fault.
+static int64_t parameter(const isa_kernel *kernel, uint32_t core, uint32_t slot)
 {
-    byte_range all = RANGE_NONE;
-    for (uint32_t core = 0; slot != ISA_NO_SLOT && core < ISA_CORES; core++)
-        if (kernel->active_cores >> core & 1u)
-            range_add(&all, range_shifted(*r, kernel->parameters[(size_t)core * kernel->slot_count +
-                                                                 slot]));
-    if (slot != ISA_NO_SLOT) *r = all;
+    if (slot == ISA_NO_SLOT) return 0;
+    return kernel->parameters[(size_t)core * kernel->slot_count + slot] % FARTHEST;
 }
 
 static byte_range bytes_of(const isa_kernel *kernel, const isa_instruction *i, uint32_t o,
@@ -59,11 +58,13 @@ static byte_range bytes_of(const isa_kernel *kernel, const isa_instruction *i, u
 {
     const isa_operand *operand = &i->operand[o];
     if (o == isa_row_operand(i->opcode)) return (byte_range){INT64_MIN, INT64_MAX};
-    byte_range r = range_shifted(plan_span(i, o), operand->offset);
+    byte_range first = range_shifted(plan_span(i, o), operand->offset % FARTHEST), all = RANGE_NONE;
     for (uint32_t n = 0; n < place->depth; n++)
-        range_repeat(&r, operand->loop_stride[n], place->iterations[n]);
-    over_cores(kernel, operand->slot, &r);
-    return r;
+        range_repeat(&first, operand->loop_stride[n], place->iterations[n]);
+    for (uint32_t core = 0; core < ISA_CORES; core++)
+        if (kernel->active_cores >> core & 1u)
+            range_add(&all, range_shifted(first, parameter(kernel, core, operand->slot)));
+    return all;
 }
 
 // True when the kernel has written all of the range, which it reads now.
