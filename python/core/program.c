@@ -103,8 +103,8 @@ static PyObject *plan_step_type(PyObject *self, PyObject *index)
 
 // ---- launches
 
-// The storage of a launch argument. A program takes it from its start, as torch-spyre's runtime hands
-// it over, and where a view begins is none of its addresses.
+// The storage of a launch argument. A program takes it from its start, as torch-spyre's runtime
+// hands it over, and where a view begins is none of its addresses.
 static bool bind_tensor(uint32_t index, PyObject *tensor, storage **out)
 {
     tensor_info t;
