@@ -32,7 +32,8 @@ uint32_t bundle_value_tensor(const bundle_step *step);
 int32_t bundle_indexed_dim(const bundle_step *step, uint32_t tensor);
 
 // The effective gap of a dim, positive when the tensor has room for more indices than N_ says,
-// negative when it has fewer: undoes the reversed sign of ReStickifyOpHBM.
+// negative when it has fewer: undoes the reversed sign of ReStickifyOpHBM, where gap_is_room does
+// not say that there is none.
 int64_t bundle_effective_gap(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim);
 
 // The number of a constant of the step (0-based), or -1; and the value of constant `number`.

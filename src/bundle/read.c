@@ -5,9 +5,58 @@
 #include "bundle/read.h"
 
 #include "base/file.h"
+#include "bundle/derived.h"
 #include "bundle/files.h"
 
 enum { MOST_SPAN_BYTES = 256 << 20 };
+
+// torch-spyre writes two things into backGapCore_ of ReStickifyOpHBM, in dims off the stick: what
+// the tensor lacks of N_, which is rounded up to the stick of the other tensor, or the room that it
+// has beyond N_, as a part of a larger one. What is a stick or more is no rounding.
+static void tell_large_gaps(bundle *b)
+{
+    for (uint32_t s = 0; s < b->steps.count; s++) {
+        const bundle_step *step = &b->steps.items[s];
+        for (uint32_t t = 0; t < step->tensor_count && step->op == OPFUNC_RESTICKIFY; t++) {
+            bundle_tensor *tensor = &step->tensors[t];
+            for (uint32_t d = 0; d < step->dim_count; d++)
+                if (d != tensor->stick_dim && tensor->gap[d] >= tensor->stick_elements)
+                    tensor->gap_is_room = true;
+        }
+    }
+}
+
+static spyre_status starts_agree(const bundle *b, const bundle_step *step, uint32_t tensor,
+                                 bool *out_so)
+{
+    const bundle_tensor *t = &step->tensors[tensor];
+    bundle_geometry g;
+    TRY(bundle_tensor_geometry(b, step, tensor, &g));
+    *out_so = true;
+    for (uint32_t core = 1; core < step->core_count; core++)
+        if (t->start[core] - bundle_slice_offset(step, t, &g, core) !=
+            t->start[0] - bundle_slice_offset(step, t, &g, 0))
+            *out_so = false;
+    return NULL;
+}
+
+// The others by where the cores start, in a verified bundle.
+static spyre_status tell_small_gaps(bundle *b)
+{
+    for (uint32_t s = 0; s < b->steps.count; s++) {
+        const bundle_step *step = &b->steps.items[s];
+        for (uint32_t t = 0; t < step->tensor_count && step->op == OPFUNC_RESTICKIFY; t++) {
+            bundle_tensor *tensor = &step->tensors[t];
+            bool lacks, has = false;
+            if (tensor->in_lx || tensor->gap_is_room) continue;
+            TRY(starts_agree(b, step, t, &lacks));
+            tensor->gap_is_room = true;
+            if (!lacks) TRY(starts_agree(b, step, t, &has));
+            tensor->gap_is_room = has;
+        }
+    }
+    return bundle_verify(b);
+}
 
 static spyre_status read_program(arena *memory, const char *directory, bool pool_first,
                                  mlir_program *out_program)
@@ -126,7 +175,9 @@ spyre_status bundle_read_warned(arena *memory, const char *directory, bool pool_
         TRY(VEC_PUSH(memory, &b->symbols, program.symbols.items[s]));
     TRY(add_arguments(b, source.arg_count, pool_first || program.has_pool));
     TRY(add_own_memory(b, program.own_bytes));
+    tell_large_gaps(b);
     TRY(bundle_verify(b));
+    TRY(tell_small_gaps(b));
     TRY(check_spans(b));
     *out_bundle = b;
     return NULL;

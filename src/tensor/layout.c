@@ -74,7 +74,8 @@ static void place_dims(spyre_layout *layout, const int64_t *size, const int64_t 
         int32_t dim = order[i];
         uint32_t at = i == 0 ? order_count - 1 : i - 1;
         int64_t extent = dim == ABSENT ? 1 : size[dim];
-        if (dim == stick_dim && dim != ABSENT) extent = (extent + elements - 1) / elements;
+        if (dim == stick_dim && dim != ABSENT)
+            extent = extent / elements + (extent % elements != 0);
         layout->device_size[at] = extent;
     }
     layout->device_size[lanes] = elements;

@@ -131,3 +131,19 @@ def test_masks_go_by_the_name_of_the_constant(spyre, tmp_path):
     assert any("samv-maskvalue, which is taken" in line for line in findings(spyre, directory))
     spyre.good("dxp", "--bundle", "-d", directory)
     assert files_below(directory / "spyreCodeDir") == code
+
+
+@pytest.mark.parametrize("gap", [28, 128])
+def test_a_gap_of_restickify_may_be_room(spyre, bundle, gap):
+    directory, rows = (
+        bundle("restickify"),
+        128 + gap,
+    )  # what is restickified is the first 128 of these
+    edit(directory, "sdsc_0.json", r'("-1": *)"28"', rf'\g<1>"{gap}"')
+    edit(directory, "sdsc_0.json", f'"{(1 << 34) + 12800}"', f'"{(1 << 34) + rows * 128}"')
+    assert f"mb 128 (gap {gap}), out {rows * 128} a stick" in spyre.good("inspect", directory)
+    [found] = findings(spyre, directory)
+    assert "backGapCore_ of Tensor0 in dim out is taken as what the tensor lacks" in found
+    sizes = "--size=0=17152", f"--size=1={rows * 256}"
+    assert "0 of 1 differ" in spyre.good("bisect", directory, *sizes)
+    assert "reaches bytes" in spyre.bad("bisect", directory, sizes[0], "--size=1=25600")

@@ -26,7 +26,7 @@ static spyre_status search_with_copies(const loop_graph *loops, arena *memory, d
     loop_graph trial;
     lx_copies copies;
     uint32_t kept = 0;
-    out->costs.us = INFINITY;
+    out->costs = (plan_price){.us = INFINITY};
     TRY(boundary_copies_find(loops, BOUNDARY_ALL, &copies));
     if (copies.items.count == 0) return NULL;
     TRY(loop_copy(loops, memory, &trial));
