@@ -299,9 +299,9 @@ OTHER_CASES = [
         with_address(execute("%a", FILE + ', "symbol_ids"=[-1]')),
     ),
     (
-        "relayout_gap",
-        "restickify",
-        set_in(("nodes", 0, "backGapCore_", "out", "-1"), "128"),
+        "gap_whole",
+        "add_scalar",
+        set_in(("nodes", 0, "backGapCore_"), {"mb": {"-1": "-4"}}),
         EXECUTE,
     ),
 ]
