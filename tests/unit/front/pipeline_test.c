@@ -52,9 +52,33 @@ static void pipeline__other_names_are_refused(void **state)
     check_refusal("deadcode,,joint_work_division", "skip_passes: no pass is named ''");
 }
 
+// A stage that changes nothing leaves nothing behind in the memory of the compilation, but for the
+// bundle of the last one.
+static void pipeline__no_change_takes_no_memory(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    front_result result;
+    spyre_view view = sizes_view(2, 64, 64, 0);
+    uint32_t value = front_case_input(&run, view), weight = front_case_input(&run, view);
+    for (uint32_t i = 0; i < 40; i++) {
+        value = front_case_binary(&run, "spyre.batchmatmul", value, weight, view);
+        value = front_case_unary(&run, "spyre.relufwd", value, view);
+    }
+    front_case_output(&run, value);
+    assert_ok(compile_without(&run, "", &result));
+    for (uint32_t n = 0; n < result.records.count; n++) {
+        const front_record *r = &result.records.items[n];
+        if (!r->changed && r->bytes && strcmp(r->name, "emit") != 0)
+            fail_msg("%s leaves %zu bytes", r->name, (size_t)r->bytes);
+    }
+    front_run_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pipeline__no_change_takes_no_memory),
         cmocka_unit_test(pipeline__optional_passes_can_be_left_out),
         cmocka_unit_test(pipeline__other_names_are_refused),
     };
