@@ -18,6 +18,7 @@ enum {
     TOKEN_ACCUMULATOR_READY,
     TOKEN_ACCUMULATOR_DONE,
     TOKEN_RING_FULL,
+    TOKEN_UNPACKED, // pairs have become elements
 };
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
     const back_options *options;
     isa_program *program;
     uint32_t depth; // open loops
+    const nest_zone *zone; // of the step in work; null: all of it
 } emitter;
 
 SPYRE_MUST_CHECK spyre_status emit_loop(emitter *e, int64_t count);

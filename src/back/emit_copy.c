@@ -34,7 +34,7 @@ static spyre_status body(void *context, const box *b)
 spyre_status emit_copy(emitter *e, const bundle_step *step)
 {
     copy c = {.e = e, .input = step->inputs[0], .output = step->output};
-    TRY(nest_build(e->memory, e->b, step, e->depth, 0, &c.n));
+    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &c.n));
     c.tiles = stage_of(&c.n);
     c.through_tile = c.tiles.staged[c.input] && c.tiles.staged[c.output];
     c.tiles.staged[c.input] = false;

@@ -20,7 +20,7 @@ typedef struct {
     emitter *e;
     matmul_roles r;
     stage tiles;
-    lx_region accumulator, received;
+    lx_region accumulator, received, packed[BUNDLE_MAX_TENSORS];
     bool stationary; // B is loaded once for all row tiles
     bool passing;    // one tile of rows and k: the tiles of the outer loops pass by
     bool storing;    // results are stored while the next ones are computed
@@ -104,7 +104,7 @@ static place accumulator_place(const matmul *m, const box *b, const place_axes *
     place_order order = {0};
     append_role(r, axes, AXIS_N_STICK, &order);
     append_rows(m, b, axes, &order);
-    place p = place_dense(b, axes, &order, SPYRE_FORMAT_IEEE_FP32, 4 * r->lanes, region);
+    place p = place_dense(b, axes, &order, r->sum, 4 * r->lanes, region);
     set_lanes(r, axes, AXIS_N_LANE, &p);
     return p;
 }
@@ -185,7 +185,34 @@ static spyre_status load(const matmul *m, const box *b, const place_axes *axes, 
     if (!m->tiles.staged[operand]) return NULL;
     place home = place_home(&m->r.nest, b, axes, operand);
     place tile = operand == m->r.a ? a_place(m, b, axes) : b_place(m, b, axes);
+    if (m->r.unpacks) tile = place_tile(&m->r.nest, b, axes, operand, &m->packed[operand]);
     return emit_load(m->e, axes, &tile, &home);
+}
+
+// From bytes of two elements, the first ones of all, then the others.
+static spyre_status unpack(const matmul *m, const box *b, const place_axes *axes, uint32_t operand)
+{
+    place packed = place_tile(&m->r.nest, b, axes, operand, &m->packed[operand]);
+    place tile = operand == m->r.a ? a_place(m, b, axes) : b_place(m, b, axes);
+    uint32_t pair = place_pair_axis(&m->r.nest, axes, operand);
+    int64_t neighbour = tile.stride[pair];
+    tile.stride[pair] = 0;
+    TRY(emit_vector(m->e, OPFUNC_INT4LOW, NULL, axes, (const place *const[]){&tile, &packed}, 2));
+    tile.operand.offset += neighbour;
+    return emit_vector(m->e, OPFUNC_INT4HIGH, NULL, axes, (const place *const[]){&tile, &packed},
+                       2);
+}
+
+// Hands what was loaded, of A and B or of B alone, over to PT.
+static spyre_status give(const matmul *m, const box *b, const place_axes *axes, bool of_a,
+                         bool of_b, uint32_t token)
+{
+    emitter *e = m->e;
+    if (!m->r.unpacks) return emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_PT, token);
+    TRY(emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, token));
+    if (of_a) TRY(unpack(m, b, axes, m->r.a));
+    if (of_b) TRY(unpack(m, b, axes, m->r.b));
+    return emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_PT, TOKEN_UNPACKED);
 }
 
 static bool loads_tiles(const matmul *m)
@@ -200,7 +227,7 @@ static spyre_status depth_body(void *context, const box *b)
     place_axes axes = place_find_axes(&m->r.nest, b, 1);
     TRY(load(m, b, &axes, m->r.a));
     if (!m->stationary) TRY(load(m, b, &axes, m->r.b));
-    if (loads_tiles(m)) TRY(emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_PT, TOKEN_INPUT_FULL));
+    if (loads_tiles(m)) TRY(give(m, b, &axes, true, !m->stationary, TOKEN_INPUT_FULL));
     TRY(multiply(m, &axes, b));
     if (!loads_tiles(m)) return NULL;
     return emit_handover(e, ISA_QUEUE_PT, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE);
@@ -301,7 +328,7 @@ static spyre_status outer_body(void *context, const box *b)
     if (keeps) {
         place_axes axes = place_find_axes(&m->r.nest, b, 1);
         TRY(load(m, b, &axes, m->r.b));
-        TRY(emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_PT, TOKEN_KEPT_FULL));
+        TRY(give(m, b, &axes, false, true, TOKEN_KEPT_FULL));
     }
     TRY(schedule_run(&m->rows, b));
     return keeps ? emit_handover(e, ISA_QUEUE_PT, ISA_QUEUE_LOAD, TOKEN_KEPT_FREE) : NULL;
@@ -352,6 +379,10 @@ static spyre_status allocate(matmul *m, const matmul_tiles *t)
     if (m->tiles.staged[m->r.a]) TRY(lx_take(&share, t->a_bytes, true, &region[m->r.a]));
     if (m->tiles.staged[m->r.b]) TRY(lx_take(&share, t->b_bytes, !m->stationary, &region[m->r.b]));
     bool doubled = m->stationary || m->passing;
+    if (m->r.unpacks) {
+        TRY(lx_take(&share, t->a_bytes / 2, true, &m->packed[m->r.a]));
+        TRY(lx_take(&share, t->b_bytes / 2, !m->stationary, &m->packed[m->r.b]));
+    }
     if (m->tiles.staged[m->r.c]) TRY(lx_take(&share, t->c_bytes, doubled, &region[m->r.c]));
     TRY(lx_take(&share, t->accumulator_bytes, false, &m->accumulator));
     if (!m->chain.needed) return NULL;
@@ -361,7 +392,7 @@ static spyre_status allocate(matmul *m, const matmul_tiles *t)
 spyre_status emit_matmul(emitter *e, const bundle_step *step)
 {
     matmul m = {.e = e};
-    TRY(nest_build(e->memory, e->b, step, e->depth, SPLIT_SLOTS, &m.r.nest));
+    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, SPLIT_SLOTS, &m.r.nest));
     TRY(matmul_find_roles(&m.r));
     TRY(split_build(&m.r.nest, &m.chain));
     m.tiles = stage_of(&m.r.nest);

@@ -34,6 +34,16 @@ static spyre_status load_inputs(const pointwise *p, const box *b, const place_ax
     return emit_handover(p->e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL);
 }
 
+// The axis over the two elements of a byte becomes an operand for each.
+static void split_pairs(const pointwise *p, const place_axes *axes, place *places, uint32_t *count)
+{
+    uint32_t pair = place_pair_axis(&p->n, axes, p->n.step->output);
+    places[2] = places[1];
+    places[2].operand.offset += places[1].stride[pair];
+    places[1].stride[pair] = places[2].stride[pair] = 0;
+    *count = 3;
+}
+
 static spyre_status compute(const pointwise *p, const box *b, const place_axes *axes)
 {
     const bundle_step *step = p->n.step;
@@ -47,6 +57,7 @@ static spyre_status compute(const pointwise *p, const box *b, const place_axes *
         places[count] = places[count - 1];
         places[count++].operand.offset += p->n.operand[step->inputs[0]].element;
     }
+    if (opfunc_makes_pairs(p->op)) split_pairs(p, axes, places, &count);
     for (uint32_t o = 0; o < count; o++) operands[o] = &places[o];
     return emit_vector(p->e, p->op, p->constants, axes, operands, count);
 }
@@ -116,7 +127,7 @@ static spyre_status choose_tile(const pointwise *p, const uint8_t *dims, uint32_
 spyre_status emit_pointwise(emitter *e, const bundle_step *step)
 {
     pointwise p = {.e = e, .op = step->op == OPFUNC_RESTICKIFY ? OPFUNC_IDENTITY : step->op};
-    TRY(nest_build(e->memory, e->b, step, e->depth, 0, &p.n));
+    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &p.n));
     find_constants(&p);
     p.lanes = step->op == OPFUNC_LAYERNORMSCALE ? 2 : 1;
     p.tiles = stage_of(&p.n);

@@ -233,7 +233,7 @@ static void add_buffers(ranking *r)
 spyre_status emit_rank(emitter *e, const bundle_step *step)
 {
     ranking r = {.e = e, .input = step->inputs[0], .output = step->output};
-    TRY(nest_build(e->memory, e->b, step, e->depth, 0, &r.n));
+    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &r.n));
     TRY(find_ranks(&r));
     r.tiles = stage_of(&r.n);
     r.kept = (schedule){.e = e, .n = &r.n, .body = kept_body, .context = &r};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sum, mean, max, min and exx2 in the card's fixed order: fp32 accumulators per kept element (and
+// Reductions in the card's fixed order: fp32 accumulators per kept element (and
 // per lane, when the stick dim is reduced) take the elements in ascending order, FOLD joins the
 // lanes, a chain joins the cores, one multiplication, one rounding.
 #include "back/select.h"
@@ -17,12 +17,14 @@ typedef struct {
     nest n;
     stage tiles;
     uint32_t input, output, moments;
-    opfunc op;  // SUM, MAX or MIN
-    bool folds; // the stick dim is reduced
-    bool scales;
-    float factor;
+    int32_t factor;        // the input that the elements are multiplied with; -1: none
+    int32_t end_factor;    // the one that the result is multiplied with; -1: none
+    uint32_t first_moment; // 1: the first one stays 0
+    opfunc op;             // its accumulator
+    bool folds;            // the stick dim is reduced
+    bundle_finish end;
     int64_t reduced_bytes; // cap on the input tile while its reduced dims grow
-    lx_region accumulator[SPLIT_MOST_PARTS], received[SPLIT_MOST_PARTS], factor_cell;
+    lx_region accumulator[SPLIT_MOST_PARTS], received[SPLIT_MOST_PARTS], factor_cell, products;
     schedule kept, reduced;
     split chain;
     const nest_class *present; // whose elements are reduced
@@ -73,7 +75,7 @@ static spyre_status reduce_tile(const reduction *r, const place_axes *axes, cons
     const nest_operand *o = &r->n.operand[r->input];
     box kept = box_kept(&r->n, b);
     place_axes kept_axes = accumulator_axes(r, &kept);
-    for (uint32_t m = 0; m < r->moments; m++) {
+    for (uint32_t m = r->first_moment; m < r->moments; m++) {
         place whole = accumulator_place(r, &kept, &kept_axes, &r->accumulator[m]);
         place accumulator = place_project(&whole, &kept_axes, axes);
         for (uint32_t a = 0; r->folds && a < axes->count; a++)
@@ -87,18 +89,45 @@ static spyre_status reduce_tile(const reduction *r, const place_axes *axes, cons
     return NULL;
 }
 
+// Puts the products with the factor into the place of the input.
+static spyre_status multiply(const reduction *r, const place_axes *axes, const box *b, place *input)
+{
+    if (r->factor < 0) return NULL;
+    place home = place_home(&r->n, b, axes, r->input);
+    place_order order = place_sorted(&home, axes);
+    place products = place_dense(b, axes, &order, SPYRE_FORMAT_IEEE_FP32, 4, &r->products);
+    place factor = stage_place(&r->tiles, b, axes, (uint32_t)r->factor);
+    TRY(emit_vector(r->e, OPFUNC_MUL, NULL, axes,
+                    (const place *const[]){&products, input, &factor}, 3));
+    *input = products;
+    return NULL;
+}
+
+static bool loads(const reduction *r)
+{
+    return r->tiles.staged[r->input] || (r->factor >= 0 && r->tiles.staged[r->factor]);
+}
+
+static spyre_status load(const reduction *r, const place_axes *axes, const box *b, int32_t operand)
+{
+    if (operand < 0 || !r->tiles.staged[operand]) return NULL;
+    place home = place_home(&r->n, b, axes, (uint32_t)operand);
+    place tile = stage_place(&r->tiles, b, axes, (uint32_t)operand);
+    return emit_load(r->e, axes, &tile, &home);
+}
+
 static spyre_status reduced_body(void *context, const box *b)
 {
     const reduction *r = context;
     emitter *e = r->e;
     place_axes axes = place_find_axes(&r->n, b, 1);
     place input = stage_place(&r->tiles, b, &axes, r->input);
-    if (!r->tiles.staged[r->input]) return reduce_tile(r, &axes, b, &input);
-    place home = place_home(&r->n, b, &axes, r->input);
-    TRY(emit_load(e, &axes, &input, &home));
-    TRY(emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL));
+    TRY(load(r, &axes, b, (int32_t)r->input));
+    TRY(load(r, &axes, b, r->factor));
+    if (loads(r)) TRY(emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL));
+    TRY(multiply(r, &axes, b, &input));
     TRY(reduce_tile(r, &axes, b, &input));
-    return emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE);
+    return loads(r) ? emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE) : NULL;
 }
 
 // Leaves the core's own result in lane 0 of every accumulator.
@@ -128,6 +157,34 @@ static spyre_status reduce_core(const reduction *r, const box *part)
 
 // --- The result
 
+static spyre_status clip_and_scale(const reduction *r, const place_axes *axes, const place *sum)
+{
+    const float limits[OPFUNC_MAX_PARAMETERS] = {r->end.least, r->end.most};
+    place cell = {.operand = {.space = ISA_SPACE_LX,
+                              .format = SPYRE_FORMAT_IEEE_FP32,
+                              .offset = r->factor_cell.offset}};
+    if (r->end.clips)
+        TRY(emit_vector(r->e, OPFUNC_CLIP, limits, axes, (const place *const[]){sum, sum}, 2));
+    if (!r->end.scales) return NULL;
+    TRY(emit_fill(r->e, &(place_axes){0}, &cell, r->end.factor));
+    return emit_vector(r->e, OPFUNC_MUL, NULL, axes, (const place *const[]){sum, sum, &cell}, 3);
+}
+
+// Each result has a factor of its own.
+static spyre_status multiply_results(const reduction *r, const place_axes *axes, const box *kept,
+                                     const place *sum)
+{
+    if (r->end_factor < 0) return NULL;
+    uint32_t f = (uint32_t)r->end_factor;
+    place factor = stage_place(&r->tiles, kept, axes, f);
+    TRY(load(r, axes, kept, r->end_factor));
+    if (r->tiles.staged[f])
+        TRY(emit_handover(r->e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_KEPT_FULL));
+    TRY(emit_vector(r->e, OPFUNC_MUL, NULL, axes, (const place *const[]){sum, sum, &factor}, 3));
+    if (!r->tiles.staged[f]) return NULL;
+    return emit_handover(r->e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_KEPT_FREE);
+}
+
 static spyre_status finish(void *context, const box *b)
 {
     const reduction *r = context;
@@ -139,14 +196,8 @@ static spyre_status finish(void *context, const box *b)
     place target = stage_place(&r->tiles, &kept, &lanes, r->output);
     for (uint32_t m = 0; m < r->moments; m++) {
         place sum = accumulator_place(r, &kept, &folded, &r->accumulator[m]);
-        if (r->scales) {
-            place cell = {.operand = {.space = ISA_SPACE_LX,
-                                      .format = SPYRE_FORMAT_IEEE_FP32,
-                                      .offset = r->factor_cell.offset}};
-            TRY(emit_fill(e, &(place_axes){0}, &cell, r->factor));
-            TRY(emit_vector(e, OPFUNC_MUL, NULL, &axes, (const place *const[]){&sum, &sum, &cell},
-                            3));
-        }
+        TRY(clip_and_scale(r, &axes, &sum));
+        TRY(multiply_results(r, &axes, &kept, &sum));
         place lane = target;
         lane.operand.offset += (int64_t)m * r->n.operand[r->output].element;
         TRY(emit_identity(e, &axes, &lane, &sum));
@@ -197,10 +248,16 @@ static int64_t accumulator_bytes(const reduction *r, const int64_t *tile)
     return bytes;
 }
 
+static int64_t products_bytes(const reduction *r, const int64_t *tile)
+{
+    return place_tile_bytes(&r->n, r->input, tile) / r->n.operand[r->input].element * 4;
+}
+
 static int64_t footprint(const void *context, const int64_t *tile)
 {
     const reduction *r = context;
     int64_t bytes = stage_footprint(&r->tiles, tile) + LX_ALIGNMENT;
+    if (r->factor >= 0) bytes += lx_align(products_bytes(r, tile));
     if (r->tiles.staged[r->input] && place_tile_bytes(&r->n, r->input, tile) > r->reduced_bytes)
         return INT64_MAX / 2;
     return bytes + 2 * r->moments * lx_align(accumulator_bytes(r, tile));
@@ -254,6 +311,7 @@ static spyre_status allocate(reduction *r, const int64_t *tile)
         TRY(lx_take(&share, accumulator_bytes(r, tile), false, &r->accumulator[m]));
         TRY(lx_take(&share, accumulator_bytes(r, tile), false, &r->received[m]));
     }
+    if (r->factor >= 0) TRY(lx_take(&share, products_bytes(r, tile), false, &r->products));
     return lx_take(&share, 4, false, &r->factor_cell);
 }
 
@@ -272,12 +330,12 @@ static spyre_status check_mask(const bundle_step *step)
 
 static void describe(reduction *r, const bundle_step *step)
 {
-    const char *factor = opfunc_describe(step->op)->parameter[0];
     r->op = opfunc_describe(step->op)->accumulator;
-    r->moments = step->op == OPFUNC_EXX2 ? 2 : 1;
-    r->scales = factor != NULL;
-    if (factor)
-        r->factor = bundle_constant_value(step, (uint32_t)bundle_find_constant(step, factor));
+    r->moments = opfunc_moments(step->op);
+    r->factor = step->op == OPFUNC_DEPTHWISECONV2D ? step->inputs[1] : -1;
+    r->end_factor = step->op == OPFUNC_AVGPOOLNMAPFWD ? step->inputs[1] : -1;
+    r->first_moment = bundle_takes_zero_mean(step);
+    r->end = bundle_finish_of(step);
     const nest_operand *input = &r->n.operand[r->input];
     r->folds = r->n.reduced[input->stick_dim] && input->tensor->scale[input->stick_dim] > 0;
 }
@@ -287,7 +345,7 @@ static void add_buffers(reduction *r)
     bool deep = r->reduced.levels.count;
     if (!deep && r->chain.needed) return;
     schedule *innermost = deep ? &r->reduced : &r->kept;
-    schedule_add_buffer(innermost, r->tiles.staged[r->input], ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
+    schedule_add_buffer(innermost, loads(r), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
                         TOKEN_INPUT_FREE);
     schedule_add_buffer(innermost, !deep && r->tiles.staged[r->output], ISA_QUEUE_SFP,
                         ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
@@ -297,7 +355,7 @@ spyre_status emit_reduction(emitter *e, const bundle_step *step)
 {
     reduction r = {.e = e, .input = step->inputs[0], .output = step->output};
     TRY(check_mask(step));
-    TRY(nest_build(e->memory, e->b, step, e->depth, SPLIT_SLOTS, &r.n));
+    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, SPLIT_SLOTS, &r.n));
     describe(&r, step);
     TRY(split_build(&r.n, &r.chain));
     r.tiles = stage_of(&r.n);

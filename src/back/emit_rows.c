@@ -130,7 +130,7 @@ spyre_status emit_rows(emitter *e, const bundle_step *step)
                   .value = value,
                   .rows = gathers ? step->output : step->inputs[0],
                   .move = {.opcode = gathers ? ISA_GATHER : ISA_SCATTER}};
-    TRY(nest_build(e->memory, e->b, step, e->depth, 0, &w.n));
+    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &w.n));
     TRY(place_value(&w));
     w.tiles = stage_of(&w.n);
     w.tiles.staged[w.value] = false;

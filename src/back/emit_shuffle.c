@@ -161,7 +161,7 @@ spyre_status emit_shuffle(emitter *e, const bundle_step *step)
         .after = {step->core_count, step->slices, step->core_slice, step->output, {0}}};
     uint32_t messages = 0;
     TRY(cut(&s, &messages));
-    TRY(nest_build(e->memory, e->b, step, e->depth, messages, &s.n));
+    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, messages, &s.n));
     TRY(emit_kernel(e, &s.n, first_cores(s.before.cores)));
     TRY(send_all(&s));
     if (s.before.cores != s.after.cores) {

@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "back/allocate.h"
+#include "bundle/derived.h"
 #include "isa/constants.h"
 
 enum { LARGEST_ROWS = 512, LARGEST_ACCUMULATOR_BYTES = 256 << 10 };
@@ -54,6 +55,13 @@ static spyre_status check_roles(const matmul_roles *r)
             return status_new(SPYRE_UNSUPPORTED, "batchmatmul with sticks along dim %s",
                               n->step->dim_name[d]);
     }
+    for (uint32_t i = 0; i < 2 && r->unpacks; i++) {
+        const bundle_tensor *t = n->operand[n->step->inputs[i]].tensor;
+        if (t->in_lx || n->size[bundle_pair_dim(t)] % 2)
+            return status_new(SPYRE_UNSUPPORTED, "%s of %s %s", t->name,
+                              spyre_format_name(t->format),
+                              t->in_lx ? "in LX" : "has half of a byte");
+    }
     bool both = n->operand[r->a].stride[r->k] && n->operand[r->b].stride[r->k];
     if (n->most[r->k] > 1 && !both)
         return status_new(SPYRE_UNSUPPORTED, "batchmatmul with an operand that lacks dim %s",
@@ -67,12 +75,14 @@ spyre_status matmul_find_roles(matmul_roles *r)
     r->a = n->step->inputs[0];
     r->b = n->step->inputs[1];
     r->c = n->step->output;
-    r->format = n->operand[r->a].tensor->format;
+    r->format = n->operand[r->a].format;
+    r->unpacks = n->operand[r->a].tensor->format == SPYRE_FORMAT_SENINT4;
+    r->sum = r->format == SPYRE_FORMAT_SENINT8 ? SPYRE_FORMAT_IEEE_INT32 : SPYRE_FORMAT_IEEE_FP32;
     r->lanes = (int64_t)spyre_format_elements_per_stick(r->format);
-    if (n->operand[r->b].tensor->format != r->format)
+    if (n->operand[r->b].format != r->format)
         return status_new(SPYRE_UNSUPPORTED, "batchmatmul of %s and %s",
                           spyre_format_name(r->format),
-                          spyre_format_name(n->operand[r->b].tensor->format));
+                          spyre_format_name(n->operand[r->b].format));
     for (uint32_t d = 0; d < n->dim_count; d++) {
         if (!n->reduced[d]) continue;
         if (n->most[d] > 1 || n->most[r->k] == 1 || !n->reduced[r->k]) r->k = d;
@@ -152,8 +162,10 @@ static int64_t total_bytes(const problem *p, bool stationary, matmul_tiles *t)
     t->c_bytes = rows * columns_of(r, t->tile) * output;
     t->accumulator_bytes = rows * sticks * r->lanes * 4;
     int64_t bytes = lx_align(t->accumulator_bytes) * (p->chained ? 2 : 1);
-    if (p->a_staged) bytes += 2 * lx_align(t->a_bytes);
-    if (p->b_staged) bytes += (stationary && !t->passing ? 1 : 2) * lx_align(t->b_bytes);
+    int64_t a_bytes = lx_align(t->a_bytes), b_bytes = lx_align(t->b_bytes);
+    if (r->unpacks) a_bytes += lx_align(t->a_bytes / 2), b_bytes += lx_align(t->b_bytes / 2);
+    if (p->a_staged) bytes += 2 * a_bytes;
+    if (p->b_staged) bytes += (stationary && !t->passing ? 1 : 2) * b_bytes;
     if (p->c_staged) bytes += (stationary ? 2 : 1) * lx_align(t->c_bytes);
     return bytes;
 }

@@ -11,7 +11,9 @@ typedef enum { MATMUL_LOOPED, MATMUL_ROW } matmul_role;
 typedef struct {
     nest nest;
     uint32_t a, b, c;                   // tensors
-    spyre_format format;                // of A and B
+    spyre_format format;                // of A and B in LX; SENINT8 of SENINT4
+    spyre_format sum;                   // of the accumulator
+    bool unpacks;                       // A and B are pairs that become elements in LX
     int64_t lanes;                      // elements a stick of that format
     uint32_t k;
     int32_t n;                          // -1: B has no columns of its own

@@ -7,9 +7,9 @@
 
 int64_t nest_offset(const nest_operand *operand, uint32_t dim, int64_t i)
 {
-    int64_t stride = operand->stride[dim];
-    if (stride == 0 || dim != operand->stick_dim) return i * stride;
-    return i / operand->stick * stride + i % operand->stick * operand->element;
+    if (operand->stride[dim] == 0) return 0;
+    if (bundle_stick_span(operand->tensor, dim) == 1) return i * operand->stride[dim];
+    return bundle_offset_bits(operand->tensor, &operand->geometry, dim, i) / 8;
 }
 
 int64_t nest_granule(const nest *n, uint32_t dim)
@@ -70,8 +70,21 @@ void nest_add_stick(nest *n, uint32_t dim, int64_t stick)
 // The moments of exx2 and layernormscale lie in lanes 0 and 1 of a stick that is one place.
 static bool has_two_lanes(const bundle_step *step, uint32_t tensor)
 {
-    if (step->op == OPFUNC_EXX2) return tensor == step->output;
+    if (opfunc_moments(step->op) == 2) return tensor == step->output;
     return step->op == OPFUNC_LAYERNORMSCALE && tensor != step->output;
+}
+
+// A dim is cut where its digits in a stick change, and where bytes have two of its elements.
+static void add_sticks(nest *n, const bundle_tensor *t, uint32_t d)
+{
+    int64_t span = 1;
+    if (t->format == SPYRE_FORMAT_SENINT4 && d == bundle_pair_dim(t)) nest_add_stick(n, d, 2);
+    for (uint32_t i = 0; i < t->digit_count; i++) {
+        if (t->digits[i].dim != d || t->digits[i].size == 1) continue;
+        span *= t->digits[i].size;
+        nest_add_stick(n, d, span);
+    }
+    if (t->digit_count == 0 && d == t->stick_dim) nest_add_stick(n, d, t->stick_elements);
 }
 
 static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
@@ -81,8 +94,12 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
     nest_operand *operand = &n->operand[number];
     bundle_geometry geometry;
     TRY(bundle_tensor_geometry(b, step, number, &geometry));
+    bool halves = t->format == SPYRE_FORMAT_SENINT4;
     *operand = (nest_operand){.tensor = t,
-                              .element = t->element_bytes,
+                              .format = halves ? SPYRE_FORMAT_SENINT8 : t->format,
+                              .element = halves ? 1 : t->element_bytes,
+                              .geometry = geometry,
+                              .base = geometry.base,
                               .stick = t->stick_elements,
                               .stick_dim = t->stick_dim,
                               .lanes = 1};
@@ -93,7 +110,8 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
         operand->stride[t->stick_dim] = 0;
         operand->lanes = 2;
     }
-    if (operand->stride[t->stick_dim]) nest_add_stick(n, t->stick_dim, operand->stick);
+    for (uint32_t d = 0; d < n->dim_count; d++)
+        if (operand->stride[d]) add_sticks(n, t, d);
     operand->slot = t->in_lx ? ISA_NO_SLOT : (uint16_t)n->slot_count++;
     return NULL;
 }
@@ -178,16 +196,22 @@ static bool same_in_all_classes(const nest *n, uint32_t d)
     return true;
 }
 
-// Reduced dims are combined in the order of N_, and so are dims of ranks: only neighbours in it may
-// merge.
+// Dims whose indices count something: ranks, or positions.
+static bool counts(const nest *n, uint32_t d)
+{
+    return bundle_is_rank_dim(n->step, d) || bundle_is_scan_dim(n->step, d);
+}
+
+// Reduced dims are combined in the order of N_, and so are dims that count: only neighbours in it
+// may merge.
 static bool order_allows(const nest *n, uint32_t outer, uint32_t inner)
 {
-    bool reduced = n->reduced[outer], ranks = bundle_is_rank_dim(n->step, outer);
-    if (reduced != n->reduced[inner] || ranks != bundle_is_rank_dim(n->step, inner)) return false;
+    bool reduced = n->reduced[outer], ranks = counts(n, outer);
+    if (reduced != n->reduced[inner] || ranks != counts(n, inner)) return false;
     if (!reduced && !ranks) return true;
     if (outer > inner) return false;
     for (uint32_t d = outer + 1; d < inner; d++) {
-        bool between = reduced ? n->reduced[d] : bundle_is_rank_dim(n->step, d);
+        bool between = reduced ? n->reduced[d] : counts(n, d);
         if (between && n->most[d] > 1) return false;
     }
     return true;
@@ -234,6 +258,99 @@ static void merge(nest *n, uint32_t outer, uint32_t inner)
     }
 }
 
+// --- Windows
+
+// Leaves the zone's part of the windows' dims.
+static void keep_zone(nest *n, const nest_zone *zone)
+{
+    uint32_t windows = 0, kept = 0;
+    for (uint32_t w = 0; w < n->step->window_count; w++)
+        windows |= 1u << n->step->windows[w].dim | 1u << n->step->windows[w].kernel;
+    for (uint32_t d = 0; d < n->dim_count; d++) {
+        if (!(windows >> d & 1)) continue;
+        n->size[d] = n->most[d] = zone->size[d];
+        for (uint32_t o = 0; o < n->operand_count; o++)
+            n->operand[o].base += nest_offset(&n->operand[o], d, zone->start[d]);
+    }
+    nest whole = *n;
+    n->class_count = n->all_cores = 0;
+    memset(n->classes, 0, sizeof n->classes);
+    for (uint32_t c = 0; c < whole.class_count; c++) {
+        nest_class class = whole.classes[c];
+        class.cores &= zone->cores;
+        for (uint32_t d = 0; d < n->dim_count; d++)
+            if (windows >> d & 1) class.size[d] = zone->size[d];
+        for (uint32_t core = 0; core < ISA_CORES; core++)
+            if (class.cores >> core & 1) add_to_class(n, core, class.size);
+        kept |= class.cores;
+    }
+    n->all_cores = kept;
+}
+
+// What one window's dim gives of a core: runs of indices whose windows are inside in one way.
+static spyre_status split_zones(arena *memory, const bundle_step *step, const bundle_window *w,
+                                uint32_t core, const nest_zone *zone, nest_zones *out_zones)
+{
+    int64_t start = bundle_slice_start(step, core, w->dim);
+    int64_t end = start + bundle_slice_size(step, core, w->dim);
+    for (int64_t i = start; i < end;) {
+        int64_t first, last, next = bundle_window_same(step, w, i);
+        nest_zone part = *zone;
+        if (next > end) next = end;
+        bundle_window_inside(step, w, i, &first, &last);
+        part.start[w->dim] = i - start;
+        part.size[w->dim] = next - i;
+        part.start[w->kernel] = first;
+        part.size[w->kernel] = last - first;
+        TRY(VEC_PUSH(memory, out_zones, part));
+        i = next;
+    }
+    return NULL;
+}
+
+static spyre_status zones_of_core(arena *memory, const bundle_step *step, uint32_t core,
+                                  nest_zones *out_zones)
+{
+    nest_zone whole = {.cores = 1u << core};
+    *out_zones = (nest_zones){0};
+    TRY(VEC_PUSH(memory, out_zones, whole));
+    for (uint32_t w = 0; w < step->window_count; w++) {
+        nest_zones parts = {0};
+        for (uint32_t z = 0; z < out_zones->count; z++)
+            TRY(split_zones(memory, step, &step->windows[w], core, &out_zones->items[z], &parts));
+        *out_zones = parts;
+    }
+    return NULL;
+}
+
+static bool same_place(const nest_zone *a, const nest_zone *b)
+{
+    return memcmp(a->start, b->start, sizeof a->start) == 0 &&
+           memcmp(a->size, b->size, sizeof a->size) == 0;
+}
+
+spyre_status nest_find_zones(arena *memory, const bundle_step *step, nest_zones *out_zones)
+{
+    enum { MOST_ZONES = 1024 };
+    *out_zones = (nest_zones){0};
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        nest_zones own;
+        TRY(zones_of_core(memory, step, core, &own));
+        for (uint32_t z = 0; z < own.count; z++) {
+            uint32_t at = 0;
+            while (at < out_zones->count && !same_place(&out_zones->items[at], &own.items[z])) at++;
+            if (at == out_zones->count) TRY(VEC_PUSH(memory, out_zones, own.items[z]));
+            out_zones->items[at].cores |= 1u << core;
+        }
+        if (out_zones->count > MOST_ZONES)
+            return status_new(SPYRE_UNSUPPORTED, "paddingSizes_: padding cuts the windows into "
+                              "more than %d parts", MOST_ZONES);
+    }
+    return NULL;
+}
+
+// --- All
+
 static void merge_all(nest *n)
 {
     // An index replaces the offset along the indexed dim, which therefore stays by itself, and a
@@ -251,8 +368,9 @@ static void merge_all(nest *n)
     }
 }
 
-spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step, uint32_t loops,
-                        uint32_t extra_slots, nest *out_nest)
+spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
+                        const nest_zone *zone, uint32_t loops, uint32_t extra_slots,
+                        nest *out_nest)
 {
     nest *n = out_nest;
     *n = (nest){.step = step,
@@ -263,8 +381,9 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
     uint32_t reduced_count = bundle_reduced_dims(b, step, reduced);
     for (uint32_t r = 0; r < reduced_count && opfunc_reduces(step->op); r++)
         n->reduced[reduced[r]] = true;
+    bool masks = opfunc_describe(step->op)->kind == OPFUNC_KIND_MASK;
     for (uint32_t d = 0; d < n->dim_count; d++) {
-        bool walked = n->reduced[d] || bundle_walks_dim(step, d);
+        bool walked = n->reduced[d] || masks || bundle_walks_dim(step, d);
         n->size[d] = n->most[d] = walked ? bundle_local_size(step, d) : 1;
         if (!walked || !step->symbol[d]) continue;
         const bundle_symbol *symbol = &b->symbols.items[step->symbol[d] - 1];
@@ -274,6 +393,7 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
     for (uint32_t o = 0; o < n->operand_count; o++) TRY(build_operand(b, n, o));
     TRY(build_parameters(memory, n, extra_slots));
     TRY(build_classes(b, n));
+    if (zone) keep_zone(n, zone);
     merge_all(n);
     return NULL;
 }

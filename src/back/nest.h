@@ -12,9 +12,12 @@
 
 typedef struct {
     const bundle_tensor *tensor;
+    spyre_format format;                    // of an element; SENINT8 of pairs of SENINT4
     int64_t element;                        // bytes
     int64_t stick;                          // elements a stick
     uint32_t stick_dim;
+    bundle_geometry geometry;
+    int64_t base;                           // bytes before index 0
     int64_t stride[BUNDLE_MAX_DIMS];        // bytes of an index (of a stick, in the stick dim);
                                             // 0: the tensor does not move
     uint32_t lanes;                         // 2 for the stick of the two moments, else 1
@@ -26,7 +29,14 @@ typedef struct {
     int64_t size[BUNDLE_MAX_DIMS];          // elements; 0 somewhere: nothing to do
 } nest_class;
 
-enum { NEST_MOST_STICKS = 4 };              // stick lengths of one dim
+enum { NEST_MOST_STICKS = 6 };              // stick lengths of one dim
+
+// Where windows end inside of their input, of all dims: the part of its iteration space that some
+// cores work on, in which every window is whole. Of other dims the part has everything.
+typedef struct {
+    uint32_t cores;
+    int64_t start[BUNDLE_MAX_DIMS], size[BUNDLE_MAX_DIMS];
+} nest_zone;
 
 typedef struct {
     const bundle_step *step;
@@ -49,9 +59,16 @@ typedef struct {
     int64_t *parameters;                    // [ISA_CORES][slot_count]
 } nest;
 
-// `extra_slots` parameters are left free behind those of the tensors.
+// `extra_slots` parameters are left free behind those of the tensors. Of a step with windows only
+// the part `zone`, else null.
 SPYRE_MUST_CHECK spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
-                                         uint32_t loops, uint32_t extra_slots, nest *out_nest);
+                                         const nest_zone *zone, uint32_t loops,
+                                         uint32_t extra_slots, nest *out_nest);
+
+// The zones of a step with windows; together they are the whole step.
+typedef VEC(nest_zone) nest_zones;
+SPYRE_MUST_CHECK spyre_status nest_find_zones(arena *memory, const bundle_step *step,
+                                              nest_zones *out_zones);
 
 // Makes the dim split at multiples of `stick` elements too.
 void nest_add_stick(nest *n, uint32_t dim, int64_t stick);

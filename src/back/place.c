@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "back/place.h"
 
+#include <assert.h>
 #include <stdlib.h>
+
+#include "bundle/derived.h"
 
 box box_kept(const nest *n, const box *b)
 {
@@ -141,9 +144,10 @@ place place_home(const nest *n, const box *b, const place_axes *axes, uint32_t o
     const nest_operand *o = &n->operand[operand];
     const bundle_tensor *t = o->tensor;
     place p = {.operand = {.space = t->in_lx ? ISA_SPACE_LX : ISA_SPACE_MEMORY,
-                           .format = t->format}};
+                           .format = o->format,
+                           .offset = o->base}};
     if (t->in_lx) {
-        p.operand.offset = t->start[0];
+        p.operand.offset += t->start[0];
     } else {
         p.operand.arg = (uint16_t)t->arg;
         p.operand.slot = o->slot;
@@ -170,6 +174,14 @@ static bool is_inner(const place *p, const place_axes *axes, uint32_t before, ui
     int64_t one = llabs(p->stride[before]), other = llabs(p->stride[a]);
     return one < other ||
            (one == other && axes->axis[before].extent == 1 && axes->axis[a].extent > 1);
+}
+
+uint32_t place_pair_axis(const nest *n, const place_axes *axes, uint32_t operand)
+{
+    uint32_t dim = bundle_pair_dim(n->operand[operand].tensor), a = 0;
+    while (a < axes->count && (axes->axis[a].dim != dim || axes->axis[a].step != 1)) a++;
+    assert(a < axes->count);
+    return a;
 }
 
 place_order place_sorted(const place *p, const place_axes *axes)
@@ -224,5 +236,6 @@ int64_t place_tile_bytes(const nest *n, uint32_t operand, const int64_t *tile)
     int64_t bytes = o->element * o->lanes;
     for (uint32_t d = 0; d < n->dim_count; d++)
         if (o->stride[d]) bytes *= tile[d];
+    if (o->tensor->format == SPYRE_FORMAT_SENINT4) bytes = (bytes + 1) / 2;
     return bytes;
 }

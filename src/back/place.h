@@ -96,6 +96,9 @@ place place_dense(const box *b, const place_axes *axes, const place_order *order
 // The same place over other axes: those that it does not know get stride 0.
 place place_project(const place *p, const place_axes *from, const place_axes *to);
 
+// The axis over the two elements of a byte of an operand of SENINT4, along which it does not move.
+uint32_t place_pair_axis(const nest *n, const place_axes *axes, uint32_t operand);
+
 // Axes along which the place moves, widest stride first.
 place_order place_sorted(const place *p, const place_axes *axes);
 

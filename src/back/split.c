@@ -62,6 +62,7 @@ spyre_status split_build(nest *n, split *out)
         else
             s.last |= 1u << core;
     }
+    s.first &= n->all_cores, s.middle &= n->all_cores, s.last &= n->all_cores;
     s.needed = s.first != 0;
     *out = s;
     return s.needed ? check_extents(n) : NULL;

@@ -23,6 +23,8 @@ static bool are_equal(const nest *n, uint32_t a, uint32_t b)
            one->stick == other->stick && one->stick_dim == other->stick_dim &&
            one->lanes == other->lanes && memcmp(t->start, u->start, starts) == 0 &&
            memcmp(t->loop_stride, u->loop_stride, sizeof t->loop_stride) == 0 &&
+           one->base == other->base && t->digit_count == u->digit_count &&
+           memcmp(t->digits, u->digits, t->digit_count * sizeof *t->digits) == 0 &&
            memcmp(one->stride, other->stride, sizeof one->stride) == 0;
 }
 

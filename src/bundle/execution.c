@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bundle/execution.h"
 
+#include <string.h>
 
 #include "bundle/derived.h"
 
@@ -58,15 +59,22 @@ int64_t execution_start(const execution *x, const bundle_tensor *tensor, uint32_
     return offset;
 }
 
+// From the start of a tensor's memory or of LX, in bits.
+static int64_t place_bits(const execution *x, uint32_t tensor, uint32_t core, const int64_t *index)
+{
+    const operand *o = &x->operands[tensor];
+    int64_t bits = 8 * (execution_start(x, o->tensor, core) + o->geometry.base);
+    for (uint32_t d = 0; d < x->step->dim_count; d++) {
+        if (o->offset[d]) bits += o->offset[d][index[d]];
+    }
+    return bits;
+}
+
 spyre_status execution_place(const execution *x, uint32_t tensor, uint32_t core,
                              const int64_t *index, uint32_t lane, uint8_t **out_element)
 {
-    const operand *o = &x->operands[tensor];
-    int64_t offset = execution_start(x, o->tensor, core);
-    for (uint32_t d = 0; d < x->step->dim_count; d++) {
-        if (o->offset[d]) offset += o->offset[d][index[d]];
-    }
-    offset += (int64_t)lane * o->tensor->element_bytes;
+    int64_t offset = place_bits(x, tensor, core, index) / 8;
+    offset += (int64_t)lane * x->operands[tensor].tensor->element_bytes;
     return execution_place_offset(x, tensor, core, index, offset, out_element);
 }
 
@@ -74,8 +82,15 @@ spyre_status execution_load(const execution *x, uint32_t tensor, uint32_t core,
                             const int64_t *index, double *out_value)
 {
     uint8_t *element;
+    spyre_format format = x->step->tensors[tensor].format;
     TRY(execution_place(x, tensor, core, index, 0, &element));
-    *out_value = element_load(element, x->step->tensors[tensor].format);
+    if (format != SPYRE_FORMAT_SENINT4) {
+        *out_value = element_load(element, format);
+        return NULL;
+    }
+    double pair = element_load(element, SPYRE_FORMAT_SENINT8);
+    bool high = place_bits(x, tensor, core, index) % 8 != 0;
+    *out_value = opfunc_apply(high ? OPFUNC_INT4HIGH : OPFUNC_INT4LOW, &pair, 1, NULL);
     return NULL;
 }
 
@@ -116,6 +131,13 @@ bool execution_masked(const execution *x, uint32_t core, const int64_t *index)
         const bundle_mask *mask = &x->step->masks[i];
         int64_t whole = bundle_slice_start(x->step, core, mask->dim) + index[mask->dim];
         if (whole >= mask->start && whole < mask->start + mask->length) return true;
+    }
+    for (uint32_t i = 0; i < x->step->window_count; i++) {
+        const bundle_window *window = &x->step->windows[i];
+        int64_t whole = bundle_slice_start(x->step, core, window->dim) + index[window->dim];
+        int64_t first, end, tap = index[window->kernel];
+        bundle_window_inside(x->step, window, whole, &first, &end);
+        if (tap < first || tap >= end) return true;
     }
     return false;
 }
@@ -163,20 +185,56 @@ static uint32_t group_of(const execution *x, uint32_t core, uint32_t members[BUN
     return count;
 }
 
-void execution_combine_cores(const execution *x, opfunc op, float *partial, int64_t count)
+// Leaves the combination of what the cores that share an output have in the entries of all of them.
+typedef void combine_one(opfunc op, void *total, const void *part);
+
+static void combine_floats(opfunc op, void *total, const void *part)
 {
+    float a, b;
+    memcpy(&a, total, sizeof a);
+    memcpy(&b, part, sizeof b);
+    a = opfunc_combine(op, a, b);
+    memcpy(total, &a, sizeof a);
+}
+
+static void add_integers(opfunc op, void *total, const void *part)
+{
+    (void)op;
+    uint32_t a, b;
+    memcpy(&a, total, sizeof a);
+    memcpy(&b, part, sizeof b);
+    a += b;
+    memcpy(total, &a, sizeof a);
+}
+
+// `partial` has values of four bytes.
+static void combine(const execution *x, opfunc op, combine_one *one, uint8_t *partial,
+                    int64_t count)
+{
+    enum { BYTES = 4 };
     bool done[BUNDLE_MAX_CORES] = {false};
     for (uint32_t core = 0; core < x->step->core_count; core++) {
         uint32_t members[BUNDLE_MAX_CORES];
         if (done[core]) continue;
         uint32_t member_count = group_of(x, core, members);
         for (int64_t i = 0; i < count; i++) {
-            float total = partial[members[0] * count + i];
-            for (uint32_t m = 1; m < member_count; m++) {
-                total = opfunc_combine(op, total, partial[members[m] * count + i]);
-            }
-            for (uint32_t m = 0; m < member_count; m++) partial[members[m] * count + i] = total;
+            uint8_t total[BYTES];
+            memcpy(total, partial + (members[0] * count + i) * BYTES, BYTES);
+            for (uint32_t m = 1; m < member_count; m++)
+                one(op, total, partial + (members[m] * count + i) * BYTES);
+            for (uint32_t m = 0; m < member_count; m++)
+                memcpy(partial + (members[m] * count + i) * BYTES, total, BYTES);
         }
         for (uint32_t m = 0; m < member_count; m++) done[members[m]] = true;
     }
+}
+
+void execution_combine_cores(const execution *x, opfunc op, float *partial, int64_t count)
+{
+    combine(x, op, combine_floats, (uint8_t *)partial, count);
+}
+
+void execution_add_cores(const execution *x, int32_t *partial, int64_t count)
+{
+    combine(x, OPFUNC_SUM, add_integers, (uint8_t *)partial, count);
 }

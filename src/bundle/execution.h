@@ -10,7 +10,7 @@
 typedef struct {
     const bundle_tensor *tensor;
     bundle_geometry geometry;
-    int64_t *offset[BUNDLE_MAX_DIMS];   // bytes by core-local index; null: the dim does not move
+    int64_t *offset[BUNDLE_MAX_DIMS];   // bits by core-local index; null: the dim does not move
 } operand;
 
 typedef struct {
@@ -29,7 +29,8 @@ typedef struct {
     uint8_t kept[BUNDLE_MAX_DIMS];      // dims along which the output moves, in the order of N_
 } execution;
 
-// Finds lane `lane` past the element of `tensor` at core-local `index`, checked against its buffer.
+// Finds lane `lane`, of whole bytes, past the element of `tensor` at core-local `index`, checked
+// against its buffer.
 SPYRE_MUST_CHECK spyre_status execution_place(const execution *x, uint32_t tensor, uint32_t core,
                                               const int64_t *index, uint32_t lane,
                                               uint8_t **out_element);
@@ -58,12 +59,16 @@ void execution_begin_core(execution *x, uint32_t core);
 // Elements of the kept dims on one core.
 int64_t execution_kept_elements(const execution *x);
 
-// True where coordinateMasking_ says padding, for a core-local index.
+// True where coordinateMasking_ says padding, or a window is outside of its input, for a core-local
+// index.
 bool execution_masked(const execution *x, uint32_t core, const int64_t *index);
 
 // Combines partial results of cores whose slices differ in reduced dims only, in ascending order of
 // those slices, and leaves the result in the entry of each of them. partial[core * count + i].
 void execution_combine_cores(const execution *x, opfunc op, float *partial, int64_t count);
+
+// The same of sums in int32, which wrap.
+void execution_add_cores(const execution *x, int32_t *partial, int64_t count);
 
 // One family each.
 SPYRE_MUST_CHECK spyre_status interpret_pointwise(execution *x);
@@ -73,5 +78,6 @@ SPYRE_MUST_CHECK spyre_status interpret_rows(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_reduction(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_matmul(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_rank(execution *x);
+SPYRE_MUST_CHECK spyre_status interpret_mask(execution *x);
 
 #endif

@@ -7,17 +7,14 @@
 #include "bundle/derived.h"
 #include "bundle/execution.h"
 
-// Fills the table of byte offsets by core-local index, for a dim along which the operand moves.
+// Fills the table of offsets by core-local index, for a dim along which the operand moves.
 static spyre_status tabulate_offsets(execution *x, operand *o, uint32_t dim)
 {
-    int64_t count = x->local[dim], stride = o->geometry.stride[dim];
+    int64_t count = x->local[dim];
     int64_t *offsets = ARENA_NEW(x->scratch, int64_t, (size_t)count);
     TRY_ALLOC(offsets);
-    int64_t lanes = o->tensor->stick_elements;
-    for (int64_t i = 0; i < count; i++) {
-        bool stick = dim == o->tensor->stick_dim;
-        offsets[i] = stick ? i / lanes * stride + i % lanes * o->tensor->element_bytes : i * stride;
-    }
+    for (int64_t i = 0; i < count; i++)
+        offsets[i] = bundle_offset_bits(o->tensor, &o->geometry, dim, i);
     o->offset[dim] = offsets;
     return NULL;
 }
@@ -63,6 +60,8 @@ static spyre_status dispatch(execution *x)
     case OPFUNC_KIND_REDUCTION: return interpret_reduction(x);
     case OPFUNC_KIND_MATMUL: return interpret_matmul(x);
     case OPFUNC_KIND_RANK: return interpret_rank(x);
+    case OPFUNC_KIND_POOL: return interpret_reduction(x);
+    case OPFUNC_KIND_MASK: return interpret_mask(x);
     }
     return status_new(SPYRE_INTERNAL, "an opfunc of no kind");
 }

@@ -80,6 +80,26 @@ static spyre_status float_element(const execution *x, uint32_t core, const int64
     return execution_store(x, core, index, 0, result);
 }
 
+// Two neighbours make a byte; the second of them is done with the first.
+static spyre_status pair_element(const execution *x, uint32_t core, const int64_t *index,
+                                 const float *parameters)
+{
+    const bundle_step *step = x->step;
+    const bundle_tensor *out = &step->tensors[step->output];
+    uint32_t d = bundle_pair_dim(out);
+    int64_t second[BUNDLE_MAX_DIMS];
+    uint8_t *element;
+    double inputs[2];
+    if (index[d] % 2) return NULL;
+    memcpy(second, index, sizeof second);
+    second[d]++;
+    TRY(execution_load(x, step->inputs[0], core, index, &inputs[0]));
+    TRY(execution_load(x, step->inputs[0], core, second, &inputs[1]));
+    TRY(execution_place(x, step->output, core, index, 0, &element));
+    element_store(element, SPYRE_FORMAT_SENINT8, opfunc_apply(step->op, inputs, 2, parameters));
+    return NULL;
+}
+
 // Data of one format may travel under the name of another, so equal formats copy bits.
 static bool is_bit_copy(const bundle_step *step)
 {
@@ -125,6 +145,8 @@ spyre_status interpret_pointwise(execution *x)
             if (step_is_ragged && !is_valid(x, core, index)) continue;
             if (copies) TRY(copy_element(x, core, index));
             else if (integer) TRY(integer_element(x, core, index));
+            else if (opfunc_makes_pairs(x->step->op))
+                TRY(pair_element(x, core, index, parameters));
             else TRY(float_element(x, core, index, parameters));
         } while (execution_advance(x->kept, x->kept_count, x->local, index));
     }
@@ -172,16 +194,14 @@ static int64_t value_offset(const execution *x, uint32_t core, uint32_t value, i
                             int64_t position, const int64_t *index)
 {
     const operand *o = &x->operands[value];
-    int64_t offset = 0, lanes = o->tensor->stick_elements;
+    int64_t bits = 0;
     for (uint32_t d = 0; d < x->step->dim_count; d++) {
         if (!o->geometry.moves[d]) continue;
         int64_t i = bundle_slice_start(x->step, core, d) + index[d];
         if ((int32_t)d == indexed) i = position;
-        bool stick = d == o->tensor->stick_dim;
-        offset += (stick ? i / lanes : i) * o->geometry.stride[d];
-        if (stick) offset += i % lanes * o->tensor->element_bytes;
+        bits += bundle_offset_bits(o->tensor, &o->geometry, d, i);
     }
-    return offset;
+    return bits / 8;
 }
 
 // Front-ends compute the per-core start addresses of a value tensor as if its indexed dim were as

@@ -72,3 +72,42 @@ spyre_status interpret_rank(execution *x)
     }
     return NULL;
 }
+
+// --- Positions that indices name
+
+static int64_t position_of(const execution *x, const int64_t *index)
+{
+    int64_t position = 0;
+    for (uint32_t d = 0; d < x->step->dim_count; d++)
+        if (bundle_is_scan_dim(x->step, d)) position = position * x->local[d] + index[d];
+    return position;
+}
+
+static spyre_status is_named(const execution *x, uint32_t core, int64_t *index, bool *out_named)
+{
+    const double position = (double)position_of(x, index);
+    *out_named = false;
+    do {
+        double named;
+        TRY(execution_load(x, x->step->inputs[1], core, index, &named));
+        *out_named |= named == position;
+    } while (execution_advance(x->reduced, x->reduced_count, x->local, index));
+    return NULL;
+}
+
+spyre_status interpret_mask(execution *x)
+{
+    const bundle_step *step = x->step;
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        execution_begin_core(x, core);
+        int64_t index[BUNDLE_MAX_DIMS] = {0};
+        do {
+            double value;
+            bool named;
+            TRY(is_named(x, core, index, &named));
+            TRY(execution_load(x, step->inputs[0], core, index, &value));
+            TRY(execution_store(x, core, index, 0, named ? value : 0.0));
+        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+    }
+    return NULL;
+}

@@ -11,6 +11,7 @@ enum { MOST_LANES = SPYRE_STICK_BYTES, MOMENTS = 2 };
 typedef struct {
     uint32_t lanes;                         // 1 unless the stick dim is reduced
     uint32_t moments;                       // 2 for exx2: x and x * x
+    uint32_t first_moment;                  // 1: the first one stays 0
     int64_t limits[BUNDLE_MAX_DIMS];        // of the reduced dims; tiles for a reduced stick dim
     float masked;
 } reduction;
@@ -19,7 +20,8 @@ static reduction describe(const execution *x)
 {
     const bundle_step *step = x->step;
     const bundle_tensor *input = &step->tensors[step->inputs[0]];
-    reduction r = {.lanes = 1, .moments = step->op == OPFUNC_EXX2 ? MOMENTS : 1};
+    reduction r = {.lanes = 1, .moments = opfunc_moments(step->op)};
+    r.first_moment = bundle_takes_zero_mean(step);
     for (uint32_t i = 0; i < x->reduced_count; i++) {
         uint32_t d = x->reduced[i];
         r.limits[d] = x->local[d];
@@ -38,9 +40,11 @@ static spyre_status load_or_mask(const execution *x, const reduction *r, uint32_
 {
     *out_value = r->masked;
     if (execution_masked(x, core, index)) return NULL;
-    double value;
+    double value, factor = 1.0;
     TRY(execution_load(x, x->step->inputs[0], core, index, &value));
-    *out_value = (float)value;
+    if (x->step->op == OPFUNC_DEPTHWISECONV2D)
+        TRY(execution_load(x, x->step->inputs[1], core, index, &factor));
+    *out_value = (float)(value * factor);
     return NULL;
 }
 
@@ -58,8 +62,10 @@ static spyre_status accumulate(const execution *x, const reduction *r, uint32_t 
             if (index[stick_dim] >= x->local[stick_dim]) return NULL;
         }
         float value;
+        if (x->step->window_count && execution_masked(x, core, index)) return NULL;
         TRY(load_or_mask(x, r, core, index, &value));
-        sums[0][lane] = opfunc_combine(x->step->op, sums[0][lane], value);
+        if (r->first_moment == 0)
+            sums[0][lane] = opfunc_combine(x->step->op, sums[0][lane], value);
         if (r->moments == 1) continue;
         float square = value * value;
         sums[1][lane] = opfunc_combine(x->step->op, sums[1][lane], square);
@@ -96,25 +102,36 @@ static spyre_status reduce_one(const execution *x, const reduction *r, uint32_t 
     return NULL;
 }
 
-static float final_factor(const bundle_step *step, bool *out_scales)
+static float finished(const bundle_finish *f, float value)
 {
-    const char *name = opfunc_describe(step->op)->parameter[0];
-    *out_scales = name != NULL;
-    return name ? bundle_constant_value(step, (uint32_t)bundle_find_constant(step, name)) : 1.0f;
+    const double accumulator = (double)value;
+    const float limits[OPFUNC_MAX_PARAMETERS] = {f->least, f->most};
+    if (f->clips) value = (float)opfunc_apply(OPFUNC_CLIP, &accumulator, 1, limits);
+    return f->scales ? value * f->factor : value;
+}
+
+static spyre_status multiply_by_input(const execution *x, uint32_t core, const int64_t *index,
+                                      float *value)
+{
+    double factor;
+    TRY(execution_load(x, x->step->inputs[1], core, index, &factor));
+    *value = (float)((double)*value * factor);
+    return NULL;
 }
 
 static spyre_status store_results(execution *x, const reduction *r, const float *partial,
                                   int64_t per_core)
 {
-    bool scales;
-    float factor = final_factor(x->step, &scales);
+    const bundle_finish finish = bundle_finish_of(x->step);
     for (uint32_t core = 0; core < x->step->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         const float *result = partial + core * per_core;
         do {
             for (uint32_t m = 0; m < r->moments; m++) {
-                float value = scales ? *result * factor : *result;
+                float value = finished(&finish, *result);
+                if (x->step->op == OPFUNC_AVGPOOLNMAPFWD)
+                    TRY(multiply_by_input(x, core, index, &value));
                 TRY(execution_store(x, core, index, m, (double)value));
                 result++;
             }

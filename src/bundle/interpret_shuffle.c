@@ -25,15 +25,13 @@ static uint32_t owner_of(const execution *x, const bundle_tensor *source, const 
 static int64_t offset_in_slice(const execution *x, uint32_t tensor, const int64_t *whole)
 {
     const operand *o = &x->operands[tensor];
-    int64_t offset = 0, lanes = o->tensor->stick_elements;
+    int64_t bits = 0;
     for (uint32_t d = 0; d < x->step->dim_count; d++) {
         if (!o->geometry.moves[d]) continue;
         int64_t i = whole[d] % bundle_held_size(x->step, o->tensor, d);
-        bool stick = d == o->tensor->stick_dim;
-        offset += (stick ? i / lanes : i) * o->geometry.stride[d];
-        if (stick) offset += i % lanes * o->tensor->element_bytes;
+        bits += bundle_offset_bits(o->tensor, &o->geometry, d, i);
     }
-    return offset;
+    return bits / 8;
 }
 
 spyre_status interpret_shuffle(execution *x)

@@ -36,6 +36,13 @@ bool bundle_is_rank_dim(const bundle_step *step, uint32_t dim)
            step->tensors[step->inputs[0]].scale[dim] <= 0;
 }
 
+bool bundle_is_scan_dim(const bundle_step *step, uint32_t dim)
+{
+    return opfunc_describe(step->op)->kind == OPFUNC_KIND_MASK &&
+           step->tensors[step->output].scale[dim] > 0 &&
+           step->tensors[step->inputs[1]].scale[dim] <= 0;
+}
+
 int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim)
 {
     return tensor->owners ? step->size[dim] / tensor->owners->slices[dim]
@@ -56,18 +63,141 @@ int64_t bundle_slice_size(const bundle_step *step, uint32_t core, uint32_t dim)
 int64_t bundle_slice_offset(const bundle_step *step, const bundle_tensor *tensor,
                             const bundle_geometry *geometry, uint32_t core)
 {
-    int64_t offset = 0;
-    for (uint32_t d = 0; d < step->dim_count; d++) {
-        int64_t first = bundle_slice_start(step, core, d);
-        if (!geometry->moves[d]) continue;
-        if (d != tensor->stick_dim) {
-            offset += first * geometry->stride[d];
-            continue;
+    int64_t bits = 0;
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        if (geometry->moves[d])
+            bits += bundle_offset_bits(tensor, geometry, d, bundle_slice_start(step, core, d));
+    return bits / 8;
+}
+
+int64_t bundle_stick_span(const bundle_tensor *tensor, uint32_t dim)
+{
+    int64_t span = 1;
+    if (tensor->digit_count == 0) return dim == tensor->stick_dim ? tensor->stick_elements : 1;
+    for (uint32_t n = 0; n < tensor->digit_count; n++)
+        if (tensor->digits[n].dim == dim) span *= tensor->digits[n].size;
+    return span;
+}
+
+int64_t bundle_offset_bits(const bundle_tensor *tensor, const bundle_geometry *geometry,
+                           uint32_t dim, int64_t i)
+{
+    int64_t span = bundle_stick_span(tensor, dim), lane = i % span;
+    int64_t bits = (int64_t)spyre_format_bits(tensor->format);
+    if (tensor->digit_count) {
+        int64_t rest = lane, weight = 1;
+        lane = 0;
+        for (uint32_t n = 0; n < tensor->digit_count; n++) {
+            const bundle_digit *digit = &tensor->digits[n];
+            if (digit->dim == dim) {
+                lane += rest % digit->size * weight;
+                rest /= digit->size;
+            }
+            weight *= digit->size;
         }
-        offset += first / tensor->stick_elements * geometry->stride[d];
-        offset += first % tensor->stick_elements * tensor->element_bytes;
     }
-    return offset;
+    return i / span * geometry->stride[dim] * 8 + lane * bits;
+}
+
+const bundle_window *bundle_window_of(const bundle_step *step, uint32_t tensor, uint32_t dim)
+{
+    for (uint32_t n = 0; n < step->window_count && tensor == step->inputs[0]; n++)
+        if (step->windows[n].dim == dim || step->windows[n].kernel == dim) return &step->windows[n];
+    return NULL;
+}
+
+static int64_t clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static int64_t ceil_divide(int64_t value, int64_t by)
+{
+    return value / by + (value % by > 0);
+}
+
+static int64_t window_extent(const bundle_window *window)
+{
+    return window->total - window->front - window->back;
+}
+
+void bundle_window_inside(const bundle_step *step, const bundle_window *window, int64_t i,
+                          int64_t *out_first, int64_t *out_end)
+{
+    int64_t taps = step->size[window->kernel], at = i * window->stride - window->front;
+    int64_t last = window_extent(window) - 1 - at;
+    *out_first = clamp(ceil_divide(-at, window->dilation), 0, taps);
+    *out_end = last < 0 ? 0 : clamp(last / window->dilation + 1, 0, taps);
+}
+
+int64_t bundle_window_same(const bundle_step *step, const bundle_window *window, int64_t i)
+{
+    int64_t first, end, next_first, next_end, size = step->size[window->dim];
+    bundle_window_inside(step, window, i, &first, &end);
+    if (first == 0 && end == step->size[window->kernel]) {
+        int64_t reach = (end - 1) * window->dilation;
+        int64_t last = (window_extent(window) - 1 - reach + window->front) / window->stride;
+        return last + 1 < size ? last + 1 : size;
+    }
+    for (i++; i < size; i++) {
+        bundle_window_inside(step, window, i, &next_first, &next_end);
+        if (next_first != first || next_end != end) return i;
+    }
+    return size;
+}
+
+uint32_t bundle_pair_dim(const bundle_tensor *tensor)
+{
+    return tensor->digit_count ? tensor->digits[0].dim : tensor->stick_dim;
+}
+
+// A window's part of what the core reads, from the first index of the core's slice.
+static void window_reach(const bundle_step *step, const bundle_window *window, uint32_t core,
+                         int64_t *first, int64_t *last)
+{
+    int64_t start = bundle_slice_start(step, core, window->dim) * window->stride;
+    int64_t count = bundle_slice_size(step, core, window->dim);
+    int64_t reach = (step->size[window->kernel] - 1) * window->dilation;
+    *first = clamp(start - window->front, 0, INT64_MAX) - start;
+    *last = start + (count - 1) * window->stride + reach - window->front;
+    *last = clamp(*last, 0, window_extent(window) - 1) - start;
+}
+
+static void add_window(const bundle_step *step, const bundle_window *window, int64_t stride,
+                       bundle_bytes *cores)
+{
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        int64_t first, last;
+        window_reach(step, window, core, &first, &last);
+        cores[core].first += first * (stride / window->stride);
+        cores[core].end += last * (stride / window->stride);
+    }
+}
+
+static void add_dim(const bundle_step *step, const bundle_tensor *t, uint32_t d,
+                    const bundle_geometry *geometry, bundle_bytes *cores)
+{
+    int64_t held = bundle_held_size(step, t, d), span = bundle_stick_span(t, d);
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        int64_t start = t->owners ? 0 : step->core_slice[core][d] * held, used = held;
+        if (start + used > geometry->valid[d]) used = geometry->valid[d] - start;
+        if (span > 1) used = ceil_divide(used, span);
+        if (used > 1) cores[core].end += (used - 1) * geometry->stride[d];
+    }
+}
+
+void bundle_reach(const bundle_step *step, uint32_t tensor, const bundle_geometry *geometry,
+                  bundle_bytes out_cores[BUNDLE_MAX_CORES])
+{
+    const bundle_tensor *t = &step->tensors[tensor];
+    for (uint32_t core = 0; core < step->core_count; core++)
+        out_cores[core] = (bundle_bytes){t->start[core], t->start[core] + SPYRE_STICK_BYTES};
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        const bundle_window *window = bundle_window_of(step, tensor, d);
+        if (!geometry->moves[d] || (window && window->kernel == d)) continue;
+        if (window) add_window(step, window, geometry->stride[d], out_cores);
+        else add_dim(step, t, d, geometry, out_cores);
+    }
 }
 
 uint32_t bundle_value_tensor(const bundle_step *step)
@@ -109,17 +239,43 @@ float bundle_constant_value(const bundle_step *step, uint32_t number)
     return (float)element_load(&constant->bits, constant->format);
 }
 
+static float constant_named(const bundle_step *step, const char *name)
+{
+    return bundle_constant_value(step, (uint32_t)bundle_find_constant(step, name));
+}
+
+bundle_finish bundle_finish_of(const bundle_step *step)
+{
+    const char *const *parameter = opfunc_describe(step->op)->parameter;
+    bundle_finish f = {.factor = 1.0f};
+    if (step->op == OPFUNC_QUANTSCALEPERTOKEN) {
+        f.scales = true;
+        f.factor = 1.0f / INT8_MAX;
+    }
+    if (parameter[0]) {
+        f.scales = true;
+        f.factor = constant_named(step, parameter[0]);
+    }
+    if (step->op == OPFUNC_QUANTSCALEPERTOKENFP8) {
+        f.clips = true;
+        f.least = constant_named(step, parameter[1]);
+        f.most = constant_named(step, parameter[2]);
+    }
+    return f;
+}
+
+bool bundle_takes_zero_mean(const bundle_step *step)
+{
+    if (step->op == OPFUNC_EXX2_ZEROMEAN) return true;
+    return step->op == OPFUNC_EXX2 && constant_named(step, "useZeroMean") != 0.0f;
+}
+
 spyre_status bundle_at_step(spyre_status status, uint32_t number, const bundle_step *step)
 {
     return status_at(status, "step %u %s", number, step->name ? step->name : "?");
 }
 
 // --- Geometry
-
-static int64_t ceil_divide(int64_t value, int64_t by)
-{
-    return value / by + (value % by > 0);
-}
 
 // The extent of the indexed dim is not part of a bundle of torch-spyre. Then the launch argument is
 // taken to hold the value tensor only, from its lowest start address to its end.
@@ -146,8 +302,7 @@ static spyre_status extent_from_argument(const bundle *b, const bundle_step *ste
                           step->dim_name[dim], arg);
     }
     int64_t extent = (bytes - lowest) / column;
-    if (dim == tensor->stick_dim) extent *= tensor->stick_elements;
-    geometry->valid[dim] = extent;
+    geometry->valid[dim] = extent * bundle_stick_span(tensor, dim);
     return NULL;
 }
 
@@ -163,19 +318,20 @@ static spyre_status find_extents(const bundle *b, const bundle_step *step, uint3
         uint32_t d = tensor->order[i];
         if (tensor->scale[d] < 0) continue;
         int64_t gap = bundle_effective_gap(step, tensor, d);
-        int64_t room = (tensor->in_lx ? bundle_held_size(step, tensor, d) : step->size[d]) + gap;
+        const bundle_window *window = bundle_window_of(step, number, d);
+        int64_t size = window ? window_extent(window)
+                       : tensor->in_lx ? bundle_held_size(step, tensor, d) : step->size[d];
+        int64_t room = size + gap;
         if (gap < 0) geometry->valid[d] = step->size[d] + gap;
         if ((int32_t)d == indexed) room = geometry->valid[d] = tensor->indexed_extent;
-        if (d == tensor->stick_dim) room = ceil_divide(room, tensor->stick_elements);
+        room = ceil_divide(room, bundle_stick_span(tensor, d));
         geometry->extent[d] = room;
         geometry->moves[d] = true;
     }
     if (indexed >= 0 && tensor->indexed_extent == 0) {
         uint32_t d = (uint32_t)indexed;
         TRY(extent_from_argument(b, step, tensor, d, geometry));
-        bool stick = d == tensor->stick_dim;
-        geometry->extent[d] =
-            stick ? ceil_divide(geometry->valid[d], tensor->stick_elements) : geometry->valid[d];
+        geometry->extent[d] = ceil_divide(geometry->valid[d], bundle_stick_span(tensor, d));
     }
     return NULL;
 }
@@ -187,9 +343,9 @@ static int64_t used_strides(const bundle_step *step, const bundle_tensor *tensor
     if (tensor->index_kind == BUNDLE_INDEX_VALUE && tensor->max_size[d] == 1) {
         return geometry->extent[d];
     }
+    if (bundle_window_of(step, (uint32_t)(tensor - step->tensors), d)) return geometry->extent[d];
     int64_t count = tensor->in_lx ? bundle_held_size(step, tensor, d) : step->size[d];
-    count = smaller(count, geometry->valid[d]);
-    return d == tensor->stick_dim ? ceil_divide(count, tensor->stick_elements) : count;
+    return ceil_divide(smaller(count, geometry->valid[d]), bundle_stick_span(tensor, d));
 }
 
 spyre_status bundle_tensor_geometry(const bundle *b, const bundle_step *step, uint32_t tensor,
@@ -221,6 +377,14 @@ spyre_status bundle_tensor_geometry(const bundle *b, const bundle_step *step, ui
         out->bytes += (used_strides(step, t, d, out) - 1) * stride;
         stride = next;
     }
+    for (uint32_t n = 0; n < step->window_count && tensor == step->inputs[0]; n++) {
+        const bundle_window *window = &step->windows[n];
+        int64_t index = out->stride[window->dim];
+        out->base -= window->front * index;
+        out->stride[window->kernel] = window->dilation * index;
+        out->stride[window->dim] = window->stride * index;
+        out->moves[window->kernel] = true;
+    }
     return NULL;
 }
 
@@ -248,6 +412,7 @@ uint32_t bundle_reduced_dims(const bundle *b, const bundle_step *step,
         bool input_moves = false;
         for (uint32_t i = 0; i < step->input_count; i++) {
             input_moves |= moves_along(&step->tensors[step->inputs[i]], d);
+            input_moves |= bundle_window_of(step, step->inputs[i], d) != NULL;
         }
         if (input_moves && !bundle_walks_dim(step, d)) out_dims[count++] = (uint8_t)d;
     }

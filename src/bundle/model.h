@@ -17,6 +17,8 @@ enum {
     BUNDLE_MAX_CORES = 32,
     BUNDLE_MAX_LOOPS = 4,
     BUNDLE_MAX_SYMBOLS = 4,
+    BUNDLE_MAX_DIGITS = 4,
+    BUNDLE_MAX_WINDOWS = 3,
 };
 #define BUNDLE_SEGMENT_BYTES 0x400000000ULL     // 16 GiB: segment k holds launch argument k
 
@@ -42,19 +44,27 @@ typedef struct {
 
 typedef enum { BUNDLE_INDEX_NONE, BUNDLE_INDEX_INDEX, BUNDLE_INDEX_VALUE } bundle_index_kind;
 
+// A stick of several dims counts their elements in digits: `size` indices of `dim`.
+typedef struct {
+    uint8_t dim;
+    uint16_t size;
+} bundle_digit;
+
 // One tensor of a step (labeledDs_ + allocate node + its primaryDsInfo_), arrays by dim number.
 typedef struct {
     char name[16];                          // "Tensor0"
     char label[16];                         // dsType_: "OUTPUT", "INPUT", "KERNEL", "KERNEL_IDX"
     spyre_format format;
-    uint32_t element_bytes;                 // wordLength
+    uint32_t element_bytes;                 // wordLength; 0 of SENINT4
     bool in_lx;
     uint32_t order_count;                   // layoutDimOrder_, fastest first
     uint8_t order[BUNDLE_MAX_DIMS];
     uint32_t label_order_count;             // order of the shared layout (primaryDsInfo_)
     uint8_t label_order[BUNDLE_MAX_DIMS];
-    uint8_t stick_dim;
+    uint8_t stick_dim;                      // of a stick of several dims the one with most of it
     uint32_t stick_elements;
+    uint32_t digit_count;                   // stickDimOrder_, stickSize_, fastest first; 0: the
+    bundle_digit digits[BUNDLE_MAX_DIGITS]; // stick is stick_dim's alone
     int8_t scale[BUNDLE_MAX_DIMS];          // 1 normal, -1 absent, -2 absent stick dim (lane 0);
                                             // 0 for a dim outside the layout
     int64_t max_size[BUNDLE_MAX_DIMS];      // maxDimSizes_: -1 or the page size
@@ -84,6 +94,15 @@ typedef struct {
     int64_t start, length;      // elements of the whole iteration space
 } bundle_mask;
 
+// paddingSizes_: along `dim` input 0 has the places of a window. Index i of dim and k of the kernel
+// dim read index i * stride + k * dilation - front of it, of total - front - back; what lies
+// outside is left out.
+typedef struct {
+    uint8_t dim, kernel;
+    int64_t stride, dilation, front, back;
+    int64_t total;              // with front and back; what no window reaches counts
+} bundle_window;
+
 // One sdsc_<n>.json. Core c owns [slice * length, + length) of every dim, as far as the dim goes,
 // with length = slice_size, or size / slices where that is 0.
 typedef struct {
@@ -103,6 +122,8 @@ typedef struct {
     bundle_mask masks[BUNDLE_MAX_DIMS];     // coordinateMasking_
     int32_t mask_constant;                  // maskingConstId_, or -1
     bool mask_by_name;                      // the file's maskingConstId_ is another constant
+    uint32_t window_count;
+    bundle_window windows[BUNDLE_MAX_WINDOWS];
     uint32_t constant_count;
     bundle_constant constants[4];
     uint32_t tensor_count;
@@ -149,18 +170,20 @@ bundle *bundle_create(arena *memory);
 SPYRE_MUST_CHECK spyre_status bundle_add_step(bundle *b, const bundle_step *step);
 
 // Where a tensor's elements are, derived from the fields above by the addressing rule:
-//   address(core, i) = start[core] + sum over dims d of
-//       d == stick_dim: (i / stick_elements) * stride[d] + (i % stick_elements) * element_bytes
-//       otherwise     : i * stride[d]
+//   address(core, i) = start[core] + base + sum over dims d of bundle_offset_bits(d, i_d) / 8
+//   offset(d, i)     = (i / span) * stride[d] + lane(i % span) * element, with span the elements
+//                      of d in a stick (1 for most dims), lane(j) = j but in one of several dims
 // with i the core-local index. stride is 0 for a dim along which the tensor does not move; then
-// `moves` is false. valid[d] is the count of indices from the start of the whole dim that the
-// tensor really has (less than size[d] only for ReStickifyOpHBM and for masked dims with a
-// negative gap); extent[d] is the count of strides that dim d spans.
+// `moves` is false. Of a window's two dims stride is the window's stride or dilation times that of
+// the input, and base leads to what index 0 of both reads. valid[d] is the count of indices from
+// the start of the whole dim that the tensor really has (less than size[d] only for ReStickifyOpHBM
+// and for masked dims with a negative gap); extent[d] is the count of strides that dim d spans.
 typedef struct {
     int64_t stride[BUNDLE_MAX_DIMS];        // bytes
     int64_t extent[BUNDLE_MAX_DIMS];        // sticks for the stick dim, else indices
     int64_t valid[BUNDLE_MAX_DIMS];         // elements
     bool moves[BUNDLE_MAX_DIMS];
+    int64_t base;                           // bytes, 0 but for front padding
     int64_t bytes;                          // from the lowest address of core 0 to the end
 } bundle_geometry;
 

@@ -101,7 +101,7 @@ static int64_t span_of(const bundle_step *step, const bundle_tensor *tensor,
     int64_t farthest = 0, span = SPYRE_STICK_BYTES;
     for (uint32_t d = 0; d < step->dim_count; d++) {
         int64_t slice = step->slice_size[d] ? step->slice_size[d] : step->size[d] / step->slices[d];
-        int64_t unit = d == tensor->stick_dim ? tensor->stick_elements : 1;
+        int64_t unit = bundle_stick_span(tensor, d);
         int64_t steps = (slice + unit - 1) / unit;
         if (!geometry->moves[d] || steps <= 1 || geometry->stride[d] <= farthest) continue;
         farthest = geometry->stride[d];

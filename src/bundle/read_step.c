@@ -32,7 +32,7 @@ static spyre_status read_dims(const json_node *dsc, bundle_step *step)
     TRY(json_get_object(dsc, "N_", &sizes));
     while (json_next_member(&sizes, &cursor, &member)) {
         size_t length = strlen(member.key);
-        if (strcmp(member.key, "name_") == 0) continue;
+        if (strcmp(member.key, "name_") == 0 || strcmp(member.key, "paddingSizes_") == 0) continue;
         if (length < 2 || member.key[length - 1] != '_' || length > sizeof step->dim_name[0]) {
             return json_error_at(&member, "the name of a dim is 1 to %zu characters and '_'",
                                  sizeof step->dim_name[0] - 1);
@@ -230,8 +230,9 @@ static spyre_status read_operation(const json_node *dsc, const char *name, bundl
         TRY(read_operands(&compute, "indirectAccessIndexLabeledDs", step, 2, step->indices,
                           &step->index_count));
     }
-    // Reductions list their output once more as last input.
-    bool reduces = opfunc_describe(step->op)->kind == OPFUNC_KIND_REDUCTION;
+    // Reductions list their output once more as last input, and so does a depthwise convolution.
+    bool reduces = opfunc_describe(step->op)->kind == OPFUNC_KIND_REDUCTION ||
+                   step->op == OPFUNC_DEPTHWISECONV2D;
     if (reduces && step->input_count > 1 && step->inputs[step->input_count - 1] == step->output) {
         step->input_count--;
     }
@@ -253,17 +254,65 @@ static spyre_status read_core_count(const json_node *sdsc, const json_node *dsc,
     return NULL;
 }
 
+// The number of the dim of a name, which may end with '_'.
+static spyre_status find_dim(const json_node *node, const char *name, const bundle_step *step,
+                             uint8_t *out_dim)
+{
+    size_t length = strlen(name);
+    for (uint32_t d = 0; d < step->dim_count && length; d++) {
+        size_t own = strlen(step->dim_name[d]);
+        bool ends = length == own || (length == own + 1 && name[own] == '_');
+        *out_dim = (uint8_t)d;
+        if (ends && memcmp(name, step->dim_name[d], own) == 0) return NULL;
+    }
+    return json_error_at(node, "no dim is named \"%.20s\"", name);
+}
+
+static spyre_status read_window(const json_node *node, bundle_step *step)
+{
+    json_node member;
+    const char *kernel;
+    if (step->window_count == BUNDLE_MAX_WINDOWS) {
+        return json_error_at(node, "more than %d windows", BUNDLE_MAX_WINDOWS);
+    }
+    bundle_window *w = &step->windows[step->window_count++];
+    TRY(find_dim(node, node->key, step, &w->dim));
+    TRY(json_get_int(node, "padFront_", 0, most_elements, &w->front));
+    TRY(json_get_int(node, "padBack_", 0, most_elements, &w->back));
+    TRY(json_get_int(node, "totalSize_", 1, most_elements, &w->total));
+    TRY(json_get_int(node, "stride_", 1, most_elements, &w->stride));
+    w->dilation = 1;
+    if (json_find(node, "dilation_", &member))
+        TRY(json_as_int(&member, 1, most_elements, &w->dilation));
+    TRY(json_get_string(node, "windowDim_", &kernel));
+    return find_dim(node, kernel, step, &w->kernel);
+}
+
+// paddingSizes_ of N_: the windows of a pooling or convolution.
+static spyre_status read_windows(const json_node *dsc, bundle_step *step)
+{
+    json_node sizes, all, member;
+    void *cursor = NULL;
+    TRY(json_get_object(dsc, "N_", &sizes));
+    if (!json_find(&sizes, "paddingSizes_", &all)) return NULL;
+    TRY(json_expect_object(&all));
+    while (json_next_member(&all, &cursor, &member)) {
+        TRY(json_expect_object(&member));
+        TRY(read_window(&member, step));
+    }
+    return NULL;
+}
+
 static spyre_status read_dsc(step_source *source, const json_node *sdsc, const json_node *dsc,
                              bundle_step *step)
 {
     TRY(json_expect_object(dsc));
     step->op = opfunc_named(dsc->key);
-    if (step->op == OPFUNC_NONE && opfunc_is_absent(dsc->key))
-        return json_error_at(dsc, "the card does not compute this published opfunc");
     if (step->op == OPFUNC_NONE) return json_error_at(dsc, "unknown opfunc");
     step->nonstick = strcmp(dsc->key, opfunc_describe(step->op)->name) != 0;
     TRY(read_core_count(sdsc, dsc, step));
     TRY(read_dims(dsc, step));
+    TRY(read_windows(dsc, step));
     TRY(read_slices(sdsc, step));
     TRY(read_symbolic_sizes(source, dsc, step));
     TRY(read_slice_sizes(sdsc, step));

@@ -39,26 +39,49 @@ static spyre_status read_name(const json_node *object, const char *key, char *ou
     return NULL;
 }
 
+// stickDimOrder_ and stickSize_, the fastest first: one dim, or the digits of several.
+static spyre_status read_stick(const json_node *layout, const bundle_step *step,
+                               bundle_tensor *tensor)
+{
+    json_node names, sizes, node;
+    int64_t most = 0;
+    TRY(json_get_array(layout, "stickDimOrder_", &names));
+    TRY(json_get_array(layout, "stickSize_", &sizes));
+    size_t count = json_count(&names);
+    if (count < 1 || count > BUNDLE_MAX_DIGITS) {
+        return json_error_at(&names, "%zu dims, 1 to %d are possible", count, BUNDLE_MAX_DIGITS);
+    }
+    TRY(json_expect_array_of(&sizes, count));
+    tensor->stick_elements = 1;
+    for (size_t n = 0; n < count; n++) {
+        int64_t size;
+        bundle_digit *digit = &tensor->digits[n];
+        TRY(json_item(&names, n, &node));
+        TRY(read_dim(&node, step, &digit->dim));
+        TRY(json_item(&sizes, n, &node));
+        TRY(json_as_int(&node, 1, SPYRE_STICK_BYTES * 2, &size));
+        digit->size = (uint16_t)size;
+        tensor->stick_elements *= (uint32_t)size;
+    }
+    tensor->digit_count = (uint32_t)count;
+    for (uint32_t n = 0; n < count; n++) {
+        int64_t span = bundle_stick_span(tensor, tensor->digits[n].dim);
+        if (span > most) tensor->stick_dim = tensor->digits[n].dim;
+        if (span > most) most = span;
+    }
+    if (count == 1) tensor->digit_count = 0, tensor->digits[0] = (bundle_digit){0};
+    return NULL;
+}
+
 static spyre_status read_shared_layout(const json_node *dsc, const bundle_step *step,
                                        bundle_tensor *tensor)
 {
-    json_node layouts, layout, sizes, size_node;
-    int64_t size;
-    uint8_t stick[BUNDLE_MAX_DIMS];
-    uint32_t stick_count;
+    json_node layouts, layout;
     TRY(json_get_object(dsc, "primaryDsInfo_", &layouts));
     TRY(json_get_object(&layouts, tensor->label, &layout));
     TRY(read_order(&layout, "layoutDimOrder_", step, tensor->label_order,
                    &tensor->label_order_count));
-    TRY(read_order(&layout, "stickDimOrder_", step, stick, &stick_count));
-    if (stick_count != 1) return json_error_at(&layout, "stickDimOrder_ must name one dim");
-    tensor->stick_dim = stick[0];
-    TRY(json_get_array(&layout, "stickSize_", &sizes));
-    TRY(json_expect_array_of(&sizes, 1));
-    TRY(json_item(&sizes, 0, &size_node));
-    TRY(json_as_int(&size_node, 1, SPYRE_STICK_BYTES, &size));
-    tensor->stick_elements = (uint32_t)size;
-    return NULL;
+    return read_stick(&layout, step, tensor);
 }
 
 static spyre_status read_label(const json_node *node, const json_node *dsc,
@@ -70,7 +93,7 @@ static spyre_status read_label(const json_node *node, const json_node *dsc,
     TRY(read_name(node, "dsType_", tensor->label, sizeof tensor->label));
     TRY(read_shared_layout(dsc, step, tensor));
     TRY(read_format(node, "dataFormat_", &tensor->format));
-    TRY(json_get_int(node, "wordLength", 1, 8, &value));
+    TRY(json_get_int(node, "wordLength", 0, 8, &value));
     tensor->element_bytes = (uint32_t)value;
     TRY(json_get_array(node, "scale_", &scales));
     TRY(json_expect_array_of(&scales, tensor->label_order_count));

@@ -162,21 +162,77 @@ static spyre_status verify_layout(const bundle_step *step, const bundle_tensor *
     return NULL;
 }
 
-static spyre_status verify_format(const bundle_tensor *t)
+// What has two elements a byte.
+static bool takes_half_bytes(opfunc op)
 {
-    if (format_class_of(t->format) == FORMAT_NONE) {
-        return status_new(SPYRE_UNSUPPORTED, "dataFormat_: %s is not supported",
-                          spyre_format_name(t->format));
+    return opfunc_makes_pairs(op) || op == OPFUNC_BATCHMATMULINT4 || op == OPFUNC_CONV2DINT4;
+}
+
+static spyre_status verify_format(const bundle_step *step, const bundle_tensor *t)
+{
+    bool halves = t->format == SPYRE_FORMAT_SENINT4 && takes_half_bytes(step->op);
+    uint32_t lanes = spyre_format_elements_per_stick(t->format);
+    if (format_class_of(t->format) == FORMAT_NONE && !halves) {
+        return status_new(SPYRE_UNSUPPORTED, "dataFormat_: %s of %s is not supported",
+                          opfunc_describe(step->op)->name, spyre_format_name(t->format));
     }
     if (t->element_bytes != spyre_format_bytes(t->format)) {
         return RULE("wordLength: %u, but %s has %u bytes", t->element_bytes,
                     spyre_format_name(t->format), spyre_format_bytes(t->format));
     }
-    if (t->stick_elements * t->element_bytes != SPYRE_STICK_BYTES) {
+    if (t->stick_elements != lanes) {
         return RULE("stickSize_: %u elements of %u bytes are not a stick of %d bytes",
                     t->stick_elements, t->element_bytes, SPYRE_STICK_BYTES);
     }
     return NULL;
+}
+
+// Where neighbours of one dim share a byte no core has half of one.
+static spyre_status verify_pairs(const bundle_step *step, const bundle_tensor *t)
+{
+    if (t->format != SPYRE_FORMAT_SENINT4) return NULL;
+    uint32_t d = bundle_pair_dim(t);
+    if (step->size[d] % 2 || bundle_local_size(step, d) % 2 || t->scale[d] < 0 ||
+        (t->digit_count && t->digits[0].size % 2)) {
+        return RULE("stickDimOrder_: dim %s has pairs of %s, a core has %lld of them",
+                    step->dim_name[d], spyre_format_name(t->format),
+                    (long long)bundle_local_size(step, d));
+    }
+    return NULL;
+}
+
+// Elements of several dims in one stick: element-wise opfuncs and products find them.
+static spyre_status verify_digits(const bundle_step *step, const bundle_tensor *t)
+{
+    opfunc_kind kind = opfunc_describe(step->op)->kind;
+    uint64_t elements = 1;
+    if (t->digit_count == 0) return NULL;
+    if (t->digit_count > BUNDLE_MAX_DIGITS) {
+        return RULE("stickDimOrder_: %u dims, at most %d", t->digit_count, BUNDLE_MAX_DIGITS);
+    }
+    for (uint32_t n = 0; n < t->digit_count; n++) {
+        const bundle_digit *digit = &t->digits[n];
+        if (digit->dim >= step->dim_count || !in_order(t, digit->dim)) {
+            return RULE("stickDimOrder_: dim %u is not in the layout", digit->dim);
+        }
+        if (digit->size < 1) return RULE("stickSize_: %u of a dim", digit->size);
+        if (t->scale[digit->dim] < 0) {
+            return status_new(SPYRE_UNSUPPORTED, "stickDimOrder_: %s has a stick of several dims "
+                              "and lacks %s", t->name, step->dim_name[digit->dim]);
+        }
+        elements *= digit->size;
+    }
+    if (elements != t->stick_elements) {
+        return RULE("stickSize_: %llu elements, a stick of %s has %u", (unsigned long long)elements,
+                    spyre_format_name(t->format), t->stick_elements);
+    }
+    bool moves = step->index_count || step->op == OPFUNC_RESTICKIFY || step->op == OPFUNC_SHUFFLE;
+    bool fits = kind == OPFUNC_KIND_MATMUL || kind == OPFUNC_KIND_COPY ||
+                kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_BINARY ||
+                kind == OPFUNC_KIND_TERNARY || kind == OPFUNC_KIND_PARAMETRIC;
+    if (fits && !moves) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "stickDimOrder_: %s of a stick of several dims",
+                      opfunc_describe(step->op)->name);
 }
 
 // Masked indices need no room; all others do.
@@ -207,11 +263,13 @@ static spyre_status verify_gap(const bundle_step *step, const bundle_tensor *t, 
 
 static spyre_status verify_sticks(const bundle_step *step, const bundle_tensor *t)
 {
-    uint32_t d = t->stick_dim;
-    int64_t held = bundle_held_size(step, t, d);
-    if (t->scale[d] < 0 || held == step->size[d] || held % t->stick_elements == 0) return NULL;
-    return RULE("numWkSlicesPerDim_: a slice of dim %s has %lld elements, not whole sticks of %u",
-                step->dim_name[d], (long long)held, t->stick_elements);
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        int64_t held = bundle_held_size(step, t, d), span = bundle_stick_span(t, d);
+        if (t->scale[d] < 0 || held == step->size[d] || held % span == 0) continue;
+        return RULE("numWkSlicesPerDim_: a slice of dim %s has %lld elements, not whole sticks of "
+                    "%lld", step->dim_name[d], (long long)held, (long long)span);
+    }
+    return NULL;
 }
 
 // Owners of their own have the slices of the tensor's dims, each once.
@@ -253,6 +311,7 @@ static spyre_status verify_place(const bundle *b, const bundle_step *step, const
     }
     for (uint32_t core = 0; core < step->core_count; core++) {
         int64_t offset = t->start[core], unit = t->in_lx ? SPYRE_STICK_BYTES : t->element_bytes;
+        if (unit == 0) unit = 1;
         if (offset < 0 || offset >= (int64_t)BUNDLE_SEGMENT_BYTES || offset % unit != 0) {
             return RULE("startAddressCoreCorelet_: core %u: %lld is not a multiple of %lld below "
                         "16 GiB",
@@ -268,7 +327,9 @@ static spyre_status verify_tensor(const bundle *b, const bundle_step *step, cons
         return RULE("a name is too long");
     }
     TRY(verify_layout(step, t));
-    TRY(verify_format(t));
+    TRY(verify_format(step, t));
+    TRY(verify_digits(step, t));
+    TRY(verify_pairs(step, t));
     for (uint32_t i = 0; i < t->order_count; i++) TRY(verify_gap(step, t, t->order[i]));
     TRY(verify_owners(step, t));
     TRY(verify_sticks(step, t));
@@ -284,6 +345,8 @@ static spyre_status verify_labels(const bundle_step *step)
             const bundle_tensor *b = &step->tensors[j];
             if (strcmp(a->label, b->label) != 0) continue;
             bool same = a->stick_dim == b->stick_dim && a->stick_elements == b->stick_elements &&
+                        a->digit_count == b->digit_count &&
+                        memcmp(a->digits, b->digits, a->digit_count * sizeof *a->digits) == 0 &&
                         a->label_order_count == b->label_order_count &&
                         memcmp(a->label_order, b->label_order, a->label_order_count) == 0;
             if (!same) {
@@ -310,18 +373,10 @@ spyre_status bundle_verify_span(const bundle *b, const bundle_step *step, uint32
     TRY(bundle_tensor_geometry(b, step, tensor, &g));
     int64_t limit = t->in_lx ? BUNDLE_LX_BYTES : b->args.items[t->arg].bytes;
     if (limit == 0 || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
-    int64_t held[BUNDLE_MAX_DIMS];
-    for (uint32_t d = 0; d < step->dim_count; d++) held[d] = bundle_held_size(step, t, d);
+    bundle_bytes reach_of[BUNDLE_MAX_CORES];
+    bundle_reach(step, tensor, &g, reach_of);
     for (uint32_t core = 0; core < step->core_count; core++) {
-        int64_t lowest = t->start[core], end = lowest + SPYRE_STICK_BYTES;
-        for (uint32_t d = 0; d < step->dim_count; d++) {
-            int64_t used = held[d];
-            int64_t first = t->owners ? 0 : step->core_slice[core][d] * used;
-            if (!g.moves[d]) continue;
-            if (first + used > g.valid[d]) used = g.valid[d] - first;
-            if (d == t->stick_dim) used = (used + t->stick_elements - 1) / t->stick_elements;
-            if (used > 1) end += (used - 1) * g.stride[d];
-        }
+        int64_t lowest = reach_of[core].first, end = reach_of[core].end;
         for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
             int64_t reach = t->loop_stride[loop] * (loop_counts[loop] - 1);
             if (reach < 0) lowest += reach;
@@ -332,6 +387,97 @@ spyre_status bundle_verify_span(const bundle *b, const bundle_step *step, uint32
                     "bytes of %s",
                     t->name, core, (long long)lowest, (long long)end, (long long)limit,
                     t->in_lx ? "LX" : "its launch argument");
+    }
+    return NULL;
+}
+
+// --- Windows
+
+static spyre_status verify_window(const bundle_step *step, const bundle_window *w)
+{
+    const bundle_tensor *in = &step->tensors[step->inputs[0]], *out = &step->tensors[step->output];
+    const int64_t most = 1 << 20;
+    if (w->dim >= step->dim_count || w->kernel >= step->dim_count || w->dim == w->kernel) {
+        return RULE("paddingSizes_: dims %u and %u of %u", w->dim, w->kernel, step->dim_count);
+    }
+    const char *name = step->dim_name[w->dim], *kernel = step->dim_name[w->kernel];
+    if (w->stride < 1 || w->stride > most || w->dilation < 1 || w->dilation > most ||
+        w->front < 0 || w->front > most || w->back < 0 || w->back > most ||
+        w->total > LARGEST_ELEMENTS) {
+        return RULE("paddingSizes_: dim %s has stride %lld, dilation %lld, padding %lld and %lld",
+                    name, (long long)w->stride, (long long)w->dilation, (long long)w->front,
+                    (long long)w->back);
+    }
+    int64_t span = (step->size[w->dim] - 1) * w->stride +
+                   (step->size[w->kernel] - 1) * w->dilation + 1;
+    if (span > w->total || w->total - w->front - w->back < 1) {
+        return RULE("paddingSizes_: windows of dim %s reach over %lld of totalSize_ %lld, of which "
+                    "%lld are padding", name, (long long)span, (long long)w->total,
+                    (long long)(w->front + w->back));
+    }
+    if (in->scale[w->dim] <= 0 || in->scale[w->kernel] != 0 || out->scale[w->dim] <= 0 ||
+        out->scale[w->kernel] > 0) {
+        return RULE("paddingSizes_: input and output have dim %s, neither has the window's %s",
+                    name, kernel);
+    }
+    if (bundle_stick_span(in, w->dim) > 1) {
+        return RULE("stickDimOrder_: the windows of dim %s are in the stick of %s", name, in->name);
+    }
+    if (step->slices[w->kernel] > 1 || (in->in_lx && step->slices[w->dim] > 1)) {
+        return RULE("numWkSlicesPerDim_: dim %s cannot be split",
+                    step->slices[w->kernel] > 1 ? kernel : name);
+    }
+    return NULL;
+}
+
+// Each window has an element. At most the indices beside the ends are looked at one by one.
+static spyre_status verify_inside(const bundle_step *step, const bundle_window *w)
+{
+    for (int64_t i = 0; i < step->size[w->dim];) {
+        int64_t first, end;
+        bundle_window_inside(step, w, i, &first, &end);
+        if (first >= end) {
+            return RULE("paddingSizes_: window %lld of dim %s is all padding", (long long)i,
+                        step->dim_name[w->dim]);
+        }
+        i = bundle_window_same(step, w, i);
+    }
+    return NULL;
+}
+
+// Sizes that a launch chooses are not for what counts elements when it is compiled.
+static spyre_status verify_open(const bundle_step *step)
+{
+    bool counts = step->window_count || opfunc_describe(step->op)->kind == OPFUNC_KIND_MASK;
+    for (uint32_t t = 0; t < step->tensor_count; t++)
+        counts = counts || step->tensors[t].digit_count ||
+                 step->tensors[t].format == SPYRE_FORMAT_SENINT4;
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        if (step->symbol[d] && counts)
+            return status_new(SPYRE_UNSUPPORTED, "dimToSymbolMapping_: dim %s of %s",
+                              step->dim_name[d], opfunc_describe(step->op)->name);
+    return NULL;
+}
+
+static spyre_status verify_windows(const bundle_step *step)
+{
+    uint32_t seen = 0;
+    bool pools = opfunc_describe(step->op)->kind == OPFUNC_KIND_POOL;
+    if (step->window_count > BUNDLE_MAX_WINDOWS || (pools && step->window_count == 0) ||
+        (step->window_count && !opfunc_slides(step->op))) {
+        return RULE("paddingSizes_: %u windows of %s", step->window_count,
+                    opfunc_describe(step->op)->name);
+    }
+    for (uint32_t n = 0; n < step->window_count; n++) {
+        const bundle_window *w = &step->windows[n];
+        TRY(verify_window(step, w));
+        uint32_t dims = 1u << w->dim | 1u << w->kernel;
+        if (seen & dims) {
+            return RULE("paddingSizes_: dim %s or %s has two windows", step->dim_name[w->dim],
+                        step->dim_name[w->kernel]);
+        }
+        seen |= dims;
+        TRY(verify_inside(step, w));
     }
     return NULL;
 }
@@ -356,6 +502,8 @@ static spyre_status verify_step(const bundle *b, const bundle_step *step,
     for (uint32_t t = 0; t < step->tensor_count; t++) {
         TRY(status_at(verify_tensor(b, step, &step->tensors[t]), "%.15s", step->tensors[t].name));
     }
+    TRY(verify_windows(step));
+    TRY(verify_open(step));
     TRY(verify_labels(step));
     TRY(verify_roles(b, step));
     for (uint32_t t = 0; t < step->tensor_count; t++)

@@ -89,6 +89,9 @@ static spyre_status verify_masks(const bundle *b, const bundle_step *step)
         if (!opfunc_reduces(step->op) || !is_one_of(reduced, reduced_count, mask->dim)) {
             return RULE("coordinateMasking_: dim %s is not reduced", name);
         }
+        if (bundle_window_of(step, step->inputs[0], mask->dim)) {
+            return RULE("coordinateMasking_: dim %s is a window's", name);
+        }
         int64_t size = step->size[mask->dim];
         if (mask->start < 1 || mask->length < 1 || mask->length != size - mask->start) {
             return RULE("coordinateMasking_: [%lld, %lld] is not the end of dim %s of size %lld",
@@ -103,13 +106,51 @@ static spyre_status verify_masks(const bundle *b, const bundle_step *step)
     return NULL;
 }
 
+static bool is_float(spyre_format format)
+{
+    return format_class_of(format) != FORMAT_INTEGER && format != SPYRE_FORMAT_SENINT4;
+}
+
 static bool floats_only(const bundle_step *step)
 {
-    for (uint32_t i = 0; i < step->input_count; i++) {
-        spyre_format format = step->tensors[step->inputs[i]].format;
-        if (format_class_of(format) == FORMAT_INTEGER) return false;
+    for (uint32_t i = 0; i < step->input_count; i++)
+        if (!is_float(step->tensors[step->inputs[i]].format)) return false;
+    return is_float(step->tensors[step->output].format);
+}
+
+// The format of both factors that the name of a product says; INVALID: any float.
+static spyre_format factor_format(opfunc op)
+{
+    switch ((int)op) {
+    case OPFUNC_BATCHMATMULFP8:
+    case OPFUNC_CONV2DFP8: return SPYRE_FORMAT_SEN143_FP8;
+    case OPFUNC_BATCHMATMULINT8:
+    case OPFUNC_CONV2DINT8: return SPYRE_FORMAT_SENINT8;
+    case OPFUNC_BATCHMATMULINT4:
+    case OPFUNC_CONV2DINT4: return SPYRE_FORMAT_SENINT4;
+    default: return SPYRE_FORMAT_INVALID;
     }
-    return format_class_of(step->tensors[step->output].format) != FORMAT_INTEGER;
+}
+
+// Sums of integers are int32, whole or rounded.
+static spyre_status verify_factors(const bundle_step *step)
+{
+    const char *name = opfunc_describe(step->op)->name;
+    spyre_format wanted = factor_format(step->op), out = step->tensors[step->output].format;
+    bool integers = wanted != SPYRE_FORMAT_INVALID && !is_float(wanted);
+    for (uint32_t i = 0; i < step->input_count && wanted != SPYRE_FORMAT_INVALID; i++) {
+        const bundle_tensor *factor = &step->tensors[step->inputs[i]];
+        if (factor->format == wanted) continue;
+        return RULE("dataFormat_: %s of %s", name, spyre_format_name(factor->format));
+    }
+    if (!integers && !floats_only(step)) {
+        return status_new(SPYRE_UNSUPPORTED, "dataFormat_: %s of integers is not supported", name);
+    }
+    if (integers && out != SPYRE_FORMAT_SEN169_FP16 && out != SPYRE_FORMAT_IEEE_FP32 &&
+        out != SPYRE_FORMAT_IEEE_INT32) {
+        return RULE("dataFormat_: %s to %s", name, spyre_format_name(out));
+    }
+    return NULL;
 }
 
 // Positions go into floats, too, where they are exact as far as the format is.
@@ -142,6 +183,53 @@ static spyre_status verify_rank(const bundle_step *step, const uint8_t *reduced,
     return NULL;
 }
 
+// Nothing in a stick is summed up, and of a pool's dims no others than those of its windows.
+static spyre_status verify_pool(const bundle_step *step, const uint8_t *reduced,
+                                uint32_t reduced_count)
+{
+    const char *name = opfunc_describe(step->op)->name;
+    for (uint32_t i = 0; i < reduced_count; i++) {
+        uint32_t d = reduced[i];
+        if (!bundle_window_of(step, step->inputs[0], d)) {
+            return RULE("scale_: %s reduces dim %s, which is not a window's", name,
+                        step->dim_name[d]);
+        }
+        bool factor_moves = step->input_count > 1 && step->tensors[step->inputs[1]].scale[d] > 0;
+        if (factor_moves == (step->op == OPFUNC_DEPTHWISECONV2D)) continue;
+        if (step->input_count == 1) continue;
+        return RULE("scale_: %s %s the window's dim %s", step->tensors[step->inputs[1]].name,
+                    factor_moves ? "has" : "lacks", step->dim_name[d]);
+    }
+    return NULL;
+}
+
+static spyre_status verify_mask_dims(const bundle_step *step)
+{
+    const bundle_tensor *x = &step->tensors[step->inputs[0]];
+    const bundle_tensor *index = &step->tensors[step->inputs[1]];
+    const bundle_tensor *out = &step->tensors[step->output];
+    bool counts = index->format == SPYRE_FORMAT_SEN169_FP16 ||
+                  index->format == SPYRE_FORMAT_IEEE_FP32 ||
+                  index->format == SPYRE_FORMAT_IEEE_INT32;
+    if (!counts || x->format != out->format || !is_float(x->format)) {
+        return RULE("dataFormat_: maskbyindex of %s by %s to %s", spyre_format_name(x->format),
+                    spyre_format_name(index->format), spyre_format_name(out->format));
+    }
+    int64_t positions = 1;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        bool scanned = bundle_is_scan_dim(step, d);
+        if (scanned) positions *= step->size[d];
+        if ((x->scale[d] > 0) != (out->scale[d] > 0)) {
+            return RULE("scale_: maskbyindex keeps dim %s", step->dim_name[d]);
+        }
+        if (step->slices[d] == 1 || (!scanned && out->scale[d] > 0)) continue;
+        return RULE("numWkSlicesPerDim_: dim %s of maskbyindex cannot be split", step->dim_name[d]);
+    }
+    if (positions <= 1 << 24) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "N_: maskbyindex of %lld, at most 2^24",
+                      (long long)positions);
+}
+
 static spyre_status verify_reduction(const bundle_step *step, const uint8_t *reduced,
                                      uint32_t reduced_count)
 {
@@ -149,17 +237,18 @@ static spyre_status verify_reduction(const bundle_step *step, const uint8_t *red
     if (opfunc_describe(step->op)->kind == OPFUNC_KIND_RANK) {
         return verify_rank(step, reduced, reduced_count);
     }
-    if (!floats_only(step)) {
-        return status_new(SPYRE_UNSUPPORTED, "dataFormat_: %s of integers is not supported", name);
-    }
+    TRY(verify_factors(step));
     if (reduced_count == 0) return RULE("scale_: %s reduces no dim", name);
-    for (uint32_t i = 0; i < step->input_count && step->op == OPFUNC_BATCHMATMULFP8; i++) {
-        const bundle_tensor *factor = &step->tensors[step->inputs[i]];
-        if (factor->format == SPYRE_FORMAT_SEN143_FP8) continue;
-        return RULE("dataFormat_: %s of %s", name, spyre_format_name(factor->format));
-    }
     if (opfunc_describe(step->op)->kind == OPFUNC_KIND_MATMUL) return NULL;
+    if (opfunc_describe(step->op)->kind == OPFUNC_KIND_POOL) {
+        return verify_pool(step, reduced, reduced_count);
+    }
     const bundle_tensor *input = &step->tensors[step->inputs[0]];
+    bundle_finish finish = bundle_finish_of(step);
+    if (finish.clips && !(finish.least <= finish.most)) {
+        return RULE("constantInfo_: %s clips to [%g, %g]", name, (double)finish.least,
+                    (double)finish.most);
+    }
     bool stick = is_one_of(reduced, reduced_count, input->stick_dim);
     if (stick == step->nonstick) {
         return RULE("opFuncName: %s%s, but the stick dim %s is %s", name,
@@ -169,15 +258,36 @@ static spyre_status verify_reduction(const bundle_step *step, const uint8_t *red
     return NULL;
 }
 
+// What an opfunc converts from and to; INVALID: any format.
+typedef struct {
+    opfunc op;
+    spyre_format from, to;
+} conversion;
+
+static const conversion conversions[] = {
+    {OPFUNC_DL16TOFP32, SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_IEEE_FP32},
+    {OPFUNC_FP32TODL16, SPYRE_FORMAT_IEEE_FP32, SPYRE_FORMAT_SEN169_FP16},
+    {OPFUNC_FP8TODL16, SPYRE_FORMAT_SEN143_FP8, SPYRE_FORMAT_SEN169_FP16},
+    {OPFUNC_QFP8CH, SPYRE_FORMAT_INVALID, SPYRE_FORMAT_SEN143_FP8},
+    {OPFUNC_QFP8MB, SPYRE_FORMAT_INVALID, SPYRE_FORMAT_SEN143_FP8},
+    {OPFUNC_QFP8WT, SPYRE_FORMAT_INVALID, SPYRE_FORMAT_SEN143_FP8},
+    {OPFUNC_CSQINT8CH, SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SENINT8},
+    {OPFUNC_CSQINT8MB, SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SENINT8},
+    {OPFUNC_CSQINT8WT, SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SENINT8},
+    {OPFUNC_CSQINT4, SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SENINT4},
+    {OPFUNC_CSQINT4WT, SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SENINT4},
+};
+
 static spyre_status verify_formats(const bundle_step *step)
 {
     spyre_format input = step->tensors[step->inputs[0]].format;
     spyre_format output = step->tensors[step->output].format;
     spyre_format in = input, out = output;
-    if (step->op == OPFUNC_DL16TOFP32) in = SPYRE_FORMAT_SEN169_FP16, out = SPYRE_FORMAT_IEEE_FP32;
-    if (step->op == OPFUNC_FP32TODL16) in = SPYRE_FORMAT_IEEE_FP32, out = SPYRE_FORMAT_SEN169_FP16;
-    if (step->op == OPFUNC_QFP8CH) out = SPYRE_FORMAT_SEN143_FP8;
-    if (step->op == OPFUNC_FP8TODL16) in = SPYRE_FORMAT_SEN143_FP8, out = SPYRE_FORMAT_SEN169_FP16;
+    for (size_t i = 0; i < sizeof conversions / sizeof *conversions; i++) {
+        if (conversions[i].op != step->op) continue;
+        if (conversions[i].from != SPYRE_FORMAT_INVALID) in = conversions[i].from;
+        out = conversions[i].to;
+    }
     if (step->op == OPFUNC_RESTICKIFY || step->op == OPFUNC_SHUFFLE) out = in;
     if (in == input && out == output) return NULL;
     return RULE("dataFormat_: %s from %s to %s", opfunc_describe(step->op)->name,
@@ -191,6 +301,7 @@ static spyre_status verify_dims_of_role(const bundle *b, const bundle_step *step
     if (opfunc_reduces(step->op)) {
         return verify_reduction(step, reduced, reduced_count);
     }
+    if (opfunc_describe(step->op)->kind == OPFUNC_KIND_MASK) return verify_mask_dims(step);
     for (uint32_t i = 0; i < reduced_count; i++) {
         uint32_t d = reduced[i];
         if (step->op == OPFUNC_LAYERNORMSCALE || step->size[d] == 1) continue;

@@ -18,8 +18,8 @@ typedef struct {
 
 static fold_chain folds_of(const bundle_step *step, const bundle_tensor *tensor, uint32_t d)
 {
-    int64_t local = bundle_held_size(step, tensor, d), lanes = tensor->stick_elements;
-    bool stick = d == tensor->stick_dim, absent = tensor->scale[d] < 0;
+    int64_t local = bundle_held_size(step, tensor, d), lanes = bundle_stick_span(tensor, d);
+    bool stick = d == tensor->stick_dim || lanes > 1, absent = tensor->scale[d] < 0;
     if (stick && absent) return (fold_chain){{lanes, 0, 0, lanes, 0}, {1, 1, 1, 1, lanes}, 5};
     if (absent) return (fold_chain){{1, 0, 0, 1}, {1, 1, 1, 1}, 4};
     int64_t cores = tensor->owners ? tensor->owners->slices[d] : step->slices[d];

@@ -109,6 +109,33 @@ static void put_division(step_writer *s, json_t *sdsc)
 
 // --- Iteration space, masks, layouts
 
+// Of a core's part, where its dim is split, padding is -1: only some have it.
+static json_t *windows(step_writer *s, bool of_core)
+{
+    json_t *all = json_object();
+    for (uint32_t n = 0; n < s->step->window_count; n++) {
+        const bundle_window *w = &s->step->windows[n];
+        char kernel[16];
+        snprintf(kernel, sizeof kernel, "%.7s_", s->step->dim_name[w->kernel]);
+        bool some = of_core && s->step->slices[w->dim] > 1;
+        put(s, all, s->step->dim_name[w->dim],
+            json_pack("{s:I, s:I, s:I, s:I, s:I, s:s}", "padFront_",
+                      some ? (json_int_t)-1 : (json_int_t)w->front, "padBack_",
+                      some ? (json_int_t)-1 : (json_int_t)w->back, "totalSize_",
+                      (json_int_t)w->total, "stride_", (json_int_t)w->stride, "dilation_",
+                      (json_int_t)w->dilation, "windowDim_", kernel));
+    }
+    return all;
+}
+
+static json_t *stage(step_writer *s, const char *name, const int64_t *sizes)
+{
+    json_t *object = dim_sizes(s, name, sizes);
+    if (s->step->window_count)
+        put(s, object, "paddingSizes_", windows(s, sizes != s->step->size));
+    return object;
+}
+
 static void put_space(step_writer *s, json_t *dsc)
 {
     const bundle_step *step = s->step;
@@ -124,19 +151,36 @@ static void put_space(step_writer *s, json_t *dsc)
     put(s, dsc, "numCoresUsed_", number(step->core_count));
     put(s, dsc, "numCoreletsUsed_", number(1));
     put(s, dsc, "coreIdsUsed_", cores);
-    put(s, dsc, "N_", dim_sizes(s, "n", step->size));
+    put(s, dsc, "N_", stage(s, "n", step->size));
     put(s, dsc, "coordinateMasking_", masks);
     bool fills = step->mask_count > 0 && step->mask_constant >= 0;
     put(s, dsc, "maskingConstId_", number(fills ? step->mask_constant : -1));
     put(s, dsc, "dataStageParam_",
-        json_pack("{s:{s:o, s:o}}", "0", "ss_", dim_sizes(s, "core", local), "el_",
-                  dim_sizes(s, "core", local)));
+        json_pack("{s:{s:o, s:o}}", "0", "ss_", stage(s, "core", local), "el_",
+                  stage(s, "core", local)));
 }
 
 static json_t *dim_names(step_writer *s, const uint8_t *order, uint32_t count)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < count; i++) add(s, list, json_string(s->step->dim_name[order[i]]));
+    return list;
+}
+
+static json_t *stick_dims(step_writer *s, const bundle_tensor *tensor)
+{
+    if (tensor->digit_count == 0) return dim_names(s, &tensor->stick_dim, 1);
+    uint8_t dims[BUNDLE_MAX_DIGITS];
+    for (uint32_t n = 0; n < tensor->digit_count; n++) dims[n] = tensor->digits[n].dim;
+    return dim_names(s, dims, tensor->digit_count);
+}
+
+static json_t *stick_sizes(step_writer *s, const bundle_tensor *tensor)
+{
+    json_t *list = json_array();
+    if (tensor->digit_count == 0) add(s, list, number(tensor->stick_elements));
+    for (uint32_t n = 0; n < tensor->digit_count; n++)
+        add(s, list, number(tensor->digits[n].size));
     return list;
 }
 
@@ -147,10 +191,10 @@ static json_t *shared_layouts(step_writer *s)
         const bundle_tensor *tensor = &s->step->tensors[t];
         if (json_object_get(layouts, tensor->label)) continue;
         put(s, layouts, tensor->label,
-            json_pack("{s:o, s:o, s:[i]}", "layoutDimOrder_",
+            json_pack("{s:o, s:o, s:o}", "layoutDimOrder_",
                       dim_names(s, tensor->label_order, tensor->label_order_count),
-                      "stickDimOrder_", dim_names(s, &tensor->stick_dim, 1), "stickSize_",
-                      (int)tensor->stick_elements));
+                      "stickDimOrder_", stick_dims(s, tensor), "stickSize_",
+                      stick_sizes(s, tensor)));
     }
     return layouts;
 }
@@ -302,7 +346,8 @@ static json_t *operation(step_writer *s)
     opfunc_kind kind = opfunc_describe(step->op)->kind;
     json_t *inputs = json_array(), *outputs = json_array(), *indices = json_array();
     for (uint32_t i = 0; i < step->input_count; i++) add_operand(s, inputs, step->inputs[i]);
-    if (kind == OPFUNC_KIND_REDUCTION) add_operand(s, inputs, step->output);
+    bool repeats = kind == OPFUNC_KIND_REDUCTION || step->op == OPFUNC_DEPTHWISECONV2D;
+    if (repeats) add_operand(s, inputs, step->output);
     add_operand(s, outputs, step->output);
     for (uint32_t i = 0; i < step->index_count; i++) add_operand(s, indices, step->indices[i]);
     json_t *compute = json_pack(

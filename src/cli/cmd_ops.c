@@ -7,7 +7,8 @@
 static void print_dtypes(uint32_t index)
 {
     static const spyre_dtype dtypes[] = {SPYRE_DTYPE_F16, SPYRE_DTYPE_BF16, SPYRE_DTYPE_F32,
-                                         SPYRE_DTYPE_I64, SPYRE_DTYPE_BOOL, SPYRE_DTYPE_F8_E4M3};
+                                         SPYRE_DTYPE_I64, SPYRE_DTYPE_BOOL, SPYRE_DTYPE_F8_E4M3,
+                                         SPYRE_DTYPE_I8};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         if (!spyre_opfunc_takes(index, dtypes[i], true)) continue;
         bool is_extended = !spyre_opfunc_takes(index, dtypes[i], false);
@@ -25,6 +26,7 @@ int cmd_ops(int count, char **arguments)
         for (uint32_t p = 0; p < SPYRE_OPFUNC_PARAMETERS && row.parameters[p]; p++)
             printf(" {%s}", row.parameters[p]);
         print_dtypes(i);
+        if (row.meaning) printf(": %s", row.meaning);
         putchar('\n');
     }
     return cli_print("ops", "");

@@ -19,9 +19,7 @@ static int64_t offset_along(const comparison *c, uint32_t d, int64_t index)
 {
     const bundle_tensor *t = c->t;
     if (!c->geometry.moves[d]) return 0;
-    if (d != t->stick_dim) return index * c->geometry.stride[d];
-    return index / t->stick_elements * c->geometry.stride[d] +
-           index % t->stick_elements * t->element_bytes;
+    return bundle_offset_bits(t, &c->geometry, d, index) / 8;
 }
 
 static const uint8_t *memory_of(const comparison *c, const bundle_memory *memory)

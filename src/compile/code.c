@@ -23,35 +23,23 @@ static int64_t lowest_start(const bundle_step *step, const bundle_tensor *tensor
     return lowest;
 }
 
-static int64_t steps_along(const bundle_tensor *tensor, uint32_t dim, int64_t elements)
-{
-    if (dim != tensor->stick_dim) return elements;
-    return (elements + tensor->stick_elements - 1) / tensor->stick_elements;
-}
-
 // How often the loops around a step run.
 typedef struct {
     int64_t count[BUNDLE_MAX_LOOPS];
 } loop_counts;
 
 // The end of what any core touches, from the argument's base.
-static int64_t reach_of(const bundle_step *step, const bundle_tensor *tensor,
-                        const bundle_geometry *geometry, const loop_counts *loops)
+static int64_t reach_of(const bundle_step *step, uint32_t number, const bundle_geometry *geometry,
+                        const loop_counts *loops)
 {
-    int64_t farthest = 0;
-    for (uint32_t core = 0; core < step->core_count; core++) {
-        int64_t end = tensor->start[core] + SPYRE_STICK_BYTES;
-        for (uint32_t l = 0; l < BUNDLE_MAX_LOOPS; l++)
-            if (tensor->loop_stride[l] > 0) end += tensor->loop_stride[l] * (loops->count[l] - 1);
-        for (uint32_t d = 0; d < step->dim_count; d++) {
-            int64_t first = bundle_slice_start(step, core, d);
-            int64_t elements = bundle_slice_size(step, core, d);
-            if (first + elements > geometry->valid[d]) elements = geometry->valid[d] - first;
-            if (!geometry->moves[d] || elements < 1) continue;
-            end += (steps_along(tensor, d, elements) - 1) * geometry->stride[d];
-        }
-        if (end > farthest) farthest = end;
-    }
+    const bundle_tensor *tensor = &step->tensors[number];
+    int64_t farthest = 0, looped = 0;
+    bundle_bytes cores[BUNDLE_MAX_CORES];
+    for (uint32_t l = 0; l < BUNDLE_MAX_LOOPS; l++)
+        if (tensor->loop_stride[l] > 0) looped += tensor->loop_stride[l] * (loops->count[l] - 1);
+    bundle_reach(step, number, geometry, cores);
+    for (uint32_t core = 0; core < step->core_count; core++)
+        if (cores[core].end + looped > farthest) farthest = cores[core].end + looped;
     return farthest;
 }
 
@@ -61,17 +49,22 @@ static bool same_walks(const spyrecode_operand *a, const spyrecode_operand *b)
            memcmp(a->walks, b->walks, a->walk_count * sizeof *a->walks) == 0;
 }
 
-static spyrecode_operand describe(const bundle_step *step, const bundle_tensor *tensor,
+static spyrecode_operand describe(const bundle_step *step, uint32_t number,
                                   const bundle_geometry *geometry, const loop_counts *loops)
 {
+    const bundle_tensor *tensor = &step->tensors[number];
     spyrecode_operand operand = {.format = tensor->format};
     if (tensor->index_kind == BUNDLE_INDEX_VALUE) return operand;
-    operand.least_bytes = reach_of(step, tensor, geometry, loops);
+    operand.least_bytes = reach_of(step, number, geometry, loops);
     for (uint32_t d = 0; d < step->dim_count; d++) {
-        int64_t count = steps_along(tensor, d, geometry->valid[d]);
-        if (count > geometry->extent[d]) count = geometry->extent[d];
-        if (!geometry->moves[d] || (count <= 1 && !step->symbol[d])) continue;
-        operand.walks[operand.walk_count++] = (spyrecode_walk){geometry->stride[d], count};
+        const bundle_window *window = bundle_window_of(step, number, d);
+        int64_t span = bundle_stick_span(tensor, d), stride = geometry->stride[d];
+        int64_t count = (geometry->valid[d] + span - 1) / span;
+        if (count > geometry->extent[d] || window) count = geometry->extent[d];
+        if (window) stride /= window->stride;
+        if (!geometry->moves[d] || (window && window->kernel == d)) continue;
+        if (count <= 1 && !step->symbol[d]) continue;
+        operand.walks[operand.walk_count++] = (spyrecode_walk){stride, count};
     }
     return operand;
 }
@@ -82,7 +75,7 @@ static spyre_status add_use(const bundle *b, const bundle_step *step, uint32_t n
     const bundle_tensor *tensor = &step->tensors[number];
     bundle_geometry geometry;
     TRY(bundle_tensor_geometry(b, step, number, &geometry));
-    spyrecode_operand operand = describe(step, tensor, &geometry, loops), *known = &use->operand;
+    spyrecode_operand operand = describe(step, number, &geometry, loops), *known = &use->operand;
     int64_t base = lowest_start(step, tensor);
     for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++)
         if (tensor->loop_stride[loop]) use->several = true;

@@ -5,13 +5,6 @@
 #include "spyre/opfunc.h"
 #include "tensor/opfunc.h"
 
-static const char *const absent[] = {
-#define OPFUNC_ABSENT(name) name,
-#include "tensor/opfunc.def"
-};
-
-enum { ABSENT_COUNT = sizeof absent / sizeof *absent };
-
 static const char *kind_name(opfunc_kind kind)
 {
     static const char *const names[] = {
@@ -19,19 +12,15 @@ static const char *kind_name(opfunc_kind kind)
         [OPFUNC_KIND_TERNARY] = "ternary",     [OPFUNC_KIND_PARAMETRIC] = "parametric",
         [OPFUNC_KIND_NORM] = "norm",           [OPFUNC_KIND_COPY] = "copy",
         [OPFUNC_KIND_REDUCTION] = "reduction", [OPFUNC_KIND_MATMUL] = "matmul",
-        [OPFUNC_KIND_RANK] = "rank",
+        [OPFUNC_KIND_RANK] = "rank",           [OPFUNC_KIND_POOL] = "pool",
+        [OPFUNC_KIND_MASK] = "mask",
     };
     return names[kind];
 }
 
 bool spyre_opfunc_at(uint32_t index, spyre_opfunc_info *out)
 {
-    if (index >= OPFUNC_COUNT + ABSENT_COUNT) return false;
-    if (index >= OPFUNC_COUNT) {
-        *out = (spyre_opfunc_info){
-            .name = absent[index - OPFUNC_COUNT], .class_of = SPYRE_OPFUNC_ABSENT, .kind = ""};
-        return true;
-    }
+    if (index >= OPFUNC_COUNT) return false;
     const opfunc_info *row = opfunc_describe((opfunc)index);
     bool is_published = opfunc_is_published((opfunc)index);
     *out = (spyre_opfunc_info){.name = row->name,
@@ -40,7 +29,8 @@ bool spyre_opfunc_at(uint32_t index, spyre_opfunc_info *out)
                                .kind = kind_name(row->kind),
                                .least_inputs = row->least_inputs,
                                .most_inputs = row->most_inputs,
-                               .parameters = {row->parameter[0], row->parameter[1]}};
+                               .meaning = opfunc_meaning((opfunc)index)};
+    for (uint32_t p = 0; p < SPYRE_OPFUNC_PARAMETERS; p++) out->parameters[p] = row->parameter[p];
     return true;
 }
 
@@ -56,6 +46,6 @@ bool spyre_opfunc_takes(uint32_t index, spyre_dtype dtype, bool extended)
 
 const char *spyre_opfunc_class_name(spyre_opfunc_class class_of)
 {
-    static const char *const names[] = {"published", "own", "absent"};
+    static const char *const names[] = {"published", "own"};
     return names[class_of];
 }

@@ -14,6 +14,7 @@
 // K cannot be divided, because it is reduced. A reduction of c' along N would make the way fail.
 #include "compile/rounds.h"
 
+#include "bundle/derived.h"
 #include "compile/uses.h"
 
 enum { MOST_WAYS = 32, WHOLE = -1 };
@@ -37,6 +38,7 @@ static bool is_divisible(const way *w, uint32_t s, uint32_t d)
     const bundle_step *step = &w->b->steps.items[s];
     bool good = step->index_count == 0 && step->op != OPFUNC_SHUFFLE &&
                 opfunc_describe(step->op)->kind != OPFUNC_KIND_RANK &&
+                opfunc_describe(step->op)->kind != OPFUNC_KIND_MASK && step->window_count == 0 &&
                 w->geometry[s][step->output].moves[d];
     for (uint32_t m = 0; m < step->mask_count; m++) good = good && step->masks[m].dim != d;
     for (uint32_t t = 0; t < step->tensor_count; t++) {
@@ -44,7 +46,7 @@ static bool is_divisible(const way *w, uint32_t s, uint32_t d)
         int64_t valid = w->geometry[s][t].valid[d];
         if (!w->geometry[s][t].moves[d]) continue;
         good = good && valid == step->size[d];
-        good = good && (d != tensor->stick_dim || valid % tensor->stick_elements == 0);
+        good = good && valid % bundle_stick_span(tensor, d) == 0;
     }
     return good;
 }

@@ -35,7 +35,8 @@ static int32_t rounded_dim(const bundle_step *step)
 {
     const bundle_tensor *in = &step->tensors[step->inputs[0]], *out = &step->tensors[step->output];
     bool converts = opfunc_describe(step->op)->kind == OPFUNC_KIND_COPY && step->input_count == 1 &&
-                    step->index_count == 0 && in->stick_elements != out->stick_elements;
+                    step->index_count == 0 && in->stick_elements != out->stick_elements &&
+                    !in->digit_count && !out->digit_count;
     uint32_t d = in->stick_dim;
     return converts && d == out->stick_dim && step->slices[d] == 1 &&
                    step->size[d] % elements_of(step, true) == 0

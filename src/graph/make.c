@@ -342,6 +342,8 @@ spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y, const te
     view_set_contiguous(&view);
     if (x->dtype == SPYRE_DTYPE_F8_E4M3)
         return emit(r, ATEN_SPYRE_BATCHMATMULFP8, args, 2, SPYRE_DTYPE_F32, &view, into, out);
+    if (x->dtype == SPYRE_DTYPE_I8)
+        return emit(r, ATEN_SPYRE_BATCHMATMULINT8, args, 2, SPYRE_DTYPE_I32, &view, into, out);
     return emit(r, ATEN_SPYRE_BATCHMATMUL, args, 2, x->dtype, &view, into, out);
 }
 

@@ -35,8 +35,8 @@ static uint32_t dtype_set(spyre_dtype dtype)
     case SPYRE_DTYPE_I32:
     case SPYRE_DTYPE_I64: return ATEN_DTYPES_INT;
     case SPYRE_DTYPE_F8_E4M3: return ATEN_DTYPES_FP8;
+    case SPYRE_DTYPE_I8: return ATEN_DTYPES_I8;
     case SPYRE_DTYPE_I16:
-    case SPYRE_DTYPE_I8:
     case SPYRE_DTYPE_U8:
     case SPYRE_DTYPE_F8_E5M2Z:
     case SPYRE_DTYPE_F64:
@@ -165,7 +165,8 @@ static uint32_t condition_dtypes(const operand *result)
 static spyre_status check_pointwise(const checker *c, const operand *result)
 {
     const opfunc_info *info = opfunc_describe(c->row->opfunc);
-    uint32_t parameters = info->kind == OPFUNC_KIND_PARAMETRIC ? OPFUNC_MAX_PARAMETERS : 0;
+    enum { PARAMETERS = 2 }; // of every PARAMETRIC native, used or not
+    uint32_t parameters = info->kind == OPFUNC_KIND_PARAMETRIC ? PARAMETERS : 0;
     uint32_t inputs = info->least_inputs;
     bool selects = c->row->opfunc == OPFUNC_WHERE3;
     operand x[MOST_OPERANDS];
@@ -295,7 +296,9 @@ static spyre_status check_matmul(const checker *c, const operand *result)
     TRY(expect_sizes(&b.view, &second, 1));
     TRY(expect_dtype(b.dtype, a.dtype, 1));
     bool rounds = c->row->result == ATEN_RESULT_GIVEN;
-    if (rounds && !(dtype_set(result->dtype) & (ATEN_DTYPES_HALF | ATEN_DTYPES_F32)))
+    uint32_t results = ATEN_DTYPES_HALF | ATEN_DTYPES_F32;
+    if (a.dtype == SPYRE_DTYPE_I8) results |= ATEN_DTYPES_INT;
+    if (rounds && !(dtype_set(result->dtype) & results))
         return rule("result: products in %s", spyre_dtype_name(result->dtype));
     if (!rounds) TRY(expect_dtype(result->dtype, a.dtype, RESULT));
     return expect_sizes(&result->view, &sizes, RESULT);

@@ -52,8 +52,9 @@ void isa_operand_limits(const isa_instruction *instruction, uint32_t *out_least,
     const opfunc_info *info = opfunc_describe(instruction->op);
     *out_least = info->least_inputs + 1u;
     *out_most = info->most_inputs + 1u;
-    // In a bundle both moments share one stick; here each is an operand.
-    if (instruction->op == OPFUNC_LAYERNORMSCALE) *out_least = *out_most = 3;
+    // In a bundle both moments share one stick, and two neighbours a byte; here each is an operand.
+    bool two = instruction->op == OPFUNC_LAYERNORMSCALE || opfunc_makes_pairs(instruction->op);
+    if (two) *out_least = *out_most = 3;
 }
 
 uint32_t isa_loop_stride_count(const isa_operand *operand)

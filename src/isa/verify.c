@@ -99,8 +99,10 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
     if ((int)format < 0 || format >= SPYRE_FORMAT_COUNT || spyre_format_bytes(format) == 0)
         BROKEN("format %d has no whole bytes an element", (int)format);
     bool updates = isa_writes(i->opcode, o) && isa_reads(i->opcode, o);
-    if (updates && i->opcode != ISA_RANK && format != SPYRE_FORMAT_IEEE_FP32)
-        BROKEN("an accumulator is IEEE_FP32, not %s", spyre_format_name(format));
+    bool integers = i->opcode == ISA_MATMUL && i->operand[1].format == SPYRE_FORMAT_SENINT8;
+    spyre_format sum = integers ? SPYRE_FORMAT_IEEE_INT32 : SPYRE_FORMAT_IEEE_FP32;
+    if (updates && i->opcode != ISA_RANK && format != sum)
+        BROKEN("an accumulator is %s, not %s", spyre_format_name(sum), spyre_format_name(format));
     bool entries = (i->opcode == ISA_RANK && o == 0) || (i->opcode == ISA_RANKED && o == 1);
     if (entries && format != SPYRE_FORMAT_IEEE_INT64)
         BROKEN("entries of a ranking are IEEE_INT64, not %s", spyre_format_name(format));
@@ -178,7 +180,8 @@ static spyre_status check_op(const isa_instruction *i)
     if (i->opcode == ISA_RANKED) return NULL;
     if (i->opcode != ISA_VECTOR && !opfunc_accumulates(i->op))
         BROKEN("%s does not accumulate", info->name);
-    if (i->opcode == ISA_VECTOR && (opfunc_reduces(i->op) || i->op == OPFUNC_RESTICKIFY))
+    if (i->opcode == ISA_VECTOR && (opfunc_reduces(i->op) || i->op == OPFUNC_RESTICKIFY ||
+                                    info->kind == OPFUNC_KIND_MASK))
         BROKEN("%s does not work element by element", info->name);
     return NULL;
 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The accumulator of each kind; that of a REDUCTION comes from its row ACCUMULATES.
+// The accumulator of each kind; that of a REDUCTION or POOL comes from its row ACCUMULATES.
 #define ACCUMULATES_UNARY(id)      OPFUNC_NONE
 #define ACCUMULATES_BINARY(id)     OPFUNC_NONE
 #define ACCUMULATES_TERNARY(id)    OPFUNC_NONE
@@ -24,7 +24,9 @@
 #define ACCUMULATES_COPY(id)       OPFUNC_NONE
 #define ACCUMULATES_RANK(id)       OPFUNC_NONE
 #define ACCUMULATES_MATMUL(id)     OPFUNC_SUM
+#define ACCUMULATES_MASK(id)       OPFUNC_NONE
 #define ACCUMULATES_REDUCTION(id)  (opfunc)ACCUMULATOR_OF_##id
+#define ACCUMULATES_POOL(id)       (opfunc)ACCUMULATOR_OF_##id
 
 enum {
 #define OPFUNC_ACCUMULATES(id, accumulator) ACCUMULATOR_OF_##id = OPFUNC_##accumulator,
@@ -32,12 +34,12 @@ enum {
 };
 
 static const opfunc_info table[OPFUNC_COUNT] = {
-#define OPFUNC_ROW(id, name_, kind_, least, most, parameter0, parameter1) \
-    [OPFUNC_##id] = {.name = (name_),                                     \
-                     .kind = OPFUNC_KIND_##kind_,                         \
-                     .least_inputs = (least),                             \
-                     .most_inputs = (most),                               \
-                     .parameter = {(parameter0), (parameter1)},           \
+#define OPFUNC_ROW(id, name_, kind_, least, most, ...) \
+    [OPFUNC_##id] = {.name = (name_),                  \
+                     .kind = OPFUNC_KIND_##kind_,      \
+                     .least_inputs = (least),          \
+                     .most_inputs = (most),            \
+                     .parameter = {__VA_ARGS__},       \
                      .accumulator = ACCUMULATES_##kind_(id)},
 #include "tensor/opfunc.def"
 };
@@ -67,17 +69,6 @@ opfunc opfunc_named(const char *name)
     op = exactly_named(name, length - suffix_length);
     bool reduces = op != OPFUNC_NONE && table[op].kind == OPFUNC_KIND_REDUCTION;
     return reduces ? op : OPFUNC_NONE;
-}
-
-bool opfunc_is_absent(const char *name)
-{
-    static const char *const names[] = {
-#define OPFUNC_ABSENT(name) name,
-#include "tensor/opfunc.def"
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
 }
 
 static const double PI = 3.14159265358979323846, LN2 = 0.69314718055994530942;
@@ -215,8 +206,28 @@ static int64_t bits(double x)
     return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
 
-static double apply_formula(opfunc op, double x, double y, double p, double q)
+// Four bits of a number in two's complement, as one.
+static double nibble(int64_t x, uint32_t shift)
 {
+    int64_t low = x >> shift & 15;
+    return (double)(low < 8 ? low : low - 16);
+}
+
+// Cut to [-8, 7]; NaN gives the least.
+static uint32_t int4_of(double x)
+{
+    return isnan(x) ? 8u : (uint32_t)(int32_t)clip(x, -8.0, 7.0) & 15u;
+}
+
+static double int4_pair(double low, double high)
+{
+    return (double)(int8_t)(uint8_t)(int4_of(high) << 4 | int4_of(low));
+}
+
+static double apply_formula(opfunc op, double x, double y, double z, const float *parameters)
+{
+    const double p = parameters ? (double)parameters[0] : 0.0;
+    const double q = parameters ? (double)parameters[1] : 0.0;
     switch ((int)op) {
 #define OPFUNC_FORMULA(id, formula) \
     case OPFUNC_##id: return (double)(formula);
@@ -245,23 +256,24 @@ static double positive_nan(double x)
 double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float *parameters)
 {
     const opfunc_info *info = opfunc_describe(op);
-    assert(count >= info->least_inputs && count <= info->most_inputs);
-    double x = inputs[0], y = count > 1 ? inputs[1] : 0.0;
+    assert(count >= info->least_inputs && (count <= info->most_inputs || opfunc_makes_pairs(op)));
+    double x = inputs[0], y = count > 1 ? inputs[1] : 0.0, z = count > 2 ? inputs[2] : 0.0;
     switch (info->kind) {
     case OPFUNC_KIND_UNARY:
-    case OPFUNC_KIND_BINARY: return positive_nan(apply_formula(op, x, y, 0.0, 0.0));
-    case OPFUNC_KIND_PARAMETRIC: {
-        double first = (double)parameters[0], second = (double)parameters[1];
-        return positive_nan(apply_formula(op, x, y, first, second));
-    }
-    case OPFUNC_KIND_TERNARY: return x != 0.0 ? y : inputs[2];
+    case OPFUNC_KIND_BINARY: return positive_nan(apply_formula(op, x, y, z, NULL));
+    case OPFUNC_KIND_PARAMETRIC: return positive_nan(apply_formula(op, x, y, z, parameters));
+    case OPFUNC_KIND_TERNARY:
+        if (op == OPFUNC_WHERE3) return x != 0.0 ? y : z;
+        return positive_nan(apply_formula(op, x, y, z, NULL));
     case OPFUNC_KIND_COPY: return x;
     case OPFUNC_KIND_NORM:
         if (op == OPFUNC_LAYERNORMNORM) return positive_nan(layernormnorm(inputs, count));
         break;
     case OPFUNC_KIND_REDUCTION:
     case OPFUNC_KIND_MATMUL:
-    case OPFUNC_KIND_RANK: break;
+    case OPFUNC_KIND_RANK:
+    case OPFUNC_KIND_POOL:
+    case OPFUNC_KIND_MASK: break;
     }
     assert(false && "an element-wise opfunc");
     return 0.0;
@@ -273,24 +285,35 @@ void opfunc_apply_lanes(opfunc op, double *result, const double *const *inputs,
                         const float *parameters, size_t count)
 {
     const opfunc_info *info = opfunc_describe(op);
-    const double *first = inputs[0], *second = inputs[info->most_inputs > 1 ? 1 : 0];
+    bool pairs = opfunc_makes_pairs(op);
+    const double *first = inputs[0], *second = inputs[info->most_inputs > 1 || pairs ? 1 : 0];
+    const double *third = inputs[info->most_inputs > 2 ? 2 : 0];
     bool parametric = info->kind == OPFUNC_KIND_PARAMETRIC;
     const double p = parametric ? (double)parameters[0] : 0.0;
     const double q = parametric ? (double)parameters[1] : 0.0;
     (void)p, (void)q;
     switch ((int)op) {
-#define OPFUNC_FORMULA(id, formula)                      \
-    case OPFUNC_##id:                                    \
-        for (size_t n = 0; n < count; n++) {             \
-            const double x = first[n], y = second[n];    \
-            (void)y;                                     \
-            result[n] = positive_nan((double)(formula)); \
-        }                                                \
+#define OPFUNC_FORMULA(id, formula)                                    \
+    case OPFUNC_##id:                                                  \
+        for (size_t n = 0; n < count; n++) {                           \
+            const double x = first[n], y = second[n], z = third[n];    \
+            (void)y, (void)z;                                          \
+            result[n] = positive_nan((double)(formula));               \
+        }                                                              \
         return;
 #include "tensor/opfunc.def"
     default: break;
     }
     assert(false && "an opfunc with a formula");
+}
+
+const char *opfunc_meaning(opfunc op)
+{
+    static const char *const meanings[OPFUNC_COUNT] = {
+#define OPFUNC_MEANING(id, text) [OPFUNC_##id] = (text),
+#include "tensor/opfunc.def"
+    };
+    return meanings[op];
 }
 
 double opfunc_layernormscale(double mean, double mean_square, float eps)

@@ -13,7 +13,7 @@
 #include "spyre/dtype.h"
 
 typedef enum {
-#define OPFUNC_ROW(id, name, kind, least, most, parameter0, parameter1) OPFUNC_##id,
+#define OPFUNC_ROW(id, name, kind, least, most, ...) OPFUNC_##id,
 #include "tensor/opfunc.def"
     OPFUNC_COUNT,
     OPFUNC_NONE = OPFUNC_COUNT,
@@ -30,16 +30,18 @@ typedef enum {
     OPFUNC_KIND_REDUCTION,
     OPFUNC_KIND_MATMUL,
     OPFUNC_KIND_RANK,
+    OPFUNC_KIND_POOL, // a reduction over a window
+    OPFUNC_KIND_MASK,
 } opfunc_kind;
 
-enum { OPFUNC_MAX_INPUTS = 5, OPFUNC_MAX_PARAMETERS = 2 };
+enum { OPFUNC_MAX_INPUTS = 5, OPFUNC_MAX_PARAMETERS = 3 };
 
 typedef struct {
     const char *name;
     opfunc_kind kind;
     uint8_t least_inputs, most_inputs;
     const char *parameter[OPFUNC_MAX_PARAMETERS];   // null: none
-    opfunc accumulator; // REDUCTION, MATMUL: the row ACCUMULATOR by which it sums up; else NONE
+    opfunc accumulator; // REDUCTION, POOL, MATMUL: the row ACCUMULATOR it sums up by; else NONE
 } opfunc_info;
 
 const opfunc_info *opfunc_describe(opfunc op);
@@ -48,14 +50,42 @@ const opfunc_info *opfunc_describe(opfunc op);
 static inline bool opfunc_reduces(opfunc op)
 {
     opfunc_kind kind = opfunc_describe(op)->kind;
-    return kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL || kind == OPFUNC_KIND_RANK;
+    return kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL ||
+           kind == OPFUNC_KIND_RANK || kind == OPFUNC_KIND_POOL;
+}
+
+// Whether the input of an opfunc may have windows (bundle/model.h).
+static inline bool opfunc_slides(opfunc op)
+{
+    return op == OPFUNC_CONV2D || op == OPFUNC_CONV2DFP8 || op == OPFUNC_CONV2DINT4 ||
+           op == OPFUNC_CONV2DINT8 || opfunc_describe(op)->kind == OPFUNC_KIND_POOL;
+}
+
+// Whether an opfunc makes a byte of two elements, which are inputs 0 and 1 of opfunc_apply().
+static inline bool opfunc_makes_pairs(opfunc op)
+{
+    return op == OPFUNC_CSQINT4 || op == OPFUNC_CSQINT4WT;
+}
+
+// Whether an opfunc has what loop IR cannot say: windows, halves of bytes, counted positions.
+static inline bool opfunc_is_of_bundles(opfunc op)
+{
+    return opfunc_slides(op) || opfunc_makes_pairs(op) || op == OPFUNC_BATCHMATMULINT4 ||
+           opfunc_describe(op)->kind == OPFUNC_KIND_MASK;
+}
+
+// Results of a reduction for one kept element, in lanes side by side: 2 of the moments of exx2.
+static inline uint32_t opfunc_moments(opfunc op)
+{
+    return op == OPFUNC_EXX2 || op == OPFUNC_EXX2_ZEROMEAN ? 2 : 1;
 }
 
 // Whether opfunc_dl16_table_of() knows the opfunc: a function of one element.
 static inline bool opfunc_has_table(opfunc op)
 {
     opfunc_kind kind = opfunc_describe(op)->kind;
-    return kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_PARAMETRIC;
+    return kind == OPFUNC_KIND_UNARY ||
+           (kind == OPFUNC_KIND_PARAMETRIC && !opfunc_makes_pairs(op));
 }
 
 // Whether the specification of bundles, or torch-spyre, has the opfunc; the others are our own.
@@ -66,9 +96,6 @@ static inline bool opfunc_is_published(opfunc op)
 
 // The opfunc of a bundle name, "...nonstick" included; OPFUNC_NONE when unknown.
 opfunc opfunc_named(const char *name);
-
-// Whether the published list has a name that the card does not compute.
-bool opfunc_is_absent(const char *name);
 
 // One element from and to memory (element.c), of any format whose elements are whole bytes, as a
 // double: exact but for integers beyond 2^53. Store rounds once: by dl16_from_float's rule, without
@@ -94,8 +121,12 @@ static inline bool opfunc_has_formula(opfunc op)
 {
     opfunc_kind kind = opfunc_describe(op)->kind;
     return kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_BINARY ||
-           kind == OPFUNC_KIND_PARAMETRIC;
+           kind == OPFUNC_KIND_PARAMETRIC ||
+           (kind == OPFUNC_KIND_TERNARY && op != OPFUNC_WHERE3);
 }
+
+// What a published name that comes without a definition means here; null for other opfuncs.
+const char *opfunc_meaning(opfunc op);
 
 // layernormscale(mean, mean_square): 1 / sqrt(max(mean_square - mean * mean, 0) + eps) in fp64.
 double opfunc_layernormscale(double mean, double mean_square, float eps);

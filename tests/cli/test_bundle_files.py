@@ -10,7 +10,7 @@ import math
 import re
 
 import pytest
-from command import GRAPHS, files_below
+from command import BUNDLES, GRAPHS, files_below
 
 ALL_GRAPHS = sorted(path.stem for path in GRAPHS.glob("*.graph"))
 FIELDS = ["sdscFoldProps_", "sdscFolds_", "coreFoldProp_", "coreletFoldProp_", "numCoresUsed_",
@@ -258,3 +258,16 @@ def test_uneven_slices(emit, spyre):
     spyre.good("dxp", "--bundle", "-d", bundle.directory)
     ((_key, body, _dsc),) = emit(graph, "sencores=6").steps
     assert "wkSliceSizePerDim_" not in body
+
+
+@pytest.mark.parametrize(
+    "name,shown",
+    [
+        ("convolution", "window   j by kj: stride 2, dilation 1, padding 1 and 1 of 7"),
+        ("int4", "stick of 256 along in 16, mb 2, in 8; bytes a step: mb 128 a stick"),
+    ],
+)
+def test_windows_and_sticks_of_several_dims_compile(spyre, tmp_path, name, shown):
+    directory = BUNDLES / name
+    spyre.good("dxp", "--bundle", "-d", directory, "-o", tmp_path / "code")
+    assert shown in spyre.good("inspect", directory)

@@ -146,6 +146,21 @@ static void fold(const isa_instruction *i, uint8_t *const *address)
     while (walk_next(&w));
 }
 
+// int8 times int8 in int32, which wraps.
+static void matmul_integers(const isa_instruction *i, uint8_t *c, const uint8_t *a,
+                            const uint8_t *b)
+{
+    int64_t lanes = matmul_lanes(i);
+    uint32_t accumulator;
+    memcpy(&accumulator, c, sizeof accumulator);
+    for (int64_t k = 0; k < i->extent[2]; k++) {
+        int32_t x = (int8_t)a[k / lanes * i->operand[1].stride[2] + k % lanes];
+        int32_t y = (int8_t)b[k * i->operand[2].stride[2]];
+        accumulator += (uint32_t)(x * y);
+    }
+    memcpy(c, &accumulator, sizeof accumulator);
+}
+
 static void matmul_element(const isa_instruction *i, uint8_t *c, const uint8_t *a,
                            const uint8_t *b)
 {
@@ -167,13 +182,15 @@ static void matmul(const isa_instruction *i, uint8_t *const *address)
 {
     const isa_operand *c = &i->operand[0], *a = &i->operand[1], *b = &i->operand[2];
     int64_t b_bytes = spyre_format_bytes(b->format);
+    bool integers = c->format == SPYRE_FORMAT_IEEE_INT32;
     for (int64_t row = 0; row < i->extent[0]; row++) {
         for (int64_t stick = 0; stick < i->extent[1]; stick++) {
             for (int64_t lane = 0; lane < matmul_lanes(i); lane++) {
-                matmul_element(
-                    i, address[0] + row * c->stride[0] + stick * c->stride[1] + lane * 4,
-                    address[1] + row * a->stride[0],
-                    address[2] + stick * b->stride[1] + lane * b_bytes);
+                uint8_t *sum = address[0] + row * c->stride[0] + stick * c->stride[1] + lane * 4;
+                const uint8_t *left = address[1] + row * a->stride[0];
+                const uint8_t *right = address[2] + stick * b->stride[1] + lane * b_bytes;
+                if (integers) matmul_integers(i, sum, left, right);
+                else matmul_element(i, sum, left, right);
             }
         }
     }

@@ -10,6 +10,7 @@
 
 #include "card/simd/lanes.h"
 #include "tensor/convert.h"
+#include "tensor/format.h"
 
 enum {
     LEAST_ROWS_BYTES = 512 << 10,       // packed rows: half of the second cache
@@ -44,7 +45,8 @@ static matmul_block *choose_block(spyre_format format)
 
 bool matmul_is_fast(spyre_format a, spyre_format b)
 {
-    return a == b && lanes_fits_f32(a) && spyre_format_elements_per_stick(a) % 32 == 0 &&
+    return a == b && lanes_fits_f32(a) && format_class_of(a) == FORMAT_FLOAT &&
+           spyre_format_elements_per_stick(a) % 32 == 0 &&
            choose_block(a) != NULL;
 }
 

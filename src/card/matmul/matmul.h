@@ -36,6 +36,9 @@ bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
 void tile_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
                  const matmul_host *host);
 
+// A MATMUL of SENINT8 whose results do not overlap its operands, nor each other.
+void matmul_integers(const isa_instruction *i, uint8_t *const *operand);
+
 enum {
     MATMUL_ROWS = 6,                    // most rows of a block
     MATMUL_RUN = 64,                    // of k side by side in packed rows, of lanes in columns

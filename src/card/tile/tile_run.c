@@ -39,6 +39,14 @@ static bool result_is_apart(const plan_tile *tile, uint8_t *const *address)
            runs_disjoint(tile, address, 0, 2);
 }
 
+static bool multiplies_integers(const plan_tile *tile, uint8_t *const *address)
+{
+    const isa_operand *c = &tile->instruction->operand[0];
+    int64_t line = (int64_t)sizeof(int32_t) * SPYRE_STICK_BYTES;
+    bool lines = c->stride[0] % line == 0 && c->stride[1] % line == 0;
+    return c->format == SPYRE_FORMAT_IEEE_INT32 && lines && result_is_apart(tile, address);
+}
+
 void tile_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
                  const matmul_host *host)
 {
@@ -49,6 +57,7 @@ void tile_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t c
     if (apart && matmul_fast(tile->product, cores, count, host)) return;
     for (uint32_t n = 0; n < count; n++) {
         if (apart) product_compute(tile->product, cores[n]);
+        else if (multiplies_integers(tile, cores[n])) matmul_integers(tile->instruction, cores[n]);
         else exact_run(tile, cores[n], host->scratch);
     }
 }

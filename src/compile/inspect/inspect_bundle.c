@@ -61,6 +61,17 @@ static void print_dims(const bundle_step *step, text *out)
     text_append(out, "\n");
 }
 
+static void print_windows(const bundle_step *step, text *out)
+{
+    for (uint32_t n = 0; n < step->window_count; n++) {
+        const bundle_window *w = &step->windows[n];
+        text_printf(out, "    window   %s by %s: stride %" PRId64 ", dilation %" PRId64
+                    ", padding %" PRId64 " and %" PRId64 " of %" PRId64 "\n",
+                    step->dim_name[w->dim], step->dim_name[w->kernel], w->stride, w->dilation,
+                    w->front, w->back, w->total);
+    }
+}
+
 // The slices of the cores, when there is more than one core.
 static void print_cores(const bundle_step *step, text *out)
 {
@@ -142,8 +153,11 @@ static void print_starts(const bundle_step *step, const bundle_tensor *t, text *
 static void print_layout(const bundle_step *step, const bundle_tensor *t,
                          const bundle_geometry *geometry, text *out)
 {
-    text_printf(out, "        stick of %u along %s; bytes a step:", t->stick_elements,
-                step->dim_name[t->stick_dim]);
+    text_printf(out, "        stick of %u along ", t->stick_elements);
+    for (uint32_t n = 0; n < t->digit_count; n++)
+        text_printf(out, "%s%s %u", n ? ", " : "", step->dim_name[t->digits[n].dim],
+                    t->digits[n].size);
+    text_printf(out, "%s; bytes a step:", t->digit_count ? "" : step->dim_name[t->stick_dim]);
     for (uint32_t i = 0; i < t->order_count; i++) {
         uint8_t d = t->order[i];
         text_printf(out, "%s %s", i ? "," : "", step->dim_name[d]);
@@ -152,7 +166,7 @@ static void print_layout(const bundle_step *step, const bundle_tensor *t,
             continue;
         }
         text_printf(out, " %" PRId64 "%s", geometry->stride[d],
-                    d == t->stick_dim ? " a stick" : "");
+                    bundle_stick_span(t, d) > 1 ? " a stick" : "");
         if (t->gap[d]) text_printf(out, " (gap %" PRId64 ")", t->gap[d]);
     }
     text_append(out, "\n");
@@ -187,6 +201,7 @@ static spyre_status print_step(const bundle *b, uint32_t number, text *out)
                 step->core_count, step->core_count == 1 ? "" : "s",
                 spyre_format_name(step->compute_format));
     print_dims(step, out);
+    print_windows(step, out);
     print_cores(step, out);
     print_constants(step, out);
     for (uint32_t i = 0; i < step->input_count; i++)

@@ -123,7 +123,11 @@ static int64_t count_along(const look *l, const bundle_tensor *t, const bundle_g
     int64_t count = bundle_slice_size(l->f.step, core, d);
     if (first + count > g->valid[d]) count = g->valid[d] - first;
     if (count < 0) count = 0;
-    return d == t->stick_dim ? (count + t->stick_elements - 1) / t->stick_elements : count;
+    uint32_t number = (uint32_t)(t - l->f.step->tensors);
+    const bundle_window *window = bundle_window_of(l->f.step, number, d);
+    if (window && window->kernel == d) return 1; // the windows' first elements stand for all
+    int64_t span = bundle_stick_span(t, d);
+    return (count + span - 1) / span;
 }
 
 static void visit_core(look *l, const bundle_tensor *t, const bundle_geometry *g, uint32_t core,

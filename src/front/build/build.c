@@ -301,7 +301,9 @@ static spyre_status build_node(builder *b)
     case OPFUNC_KIND_TERNARY:
     case OPFUNC_KIND_PARAMETRIC:
     case OPFUNC_KIND_COPY: return build_pointwise(b, func);
-    case OPFUNC_KIND_NORM: break;
+    case OPFUNC_KIND_NORM:
+    case OPFUNC_KIND_POOL:
+    case OPFUNC_KIND_MASK: break;
     }
     return build_refuse(b, "an opfunc that no graph op maps to");
 }

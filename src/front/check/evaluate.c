@@ -106,9 +106,10 @@ static spyre_status describe_operand(evaluation *e, uint32_t k)
         o->offset[v] = ARENA_NEW(e->x.scratch, int64_t, (size_t)e->op->extent[v]);
         TRY_ALLOC(o->offset[v]);
         for (int64_t i = 0; i < e->op->extent[v]; i++)
-            o->offset[v][i] = v == place.stick_var ? i / lanes * place.stride[v] +
-                                                         i % lanes * tensor->element_bytes
-                                                   : i * place.stride[v];
+            o->offset[v][i] =
+                8 * (v == place.stick_var ? i / lanes * place.stride[v] +
+                                                i % lanes * tensor->element_bytes
+                                          : i * place.stride[v]);
     }
     return NULL;
 }
@@ -159,6 +160,8 @@ static spyre_status run(evaluation *e)
     case OPFUNC_KIND_REDUCTION: return interpret_reduction(&e->x);
     case OPFUNC_KIND_MATMUL: return interpret_matmul(&e->x);
     case OPFUNC_KIND_RANK: return interpret_rank(&e->x);
+    case OPFUNC_KIND_POOL:
+    case OPFUNC_KIND_MASK: break; // no native of a graph
     }
     return status_new(SPYRE_INTERNAL, "an opfunc of no kind");
 }

@@ -47,6 +47,8 @@ bool loop_is_element_wise(const loop_op *op)
     case OPFUNC_KIND_REDUCTION:
     case OPFUNC_KIND_MATMUL:
     case OPFUNC_KIND_RANK:
+    case OPFUNC_KIND_POOL:
+    case OPFUNC_KIND_MASK:
     case OPFUNC_KIND_NORM: break;
     }
     return false;

@@ -223,6 +223,8 @@ bool lx_in_place(const loop_graph *loops, const loop_op *op, uint32_t k)
     switch (opfunc_describe(op->op)->kind) {
     case OPFUNC_KIND_REDUCTION:
     case OPFUNC_KIND_RANK:
+    case OPFUNC_KIND_POOL:
+    case OPFUNC_KIND_MASK:
     case OPFUNC_KIND_MATMUL: return false;
     case OPFUNC_KIND_UNARY:
     case OPFUNC_KIND_BINARY:

@@ -121,6 +121,18 @@ spyre_status rewrite_linear(rewriter *r)
     return make_binary(r, ATEN_SPYRE_ADD, &result, &bias, &into, NULL);
 }
 
+spyre_status rewrite_int_mm(rewriter *r)
+{
+    tensor x, y, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_separate(r, 0, &x));
+    TRY(rewrite_separate(r, 1, &y));
+    if (x.dtype != SPYRE_DTYPE_I8 || y.dtype != SPYRE_DTYPE_I8)
+        return status_new(SPYRE_UNSUPPORTED, "_int_mm on %s and %s", spyre_dtype_name(x.dtype),
+                          spyre_dtype_name(y.dtype));
+    return multiply(r, &x, &y, &into, NULL);
+}
+
 // product * scale_a * scale_b + bias in float32, then the result's dtype. A scale is one number, or
 // one of each row (of a) or column (of b). How fast sums may be is no promise about their bits.
 spyre_status rewrite_scaled_mm(rewriter *r)

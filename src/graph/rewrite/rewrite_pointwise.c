@@ -22,7 +22,10 @@ spyre_status rewrite_expect_allowed(const rewriter *r, opfunc op)
 {
     if (rewrite_allows(r, op)) return NULL;
     const char *name = opfunc_describe(op)->name;
-    return status_new(SPYRE_UNSUPPORTED, "%s is no published opfunc", name);
+    uint32_t result = r->source->nodes.items[r->node].results[0];
+    spyre_dtype dtype = r->source->values.items[result].dtype;
+    return status_new(SPYRE_UNSUPPORTED, "%s on %s: %s is no published opfunc", name,
+                      spyre_dtype_name(dtype), name);
 }
 
 // The node's result and its first operand in that dtype.

@@ -24,24 +24,31 @@ static const char *names_of(trial *t, const bundle_step *step, uint32_t dims)
 
 static void reduction(uint64_t number)
 {
-    static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MEAN, OPFUNC_MAX, OPFUNC_MIN, OPFUNC_EXX2};
+    static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MEAN, OPFUNC_MAX, OPFUNC_MIN, OPFUNC_EXX2,
+                                 OPFUNC_ABSMAX, OPFUNC_EXX2_ZEROMEAN, OPFUNC_QUANTSCALEPERTOKEN,
+                                 OPFUNC_QUANTSCALEPERTOKENFP8};
     trial t = trial_begin(number, 5 << 10);
     t.infinities = false;
-    opfunc op = ops[pick(&t, 5)];
+    opfunc op = ops[pick(&t, 9)];
     spyre_format format = pick(&t, 4) ? DL16 : FP32;
     int64_t stick = spyre_format_elements_per_stick(format);
     int64_t granule = pick(&t, 4) ? stick : 20;
     bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, granule}, 60);
     uint32_t out = dim_bit(&step, "out"), reduced = 0;
     while (!reduced) reduced = pick(&t, 1u << step.dim_count);
-    if (op == OPFUNC_EXX2) reduced |= out;
+    if (opfunc_moments(op) == 2) reduced |= out;
     step.nonstick = !(reduced & out);
     if (shares_uneven_results(&step, reduced)) {
         arena_destroy(t.memory);
         return;
     }
-    add_constant(&step, op == OPFUNC_EXX2 ? "exx2scale" : "scaling_factor", 0.0123f);
-    add_constant(&step, "useZeroMean", 0);
+    const char *factor = opfunc_describe(op)->parameter[0];
+    if (factor) add_constant(&step, factor, 0.0123f);
+    if (op == OPFUNC_EXX2) add_constant(&step, "useZeroMean", (float)pick(&t, 2));
+    if (op == OPFUNC_QUANTSCALEPERTOKENFP8) {
+        add_constant(&step, "clipMin", 0.5f);
+        add_constant(&step, "clipMax", 1.5f);
+    }
     uint32_t last = made_dim_number(&step, "out", 3);
     if (reduced & out && granule == stick && pick(&t, 2)) add_mask(&t, &step, last, stick);
     const char *absent = names_of(&t, &step, reduced);

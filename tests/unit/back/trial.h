@@ -85,6 +85,7 @@ static inline void trial_place(trial *t, bundle_step *step, bundle_tensor *tenso
 // Random elements; now and then a special one.
 static inline void trial_fill(trial *t, uint8_t *bytes, int64_t count, spyre_format format)
 {
+    if (format == SPYRE_FORMAT_SENINT4) format = SPYRE_FORMAT_SENINT8;  // two elements
     int64_t element = (int64_t)spyre_format_bytes(format);
     for (int64_t at = 0; at + element <= count; at += element) {
         double unit = (double)(check_random(&t->seed) >> 40) / (double)(1 << 24);

@@ -86,6 +86,38 @@ static inline bundle_tensor *make_tensor(bundle_step *step, const char *label, s
     return t;
 }
 
+// Makes the stick one of several dims: "in 8 mb 2 in 8", the fastest first.
+static inline void make_digits(const bundle_step *step, bundle_tensor *t, const char *digits)
+{
+    int64_t most = 0;
+    for (const char *at = digits; *at;) {
+        size_t length = strcspn(at, " ");
+        bundle_digit *digit = &t->digits[t->digit_count++];
+        digit->dim = made_dim_number(step, at, length);
+        digit->size = (uint16_t)strtol(at + length, (char **)(uintptr_t)&at, 10);
+        at += *at == ' ';
+    }
+    for (uint32_t n = 0; n < t->digit_count; n++) {
+        int64_t span = bundle_stick_span(t, t->digits[n].dim);
+        if (span > most) t->stick_dim = t->digits[n].dim, most = span;
+    }
+}
+
+// A window of input 0 along `dim`, whose extent there is `extent`.
+static inline void make_window(bundle_step *step, const char *dim, const char *kernel,
+                               int64_t stride, int64_t dilation, int64_t front, int64_t extent)
+{
+    bundle_window *w = &step->windows[step->window_count++];
+    *w = (bundle_window){.dim = made_dim_number(step, dim, strlen(dim)),
+                         .kernel = made_dim_number(step, kernel, strlen(kernel)),
+                         .stride = stride,
+                         .dilation = dilation,
+                         .front = front};
+    int64_t span = (step->size[w->dim] - 1) * stride + (step->size[w->kernel] - 1) * dilation + 1;
+    w->back = span > front + extent ? span - front - extent : 0;
+    w->total = front + extent + w->back;
+}
+
 // Puts the tensor at `offset` of a launch argument (arg < 0: of LX) with every core at its slice.
 static inline void place_tensor(const bundle *b, const bundle_step *step, bundle_tensor *t,
                                 int32_t arg, int64_t offset)
@@ -98,7 +130,7 @@ static inline void place_tensor(const bundle *b, const bundle_step *step, bundle
     for (uint32_t core = 0; core < step->core_count && arg >= 0; core++) {
         for (uint32_t d = 0; d < step->dim_count; d++) {
             int64_t first = bundle_slice_start(step, core, d);
-            if (d == t->stick_dim) first /= t->stick_elements;
+            first /= bundle_stick_span(t, d);
             if (g.moves[d]) t->start[core] += first * g.stride[d];
         }
     }
@@ -406,6 +438,41 @@ static inline bundle *golden_uneven(arena *memory)
     return b;
 }
 
+// A convolution by 3 x 3, of stride 2 along the lines, which two cores share; the image is padded
+// by one.
+static inline bundle *golden_convolution(arena *memory)
+{
+    bundle *b = make_bundle(memory, 3, 0);
+    bundle_step s = make_step(memory, OPFUNC_CONV2D,
+                              DIMS({"mb", 1, 1}, {"i", 4, 2}, {"j", 3, 1}, {"out", 64, 1},
+                                   {"ki", 3, 1}, {"kj", 3, 1}, {"in", 64, 1}));
+    make_window(&s, "i", "ki", 1, 1, 1, 4);
+    make_window(&s, "j", "kj", 2, 1, 1, 5);
+    place_tensor(b, &s, make_tensor(&s, "INPUT", DL16, "j i mb in", "in", ""), 0, 0);
+    place_tensor(b, &s, make_tensor(&s, "KERNEL", DL16, "in kj ki out", "out", ""), 1, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "j i mb out", "out", ""), 2, 0);
+    finish_step(b, &s);
+    return b;
+}
+
+// A product of int4 in the published sticks.
+static inline bundle *golden_int4(arena *memory)
+{
+    bundle *b = make_bundle(memory, 3, 0);
+    bundle_step s = make_step(memory, OPFUNC_BATCHMATMULINT4,
+                              DIMS({"mb", 4, 2}, {"out", 128, 1}, {"in", 256, 1}));
+    s.compute_format = SPYRE_FORMAT_SENINT4;
+    bundle_tensor *input = make_tensor(&s, "INPUT", SPYRE_FORMAT_SENINT4, "mb in", "in", "");
+    make_digits(&s, input, "in 16 mb 2 in 8");
+    place_tensor(b, &s, input, 0, 0);
+    bundle_tensor *kernel = make_tensor(&s, "KERNEL", SPYRE_FORMAT_SENINT4, "in out", "out", "");
+    make_digits(&s, kernel, "in 4 out 64");
+    place_tensor(b, &s, kernel, 1, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 2, 0);
+    finish_step(b, &s);
+    return b;
+}
+
 typedef struct {
     const char *name;
     bundle *(*make)(arena *memory);
@@ -415,8 +482,10 @@ typedef struct {
 static const golden_case golden_cases[] = {
     {"add_scalar", golden_add_scalar, false},
     {"casts", golden_casts, false},
+    {"convolution", golden_convolution, false},
     {"gather", golden_gather, false},
     {"shuffle", golden_shuffle, false},
+    {"int4", golden_int4, false},
     {"integers", golden_integers, false},
     {"layernorm", golden_layernorm, true},
     {"loops", golden_loops, false},

@@ -74,6 +74,47 @@ static void verify__layouts(void **state)
         s->core_slice[1][2] = 0, "a slice of dim out has 32 elements, not whole sticks of 64");
 }
 
+static void verify__windows(void **state)
+{
+    (void)state;
+    BAD(golden_convolution, s->windows[0].stride = 0, "paddingSizes_: dim i has stride 0");
+    BAD(golden_convolution, s->windows[0].front = -1, "dim i has stride 1, dilation 1, padding -1");
+    BAD(golden_convolution, s->windows[1].kernel = 11, "paddingSizes_: dims 2 and 11 of 7");
+    BAD(golden_convolution, s->windows[1].total = 6,
+        "windows of dim j reach over 7 of totalSize_ 6, of which 2 are padding");
+    BAD(golden_convolution, s->windows[1].kernel = 4, "dim j or ki has two windows");
+    BAD(golden_convolution, s->windows[1].kernel = 6; s->windows[1].total = 100,
+        "neither has the window's in");
+    BAD(golden_convolution, s->windows[0].front = 3; s->windows[0].back = 0;
+        s->windows[0].total = 7,
+        "window 0 of dim i is all padding");
+    BAD(golden_convolution, s->window_count = 4, "paddingSizes_: 4 windows of conv2d");
+    BAD(golden_matmul, s->window_count = 1, "paddingSizes_: 1 windows of batchmatmul");
+    BAD(golden_convolution, s->op = OPFUNC_MAXPOOLFWD; s->window_count = 0,
+        "inputLabeledDs: 2 inputs, maxpoolfwd has 1 to 1");
+    BAD(golden_convolution, b->args.items[0].bytes = 4 * 5 * 128 - 1,
+        "core 1 reaches bytes 640 to 2560 of the 2559 bytes");
+    BAD(golden_convolution, s->op = OPFUNC_DEPTHWISECONV2D,
+        "depthwiseconv2dnative reduces dim in, which is not a window's");
+}
+
+static void verify__sticks_of_several_dims(void **state)
+{
+    (void)state;
+    BAD(golden_int4, t[0].digits[0].size = 8,
+        "stickSize_: 128 elements, a stick of SENINT4 has 256");
+    BAD(golden_int4, t[0].digits[1].dim = 1, "stickDimOrder_: dim 1 is not in the layout");
+    LACKS(golden_int4, s->op = OPFUNC_BATCHMATMULINT8, "batchmatmulint8 of SENINT4");
+    BAD(golden_int4, t[2].format = SPYRE_FORMAT_SENINT8; t[2].element_bytes = 1;
+        t[2].stick_elements = 128, "dataFormat_: batchmatmulint4 to SENINT8");
+    BAD(golden_int4, s->size[0] = 2, "a slice of dim mb has 1 elements, not whole sticks of 2");
+    BAD(golden_matmul, s->op = OPFUNC_BATCHMATMULINT8, "batchmatmulint8 of SEN169_FP16");
+    BAD(golden_int4, t[0].digit_count = 5, "stickDimOrder_: 5 dims, at most 4");
+    LACKS(golden_softmax, b->body.items[0].step = 0; t[0].digit_count = 2;
+          t[0].digits[0] = ((bundle_digit){0, 2}); t[0].digits[1] = ((bundle_digit){1, 32}),
+          "stickDimOrder_: max of a stick of several dims");
+}
+
 static void verify__gaps(void **state)
 {
     (void)state;
@@ -230,6 +271,8 @@ int main(void)
         cmocka_unit_test(verify__golden_cases_are_right),
         cmocka_unit_test(verify__space),
         cmocka_unit_test(verify__layouts),
+        cmocka_unit_test(verify__windows),
+        cmocka_unit_test(verify__sticks_of_several_dims),
         cmocka_unit_test(verify__gaps),
         cmocka_unit_test(verify__addresses),
         cmocka_unit_test(verify__shuffle),

@@ -65,7 +65,8 @@ static void lanes__fp32_rounds_as_through_fp64(void **state)
         if (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL || inputs > 3) continue;
         if (!lanes_f32_suffices((opfunc)op, FP32, formats, inputs)) continue;
         for (int round = 0; round < 200; round++) {
-            float in[3][LANES_CHUNK], out[LANES_CHUNK], constant[2] = {-3.0f, 5.5f};
+            float in[3][LANES_CHUNK], out[LANES_CHUNK];
+            float constant[OPFUNC_MAX_PARAMETERS] = {-3.0f, 5.5f};
             for (uint32_t n = 0; n < 3 * LANES_CHUNK; n++)
                 in[n / LANES_CHUNK][n % LANES_CHUNK] = random_float(&seed);
             float ones[LANES_CHUNK], zeros[LANES_CHUNK] = {0};

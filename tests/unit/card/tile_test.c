@@ -131,7 +131,7 @@ static isa_instruction *random_vector(isa_program *p, uint64_t *seed, opfunc op)
     random_shape(i, seed);
     uint32_t inputs = info->least_inputs;
     inputs += next_random(seed) % (info->most_inputs - info->least_inputs + 1u);
-    if (op == OPFUNC_LAYERNORMSCALE) inputs = 2;
+    if (op == OPFUNC_LAYERNORMSCALE || opfunc_makes_pairs(op)) inputs = 2;
     i->operand_count = (uint8_t)(inputs + 1);
     bool uniform = next_random(seed) % 2;
     spyre_format format = float_format(seed);
@@ -149,7 +149,8 @@ static isa_instruction *random_vector(isa_program *p, uint64_t *seed, opfunc op)
 
 static bool elementwise(opfunc op)
 {
-    return !opfunc_reduces(op) && op != OPFUNC_RESTICKIFY;
+    return !opfunc_reduces(op) && op != OPFUNC_RESTICKIFY &&
+           opfunc_describe(op)->kind != OPFUNC_KIND_MASK;
 }
 
 static void tile__vector(void **state)

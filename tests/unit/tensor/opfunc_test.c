@@ -74,6 +74,15 @@ static long double erf_inverse_reference(long double x)
     return copysignl(low, x);
 }
 
+// Of the whole part of x in two's complement, as arithmetic has it.
+static long double half_of_byte(long double x, int unit)
+{
+    if (!(fabsl(x) < 0x1p62L)) return 0.0L;
+    int64_t whole = (int64_t)x, digits = whole / unit - (whole % unit < 0);
+    int64_t digit = (digits % 16 + 16) % 16;
+    return (long double)(digit < 8 ? digit : digit - 16);
+}
+
 static long double unary_reference(opfunc op, long double x)
 {
     if (x == -(long double)INFINITY) {
@@ -133,6 +142,8 @@ static long double unary_reference(opfunc op, long double x)
     case OPFUNC_SIGNBIT: return signbit(x) ? 1.0L : 0.0L;
     case OPFUNC_ELU: return x > 0.0L ? x : expm1l(x);
     case OPFUNC_LOGSIGMOID: return x < 0.0L ? x - log1pl(expl(x)) : -log1pl(expl(-x));
+    case OPFUNC_INT4LOW: return half_of_byte(x, 1);
+    case OPFUNC_INT4HIGH: return half_of_byte(x, 16);
     default: fail_msg("no reference for %s", opfunc_describe(op)->name);
     }
     return 0.0L;
@@ -156,7 +167,7 @@ static void opfunc__unary_tables_are_correctly_rounded(void **state)
                         opfunc_describe((opfunc)op)->name, code, codes[code], expected);
         }
     }
-    assert_int_equal(functions, 51);
+    assert_int_equal(functions, 53);
     assert_int_equal(differ, 0);
 }
 
@@ -340,12 +351,13 @@ static void opfunc__lanes_give_what_single_elements_give(void **state)
 {
     (void)state;
     enum { COUNT = 777 };
-    static double x[COUNT], y[COUNT], result[COUNT];
+    static double x[COUNT], y[COUNT], z[COUNT], result[COUNT];
     const float parameters[OPFUNC_MAX_PARAMETERS] = {0.75f, 1.5f};
     uint64_t seed = 5;
     for (size_t n = 0; n < COUNT; n++) {
         x[n] = (double)dl16_to_float((uint16_t)(check_random(&seed) >> 24));
         y[n] = (double)dl16_to_float((uint16_t)(check_random(&seed) >> 24));
+        z[n] = (double)dl16_to_float((uint16_t)(check_random(&seed) >> 24));
     }
     uint32_t formulas = 0;
     for (int op = 0; op < OPFUNC_COUNT; op++) {
@@ -354,15 +366,47 @@ static void opfunc__lanes_give_what_single_elements_give(void **state)
         if (whole) continue; // of integers
         formulas++;
         uint32_t inputs = opfunc_describe((opfunc)op)->most_inputs;
-        opfunc_apply_lanes((opfunc)op, result, (const double *const[]){x, y}, parameters, COUNT);
+        if (opfunc_makes_pairs((opfunc)op)) inputs = 2;
+        opfunc_apply_lanes((opfunc)op, result, (const double *const[]){x, y, z}, parameters, COUNT);
         for (size_t n = 0; n < COUNT; n++) {
-            double single = opfunc_apply((opfunc)op, (double[]){x[n], y[n]}, inputs, parameters);
+            double single =
+                opfunc_apply((opfunc)op, (double[]){x[n], y[n], z[n]}, inputs, parameters);
             if (memcmp(&single, &result[n], sizeof single) != 0)
                 fail_msg("%s(%g, %g): %g, %g", opfunc_describe((opfunc)op)->name, x[n], y[n],
                          result[n], single);
         }
     }
     assert_true(formulas > 70);
+}
+
+// What the published names without a definition mean, in numbers.
+static void opfunc__ternary_and_quantisers(void **state)
+{
+    (void)state;
+    const float parameters[OPFUNC_MAX_PARAMETERS] = {2.0f, 0.5f};
+    double in[3] = {3.0, 5.0, 20.0};
+    assert_true(opfunc_apply(OPFUNC_FNMS, in, 3, NULL) == 5.0);
+    assert_true(opfunc_apply(OPFUNC_BATCHNORMFWD, in, 3, NULL) == 35.0);
+    static const struct {
+        double x;
+        int int8, int4;
+    } rows[] = {{0.0, 0, 0},       {1.0, 2, 2},     {0.5, 2, 2},          {-0.75, -1, -1},
+                {-1.5, -2, -2},    {3.5, 8, 7},     {-40.0, -80, -8},     {1e4, 127, 7},
+                {-1e4, -128, -8},  {(double)NAN, -128, -8}, {(double)INFINITY, 127, 7}};
+    for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
+        int8_t stored;
+        double pair[2] = {rows[n].x, 0.25};
+        element_store(&stored, SPYRE_FORMAT_SENINT8,
+                      opfunc_apply(OPFUNC_CSQINT8MB, pair, 1, parameters));
+        assert_int_equal(stored, rows[n].int8);
+        int8_t byte = (int8_t)opfunc_apply(OPFUNC_CSQINT4, pair, 2, parameters);
+        double bytes = (double)byte;
+        assert_true(opfunc_apply(OPFUNC_INT4LOW, &bytes, 1, NULL) == (double)rows[n].int4);
+        assert_true(opfunc_apply(OPFUNC_INT4HIGH, &bytes, 1, NULL) == 1.0);
+        double turned[2] = {0.25, rows[n].x};
+        bytes = opfunc_apply(OPFUNC_CSQINT4WT, turned, 2, parameters);
+        assert_true(opfunc_apply(OPFUNC_INT4HIGH, &bytes, 1, NULL) == (double)rows[n].int4);
+    }
 }
 
 static void opfunc__norm(void **state)
@@ -397,16 +441,23 @@ static void opfunc__accumulators(void **state)
     enum { COUNT = sizeof x / sizeof *x };
     for (int n = 0; n < OPFUNC_COUNT; n++) {
         opfunc op = (opfunc)n, sum = opfunc_describe(op)->accumulator;
-        if (opfunc_describe(op)->kind != OPFUNC_KIND_REDUCTION) continue;
+        opfunc_kind kind = opfunc_describe(op)->kind;
+        if (kind != OPFUNC_KIND_REDUCTION && kind != OPFUNC_KIND_POOL) continue;
         assert_true(opfunc_accumulates(sum));
-        assert_int_equal(opfunc_accumulator_of(opfunc_pairwise(op)), sum);
-        float neutral = opfunc_reduction_identity(op);
+        // Results of absmax are combined as those of max are.
+        bool sizes = sum == OPFUNC_ABSMAX;
+        assert_int_equal(opfunc_accumulator_of(opfunc_pairwise(op)), sizes ? OPFUNC_MAX : sum);
+        float neutral = opfunc_reduction_identity(op), one[COUNT];
         for (uint32_t i = 0; i < COUNT; i++) {
-            assert_true(opfunc_combine(op, neutral, x[i]) == x[i]);
-            if (opfunc_reduces_exactly(op)) assert_true(opfunc_combine(op, x[i], x[i]) == x[i]);
+            one[i] = opfunc_combine(op, neutral, x[i]);
+            assert_true(one[i] == (sizes ? fabsf(x[i]) : x[i]));
+        }
+        for (uint32_t i = 0; i < COUNT; i++) {
+            if (opfunc_reduces_exactly(op))
+                assert_true(opfunc_combine(op, one[i], one[i]) == one[i]);
             for (uint32_t j = 0; j < COUNT; j++) {
-                float combined = opfunc_combine(op, x[i], x[j]);
-                double both[] = {(double)x[i], (double)x[j]};
+                float combined = opfunc_combine(op, one[i], x[j]);
+                double both[] = {(double)one[i], (double)one[j]};
                 float pairwise = (float)opfunc_apply(opfunc_pairwise(op), both, 2, NULL);
                 assert_true(combined == pairwise || (isnan(combined) && isnan(pairwise)));
             }
@@ -504,6 +555,7 @@ int main(void)
         cmocka_unit_test(opfunc__rests_are_exact),
         cmocka_unit_test(opfunc__parametric),
         cmocka_unit_test(opfunc__lanes_give_what_single_elements_give),
+        cmocka_unit_test(opfunc__ternary_and_quantisers),
         cmocka_unit_test(opfunc__norm),
         cmocka_unit_test(opfunc__reductions),
         cmocka_unit_test(opfunc__accumulators),
