@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elements written at indices of a line, and the counts of bools that losses divide by."""
 
+import itertools
 import math
 
 import pytest
@@ -179,3 +180,15 @@ def test_index_add():
     for form in forms(lambda x, index, y: x.index_add(0, index, y, alpha=2)):
         result = form(x.to("spyre"), index.to("spyre"), y.to("spyre")).cpu()
         torch.testing.assert_close(result, expected, rtol=4e-3, atol=0.5)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_every_nth_place_is_replaced(dim):
+    """Whether or not the steps divide the dim, reach its end or begin behind its front."""
+    x = (torch.arange(198) / 8).half().reshape(33, 6).movedim(0, dim)
+    for start, step in itertools.product((0, 1, 5), (2, 3, 4, 31)):
+        part = torch.full_like(x.narrow(dim, start, 33 - start).movedim(dim, 0)[::step], -1)
+        arguments = part.movedim(0, dim), dim, start, None, step
+        expected = torch.slice_scatter(x, *arguments)
+        found = torch.slice_scatter(x.to("spyre"), part.movedim(0, dim).to("spyre"), *arguments[1:])
+        assert torch.equal(found.cpu(), expected), (start, step)

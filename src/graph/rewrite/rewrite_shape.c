@@ -128,15 +128,16 @@ static spyre_status replace_part(rewriter *r, const tensor *x, const tensor *par
     return make_cat(r, items, count, dim, into, out);
 }
 
-// x with one index of every `step` of `dim` replaced: x is seen as rows of `step` indices.
-static spyre_status replace_every(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
-                                  int64_t start, int64_t step, const tensor *into)
+// x, whose dim is as many rows of `step` indices as the part has, with index `start` of each row
+// replaced.
+static spyre_status replace_in_rows(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
+                                    int64_t start, int64_t step, tensor *out)
 {
     spyre_view rows = {.rank = x->view.rank + 1, .offset = x->view.offset};
     tensor grouped, column, whole;
-    bool divides = start < step && part->view.size[dim] * step == x->view.size[dim];
-    if (!divides || rows.rank > SPYRE_MAX_RANK)
-        return status_new(SPYRE_UNSUPPORTED, "a slice of step %lld", (long long)step);
+    if (rows.rank > SPYRE_MAX_RANK)
+        return status_new(SPYRE_UNSUPPORTED, "a slice of step %lld of rank %u", (long long)step,
+                          x->view.rank);
     for (uint32_t i = 0; i < rows.rank; i++) {
         uint32_t from = i > dim ? i - 1 : i;
         rows.size[i] = i == dim ? part->view.size[dim] : i == dim + 1 ? step : x->view.size[from];
@@ -145,7 +146,27 @@ static spyre_status replace_every(rewriter *r, const tensor *x, const tensor *pa
     TRY(make_view(r, x, &rows, NULL, &grouped));
     TRY(make_unsqueeze(r, part, dim + 1, &column));
     TRY(replace_part(r, &grouped, &column, dim + 1, start, NULL, &whole));
-    return rewrite_finish(r, &whole, into);
+    return make_reshape(r, &whole, x->view.size, x->view.rank, out);
+}
+
+// x with one index of every `step` of `dim` replaced, from `start` on. Rows of `step` indices may
+// begin in front of it; where none fits around the last index, that one is replaced by itself.
+static spyre_status replace_every(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
+                                  int64_t start, int64_t step, const tensor *into)
+{
+    int64_t count = part->view.size[dim], size = x->view.size[dim];
+    int64_t first = start < step ? 0 : start - step + 1, last = size - count * step;
+    bool all = first <= last;
+    int64_t rows = all ? count : count - 1, begin = all && last < start ? last : start;
+    tensor between, middle, head, whole, tail;
+    TRY(make_slice(r, x, dim, begin, rows * step, &between));
+    TRY(make_slice(r, part, dim, 0, rows, &head));
+    TRY(replace_in_rows(r, &between, &head, dim, start - begin, step, &middle));
+    if (rows * step == size) return rewrite_finish(r, &middle, into);
+    if (all) return replace_part(r, x, &middle, dim, begin, into, NULL);
+    TRY(replace_part(r, x, &middle, dim, begin, NULL, &whole));
+    TRY(make_slice(r, part, dim, rows, 1, &tail));
+    return replace_part(r, &whole, &tail, dim, start + rows * step, into, NULL);
 }
 
 // An end of a slice as PyTorch counts it: from the back when negative, cut to the dim.
