@@ -21,7 +21,7 @@ spyre_status access_points(lowering *w, const lowered_tensor *t, access *a)
     if (set && (set->set->symbols || !ktir_set_box(set->set, NULL, least, most)))
         return LOWER_NO(w, a->op, "a set that is no box");
     for (uint32_t k = 0; k < a->rank; k++) {
-        a->least[k] = least[a->permutation[k]];
+        a->least[k] = least[a->permutation[k]] + a->from[k];
         a->extent[k] = t->size[k];
     }
     return NULL;

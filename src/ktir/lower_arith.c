@@ -132,6 +132,9 @@ spyre_status lower_arith(lowering *w, const ktir_op *op)
     double value;
     if (info->form == KTIR_FORM_CONSTANT) return constant(w, op);
     if (info->form == KTIR_FORM_CAST && lower_operand(w, op, 0)->index) return from_index(w, op);
+    bool sliced;
+    TRY(lower_slice_elements(w, op, &sliced));
+    if (sliced) return NULL;
     if (op->opcode == KTIR_OP_BITCAST) return bitcast(w, op);
     if (fold_constants(w, op, count, &value)) return give_constant(w, op, value);
     const lowered_tensor *shape = NULL;

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Loads and stores: an instruction a part of memory that the tile lies in.
+//
+// A tensor that takes more than half of LX is not loaded where all that becomes of it, element by
+// element, is one store: then the store makes it slice by slice.
+#include <string.h>
+
 #include "ktir/lower_access.h"
+
+// Bytes of a slice; slices of a tensor; tensors that one is made of.
+enum { SLICE_BYTES = 128 << 10, MOST_SLICES = 1 << 12, MOST_READ = 16 };
 
 // One instruction for the part of the tile that lies in `v`; *out_count elements.
 static spyre_status move_part(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
@@ -67,6 +75,162 @@ static spyre_status move_tile(lowering *w, const ktir_op *op, isa_opcode opcode,
     return access_move(w, op, opcode, a, t);
 }
 
+static spyre_status move_any(lowering *w, const ktir_op *op, bool loads, access *a,
+                             const lowered_tensor *t)
+{
+    if (a->op->opcode == KTIR_OP_INDIRECT_TILE)
+        return access_move_rows(w, op, loads ? ISA_GATHER : ISA_SCATTER, a, t);
+    return move_tile(w, op, loads ? ISA_LOAD : ISA_STORE, a, t);
+}
+
+// --- Slices
+
+static bool is_by_element(const ktir_op *op)
+{
+    ktir_form form = ktir_op_describe(op->opcode)->form;
+    return op->opcode != KTIR_OP_BITCAST &&
+           (form == KTIR_FORM_UNARY || form == KTIR_FORM_BINARY || form == KTIR_FORM_TERNARY ||
+            form == KTIR_FORM_COMPARE || form == KTIR_FORM_SELECT || form == KTIR_FORM_CAST);
+}
+
+// Operations that may stand between a load and the store that does it: none that touches memory.
+static bool may_pass(const ktir_op *op)
+{
+    ktir_form form = ktir_op_describe(op->opcode)->form;
+    return op->region_count == 0 && form != KTIR_FORM_STORE && form != KTIR_FORM_TILE_REDUCE &&
+           form != KTIR_FORM_END;
+}
+
+// True when all that becomes of `value` is elements of the next store of its region.
+static bool ends_in_store(const lowering *w, uint32_t value)
+{
+    const ktir_module *m = w->m;
+    uint32_t made = m->values.items[value].definition, parent = w->parent[made];
+    uint32_t store = m->ops.items[made].end;
+    while (store < m->ops.count && w->parent[store] == parent && may_pass(&m->ops.items[store]))
+        store++;
+    if (store == m->ops.count || w->parent[store] != parent ||
+        ktir_op_describe(m->ops.items[store].opcode)->form != KTIR_FORM_STORE)
+        return false;
+    bool used = false;
+    for (uint32_t n = made + 1; n < m->ops.count; n++)
+        for (uint32_t o = 0; o < m->ops.items[n].operand_count; o++) {
+            const ktir_op *op = &m->ops.items[n];
+            if (ktir_operand(m, op, o) != value) continue;
+            bool stored = n == store && o == 0;
+            if (!stored && (n > store || !is_by_element(op) ||
+                            !ends_in_store(w, op->first_result)))
+                return false;
+            used = true;
+        }
+    return used;
+}
+
+static bool is_large(const int64_t *size, uint32_t rank, ktir_element element)
+{
+    double bytes = ktir_element_describe(element)->bytes;
+    for (uint32_t d = 0; d < rank; d++) bytes *= (double)size[d];
+    return bytes > ISA_LX_BYTES / 2;
+}
+
+spyre_status lower_slice_elements(lowering *w, const ktir_op *op, bool *out_sliced)
+{
+    *out_sliced = false;
+    for (uint32_t n = 0; n < op->operand_count; n++)
+        *out_sliced = *out_sliced || lower_operand(w, op, n)->sliced;
+    if (!*out_sliced) return NULL;
+    for (uint32_t n = 0; n < op->operand_count; n++) {
+        const lowered_cell *cell = lower_operand(w, op, n);
+        if (!cell->sliced && !(cell->tensor && cell->tensor->is_constant))
+            return LOWER_NO(w, op, "a tensor larger than LX beside one in LX");
+    }
+    w->cells[op->first_result].sliced = true;
+    return NULL;
+}
+
+typedef struct {
+    const ktir_op *store;
+    uint32_t rank;
+    int64_t from[KTIR_MOST_RANK], size[KTIR_MOST_RANK];
+    uint32_t read_count;
+    uint16_t read[MOST_READ];           // arguments that it was loaded from, by other tiles
+} slice;
+
+static spyre_status make_slice(lowering *w, slice *s, uint32_t value, lowered_tensor *out)
+{
+    const lowered_cell *cell = &w->cells[value];
+    const ktir_value *made = &w->m->values.items[value];
+    ktir_element element = made->type->element;
+    if (!cell->sliced) {
+        *out = *cell->tensor;
+        memcpy(out->size, s->size, sizeof out->size);
+        return NULL;
+    }
+    const ktir_op *op = &w->m->ops.items[made->definition];
+    lowered_tensor inputs[3];
+    const lowered_tensor *in[3] = {&inputs[0], &inputs[1], &inputs[2]};
+    bool loads = op->opcode == KTIR_OP_LOAD;
+    for (uint32_t n = 0; !loads && n < op->operand_count; n++)
+        TRY(make_slice(w, s, ktir_operand(w->m, op, n), &inputs[n]));
+    TRY(lower_scratch(w, s->store, ktir_element_describe(element)->format, s->rank, s->size,
+                      lower_number(w, s->store), out));
+    out->element = element;
+    if (!loads) return lower_elements(w, op, out, in, op->operand_count);
+    access a = {.op = view_maker(w, op, 0)};
+    memcpy(a.from, s->from, sizeof a.from);
+    TRY(move_any(w, op, true, &a, out));
+    if (a.op == view_maker(w, s->store, 1)) return NULL;
+    if (s->read_count == MOST_READ) return LOWER_NO(w, op, "more than %d tensors", MOST_READ);
+    s->read[s->read_count++] = a.v.argument;
+    return NULL;
+}
+
+static spyre_status store_slice(lowering *w, slice *s)
+{
+    lowered_tensor t;
+    lowered_heap before = w->heap;
+    access a = {.op = view_maker(w, s->store, 1)};
+    memcpy(a.from, s->from, sizeof a.from);
+    s->read_count = 0;
+    TRY(make_slice(w, s, ktir_operand(w->m, s->store, 0), &t));
+    TRY(move_any(w, s->store, false, &a, &t));
+    w->heap = before;
+    for (uint32_t n = 0; n < s->read_count; n++)
+        if (s->read[n] == a.v.argument)
+            return LOWER_NO(w, s->store, "a tensor larger than LX goes where others of its "
+                            "elements come from");
+    return NULL;
+}
+
+// Slices are whole in their last dims; along one dim they are so many as fit, along those before 1.
+static spyre_status store_slices(lowering *w, const ktir_op *op)
+{
+    const ktir_type *type = ktir_operand_type(w->m, op, 0);
+    slice s = {.store = op, .rank = type->rank};
+    int64_t bytes = 8, count = 1;
+    uint32_t cut = type->rank - 1;
+    while (cut > 0 && bytes * type->size[cut] <= SLICE_BYTES) bytes *= type->size[cut--];
+    memcpy(s.size, type->size, sizeof s.size);
+    for (uint32_t d = 0; d < cut; d++) s.size[d] = 1;
+    if (s.size[cut] > SLICE_BYTES / bytes) s.size[cut] = SLICE_BYTES / bytes;
+    int64_t step = s.size[cut];
+    for (uint32_t d = 0; d <= cut; d++)
+        count *= (type->size[d] + s.size[d] - 1) / s.size[d];
+    if (count > MOST_SLICES)
+        return LOWER_NO(w, op, "a tensor of %lld slices that fit LX", (long long)count);
+    for (int64_t n = 0; n < count; n++) {
+        int64_t left = type->size[cut] - s.from[cut];
+        s.size[cut] = left < step ? left : step;
+        TRY(store_slice(w, &s));
+        s.from[cut] += step;
+        for (uint32_t d = cut; d > 0 && s.from[d] >= type->size[d]; d--) {
+            s.from[d] = 0;
+            s.from[d - 1]++;
+        }
+    }
+    return NULL;
+}
+
 spyre_status lower_load(lowering *w, const ktir_op *op)
 {
     const ktir_type *type = ktir_result_type(w->m, op);
@@ -78,17 +242,19 @@ spyre_status lower_load(lowering *w, const ktir_op *op)
         if (size[d] == KTIR_DYNAMIC) size[d] = ktir_operand_type(w->m, op, 0)->size[d];
         if (size[d] == KTIR_DYNAMIC) return LOWER_NO(w, op, "a tile of unknown size");
     }
+    if (is_large(size, type->rank, type->element) && ends_in_store(w, op->first_result)) {
+        w->cells[op->first_result] = (lowered_cell){.sliced = true};
+        return NULL;
+    }
     TRY(lower_new(w, op, op->first_result, type->element, type->rank, size, &t));
-    if (a.op->opcode != KTIR_OP_INDIRECT_TILE) return move_tile(w, op, ISA_LOAD, &a, t);
-    return access_move_rows(w, op, ISA_GATHER, &a, t);
+    return move_any(w, op, true, &a, t);
 }
 
 spyre_status lower_store(lowering *w, const ktir_op *op)
 {
     access a = {.op = view_maker(w, op, 1)};
     lowered_tensor t;
+    if (lower_operand(w, op, 0)->sliced) return store_slices(w, op);
     TRY(lower_in_lx(w, op, lower_operand(w, op, 0)->tensor, &t));
-    if (a.op->opcode == KTIR_OP_INDIRECT_TILE)
-        return access_move_rows(w, op, ISA_SCATTER, &a, &t);
-    return move_tile(w, op, ISA_STORE, &a, &t);
+    return move_any(w, op, false, &a, &t);
 }

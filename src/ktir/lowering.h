@@ -36,6 +36,7 @@ typedef struct {
 typedef struct {
     lowered_index *index;               // one of the two, or neither
     lowered_tensor *tensor;
+    bool sliced;                        // a tensor larger than LX, made slice by slice at its store
 } lowered_cell;
 
 typedef struct {
@@ -194,6 +195,8 @@ SPYRE_MUST_CHECK spyre_status lower_map_region(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_reduce_in_loops(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_load(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_store(lowering *w, const ktir_op *op);
+// An operation on elements of a tensor that is made in slices is done at the store.
+SPYRE_MUST_CHECK spyre_status lower_slice_elements(lowering *w, const ktir_op *op, bool *out_sliced);
 SPYRE_MUST_CHECK spyre_status lower_tile_reduce(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_for(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_nest(lowering *w, const ktir_op *op);

@@ -166,3 +166,25 @@ def test_the_place_of_the_largest() -> None:
     a = torch.stack([torch.randperm(40) for _ in range(6)]).half()
     kernel = _kernel({"a": ("f16", (6, 40)), "y": ("i32", (6,))}, body, "y")
     assert torch.equal(_both(kernel, "y", a=a), a.argmax(1).int())
+
+
+LARGE = (1100, 600)  # float16: more than half of LX
+
+
+def test_tensors_larger_than_lx_are_made_in_slices() -> None:
+    body = """%t = arith.constant dense<2.0> : tensor<1100x600xf16>
+      %p = arith.mulf %a, %b : tensor<1100x600xf16>
+      %s = arith.addf %p, %a : tensor<1100x600xf16>
+      %d = arith.mulf %s, %t : tensor<1100x600xf16>
+      %r = arith.extf %d : tensor<1100x600xf16> to tensor<1100x600xf32>"""
+    kernel = _kernel({"a": ("f16", LARGE), "b": ("f16", LARGE), "y": ("f32", LARGE)}, body, "y")
+    _both(kernel, "y", a=_random("f16", *LARGE), b=_random("f16", *LARGE))
+
+
+def test_a_large_tensor_over_its_own_memory_is_refused() -> None:
+    text = str(_kernel({"a": ("f16", LARGE), "y": ("f16", LARGE)},
+                       "%r = arith.negf %a : tensor<1100x600xf16>", "y"))  # fmt: skip
+    kernel = ktir.loads(text.replace("%yp, sizes", "%ap, sizes"))
+    a = _random("f16", *LARGE)
+    with pytest.raises(RuntimeError, match="larger than LX goes where others of its elements come"):
+        kernel.run(ap=a, yp=0)
