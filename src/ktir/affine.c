@@ -34,8 +34,51 @@ bool ktir_expr_value(const ktir_expr *e, const int64_t *names, int64_t *out_valu
     return true;
 }
 
+// The values of a linear expression between the bounds of its names.
+static bool range_of(const int64_t *factor, int64_t constant, const ktir_bounds *within,
+                     int64_t *least, int64_t *most)
+{
+    *least = *most = constant;
+    for (uint32_t n = 0; n < KTIR_MOST_NAMES; n++) {
+        int64_t low, high;
+        if (!factor[n]) continue;
+        if (within->least[n] > within->most[n] ||
+            __builtin_mul_overflow(factor[n], within->least[n], &low) ||
+            __builtin_mul_overflow(factor[n], within->most[n], &high) ||
+            __builtin_add_overflow(*least, low < high ? low : high, least) ||
+            __builtin_add_overflow(*most, low < high ? high : low, most))
+            return false;
+    }
+    return true;
+}
+
+static bool add_linear(const ktir_expr *e, const ktir_bounds *within, int64_t scale,
+                       int64_t *factor, int64_t *constant);
+
+// A quotient that is the same for all values of its names, or what is left over.
+static bool add_quotient(const ktir_expr *e, const ktir_bounds *within, int64_t scale,
+                         int64_t *factor, int64_t *constant)
+{
+    int64_t of[KTIR_MOST_NAMES] = {0}, rest = 0, least, most, by = e->right->number;
+    if (!within || e->right->kind != KTIR_EXPR_NUMBER || by < 1 || by > INT32_MAX ||
+        !add_linear(e->left, within, 1, of, &rest) || !range_of(of, rest, within, &least, &most))
+        return false;
+    bool up = e->kind == KTIR_EXPR_CEILDIV;
+    if (up && (__builtin_add_overflow(least, by - 1, &least) ||
+               __builtin_add_overflow(most, by - 1, &most)))
+        return false;
+    const ktir_expr quotient = {.kind = KTIR_EXPR_NUMBER, .number = floor_quotient(least, by)};
+    if (quotient.number != floor_quotient(most, by)) return false;
+    if (e->kind != KTIR_EXPR_MOD) return add_linear(&quotient, within, scale, factor, constant);
+    int64_t taken;
+    return add_linear(e->left, within, scale, factor, constant) &&
+           !__builtin_mul_overflow(scale, -by, &taken) &&
+           add_linear(&quotient, within, taken, factor, constant);
+}
+
 // Adds scale * e to factor and constant.
-static bool add_linear(const ktir_expr *e, int64_t scale, int64_t *factor, int64_t *constant)
+static bool add_linear(const ktir_expr *e, const ktir_bounds *within, int64_t scale,
+                       int64_t *factor, int64_t *constant)
 {
     int64_t product;
     switch (e->kind) {
@@ -45,25 +88,32 @@ static bool add_linear(const ktir_expr *e, int64_t scale, int64_t *factor, int64
     case KTIR_EXPR_NAME:
         return !__builtin_add_overflow(factor[e->number], scale, &factor[e->number]);
     case KTIR_EXPR_ADD:
-        return add_linear(e->left, scale, factor, constant) &&
-               add_linear(e->right, scale, factor, constant);
+        return add_linear(e->left, within, scale, factor, constant) &&
+               add_linear(e->right, within, scale, factor, constant);
     case KTIR_EXPR_MUL: {
         bool left = e->left->kind == KTIR_EXPR_NUMBER;
         const ktir_expr *number = left ? e->left : e->right, *rest = left ? e->right : e->left;
         return number->kind == KTIR_EXPR_NUMBER &&
                !__builtin_mul_overflow(scale, number->number, &product) &&
-               add_linear(rest, product, factor, constant);
+               add_linear(rest, within, product, factor, constant);
     }
-    case KTIR_EXPR_MOD: case KTIR_EXPR_FLOORDIV: case KTIR_EXPR_CEILDIV: break;
+    case KTIR_EXPR_MOD: case KTIR_EXPR_FLOORDIV: case KTIR_EXPR_CEILDIV:
+        return add_quotient(e, within, scale, factor, constant);
     }
     return false;
 }
 
 bool ktir_expr_linear(const ktir_expr *e, int64_t *factor, int64_t *out_constant)
 {
+    return ktir_expr_linear_within(e, NULL, factor, out_constant);
+}
+
+bool ktir_expr_linear_within(const ktir_expr *e, const ktir_bounds *within, int64_t *factor,
+                             int64_t *out_constant)
+{
     memset(factor, 0, KTIR_MOST_NAMES * sizeof *factor);
     *out_constant = 0;
-    return add_linear(e, 1, factor, out_constant);
+    return add_linear(e, within, 1, factor, out_constant);
 }
 
 bool ktir_set_holds(const ktir_set *set, const int64_t *names)

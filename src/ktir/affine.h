@@ -60,6 +60,14 @@ bool ktir_expr_value(const ktir_expr *e, const int64_t *names, int64_t *out_valu
 // e = constant + sum of factor[n] * names[n], when it is linear; factor has KTIR_MOST_NAMES.
 bool ktir_expr_linear(const ktir_expr *e, int64_t *factor, int64_t *out_constant);
 
+// The same where names lie between bounds, so that a quotient may be one number; a name of which
+// least is above most may have any value.
+typedef struct {
+    int64_t least[KTIR_MOST_NAMES], most[KTIR_MOST_NAMES];
+} ktir_bounds;
+bool ktir_expr_linear_within(const ktir_expr *e, const ktir_bounds *within, int64_t *factor,
+                             int64_t *out_constant);
+
 // Whether the point names[dims + symbols] is in the set (false also when it has no value there).
 bool ktir_set_holds(const ktir_set *set, const int64_t *names);
 

@@ -33,7 +33,13 @@ spyre_status access_subscript(lowering *w, const access *a, const ktir_expr *e, 
 {
     int64_t factor[KTIR_MOST_NAMES], constant;
     const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
-    if (!ktir_expr_linear(e, factor, &constant))
+    ktir_bounds within = {0};
+    for (uint32_t n = 0; n < KTIR_MOST_NAMES; n++) within.least[n] = 1;
+    for (uint32_t k = 0; k < a->rank && own; k++) {
+        within.least[a->permutation[k]] = a->least[k];
+        within.most[a->permutation[k]] = a->least[k] + a->extent[k] - 1;
+    }
+    if (!ktir_expr_linear_within(e, &within, factor, &constant))
         return LOWER_NO(w, a->op, "a subscript that is not linear");
     *out = (lowered_index){.memory = LOWERING_NO_MEMORY};
     bool small = constant > -MOST_NUMBER && constant < MOST_NUMBER;

@@ -49,7 +49,7 @@ typedef struct {
     view v;
     uint32_t rank;
     uint32_t permutation[KTIR_MOST_RANK];
-    int64_t from[KTIR_MOST_RANK];       // of the tile's points, those from here on; by dim of the tile
+    int64_t from[KTIR_MOST_RANK];       // of its points those from here on, by dim of the tile
     int64_t least[KTIR_MOST_RANK], extent[KTIR_MOST_RANK];      // by dim of the tile
     lowered_index address;              // of its first point, in bytes
     int64_t stride[KTIR_MOST_RANK];     // bytes, by dim of the tile

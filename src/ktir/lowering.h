@@ -196,7 +196,8 @@ SPYRE_MUST_CHECK spyre_status lower_reduce_in_loops(lowering *w, const ktir_op *
 SPYRE_MUST_CHECK spyre_status lower_load(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_store(lowering *w, const ktir_op *op);
 // An operation on elements of a tensor that is made in slices is done at the store.
-SPYRE_MUST_CHECK spyre_status lower_slice_elements(lowering *w, const ktir_op *op, bool *out_sliced);
+SPYRE_MUST_CHECK spyre_status lower_slice_elements(lowering *w, const ktir_op *op,
+                                                   bool *out_sliced);
 SPYRE_MUST_CHECK spyre_status lower_tile_reduce(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_for(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_nest(lowering *w, const ktir_op *op);

@@ -188,3 +188,36 @@ def test_a_large_tensor_over_its_own_memory_is_refused() -> None:
     a = _random("f16", *LARGE)
     with pytest.raises(RuntimeError, match="larger than LX goes where others of its elements come"):
         kernel.run(ap=a, yp=0)
+
+
+PAGED = """module { func.func @paged(%x: index, %i: index, %y: index) attributes {grid = [1]} {
+  %c0 = arith.constant 0 : index
+  %xm = ktdp.construct_memory_view %x, sizes: [20, 8, 64], strides: [512, 64, 1]
+    {memory_space = #ktdp.memory_space<global>} : memref<20x8x64xf16>
+  %im = ktdp.construct_memory_view %i, sizes: [2, 5], strides: [5, 1]
+    {memory_space = #ktdp.memory_space<global>} : memref<2x5xi32>
+  %ym = ktdp.construct_memory_view %y, sizes: [2, 36, 64], strides: [2304, 64, 1]
+    {memory_space = #ktdp.memory_space<global>} : memref<2x36x64xf16>
+  %xt = ktdp.construct_indirect_access_tile intermediate_variables(%b, %t, %d)
+    %xm[ind(%im[%b, %t floordiv 8]), (%t mod 8), (%d)] {
+      variables_space_set = affine_set<(b, t, d) : (b >= 0, -b + 1 >= 0, t >= 0, -t + 35 >= 0,
+                                                    d >= 0, -d + 63 >= 0)>,
+      variables_space_order = affine_map<(b, t, d) -> (b, t, d)>}
+    : memref<20x8x64xf16>, memref<2x5xi32> -> !ktdp.access_tile<2x36x64xindex>
+  %v = ktdp.load %xt : !ktdp.access_tile<2x36x64xindex> -> tensor<2x36x64xf16>
+  %n = arith.negf %v : tensor<2x36x64xf16>
+  %yt = ktdp.construct_access_tile %ym[%c0, %c0, %c0]
+    : memref<2x36x64xf16> -> !ktdp.access_tile<2x36x64xindex>
+  ktdp.store %n, %yt : tensor<2x36x64xf16>, !ktdp.access_tile<2x36x64xindex>
+  return
+} }"""
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_pages(interpret: bool) -> None:
+    # A quotient of a variable is one number in each of the blocks that the tile is loaded in.
+    x, y = _random("f16", 20, 8, 64), torch.zeros(2, 36, 64).half()
+    pages = torch.stack([torch.randperm(20)[:5] for _ in range(2)]).int()
+    ktir.loads(PAGED).run(x=x, i=pages, y=y, interpret=interpret)
+    wanted = -x[pages.long()].reshape(2, 40, 64)[:, :36]
+    torch.testing.assert_close(y, wanted, atol=4e-3, rtol=2e-3)
