@@ -40,19 +40,36 @@ static spyre_status starts_agree(const bundle *b, const bundle_step *step, uint3
     return NULL;
 }
 
-// The others by where the cores start, in a verified bundle.
+// Whether another opfunc has a part of a tensor in the same argument that is as long in some dim as
+// `t` with room in one of its dims: the parts of a cat.
+static bool has_sibling(const bundle *b, const bundle_step *step, const bundle_tensor *t)
+{
+    for (uint32_t s = 0; s < b->steps.count; s++) {
+        const bundle_step *other = &b->steps.items[s];
+        const bundle_tensor *part = &other->tensors[other->output];
+        if (other->op == OPFUNC_RESTICKIFY || part->in_lx || part->arg != t->arg) continue;
+        for (uint32_t e = 0; e < other->dim_count; e++)
+            for (uint32_t d = 0; d < step->dim_count && part->gap[e] > 0; d++)
+                if (t->gap[d] > 0 && other->size[e] + part->gap[e] == step->size[d] + t->gap[d])
+                    return true;
+    }
+    return false;
+}
+
+// The others by where the cores start, or by the other parts of a cat, in a verified bundle.
 static spyre_status tell_small_gaps(bundle *b)
 {
     for (uint32_t s = 0; s < b->steps.count; s++) {
         const bundle_step *step = &b->steps.items[s];
         for (uint32_t t = 0; t < step->tensor_count && step->op == OPFUNC_RESTICKIFY; t++) {
             bundle_tensor *tensor = &step->tensors[t];
-            bool lacks, has = false;
+            bool lacks, has;
             if (tensor->in_lx || tensor->gap_is_room) continue;
             TRY(starts_agree(b, step, t, &lacks));
             tensor->gap_is_room = true;
-            if (!lacks) TRY(starts_agree(b, step, t, &has));
-            tensor->gap_is_room = has;
+            TRY(starts_agree(b, step, t, &has));
+            tensor->gap_is_room =
+                has && (!lacks || (t == step->output && has_sibling(b, step, tensor)));
         }
     }
     return bundle_verify(b);

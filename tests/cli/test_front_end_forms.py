@@ -147,3 +147,28 @@ def test_a_gap_of_restickify_may_be_room(spyre, bundle, gap):
     sizes = "--size=0=17152", f"--size=1={rows * 256}"
     assert "0 of 1 differ" in spyre.good("bisect", directory, *sizes)
     assert "reaches bytes" in spyre.bad("bisect", directory, sizes[0], "--size=1=25600")
+
+
+def test_the_other_part_of_a_cat_tells(spyre, bundle):
+    directory, part = bundle("restickify"), bundle("add_scalar")
+    ((key, body),) = json.loads((directory / "sdsc_0.json").read_text()).items()
+    ((_op, dsc),) = body["dscs_"][0].items()
+    body["numWkSlicesPerDim_"] = {"mb": 1, "out": 1}
+    body["coreIdToWkSlice_"] = {"0": {"mb": 0, "out": 0}}
+    body["coreIdToDsc_"] = {"0": 0}
+    body["numCoresUsed_"] = dsc["numCoresUsed_"] = body["coreFoldProp_"]["factor_"] = 1
+    dsc["coreIdsUsed_"] = [0]
+    for argument, node in enumerate(dsc["scheduleTree_"]):
+        Conversion.place(node, [argument << 34])
+    (directory / "sdsc_0.json").write_text(json.dumps({key: body}))
+    assert "mb 128 (gap 28), out 12800 a stick" in spyre.good("inspect", directory)
+    ((_key, body),) = json.loads((part / "sdsc_0.json").read_text()).items()
+    ((_op, dsc),) = body["dscs_"][0].items()
+    node = dsc["scheduleTree_"][2]
+    node["backGapCore_"] = {"mb": {"-1": "152"}}  # rows 128 to 131 of 156
+    Conversion.place(node, [(1 << 34) + (128 + 2 * core) * 128 for core in (0, 1)])
+    (directory / "sdsc_1.json").write_text(json.dumps({"1_add": body}))
+    line = '\t\tsdscbundle.sdsc_execute () {sdsc_filename="sdsc_%d.json"}\n'
+    text = (directory / "bundle.mlir").read_text()
+    (directory / "bundle.mlir").write_text(text.replace(line % 0, line % 0 + line % 1))
+    assert "mb 128 (gap 28), out 19968 a stick" in spyre.good("inspect", directory)
