@@ -29,7 +29,7 @@ class Server:
 
     def wait(self):
         """Until it has warmed up."""
-        for _ in range(240):
+        for _ in range(1200):  # a busy host takes minutes
             time.sleep(0.5)
             assert self.process.poll() is None, self.log.read_text()[-4000:]
             try:
