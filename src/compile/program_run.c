@@ -10,17 +10,6 @@
 #include "compile/card_bytes.h"
 #include "compile/program_state.h"
 
-void spyre_program_close(spyre_program *program)
-{
-    if (!program) return;
-    for (spyre_program *next, *each = program->compiled; each; each = next) {
-        next = each->next;
-        spyre_program_close(each);
-    }
-    job_destroy(program->job);
-    arena_destroy(program->memory);
-}
-
 // --- Opening
 
 static spyre_status open_program(spyre_program *program, const char *directory)

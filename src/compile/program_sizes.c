@@ -27,6 +27,17 @@ spyre_program *program_new(void)
     return program;
 }
 
+void spyre_program_close(spyre_program *program)
+{
+    if (!program) return;
+    for (spyre_program *next, *each = program->compiled; each; each = next) {
+        next = each->next;
+        spyre_program_close(each);
+    }
+    job_destroy(program->job);
+    arena_destroy(program->memory);
+}
+
 // --- Code
 
 static const spyrecode_command *host_of(const spyrecode *code)
