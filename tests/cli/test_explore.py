@@ -115,6 +115,18 @@ def test_texts_are_whole(spyre, dump, tmp_path):
         assert page.lines("loop", str(number)) == listing.strip("\n").splitlines()
 
 
+def test_errors_are_about_the_values_of_their_lines(spyre, dump, tmp_path):
+    folder = dump("mlp")
+    ops = re.findall(r"^op .*  // (\S+), (\S+)", (folder / "segment0.loop").read_text(), re.M)
+    place = ops[0][1]
+    lines = ["operator  relative  line", f"aten.mm.default  0.001  {place}", "other  1  x.py:1"]
+    (folder / "numerics.txt").write_text("\n".join(lines))
+    page = explore(spyre, folder, tmp_path / "page.html")
+    assert page.lines("numerics") == lines
+    here = " ".join(name for name, line in ops if line == place)
+    assert here and page.values("data-node", "numerics") == [here]
+
+
 def test_cores(spyre, dump, tmp_path):
     """The page's slices are those of the loop IR."""
     folder = dump("add")

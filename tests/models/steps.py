@@ -30,6 +30,8 @@ class Outcome:
     error: float | None = None  # relative, root mean square
     bound: float | None = None
     host_ops: list[str] = dataclasses.field(default_factory=list)  # that the host computed
+    nodes: int = 0  # of the compiled graphs
+    host_nodes: int = 0  # of them, those that the card does not take
 
 
 def outcome_of(accuracy: Accuracy) -> Outcome:
@@ -259,6 +261,7 @@ def run(family: Family, done: Callable[[str, Outcome], None], steps=None) -> Non
 def _observed(step: Callable[[], Outcome]) -> Outcome:
     """The outcome of a step, with the operators that ran on the host."""
     _forget_warnings()
+    before = {id(report) for report in torch_spyre.compile_reports()}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", torch_spyre.FallbackWarning)
         try:
@@ -267,6 +270,10 @@ def _observed(step: Callable[[], Outcome]) -> Outcome:
             text = str(error).strip().splitlines() or [""]
             outcome = Outcome("error", f"{type(error).__name__}: {text[0]}"[:300])
     outcome.host_ops = _host_ops(caught)
+    for report in torch_spyre.compile_reports():
+        if id(report) not in before:
+            outcome.nodes += report.nodes_on_card + report.nodes_on_host
+            outcome.host_nodes += report.nodes_on_host
     return outcome
 
 

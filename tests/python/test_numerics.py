@@ -41,6 +41,15 @@ def test_the_first_beyond_the_bound_and_the_forms():
     assert len(told["rows"]) == 2 and "first above 1e-06: aten.sigmoid.default" in str(found)
 
 
+def test_a_folder_takes_text_and_json(tmp_path):
+    x = held(4, 64)
+    with torch.spyre.numerics() as found:
+        x.exp()
+    found.save(tmp_path)
+    assert (tmp_path / "numerics.txt").read_text() == f"{found}\n"
+    assert json.loads((tmp_path / "numerics.json").read_text()) == json.loads(found.json())
+
+
 def test_saturation_and_nan_are_counted():
     x = torch.tensor([0.0, 1.0, -1.0, 4.0]).half().to("spyre")
     with torch.spyre.numerics() as found:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -98,6 +100,12 @@ class Numerics:
         first = self.first._asdict() if self.first else None
         rows = [row._asdict() for row in self.rows]
         return json.dumps({"bound": self.bound, "first": first, "rows": rows}, indent=1)
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Writes numerics.txt, which `spyre explore` shows, and numerics.json into a folder."""
+        folder = Path(directory)
+        (folder / "numerics.txt").write_text(f"{self}\n")
+        (folder / "numerics.json").write_text(self.json())
 
     def __str__(self) -> str:
         head = ("operator", "dtype", "calls", "max error", "relative", "ulp", "conversion",

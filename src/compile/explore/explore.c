@@ -247,6 +247,8 @@ static spyre_status print_segment(const page *p, uint32_t number)
     TRY(print_stage(p, &s, "stage", "Program", "listing", EXPLORE_LISTING));
     text_append(p->out, "</div>\n");
     TRY(print_stage(p, &s, "wide", "Where the time goes", "why", EXPLORE_WHY));
+    TRY(print_document(p, &s, "wide", "How far from float64", "numerics", EXPLORE_ERRORS,
+                       "numerics.txt"));
     TRY(print_stage(p, &s, "wide", "Cost by the planner's model", "cost", EXPLORE_COST));
     print_cores(p, &s);
     TRY(print_lx(p, &s));

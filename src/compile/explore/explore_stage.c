@@ -167,7 +167,10 @@ static spyre_status read_op(walk *w)
         return refuse(w, "ops are numbered from 0 in order");
     TRY(read_name(w, ", ", &op.node));
     TRY(read_splits(w, &op));
+    const char *place = strstr(strstr(w->line, "  // "), ", ");
+    op.place = arena_strdup(w->memory, place ? place + 2 : "");
     op.opfunc = arena_strdup(w->memory, kind);
+    TRY_ALLOC(op.place);
     TRY_ALLOC(op.opfunc);
     return VEC_PUSH(w->memory, w->made, op);
 }
@@ -248,6 +251,23 @@ static spyre_status about_cost_line(walk *w)
     return row ? about_op(w, op) : NULL;
 }
 
+// The values that a line of the program makes, which the last word names.
+static spyre_status about_errors_line(walk *w)
+{
+    about_nothing(w);
+    const char *blank = strrchr(w->line, ' '), *place = blank ? blank + 1 : w->line;
+    size_t length = strlen(place);
+    for (uint32_t i = 0; i < w->ops->count && length; i++) {
+        const explore_op *op = &w->ops->items[i];
+        bool here = strncmp(op->place, place, length) == 0 && strchr(" ", op->place[length]);
+        if (!here) continue;
+        w->nodes = arena_printf(w->memory, "%s%s%s", w->nodes ? w->nodes : "", w->nodes ? " " : "",
+                                op->node);
+        TRY_ALLOC(w->nodes);
+    }
+    return NULL;
+}
+
 static spyre_status about_plain_line(walk *w)
 {
     (void)w;
@@ -259,7 +279,7 @@ static line_reader *const readers[] = {
     [EXPLORE_LOOP] = about_loop_line,       [EXPLORE_BUNDLE] = about_bundle_line,
     [EXPLORE_LISTING] = about_listing_line, [EXPLORE_WHY] = about_why_line,
     [EXPLORE_FX] = about_fx_line,           [EXPLORE_COST] = about_cost_line,
-    [EXPLORE_PLAIN] = about_plain_line,
+    [EXPLORE_ERRORS] = about_errors_line,   [EXPLORE_PLAIN] = about_plain_line,
 };
 
 spyre_status explore_print(explore_kind kind, arena *memory, const explore_file *file,

@@ -20,6 +20,7 @@ typedef struct {
 typedef struct {
     const char *opfunc;
     const char *node;       // the graph value that it computes
+    const char *place;      // "mlp.py:1 in f", or "" where that is not known
     uint32_t split_count;
     explore_split split[EXPLORE_VARS];
     uint32_t cores;
@@ -46,6 +47,7 @@ typedef enum {
     EXPLORE_WHY,
     EXPLORE_FX,         // Python of an FX graph: lines by node
     EXPLORE_COST,       // a line an op, and lines about all
+    EXPLORE_ERRORS,     // of torch.spyre.numerics: lines end with "mlp.py:1"
     EXPLORE_PLAIN,      // about nothing
 } explore_kind;
 

@@ -160,6 +160,7 @@ spyre_status rewrite_sign(rewriter *r)
 {
     tensor x, above, below, into;
     TRY(load_unary(r, &x, &into));
+    if (x.dtype == SPYRE_DTYPE_BOOL) return make_copy(r, &x, &into, NULL);
     TRY(make_with(r, ATEN_SPYRE_GREATERTHAN, &x, 0, NULL, &above));
     TRY(make_with(r, ATEN_SPYRE_LESSERTHAN, &x, 0, NULL, &below));
     TRY(make_cast(r, &above, x.dtype, NULL, &above));
