@@ -350,8 +350,28 @@ int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const a
     return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
 }
 
+// PyTorch composes attention of fewer dims than four, in float32: they are heads of one batch.
+at::Tensor attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
+                     const std::optional<at::Tensor> &mask, double dropout, bool causal,
+                     std::optional<double> scale, bool grouped)
+{
+    int64_t rank = query.dim();
+    if (rank < 2 || rank > 3 || key.dim() != rank || value.dim() != rank)
+        return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal,
+                                                        scale, grouped);
+    return attention(query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), mask, dropout,
+                     causal, scale, grouped)
+        .squeeze(0);
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library)
+{
+    library.impl("scaled_dot_product_attention", attention);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
 {
+    library.impl("scaled_dot_product_attention", attention);
     library.impl("set_.source_Storage_storage_offset", set_storage);
     library.impl("set_.source_Storage", at::native::set_);
     library.impl("set_.source_Tensor", at::native::set_tensor_);

@@ -206,6 +206,22 @@ def test_attention_with_gradients(how):
     check(functools.partial(F.scaled_dot_product_attention, **how), inputs, 3e-2, True)
 
 
+@pytest.mark.parametrize("sizes", [(9, 16), (3, 9, 16)])
+def test_attention_of_fewer_dims_with_gradients(sizes):
+    mask = torch.rand(*sizes[:-1], 9) > 0.3
+    mask[..., 0] = True
+    inputs = [numbers(*sizes) for _ in range(3)]
+    check(functools.partial(F.scaled_dot_product_attention, is_causal=True), inputs, 3e-2, True)
+    check(
+        lambda *x: F.scaled_dot_product_attention(*x, attn_mask=mask.to(x[0].device)),
+        inputs, 3e-2, True,
+    )  # fmt: skip
+
+
+def test_rrelu_outside_of_training():
+    check(lambda x: F.rrelu(x, training=False), [numbers(4, 66)], 1e-2, True)
+
+
 def test_batch_norm_with_batch_statistics():
     results = []
     for device in ("cpu", "spyre"):

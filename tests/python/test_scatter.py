@@ -70,6 +70,15 @@ def test_an_index_beyond_the_line_is_a_fault():
     assert x.scatter(1, torch.tensor([[1]] * 4).to("spyre"), 2.0).cpu().sum() == 8
 
 
+def test_a_fault_in_the_parts_of_an_operator_names_it():
+    x, index = torch.zeros(4, 64, dtype=F16).to("spyre"), torch.tensor([4]).to("spyre")
+    for write in ("index_add", "index_copy"):
+        with torch.spyre.stream(torch.spyre.Stream()), pytest.raises(RuntimeError) as fault:
+            getattr(x, write)(0, index, x[:1]).cpu()
+        text = str(fault.value)
+        assert f"(eager aten.{write}" in text and "row 4, outside 0..3" in text
+
+
 @pytest.mark.parametrize("reduction", ("mean", "sum", "none"))
 @pytest.mark.parametrize("smoothing", (0.0, 0.1))
 def test_cross_entropy_with_gradient(reduction, smoothing):

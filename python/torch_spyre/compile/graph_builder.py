@@ -39,8 +39,10 @@ class GraphBuilder:
         device: torch.device,
         call: scalars.Call | None = None,
         keeps_narrow: bool = False,
+        place: str | None = None,
     ):
         self.gm = gm
+        self.place = place  # of nodes that no line of the user made
         self.keeps_narrow = keeps_narrow  # integers that fit 32 bits by the maker's account
         self.values = values
         self.device = device
@@ -209,7 +211,7 @@ class GraphBuilder:
                 self._op_name(node, arguments),
                 handover.encode(self._with_parameters(node, arguments), self._id),
                 types,
-                location(node),
+                location(node) or self.place,
             )
         except (_C.Unsupported, RuntimeError) as error:
             raise Inexpressible(f"{node.target}: {error}") from error

@@ -50,7 +50,10 @@ def parts_of(
     if in_place:
         fx.replace_first(gm)
     narrow = keeps_narrow(table[op])
-    builder = GraphBuilder(gm, node_values(gm, tensors), tensors[0].device, keeps_narrow=narrow)
+    values_of = node_values(gm, tensors)
+    builder = GraphBuilder(
+        gm, values_of, tensors[0].device, keeps_narrow=narrow, place=f"eager {op}"
+    )
     try:
         builder.build(tensors)
     except Inexpressible as reason:

@@ -66,6 +66,14 @@ static bool is_integer(const tensor *x)
     return x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32;
 }
 
+spyre_status rewrite_relu(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    if (is_integer(&x)) return make_with(r, ATEN_SPYRE_MAXIMUM, &x, 0, &into, NULL);
+    return rewrite_unary(r);
+}
+
 static spyre_status negate_integers(rewriter *r, const tensor *x, const tensor *into, tensor *out)
 {
     tensor zero;

@@ -58,3 +58,33 @@ def softshrink_backward(
     grad: torch.Tensor, x: torch.Tensor, limit: float
 ) -> torch.Tensor | NotTaken:
     return hardshrink_backward(grad, x, limit)
+
+
+@part(_aten.rrelu_with_noise_functional.default)
+def rrelu(
+    x: torch.Tensor,
+    noise: torch.Tensor,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: torch.Generator | None = None,
+) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
+    """Outside of training, where the slope is the mean and the noise stays."""
+    if training or x.dtype not in FLOATS:
+        return NOT_TAKEN
+    return torch.nn.functional.leaky_relu(x, (lower + upper) / 2), noise.clone()
+
+
+@part(_aten.rrelu_with_noise_backward.default)
+def rrelu_backward(
+    grad: torch.Tensor,
+    x: torch.Tensor,
+    noise: torch.Tensor,
+    lower: float,
+    upper: float,
+    training: bool,
+    self_is_result: bool,
+) -> torch.Tensor | NotTaken:
+    if training or self_is_result or x.dtype not in FLOATS:
+        return NOT_TAKEN
+    return torch.where(x > 0, grad, grad * ((lower + upper) / 2))
