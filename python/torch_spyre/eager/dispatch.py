@@ -27,7 +27,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from .._pytorch.settings import watch
 from ..compile import handover, integers
-from ..compile.registered import fallback_ops, spyre_decompositions
+from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
 from . import operand_dtypes, room
@@ -523,7 +523,7 @@ def _make_kernel(op: OpOverload) -> Kernel:
 
     parallel = _without_writes(op)
     if functional is None and parallel is not None:
-        return _that_updates(op, spyre_decompositions[parallel])
+        return _that_updates(op, parallel)
 
     def kernel(args: Arguments, kwargs: Keywords) -> Any:
         room.check_host(op, args, kwargs)
@@ -532,14 +532,16 @@ def _make_kernel(op: OpOverload) -> Kernel:
     return kernel
 
 
-def _without_writes(op: OpOverload) -> OpOverload | None:
-    """PyTorch's form of an operator that updates some of its operands (running statistics) which
-    returns them behind its results instead, `<name>_functional`, if the device has parts for it."""
+def _without_writes(op: OpOverload) -> Callable[..., Any] | None:
+    """The device's parts of PyTorch's form of an operator that updates some of its operands
+    (running statistics) which returns them behind its results instead, `<name>_functional`."""
+    from ..compile import decompositions
+
     packet = getattr(_aten, schema_of(op).name.split("::")[1] + "_functional", None)
-    if packet is None or schema_of(op).overload_name or packet.default not in spyre_decompositions:
+    if packet is None or schema_of(op).overload_name:
         return None
-    form: OpOverload = packet.default
-    return form
+    decompositions.table()  # with which all parts are there
+    return spyre_decompositions.get(packet.default) or parts.get(packet.default)
 
 
 def _that_updates(op: OpOverload, functional: Callable[..., Any]) -> Kernel:
@@ -554,7 +556,7 @@ def _that_updates(op: OpOverload, functional: Callable[..., Any]) -> Kernel:
         kept = results[: len(results) - len(written)]
         for index, result in zip(written, results[len(kept) :], strict=True):
             values[index].copy_(result)
-        return tuple(kept)
+        return kept[0] if len(kept) == 1 else tuple(kept)
 
     return kernel
 
