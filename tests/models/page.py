@@ -112,7 +112,19 @@ def _summary(families: dict) -> str:
         ]
         good = sum(status in ("ok", "near tie") for status in outcomes)
         lines.append(f"| {step.replace('_', ', ')} | {len(outcomes)} | {good} |")
-    return "\n".join([f"{len(families)} families:", "", *lines, ""])
+    return "\n".join([f"{len(families)} families:", "", *lines, "", _nodes(families), ""])
+
+
+def _nodes(families: dict) -> str:
+    """How much of the compiled forward passes is the card's."""
+    passes = [row["steps"].get("compiled", {}) for row in families.values()]
+    nodes, host = (sum(p.get(key, 0) for p in passes) for key in ("nodes", "host_nodes"))
+    whole = sum(not p.get("host_ops") for p in passes)
+    share = 100 * (1 - host / max(nodes, 1))
+    return (
+        f"Of {nodes:,} nodes of the compiled forward passes {share:.1f} % "
+        f"are the card's;\n{whole} families have no operator on the host."
+    )
 
 
 def _section(group: str, rows: dict) -> str:
