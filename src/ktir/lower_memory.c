@@ -176,21 +176,6 @@ static bool is_large(const int64_t *size, uint32_t rank, ktir_element element)
     return bytes > ISA_LX_BYTES / 2;
 }
 
-spyre_status lower_slice_elements(lowering *w, const ktir_op *op, bool *out_sliced)
-{
-    *out_sliced = false;
-    for (uint32_t n = 0; n < op->operand_count; n++)
-        *out_sliced = *out_sliced || lower_operand(w, op, n)->sliced;
-    if (!*out_sliced) return NULL;
-    for (uint32_t n = 0; n < op->operand_count; n++) {
-        const lowered_cell *cell = lower_operand(w, op, n);
-        if (!cell->sliced && !(cell->tensor && cell->tensor->is_constant))
-            return LOWER_NO(w, op, "a tensor larger than LX beside one in LX");
-    }
-    w->cells[op->first_result].sliced = true;
-    return NULL;
-}
-
 typedef struct {
     const ktir_op *store;
     uint32_t rank;

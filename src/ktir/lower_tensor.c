@@ -12,6 +12,21 @@ void lower_set_tensor(lowering *w, uint32_t value, lowered_tensor *t)
     if (!t->is_constant) lower_keep(w, t->offset, w->last_use[value]);
 }
 
+spyre_status lower_slice_elements(lowering *w, const ktir_op *op, bool *out_sliced)
+{
+    *out_sliced = false;
+    for (uint32_t n = 0; n < op->operand_count; n++)
+        *out_sliced = *out_sliced || lower_operand(w, op, n)->sliced;
+    if (!*out_sliced) return NULL;
+    for (uint32_t n = 0; n < op->operand_count; n++) {
+        const lowered_cell *cell = lower_operand(w, op, n);
+        if (!cell->sliced && !(cell->tensor && cell->tensor->is_constant))
+            return LOWER_NO(w, op, "a tensor larger than LX beside one in LX");
+    }
+    w->cells[op->first_result].sliced = true;
+    return NULL;
+}
+
 static void dense_strides(lowered_tensor *t)
 {
     int64_t stride = spyre_format_bytes(t->format);

@@ -155,6 +155,9 @@ SPYRE_MUST_CHECK spyre_status lower_result(lowering *w, const ktir_op *op, ktir_
                                            uint32_t rank, const int64_t *size,
                                            lowered_tensor **out);
 void lower_set_tensor(lowering *w, uint32_t value, lowered_tensor *t);
+// An operation on elements of a tensor that is made in slices is done at the store.
+SPYRE_MUST_CHECK spyre_status lower_slice_elements(lowering *w, const ktir_op *op,
+                                                   bool *out_sliced);
 
 // --- Numbers as elements (lower_count.c)
 
@@ -195,9 +198,6 @@ SPYRE_MUST_CHECK spyre_status lower_map_region(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_reduce_in_loops(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_load(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_store(lowering *w, const ktir_op *op);
-// An operation on elements of a tensor that is made in slices is done at the store.
-SPYRE_MUST_CHECK spyre_status lower_slice_elements(lowering *w, const ktir_op *op,
-                                                   bool *out_sliced);
 SPYRE_MUST_CHECK spyre_status lower_tile_reduce(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_for(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_nest(lowering *w, const ktir_op *op);
