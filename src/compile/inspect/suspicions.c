@@ -47,6 +47,7 @@ typedef struct {
     int64_t fresh, made, crossings;         // of an operand: sticks nothing wrote; other ones; of
                                             // a result: sticks that are read elsewhere
     bool in_place;                          // the operand is where the result is
+    bool is_short;                          // of host memory, so that sticks were passed over
 } look;
 
 // --- Loops, before they are unrolled
@@ -98,14 +99,16 @@ static spyre_status look_at_loops(look *l)
 
 // --- Sticks
 
-// The stick at byte `offset`; null beyond what is followed or when memory is short.
-static stick *stick_at(space *of, int64_t offset)
+// The stick at byte `offset`; null beyond what is followed and, with *out_short, when host memory is
+// short.
+static stick *stick_at(space *of, int64_t offset, bool *out_short)
 {
     int64_t at = offset / SPYRE_STICK_BYTES;
     if (at < 0 || at >= MOST_STICKS) return NULL;
     if (at >= of->count) {
         int64_t count = at + 1 > 2 * of->count ? at + 1 : 2 * of->count;
         stick *grown = realloc(of->sticks, (size_t)count * sizeof *grown);
+        *out_short |= !grown;
         if (!grown) return NULL;
         memset(grown + of->count, 0, (size_t)(count - of->count) * sizeof *grown);
         *of = (space){grown, count};
@@ -141,7 +144,7 @@ static void visit_core(look *l, const bundle_tensor *t, const bundle_geometry *g
     }
     for (uint32_t d = 0; d < l->f.step->dim_count;) {
         if (d == 0) {
-            stick *at = stick_at(of, offset);
+            stick *at = stick_at(of, offset, &l->is_short);
             if (at) each(l, t, core, at);
         }
         offset += g->stride[d];
@@ -162,7 +165,7 @@ static spyre_status visit_sticks(look *l, uint32_t number, visit *each)
     TRY(bundle_tensor_geometry(l->f.b, l->f.step, number, &geometry));
     for (uint32_t core = 0; core < l->f.step->core_count; core++)
         visit_core(l, t, &geometry, core, each);
-    return NULL;
+    return l->is_short ? status_no_memory() : NULL;
 }
 
 static void read_stick(look *l, const bundle_tensor *t, uint32_t core, stick *at)
