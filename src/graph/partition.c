@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts a prepared graph along its levels (levels.c) and finds what crosses the cuts. A host segment
-// receives a view that the card made as a result of the card segment; views of graph inputs and of
-// its own results it makes itself, with the caller's nodes.
+// Cuts a prepared graph into its segments (segment_schedule.c) and finds what crosses the cuts. A
+// host segment receives a view that the card made as a result of the card segment; views of graph
+// inputs and of its own results it makes itself, with the caller's nodes.
 #include "graph/partition.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/aten.h"
-#include "graph/levels.h"
-#include "graph/parts.h"
+#include "graph/segment_schedule.h"
+#include "graph/segment_split.h"
 #include "graph/segment.h"
 
 typedef struct {
     const spyre_graph *graph;
-    graph_levels levels;
+    graph_segments segments;
     segment_draft *drafts; // by segment
     uint32_t draft_count;
     arena *memory;
@@ -28,7 +28,7 @@ typedef struct {
 static uint32_t segment_of_value(const partitioner *p, uint32_t base)
 {
     uint32_t node = p->graph->values.items[base].node;
-    return node == SPYRE_NO_ID ? SPYRE_NO_ID : p->levels.segment_of[node];
+    return node == SPYRE_NO_ID ? SPYRE_NO_ID : p->segments.segment_of[node];
 }
 
 static bool is_card(const partitioner *p, uint32_t segment)
@@ -82,7 +82,7 @@ static spyre_status need_base(partitioner *p, uint32_t segment, uint32_t base)
 
 static spyre_status need_value(partitioner *p, uint32_t segment, uint32_t value)
 {
-    uint32_t base = p->levels.base[value], from = segment_of_value(p, base);
+    uint32_t base = p->segments.base[value], from = segment_of_value(p, base);
     if (is_card(p, segment) || !is_card(p, from)) {
         TRY(add_views(p, segment, value));
         return need_base(p, segment, base);
@@ -115,7 +115,7 @@ static uint32_t segment_for_views(const partitioner *p)
 
 static bool views_an_input(const partitioner *p, uint32_t value)
 {
-    uint32_t base = p->levels.base[value];
+    uint32_t base = p->segments.base[value];
     return base != value && p->graph->values.items[base].node == SPYRE_NO_ID;
 }
 
@@ -130,7 +130,7 @@ static bool needs_segment_for_views(const partitioner *p)
 static spyre_status collect_nodes(partitioner *p)
 {
     for (uint32_t i = 0; i < p->graph->nodes.count; i++) {
-        uint32_t segment = p->levels.segment_of[i];
+        uint32_t segment = p->segments.segment_of[i];
         if (segment == SPYRE_NO_ID) continue;
         TRY(VEC_PUSH(p->memory, &p->drafts[segment].own, i));
     }
@@ -147,7 +147,7 @@ static spyre_status collect_segment(partitioner *p, uint32_t segment)
         TRY(add_node(p, segment, node));
     }
     for (uint32_t i = 0; i < p->graph->outputs.count; i++) {
-        uint32_t value = p->graph->outputs.items[i], base = p->levels.base[value];
+        uint32_t value = p->graph->outputs.items[i], base = p->segments.base[value];
         bool is_view = views_an_input(p, value);
         uint32_t from = is_view ? segment_for_views(p) : segment_of_value(p, base);
         if (from != segment) continue;
@@ -184,7 +184,7 @@ static bool is_needed_later(const partitioner *p, uint32_t value, uint32_t from)
     for (uint32_t s = from + 1; s < p->draft_count; s++)
         if (has_input(&p->drafts[s], value)) return true;
     for (uint32_t i = 0; i < p->graph->outputs.count; i++)
-        if (p->levels.base[p->graph->outputs.items[i]] == value) return true;
+        if (p->segments.base[p->graph->outputs.items[i]] == value) return true;
     return false;
 }
 
@@ -196,7 +196,7 @@ static spyre_status collect_updates(partitioner *p)
         const graph_input *input = &p->graph->inputs.items[i];
         if (!input->update || !p->graph->values.items[input->value].on_card) continue;
         uint32_t value = p->graph->outputs.items[input->update - 1];
-        uint32_t from = segment_of_value(p, p->levels.base[value]);
+        uint32_t from = segment_of_value(p, p->segments.base[value]);
         if (!is_card(p, from) || is_needed_later(p, input->value, from)) continue;
         if (!has_input(&p->drafts[from], input->value))
             TRY(VEC_PUSH(p->memory, &p->drafts[from].inputs, input->value));
@@ -213,13 +213,13 @@ static int compare_ids(const void *a, const void *b)
 
 static spyre_status make_drafts(partitioner *p)
 {
-    uint32_t count = p->levels.segment_count;
+    uint32_t count = p->segments.segment_count;
     bool adds_one = count == 0 && needs_segment_for_views(p);
     p->draft_count = count + (adds_one ? 1 : 0);
     p->drafts = ARENA_NEW(p->memory, segment_draft, p->draft_count);
     TRY_ALLOC(p->drafts);
     for (uint32_t s = 0; s < p->draft_count; s++) {
-        p->drafts[s].kind = s < count ? p->levels.kinds[s] : SPYRE_SEGMENT_HOST;
+        p->drafts[s].kind = s < count ? p->segments.kinds[s] : SPYRE_SEGMENT_HOST;
     }
     TRY(collect_nodes(p));
     for (uint32_t s = 0; s < p->draft_count; s++) TRY(collect_segment(p, s));
@@ -238,9 +238,9 @@ spyre_status graph_partition(const spyre_graph *prepared, bool fused, uint32_t m
                              arena *memory, graph_segment **out_segments, uint32_t *out_count)
 {
     partitioner p = {.graph = prepared, .memory = memory};
-    TRY(graph_levels_assign(prepared, memory, &p.levels));
+    TRY(graph_schedule_segments(prepared, memory, &p.segments));
     if (!fused || most_tensors)
-        TRY(graph_parts_assign(prepared, fused ? most_tensors : 0, memory, &p.levels));
+        TRY(graph_split_segments(prepared, fused ? most_tensors : 0, memory, &p.segments));
     p.input_mark = ARENA_NEW(memory, uint32_t, prepared->values.count);
     p.node_mark = ARENA_NEW(memory, uint32_t, prepared->nodes.count);
     p.is_output = ARENA_NEW(memory, bool, prepared->values.count);

@@ -6,8 +6,8 @@
 // A read is exposed when no write earlier in its kernel's code surely fills it: it reads what was
 // there before the kernel. What a kernel leaves in LX is live when an exposed read of any kernel
 // overlaps it (ignoring the order of kernels errs on the safe side).
-#ifndef CARD_LX_FLOW_H
-#define CARD_LX_FLOW_H
+#ifndef CARD_LX_LIVENESS_H
+#define CARD_LX_LIVENESS_H
 
 #include "card/plan.h"
 

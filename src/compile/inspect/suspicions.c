@@ -99,8 +99,8 @@ static spyre_status look_at_loops(look *l)
 
 // --- Sticks
 
-// The stick at byte `offset`; null beyond what is followed and, with *out_short, when host memory is
-// short.
+// The stick at byte `offset`; null beyond what is followed and, with *out_short, when host memory
+// is short.
 static stick *stick_at(space *of, int64_t offset, bool *out_short)
 {
     int64_t at = offset / SPYRE_STICK_BYTES;

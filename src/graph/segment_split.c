@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/parts.h"
+#include "graph/segment_split.h"
 
 #include "base/vec.h"
 
 typedef struct {
     const spyre_graph *graph;
-    const graph_levels *levels;
+    const graph_segments *segments;
     arena *memory;
     uint32_t most;
     uint32_t *last_use; // by base value: the last node of its segment that reads it, plus one
@@ -25,7 +25,7 @@ static spyre_status find_bases(const parter *p, const spyre_arg *args, uint32_t 
         if (args[i].kind == SPYRE_ARG_LIST)
             TRY(find_bases(p, args[i].of.list.items, args[i].of.list.count, out));
         else if (args[i].kind == SPYRE_ARG_VALUE)
-            TRY(VEC_PUSH(p->memory, out, p->levels->base[args[i].of.value]));
+            TRY(VEC_PUSH(p->memory, out, p->segments->base[args[i].of.value]));
     }
     return NULL;
 }
@@ -33,27 +33,27 @@ static spyre_status find_bases(const parter *p, const spyre_arg *args, uint32_t 
 static uint32_t segment_of(const parter *p, uint32_t base)
 {
     uint32_t node = p->graph->values.items[base].node;
-    return node == SPYRE_NO_ID ? SPYRE_NO_ID : p->levels->segment_of[node];
+    return node == SPYRE_NO_ID ? SPYRE_NO_ID : p->segments->segment_of[node];
 }
 
 static bool is_constant(const parter *p, uint32_t base)
 {
     uint32_t node = p->graph->values.items[base].node;
-    return node != SPYRE_NO_ID && p->levels->segment_of[node] == SPYRE_NO_ID;
+    return node != SPYRE_NO_ID && p->segments->segment_of[node] == SPYRE_NO_ID;
 }
 
 static spyre_status find_uses(parter *p)
 {
     for (uint32_t i = 0; i < p->graph->outputs.count; i++)
-        p->escapes[p->levels->base[p->graph->outputs.items[i]]] = true;
+        p->escapes[p->segments->base[p->graph->outputs.items[i]]] = true;
     for (uint32_t n = 0; n < p->graph->nodes.count; n++) {
         const graph_node *node = &p->graph->nodes.items[n];
         id_list bases = {0};
-        if (p->levels->segment_of[n] == SPYRE_NO_ID) continue;
+        if (p->segments->segment_of[n] == SPYRE_NO_ID) continue;
         TRY(find_bases(p, node->args, node->arg_count, &bases));
         for (uint32_t i = 0; i < bases.count; i++) {
             uint32_t base = bases.items[i];
-            if (segment_of(p, base) == p->levels->segment_of[n])
+            if (segment_of(p, base) == p->segments->segment_of[n])
                 p->last_use[base] = n + 1;
             else
                 p->escapes[base] = true;
@@ -83,7 +83,7 @@ static spyre_status add(parter *p, uint32_t node)
         if (is_wanted_after(p, p->made.items[i], node)) p->made.items[kept++] = p->made.items[i];
     p->made.count = kept;
     for (uint32_t r = 0; r < n->result_count; r++) {
-        uint32_t base = p->levels->base[n->results[r]];
+        uint32_t base = p->segments->base[n->results[r]];
         p->known[base] = p->walk;
         if (is_wanted_after(p, base, node)) TRY(VEC_PUSH(p->memory, &p->made, base));
     }
@@ -105,30 +105,30 @@ static spyre_status find_part(parter *p, const uint32_t *nodes, uint32_t count, 
 }
 
 // Nodes in order of their segments; first[s] is where those of segment s start.
-static void sort_nodes(const graph_levels *levels, uint32_t nodes, uint32_t *first,
+static void sort_nodes(const graph_segments *segments, uint32_t nodes, uint32_t *first,
                        uint32_t *sorted)
 {
     for (uint32_t n = 0; n < nodes; n++)
-        if (levels->segment_of[n] != SPYRE_NO_ID) first[levels->segment_of[n] + 1]++;
-    for (uint32_t s = 0; s < levels->segment_count; s++) first[s + 1] += first[s];
+        if (segments->segment_of[n] != SPYRE_NO_ID) first[segments->segment_of[n] + 1]++;
+    for (uint32_t s = 0; s < segments->segment_count; s++) first[s + 1] += first[s];
     for (uint32_t n = 0; n < nodes; n++)
-        if (levels->segment_of[n] != SPYRE_NO_ID) sorted[first[levels->segment_of[n]]++] = n;
-    for (uint32_t s = levels->segment_count; s > 0; s--) first[s] = first[s - 1];
+        if (segments->segment_of[n] != SPYRE_NO_ID) sorted[first[segments->segment_of[n]]++] = n;
+    for (uint32_t s = segments->segment_count; s > 0; s--) first[s] = first[s - 1];
     first[0] = 0;
 }
 
-spyre_status graph_parts_assign(const spyre_graph *graph, uint32_t most_tensors, arena *memory,
-                                graph_levels *levels)
+spyre_status graph_split_segments(const spyre_graph *graph, uint32_t most_tensors, arena *memory,
+                                graph_segments *segments)
 {
     uint32_t values = graph->values.count, nodes = graph->nodes.count, count = 0;
     parter p = {.graph = graph,
-                .levels = levels,
+                .segments = segments,
                 .memory = memory,
                 .most = most_tensors,
                 .last_use = ARENA_NEW(memory, uint32_t, values),
                 .escapes = ARENA_NEW(memory, bool, values),
                 .known = ARENA_NEW(memory, uint32_t, values)};
-    uint32_t *first = ARENA_NEW(memory, uint32_t, levels->segment_count + 1);
+    uint32_t *first = ARENA_NEW(memory, uint32_t, segments->segment_count + 1);
     uint32_t *sorted = ARENA_NEW(memory, uint32_t, nodes);
     uint32_t *part_of = ARENA_NEW(memory, uint32_t, nodes);
     spyre_segment_kind *kinds = ARENA_NEW(memory, spyre_segment_kind, nodes);
@@ -140,17 +140,17 @@ spyre_status graph_parts_assign(const spyre_graph *graph, uint32_t most_tensors,
     TRY_ALLOC(part_of);
     TRY_ALLOC(kinds);
     TRY(find_uses(&p));
-    sort_nodes(levels, nodes, first, sorted);
+    sort_nodes(segments, nodes, first, sorted);
     for (uint32_t n = 0; n < nodes; n++) part_of[n] = SPYRE_NO_ID;
-    for (uint32_t s = 0; s < levels->segment_count; s++) {
+    for (uint32_t s = 0; s < segments->segment_count; s++) {
         for (uint32_t n = first[s], end; n < first[s + 1]; n = end) {
-            bool is_card = levels->kinds[s] == SPYRE_SEGMENT_CARD;
+            bool is_card = segments->kinds[s] == SPYRE_SEGMENT_CARD;
             uint32_t length = is_card && !most_tensors ? 1 : first[s + 1] - n;
             if (is_card && most_tensors) TRY(find_part(&p, &sorted[n], length, &length));
             for (end = n; end < n + length; end++) part_of[sorted[end]] = count;
-            kinds[count++] = levels->kinds[s];
+            kinds[count++] = segments->kinds[s];
         }
     }
-    *levels = (graph_levels){count, kinds, part_of, levels->base};
+    *segments = (graph_segments){count, kinds, part_of, segments->base};
     return NULL;
 }

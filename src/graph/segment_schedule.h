@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which segment each node of a prepared graph runs in.
-#ifndef GRAPH_LEVELS_H
-#define GRAPH_LEVELS_H
+#ifndef GRAPH_SEGMENT_SCHEDULE_H
+#define GRAPH_SEGMENT_SCHEDULE_H
 
 #include "graph/graph.h"
 #include "spyre/compile.h"
@@ -12,11 +12,11 @@ typedef struct {
     const spyre_segment_kind *kinds; // by segment
     const uint32_t *segment_of;      // by node; SPYRE_NO_ID for free nodes
     const uint32_t *base;            // by value: see graph_find_bases()
-} graph_levels;
+} graph_segments;
 
 // Views and constants are free: every segment that needs one makes it anew. A constant that the
 // caller or the host sees is an ordinary native.
-SPYRE_MUST_CHECK spyre_status graph_levels_assign(const spyre_graph *graph, arena *memory,
-                                                  graph_levels *out_levels);
+SPYRE_MUST_CHECK spyre_status graph_schedule_segments(const spyre_graph *graph, arena *memory,
+                                                      graph_segments *out_segments);
 
 #endif

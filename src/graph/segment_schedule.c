@@ -17,7 +17,7 @@
 // A wait whose level would stay empty stays beside its start: starts begin with a level behind each
 // of them, and those that nothing fills give it up, until all that are left are filled. In a graph
 // that writes all waits stay there.
-#include "graph/levels.h"
+#include "graph/segment_schedule.h"
 
 #include "graph/aten.h"
 #include "graph/effect.h"
@@ -304,7 +304,7 @@ static spyre_status schedule(scheduler *s, arena *memory, spyre_segment_kind fir
 
 // Segments from levels 0 .. count - 1.
 static spyre_status take_levels(const scheduler *s, uint32_t count, arena *memory,
-                                graph_levels *out)
+                                graph_segments *out)
 {
     uint32_t nodes = s->graph->nodes.count, lowest = UINT32_MAX;
     uint32_t *segment_of = ARENA_NEW(memory, uint32_t, nodes);
@@ -317,11 +317,12 @@ static spyre_status take_levels(const scheduler *s, uint32_t count, arena *memor
         segment_of[i] = s->is_free[i] ? SPYRE_NO_ID : s->level[i] - lowest;
         if (!s->is_free[i]) kinds[segment_of[i]] = kind_of(&s->graph->nodes.items[i]);
     }
-    *out = (graph_levels){count, kinds, segment_of, s->base};
+    *out = (graph_segments){count, kinds, segment_of, s->base};
     return NULL;
 }
 
-spyre_status graph_levels_assign(const spyre_graph *graph, arena *memory, graph_levels *out_levels)
+spyre_status graph_schedule_segments(const spyre_graph *graph, arena *memory,
+                                     graph_segments *out_segments)
 {
     const bool *is_free = NULL;
     uint32_t card_count, host_count, *base = ARENA_NEW(memory, uint32_t, graph->values.count);
@@ -333,5 +334,5 @@ spyre_status graph_levels_assign(const spyre_graph *graph, arena *memory, graph_
     TRY(schedule(&host, memory, SPYRE_SEGMENT_HOST, &host_count));
     bool host_first = host_count < card_count;
     return take_levels(host_first ? &host : &card, host_first ? host_count : card_count, memory,
-                       out_levels);
+                       out_segments);
 }
