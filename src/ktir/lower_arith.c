@@ -145,6 +145,10 @@ spyre_status lower_arith(lowering *w, const ktir_op *op)
                             w->m->values.items[ktir_operand(w->m, op, n)].name);
         if (!shape || inputs[n]->rank == type->rank) shape = inputs[n];
     }
+    for (uint32_t n = 0; n < count; n++)
+        if (inputs[n]->rank == type->rank && shape->rank == type->rank && !inputs[n]->is_constant &&
+            !shape->is_constant)
+            TRY(lower_agree(w, op, inputs[n]->size, shape->size));
     lowered_tensor *out;
     TRY(lower_result(w, op, type->element, shape->rank, shape->size, &out));
     return lower_elements(w, op, out, inputs, count);

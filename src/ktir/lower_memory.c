@@ -100,9 +100,10 @@ static spyre_status move_blocks(lowering *w, const ktir_op *op, isa_opcode opcod
         int64_t by = divisor[whole.permutation[k]], done = 0;
         if (by < 1 || t->size[k] / by > MOST_SLICES) continue;
         for (int64_t now; done < t->size[k]; done += now) {
-            int64_t at = whole.least[k] + done, over = (at % by + by) % by;
+            int64_t at = whole.least[k] + done, over = at % by;
             access part = *a;
             lowered_tensor block = *t;
+            if (over < 0) over += by;
             now = by - over < t->size[k] - done ? by - over : t->size[k] - done;
             part.from[k] += done;
             block.size[k] = now;
@@ -233,25 +234,25 @@ static spyre_status store_slice(lowering *w, slice *s)
 // Slices are whole in their last dims; along one dim they are so many as fit, along those before 1.
 static spyre_status store_slices(lowering *w, const ktir_op *op)
 {
-    const ktir_type *type = ktir_operand_type(w->m, op, 0);
-    slice s = {.store = op, .rank = type->rank};
+    const int64_t *size = lower_operand(w, op, 0)->sliced;
+    slice s = {.store = op, .rank = ktir_operand_type(w->m, op, 0)->rank};
     int64_t bytes = 8, count = 1;
-    uint32_t cut = type->rank - 1;
-    while (cut > 0 && bytes * type->size[cut] <= SLICE_BYTES) bytes *= type->size[cut--];
-    memcpy(s.size, type->size, sizeof s.size);
+    uint32_t cut = s.rank - 1;
+    while (cut > 0 && bytes * size[cut] <= SLICE_BYTES) bytes *= size[cut--];
+    memcpy(s.size, size, s.rank * sizeof *size);
     for (uint32_t d = 0; d < cut; d++) s.size[d] = 1;
     if (s.size[cut] > SLICE_BYTES / bytes) s.size[cut] = SLICE_BYTES / bytes;
     int64_t step = s.size[cut];
     for (uint32_t d = 0; d <= cut; d++)
-        count *= (type->size[d] + s.size[d] - 1) / s.size[d];
+        count *= (size[d] + s.size[d] - 1) / s.size[d];
     if (count > MOST_SLICES)
         return LOWER_NO(w, op, "a tensor of %lld slices that fit LX", (long long)count);
     for (int64_t n = 0; n < count; n++) {
-        int64_t left = type->size[cut] - s.from[cut];
+        int64_t left = size[cut] - s.from[cut];
         s.size[cut] = left < step ? left : step;
         TRY(store_slice(w, &s));
         s.from[cut] += step;
-        for (uint32_t d = cut; d > 0 && s.from[d] >= type->size[d]; d--) {
+        for (uint32_t d = cut; d > 0 && s.from[d] >= size[d]; d--) {
             s.from[d] = 0;
             s.from[d - 1]++;
         }
@@ -271,7 +272,10 @@ spyre_status lower_load(lowering *w, const ktir_op *op)
         if (size[d] == KTIR_DYNAMIC) return LOWER_NO(w, op, "a tile of unknown size");
     }
     if (is_large(size, type->rank, type->element) && ends_in_store(w, op->first_result)) {
-        w->cells[op->first_result] = (lowered_cell){.sliced = true};
+        int64_t *sliced = ARENA_NEW(w->memory, int64_t, KTIR_MOST_RANK);
+        TRY_ALLOC(sliced);
+        memcpy(sliced, size, type->rank * sizeof *size);
+        w->cells[op->first_result] = (lowered_cell){.sliced = sliced};
         return NULL;
     }
     TRY(lower_new(w, op, op->first_result, type->element, type->rank, size, &t));

@@ -12,18 +12,29 @@ void lower_set_tensor(lowering *w, uint32_t value, lowered_tensor *t)
     if (!t->is_constant) lower_keep(w, t->offset, w->last_use[value]);
 }
 
+spyre_status lower_agree(const lowering *w, const ktir_op *op, const int64_t *size,
+                         const int64_t *other)
+{
+    for (uint32_t d = 0; d < ktir_result_type(w->m, op)->rank; d++)
+        if (size[d] != other[d])
+            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "dim %u of tensors is %lld and %lld",
+                              d, (long long)size[d], (long long)other[d]);
+    return NULL;
+}
+
 spyre_status lower_slice_elements(lowering *w, const ktir_op *op, bool *out_sliced)
 {
-    *out_sliced = false;
-    for (uint32_t n = 0; n < op->operand_count; n++)
-        *out_sliced = *out_sliced || lower_operand(w, op, n)->sliced;
-    if (!*out_sliced) return NULL;
-    for (uint32_t n = 0; n < op->operand_count; n++) {
+    const int64_t *size = NULL;
+    for (uint32_t n = 0; n < op->operand_count && !size; n++)
+        size = lower_operand(w, op, n)->sliced;
+    *out_sliced = size != NULL;
+    for (uint32_t n = 0; n < op->operand_count && size; n++) {
         const lowered_cell *cell = lower_operand(w, op, n);
         if (!cell->sliced && !(cell->tensor && cell->tensor->is_constant))
             return LOWER_NO(w, op, "a tensor larger than LX beside one in LX");
+        if (cell->sliced) TRY(lower_agree(w, op, size, cell->sliced));
     }
-    w->cells[op->first_result].sliced = true;
+    w->cells[op->first_result].sliced = size;
     return NULL;
 }
 

@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
     lowered_index *index;               // one of the two, or neither
     lowered_tensor *tensor;
-    bool sliced;                        // a tensor larger than LX, made slice by slice at its store
+    const int64_t *sliced;              // sizes of a tensor larger than LX, made at its store
 } lowered_cell;
 
 typedef struct {
@@ -155,6 +155,9 @@ SPYRE_MUST_CHECK spyre_status lower_result(lowering *w, const ktir_op *op, ktir_
                                            uint32_t rank, const int64_t *size,
                                            lowered_tensor **out);
 void lower_set_tensor(lowering *w, uint32_t value, lowered_tensor *t);
+// A fault where sizes of operands, which their types may leave open, are not the same.
+SPYRE_MUST_CHECK spyre_status lower_agree(const lowering *w, const ktir_op *op,
+                                          const int64_t *size, const int64_t *other);
 // An operation on elements of a tensor that is made in slices is done at the store.
 SPYRE_MUST_CHECK spyre_status lower_slice_elements(lowering *w, const ktir_op *op,
                                                    bool *out_sliced);

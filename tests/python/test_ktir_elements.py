@@ -2,6 +2,8 @@
 """KTIR operations on elements, reductions and regions: the card against the interpreter, to the
 byte, and both against PyTorch where it has the same."""
 
+import re
+
 import pytest
 import torch
 import torch_spyre.ktir as ktir
@@ -11,8 +13,11 @@ TYPES = {"f16": torch.float16, "f32": torch.float32, "i32": torch.int32, "i64": 
 SAME = "affine_map<(i, j) -> (i, j)>"
 
 
-def _kernel(sizes: dict[str, tuple[str, tuple[int, ...]]], body: str, out: str) -> ktir.Kernel:
-    """Loads %x of each input x, computes %r by `body`, stores it to the memory `out`."""
+def _kernel(
+    sizes: dict[str, tuple[str, tuple[int, ...]]], body: str, out: str, tensors: str = ""
+) -> ktir.Kernel:
+    """Loads %x of each input x, computes %r by `body`, stores it to the memory `out`. The types of
+    all tensors have the sizes `tensors` when it is stated."""
     lines = []
     for name, (element, shape) in sizes.items():
         by = "x".join(map(str, shape))
@@ -33,6 +38,8 @@ def _kernel(sizes: dict[str, tuple[str, tuple[int, ...]]], body: str, out: str) 
     store = f"ktdp.store %r, %{out}t : tensor<{by}x{element}>, !ktdp.access_tile<{by}xindex>"
     arguments = ", ".join(f"%{name}p: index" for name in sizes)
     text = "\n".join(["%c0 = arith.constant 0 : index", *lines, body, store, "return"])
+    if tensors:
+        text = re.sub(r"tensor<[\dx]+x(?=[fi])", f"tensor<{tensors}x", text)
     return ktir.loads(
         f"module {{ func.func @f({arguments}) attributes {{grid = [1]}} {{\n{text}\n}} }}"
     )
@@ -179,6 +186,24 @@ def test_tensors_larger_than_lx_are_made_in_slices() -> None:
       %r = arith.extf %d : tensor<1100x600xf16> to tensor<1100x600xf32>"""
     kernel = _kernel({"a": ("f16", LARGE), "b": ("f16", LARGE), "y": ("f32", LARGE)}, body, "y")
     _both(kernel, "y", a=_random("f16", *LARGE), b=_random("f16", *LARGE))
+
+
+@pytest.mark.parametrize("unknown", ["?x600", "1100x?", "?x?"])
+def test_slices_of_a_tensor_whose_type_leaves_sizes_open(unknown: str) -> None:
+    # Sizes are those of the tile that was loaded, and those of two tensors agree.
+    sizes = dict.fromkeys("aby", ("f16", LARGE))
+    kernel = _kernel(sizes, "%r = arith.subf %a, %b : tensor<1100x600xf16>", "y", unknown)
+    _both(kernel, "y", a=_random("f16", *LARGE), b=_random("f16", *LARGE))
+
+
+@pytest.mark.parametrize("rows", [40, 1100])
+@pytest.mark.parametrize("interpret", [False, True])
+def test_tensors_of_open_types_that_differ_in_size_fault(rows: int, interpret: bool) -> None:
+    sizes = {"a": ("f16", (rows, 600)), "b": ("f16", (rows - 1, 600)), "y": ("f16", (rows, 600))}
+    kernel = _kernel(sizes, "%r = arith.addf %a, %b : tensor<1x600xf16>", "y", "?x600")
+    arrays = {f"{name}p": torch.zeros(size).half() for name, (_, size) in sizes.items()}
+    with pytest.raises(RuntimeError, match="addf.* tensors "):
+        kernel.run(**arrays, interpret=interpret)
 
 
 def test_a_large_tensor_over_its_own_memory_is_refused() -> None:
