@@ -96,6 +96,15 @@ static spyre_status product(lowering *w, const ktir_op *op, lowered_tensor a, lo
     return lower_copy(w, op, out, &sums);
 }
 
+// Types may leave sizes open.
+static bool fits(const lowered_tensor *a, const lowered_tensor *b, const lowered_tensor *c)
+{
+    uint32_t batch = c->rank == 3;
+    return a->size[batch] == c->size[batch] && b->size[batch + 1] == c->size[batch + 1] &&
+           a->size[batch + 1] == b->size[batch] &&
+           (!batch || (a->size[0] == c->size[0] && b->size[0] == c->size[0]));
+}
+
 static spyre_status matmul(lowering *w, const ktir_op *op)
 {
     const lowered_tensor *a = lower_operand(w, op, 0)->tensor;
@@ -104,6 +113,8 @@ static spyre_status matmul(lowering *w, const ktir_op *op)
     ktir_element element = ktir_result_type(w->m, op)->element;
     lowered_tensor *out;
     int64_t batches = start->rank == 3 ? start->size[0] : 1;
+    if (!fits(a, b, start))
+        return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "factors that do not fit the result");
     TRY(lower_new(w, op, op->first_result, element, start->rank, start->size, &out));
     for (uint32_t n = 0; n < 2; n++)
         if (lower_operand(w, op, n)->tensor->format == SPYRE_FORMAT_IEEE_INT32)

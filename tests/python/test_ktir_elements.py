@@ -196,6 +196,18 @@ def test_slices_of_a_tensor_whose_type_leaves_sizes_open(unknown: str) -> None:
     _both(kernel, "y", a=_random("f16", *LARGE), b=_random("f16", *LARGE))
 
 
+@pytest.mark.parametrize("interpret", [False, True])
+@pytest.mark.parametrize("ins", ["%a, %b", "%b, %a"])
+def test_factors_of_open_types_that_do_not_fit_fault(ins: str, interpret: bool) -> None:
+    sizes = {"a": ("f16", (64, 64)), "b": ("f16", (32, 64)), "y": ("f16", (64, 64))}
+    one = "tensor<1x64xf16>"
+    body = f"%r = linalg.matmul ins({ins} : {one}, {one}) outs(%a : {one}) -> {one}"
+    kernel = _kernel(sizes, body, "y", "?x64")
+    arrays = {f"{name}p": torch.zeros(size).half() for name, (_, size) in sizes.items()}
+    with pytest.raises(RuntimeError, match="matmul.* factors "):
+        kernel.run(**arrays, interpret=interpret)
+
+
 @pytest.mark.parametrize("rows", [40, 1100])
 @pytest.mark.parametrize("interpret", [False, True])
 def test_tensors_of_open_types_that_differ_in_size_fault(rows: int, interpret: bool) -> None:
