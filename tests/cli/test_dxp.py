@@ -71,7 +71,7 @@ def change(path, *keys, value):
         (("coreFoldProp_", "factor_"), 7, "factor_: 7 is outside"),
         (("dscs_", 0, "max", "computeOp_", 0, "exUnit"), "gpu", '"gpu", expected "sfp": max runs'),
         (("dscs_", 0, "max", "computeOp_", 0, "exUnit"), "pt", 'expected "sfp"'),
-        (("dscs_", 0, "max", "numCoreletsUsed_"), 2, "numCoreletsUsed_: 2 is outside 1..1"),
+        (("dscs_", 0, "max", "numCoreletsUsed_"), 3, "numCoreletsUsed_: 3 is outside 1..2"),
     ],
 )
 def test_wrong_field(spyre, bundle, keys, value, message):

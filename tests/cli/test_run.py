@@ -50,7 +50,7 @@ def test_too_small_memory_is_refused(spyre, negation, tmp_path):
     target = tmp_path / "out.bin"
     sizes = ("--size=0=128", "--size=1=4096")
     line = spyre.bad("run", negation, f"--output=1={target}", *sizes)
-    assert "launch argument 0 has 128 bytes, the program touches 256" in line
+    assert "launch argument 0 has 128 bytes, the program touches 1536" in line  # 12 sticks
     assert not target.exists()
 
 

@@ -160,15 +160,29 @@ class JudgedOperator:
         self.bisect, self.op, self.program = bisect, op, program
         self.args, self.kwargs = args, kwargs
 
+    @property
+    def writes_self(self) -> bool:
+        return self.program.writes_self
+
     def remember(self, written: int = -1) -> None:
         """The next call comes through Python, too, and finds the program itself."""
+
+    def _interpret(self, tensors: Sequence[torch.Tensor], card: int) -> Any:
+        """The definition's results. What it writes in place is put back."""
+        before = tensors[0].clone() if self.writes_self else None
+        with interpreting():
+            results = self.program.run(tensors, card)
+        if before is None:
+            return results
+        kept = results.clone()
+        tensors[0].copy_(before)
+        return kept
 
     def run(self, tensors: Sequence[torch.Tensor], card: int) -> Any:
         with self.bisect.judging():
             args, kwargs = pytree.tree_map(to_host, (list(self.args), dict(self.kwargs)))
             expected = host.call(self.op, args, kwargs)
-            with interpreting():
-                defined = self.program.run(tensors, card)
+            defined = self._interpret(tensors, card)
             results = self.program.run(tensors, card)
         name = str(self.op).removeprefix("aten.")
         self.bisect.judge("eager", name, *map(_as_list, (expected, defined, results)))

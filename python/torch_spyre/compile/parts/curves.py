@@ -70,7 +70,7 @@ def rrelu(
     generator: torch.Generator | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
     """Outside of training, where the slope is the mean and the noise stays."""
-    if training or x.dtype not in FLOATS:
+    if training or x.dtype not in FLOATS or x.shape != noise.shape:
         return NOT_TAKEN
     return torch.nn.functional.leaky_relu(x, (lower + upper) / 2), noise.clone()
 
