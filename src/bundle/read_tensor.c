@@ -256,7 +256,7 @@ static spyre_status read_addresses(step_source *source, const json_node *node,
     while (json_next_member(&data, &cursor, &member)) {
         uint32_t core;
         mlir_value address;
-        bool is_open;
+        bool is_open = false;
         TRY(read_fold_key(&member, step->core_count, &core));
         bool again = seen >> core & 1;
         int64_t start = tensor->start[core];
