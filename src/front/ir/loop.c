@@ -218,6 +218,24 @@ uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride)
     return d;
 }
 
+bool loop_stays_in_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
+{
+    int64_t last[LOOP_MAX_DIMS], offset = access->offset;
+    for (uint32_t d = buffer->dim_count; d-- > 0;) {
+        last[d] = offset / buffer->dim[d].stride;
+        offset %= buffer->dim[d].stride;
+    }
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!access->stride[v]) continue;
+        uint32_t d = loop_dim_at(buffer, access->stride[v]);
+        if (access->stride[v] % buffer->dim[d].stride) return false;
+        last[d] += access->stride[v] / buffer->dim[d].stride * (op->extent[v] - 1);
+    }
+    for (uint32_t d = 0; d < buffer->dim_count; d++)
+        if (last[d] < 0 || last[d] >= buffer->dim[d].extent) return false;
+    return true;
+}
+
 uint8_t loop_stick_var(const loop_op *op, const loop_access *access, const loop_buffer *buffer)
 {
     uint8_t v = 0;

@@ -268,6 +268,10 @@ void loop_set_layout(loop_buffer *buffer, uint8_t stick);
 // above it. Needs a dim.
 uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride);
 
+// True when every loop of the access steps within one dim of the buffer, and the loops that walk
+// the same dim do not leave it together.
+bool loop_stays_in_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access);
+
 // Sets first_op and last_op of every buffer and counted loop. What an iteration takes over from
 // outside lives as long as the loop.
 void loop_find_live_ranges(loop_graph *loops);

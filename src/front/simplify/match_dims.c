@@ -27,25 +27,6 @@ static int64_t element_count(const loop_buffer *buffer)
     return last->stride * last->extent;
 }
 
-// True when every loop of the access stays within one dim, together with others that walk it.
-static bool stays_in_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
-{
-    int64_t last[LOOP_MAX_DIMS], offset = access->offset;
-    for (uint32_t d = buffer->dim_count; d-- > 0;) {
-        last[d] = offset / buffer->dim[d].stride;
-        offset %= buffer->dim[d].stride;
-    }
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        if (!access->stride[v]) continue;
-        uint32_t d = loop_dim_at(buffer, access->stride[v]);
-        if (access->stride[v] % buffer->dim[d].stride) return false;
-        last[d] += access->stride[v] / buffer->dim[d].stride * (op->extent[v] - 1);
-    }
-    for (uint32_t d = 0; d < buffer->dim_count; d++)
-        if (last[d] < 0 || last[d] >= buffer->dim[d].extent) return false;
-    return true;
-}
-
 // The dims between the strides of an access, from the innermost; false when they do not nest.
 static bool find_dims(const loop_op *op, const loop_access *access, int64_t elements,
                       loop_buffer *out)
@@ -62,7 +43,7 @@ static bool find_dims(const loop_op *op, const loop_access *access, int64_t elem
         out->dim[out->dim_count++] = (loop_dim){next / stride, stride};
         stride = next;
     }
-    return stays_in_dims(out, op, access);
+    return loop_stays_in_dims(out, op, access);
 }
 
 // Appends a buffer for what `input` holds, with the dims of `shape`.
@@ -113,7 +94,7 @@ static void read_copy(loop_graph *loops, uint32_t input, uint32_t copy)
         for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
             loop_access *access = &op->operand[k];
             if (access->buffer == input && (!op->table || op->table != k) &&
-                !stays_in_dims(from, op, access) && stays_in_dims(to, op, access))
+                !loop_stays_in_dims(from, op, access) && loop_stays_in_dims(to, op, access))
                 access->buffer = copy;
         }
     }
@@ -123,7 +104,7 @@ static spyre_status copy_input(loop_graph *loops, const loop_op *near, uint32_t 
                                const loop_buffer *shape, bool *out_matched)
 {
     loop_op copy = copy_of(loops, near, input);
-    if (!stays_in_dims(shape, &copy, &copy.operand[1])) return NULL;
+    if (!loop_stays_in_dims(shape, &copy, &copy.operand[1])) return NULL;
     *out_matched = true;
     TRY(add_buffer(loops, input, shape, &copy.operand[1].buffer));
     TRY(add_in_front(loops, &copy));
@@ -139,8 +120,8 @@ static bool all_may_follow(const loop_graph *loops, uint32_t buffer, const loop_
         const loop_op *op = &loops->ops.items[i];
         for (uint32_t k = 0; k < op->operand_count; k++) {
             const loop_access *access = &op->operand[k];
-            if (access->buffer == buffer && stays_in_dims(now, op, access) &&
-                !stays_in_dims(shape, op, access))
+            if (access->buffer == buffer && loop_stays_in_dims(now, op, access) &&
+                !loop_stays_in_dims(shape, op, access))
                 return false;
         }
     }
@@ -166,7 +147,7 @@ spyre_status match_dims(loop_graph *loops, uint32_t index, bool *out_matched)
         const loop_buffer *from = &loops->buffers.items[access->buffer];
         loop_buffer shape = {0};
         bool moves = from->kind != LOOP_CONSTANT && is_dense(from) && (!op.table || op.table != k);
-        if (!moves || stays_in_dims(from, &op, access)) continue;
+        if (!moves || loop_stays_in_dims(from, &op, access)) continue;
         if (!find_dims(&op, access, element_count(from), &shape)) continue;
         if (from->kind == LOOP_LOCAL)
             change_dims(loops, access->buffer, &shape, out_matched);

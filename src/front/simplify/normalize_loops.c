@@ -184,27 +184,15 @@ static spyre_status normalize_op(loop_graph *loops, restraint *held, uint32_t in
     return NULL;
 }
 
-// Several loops may walk one dim; together, too, they must not leave it.
-static bool stays_inside(const loop_graph *loops, const loop_op *op, const loop_access *access)
-{
-    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
-    int64_t last[LOOP_MAX_DIMS];
-    for (uint32_t d = 0; d < buffer->dim_count; d++) last[d] = first_index(buffer, access, d);
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        if (!access->stride[v]) continue;
-        uint32_t d = loop_dim_at(buffer, access->stride[v]);
-        last[d] += access->stride[v] / buffer->dim[d].stride * (op->extent[v] - 1);
-        if (last[d] >= buffer->dim[d].extent) return false;
-    }
-    return true;
-}
-
 static spyre_status check_accesses(const loop_graph *loops, uint32_t index)
 {
     const loop_op *op = &loops->ops.items[index];
     *loops->at_node = op->node;
-    for (uint32_t k = 0; k < op->operand_count; k++)
-        if (!stays_inside(loops, op, &op->operand[k])) return refuse(loops, index, JOINS_PARTS);
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        const loop_access *access = &op->operand[k];
+        if (!loop_stays_in_dims(&loops->buffers.items[access->buffer], op, access))
+            return refuse(loops, index, JOINS_PARTS);
+    }
     return NULL;
 }
 
