@@ -140,10 +140,13 @@ static void change_dims(loop_graph *loops, uint32_t buffer, const loop_buffer *s
 
 spyre_status match_dims(loop_graph *loops, uint32_t index, bool *out_matched)
 {
-    const loop_op op = loops->ops.items[index];
+    const uint32_t ops = loops->ops.count;
     *out_matched = false;
-    for (uint32_t k = 0; k + 1 < op.operand_count && !op.tile_depth; k++) {
+    for (uint32_t k = 0; k + 1 < LOOP_MAX_OPERANDS; k++) {
+        // Copies go in front, and what reads the same input, another operand perhaps, has them now.
+        const loop_op op = loops->ops.items[index + loops->ops.count - ops];
         const loop_access *access = &op.operand[k];
+        if (op.tile_depth || k + 1 >= op.operand_count) return NULL;
         const loop_buffer *from = &loops->buffers.items[access->buffer];
         loop_buffer shape = {0};
         bool moves = from->kind != LOOP_CONSTANT && is_dense(from) && (!op.table || op.table != k);

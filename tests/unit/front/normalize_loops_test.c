@@ -158,6 +158,23 @@ static void normalize_loops__copies_an_input_into_the_dims_of_its_readers(void *
     front_run_end(&run);
 }
 
+static void normalize_loops__copies_an_input_once_for_both_operands(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view first = {2, {14, 14}, {16, 1}, 17}, second = {2, {14, 14}, {16, 1}, 1};
+    uint32_t x = front_case_input(&run, WINDOWS);
+    uint32_t a = front_run_view(&run, x, SPYRE_DTYPE_F16, first);
+    uint32_t b = front_run_view(&run, x, SPYRE_DTYPE_F16, second);
+    front_case_output(&run, front_case_binary(&run, "spyre.sub", a, b, sizes_view(2, 14, 14, 0)));
+    loop_graph *loops = front_case_before(&run, 1, "propagate_layouts");
+    assert_int_equal(loops->ops.count, 2);
+    const loop_op *sub = &loops->ops.items[1];
+    assert_int_equal(sub->operand[0].buffer, loops->ops.items[0].operand[1].buffer);
+    assert_int_equal(sub->operand[1].buffer, sub->operand[0].buffer);
+    front_run_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +186,7 @@ int main(void)
         cmocka_unit_test(normalize_loops__refuses_unrelated_factors),
         cmocka_unit_test(normalize_loops__gives_a_local_buffer_the_dims_of_its_reader),
         cmocka_unit_test(normalize_loops__copies_an_input_into_the_dims_of_its_readers),
+        cmocka_unit_test(normalize_loops__copies_an_input_once_for_both_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
