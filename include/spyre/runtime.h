@@ -141,7 +141,7 @@ SPYRE_API double spyre_host_clock_us(spyre_context *context, uint32_t card);
 
 // Enqueues a card segment. inputs[i] is the address of the storage of the segment's input i,
 // buffers[j] that of output buffer j. Asynchronous; an idle stream may run it at once. A fault
-// becomes the stream's sticky error.
+// becomes the stream's sticky error, which the next call on the stream returns.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_launch(spyre_context *context, uint32_t card,
                                                      uint32_t stream, spyre_executable *executable,
                                                      uint32_t segment, const uint64_t *inputs,
@@ -174,7 +174,7 @@ SPYRE_API bool spyre_stream_query(spyre_context *context, uint32_t card, uint32_
 SPYRE_API bool spyre_stream_failed(spyre_context *context, uint32_t card, uint32_t stream);
 
 // Waits; returns the sticky error of the stream (of any stream, for the card) and, on the default
-// stream, clears it: the device is usable again.
+// stream, clears it, as each call does that returns it: the device is usable again.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_stream_synchronize(spyre_context *context,
                                                                  uint32_t card, uint32_t stream);
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_card_synchronize(spyre_context *context,

@@ -145,7 +145,7 @@ device *device_lock(spyre_context *context, uint32_t card_id, uint32_t stream_id
 
 // Runs the task at once when `may_run_here` and its stream is idle, else queues it. Takes the task
 // over, also on failure; with task.waits returns its result. On a failed stream returns the sticky
-// error (a waiting task counts as a synchronisation).
+// error, which of the default stream is cleared by that.
 SPYRE_MUST_CHECK spyre_status device_submit(device *d, uint32_t stream_id, task *t,
                                             bool may_run_here);
 

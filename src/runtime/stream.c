@@ -179,14 +179,13 @@ static void enqueue(device_stream *s, task *t)
     s->queued++;
 }
 
-// The sticky error for the caller. On the default stream a synchronisation that has reported it
-// makes the stream usable again.
-static spyre_status report_error(device *d, uint32_t number, bool synchronises)
+// The sticky error for the caller. The default stream is usable again once it is reported.
+static spyre_status report_error(device *d, uint32_t number)
 {
     device_stream *s = &d->streams[number];
     if (!s->error) return NULL;
-    if (!synchronises || number != SPYRE_DEFAULT_STREAM) {
-        if (synchronises) s->error_reported = true;
+    if (number != SPYRE_DEFAULT_STREAM) {
+        s->error_reported = true;
         return device_copy_error(s->error);
     }
     spyre_status error = s->error;
@@ -203,7 +202,7 @@ static spyre_status wait_for_task(device *d, task *t)
         spyre_status_free(t->result);
         return device_interruption(&w);
     }
-    spyre_status sticky = report_error(d, t->stream, true);
+    spyre_status sticky = report_error(d, t->stream);
     if (!sticky) return t->result;
     spyre_status_free(t->result);
     return sticky;
@@ -220,7 +219,7 @@ static spyre_status await_room(device *d, const device_stream *s)
 static spyre_status submit_locked(device *d, task *t, bool may_run_here, bool *out_taken)
 {
     device_stream *s = &d->streams[t->stream];
-    if (s->error && !t->survives_errors && idle(s)) return report_error(d, t->stream, t->waits);
+    if (s->error && !t->survives_errors && idle(s)) return report_error(d, t->stream);
     TRY(await_room(d, s));
     if (t->prepare) TRY(t->prepare(d, t));
     bool here = may_run_here && idle(s) && may_start(d, t);
@@ -326,7 +325,7 @@ spyre_status spyre_stream_synchronize(spyre_context *context, uint32_t card_id, 
         device_sleep_asking(d, &d->changed, &w);
     host_waited(d, &d->streams[stream_id]);
     spyre_status status = device_interruption(&w);
-    if (!status) status = report_error(d, stream_id, true);
+    if (!status) status = report_error(d, stream_id);
     pthread_mutex_unlock(&d->lock);
     return status;
 }
@@ -350,7 +349,7 @@ spyre_status spyre_card_synchronize(spyre_context *context, uint32_t card_id)
     for (uint32_t n = 0; n < DEVICE_STREAMS && !w.interrupted; n++) {
         // A failed stream stays failed, but the card complains about it only once.
         if (d->streams[n].error_reported) continue;
-        spyre_status error = report_error(d, n, true);
+        spyre_status error = report_error(d, n);
         if (!first) first = error;
         else spyre_status_free(error);
     }

@@ -322,3 +322,20 @@ def test_an_error_is_the_only_one_that_is_shown():
     with config.patch(sencores="none"), pytest.raises(Exception, match="SENCORES") as caught:
         torch.tanh(card(7, 5))
     assert caught.value.__context__ is None
+
+
+@pytest.mark.host("aten.argmax", "aten.topk", "aten.add", "aten.gelu")  # whose error it is
+@pytest.mark.parametrize("compiled", (False, True), ids=("eager", "compiled"))
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda x: (x > 0).argmax(), RuntimeError, "does not support bool"),
+        (lambda x: (x > 0).topk(1), RuntimeError, "does not support bool"),
+        (lambda x: torch.add(x, x, alpha=True), RuntimeError, "Boolean alpha"),
+        (lambda x: torch.nn.functional.gelu(x.long()), NotImplementedError, "'Long'"),
+    ],
+)
+def test_one_dtype_that_the_operator_does_not_take(call, error, message, compiled):
+    torch._dynamo.reset()
+    with pytest.raises(error, match=message):
+        (torch.compile(call) if compiled else call)(card(3))

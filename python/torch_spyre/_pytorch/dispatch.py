@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
@@ -28,6 +28,7 @@ __all__ = [
     "OperatorBase",
     "call_composite",
     "call_parts",
+    "composed",
     "core_decompositions",
     "every_decomposition",
     "has_gaps",
@@ -62,6 +63,18 @@ def overload_names(packet: OpOverloadPacket) -> list[str]:
 def call_composite(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Calls PyTorch's own composition of an operator, whatever the device registered for it."""
     return op._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *args, **kwargs)
+
+
+def composed(beginning: str) -> Iterator[OpOverload]:
+    """ATen's operators whose names begin so, of which PyTorch has a composition and which write
+    into none of their arguments."""
+    names = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeExplicitAutograd")
+    for full_name in sorted(names):
+        if full_name.startswith(f"aten::{beginning}"):
+            name, _, overload = full_name.removeprefix("aten::").partition(".")
+            op = getattr(getattr(torch.ops.aten, name), overload or "default")
+            if not schema_of(op).is_mutable:
+                yield op
 
 
 def call_parts(op: OpOverload, *args: Any, **kwargs: Any) -> Any:

@@ -18,6 +18,7 @@ from .. import _C
 from .._pytorch.dynamo import untraced
 from .._pytorch.fx import arguments_of
 from ..eager.dispatch import operator_of
+from .parts.attention_gradient import attention_backward
 
 _aten = torch.ops.aten
 FUSED = _aten._scaled_dot_product_fused_attention_overrideable.default
@@ -63,8 +64,11 @@ def _fused(*given: Any, **options: Any) -> tuple[Any, ...]:
 
 def _backward(*args: Any, **kwargs: Any) -> Any:
     """Without the results of _fused() that are empty."""
-    kept = [None if isinstance(x, torch.Tensor) and x.numel() == 0 else x for x in args]
-    return operator_of(BACKWARD)(kept, kwargs)
+    kept: list[Any] = [None if isinstance(x, torch.Tensor) and x.numel() == 0 else x for x in args]
+    program, tensors, _reason = operator_of(BACKWARD).find(kept, kwargs)
+    if program is None:  # the host has no kernel for it either: part by part
+        return attention_backward(*kept, **kwargs)
+    return program.run(tensors, tensors[0].device.index)
 
 
 @contextlib.contextmanager

@@ -42,8 +42,7 @@ def are_accepted(op: OpOverload, values: Arguments) -> bool:
     leaves = pytree.tree_leaves(values)
     large = [value for value in leaves if _is_beyond(value, _largest(leaves))]
     kinds = [_kind(value) for value in leaves]
-    one_dtype = len(set(_operand_kinds(op, values))) < 2 and not large
-    if one_dtype or op in _NOT_ASKED or op.namespace != "aten":
+    if not large and _is_plain(op, values) or op in _NOT_ASKED or op.namespace != "aten":
         return True
     if torch.Tag.nondeterministic_seeded in op.tags or _is_backward(op):
         return True
@@ -57,6 +56,15 @@ def are_accepted(op: OpOverload, values: Arguments) -> bool:
             _accepted.clear()
         _accepted.add(key)
     return accepted
+
+
+def _is_plain(op: OpOverload, values: Arguments) -> bool:
+    """Whether the operands have one dtype of numbers that every operator takes."""
+    operands = set(_operand_kinds(op, values))
+    floats = all(isinstance(kind, torch.dtype) and kind.is_floating_point for kind in operands)
+    factors = (v for a, v in zip(schema_of(op).arguments, values, strict=True)
+               if str(a.type) == "number")  # fmt: skip
+    return len(operands) < 2 and floats and not any(isinstance(v, bool) for v in factors)
 
 
 def _is_backward(op: OpOverload) -> bool:

@@ -3,6 +3,7 @@
 // Memory, launches and faults through the public interface.
 #include "device_case.h"
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,12 +106,12 @@ static void device__fault_is_sticky_until_reported(void **state)
     uint32_t side = spyre_stream_from_pool(the_context, 0, false);
     assert_ok(launch(bad, 0, 0, x, y));
     assert_ok(launch(bad, 0, side, x, y));
-    // Enqueueing reports without clearing; synchronising reports and clears the default stream.
-    spyre_status status = launch(good, 0, 0, x, y);
-    if (status) assert_int_equal(spyre_status_code(status), SPYRE_DEVICE_FAULT);
-    spyre_status_free(status);
+    // A synchronisation reports it and clears the default stream; so does a launch that is refused.
     assert_error(spyre_stream_synchronize(the_context, 0, 0), SPYRE_DEVICE_FAULT,
                  "adder: core 0, kernel 0_test (model.py:7)");
+    assert_ok(launch(bad, 0, 0, x, y));
+    while (!spyre_stream_query(the_context, 0, 0)) sched_yield();
+    assert_error(launch(good, 0, 0, x, y), SPYRE_DEVICE_FAULT, "adder: core 0, kernel 0_test");
     assert_ok(spyre_stream_synchronize(the_context, 0, 0));
     assert_false(spyre_stream_failed(the_context, 0, 0));
     assert_ok(launch(good, 0, 0, x, y));

@@ -3,13 +3,24 @@
 of writing at indices, of pooling and resampling. They serve graphs and eager operators alike."""
 
 from ..registered import parts as PARTS
-from . import attention_gradient, borrowed, curves, ordering, pooling, resampling, scattering, sums
+from . import (
+    attention_gradient,
+    borrowed,
+    curves,
+    lists,
+    ordering,
+    pooling,
+    resampling,
+    scattering,
+    sums,
+)
 
 __all__ = [
     "PARTS",
     "attention_gradient",
     "borrowed",
     "curves",
+    "lists",
     "ordering",
     "pooling",
     "resampling",
