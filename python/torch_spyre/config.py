@@ -79,7 +79,7 @@ hbm_pool_planning: bool = Config(alias=f"{__name__}.memory_plan")  # torch-spyre
 # Of the Python side, which no program depends on.
 max_buckets: int = _count("MAX_BUCKETS", 32)  # of a dim that torch._dynamo.mark_dynamic() bounds
 min_default_granularity: int = _count("MIN_DEFAULT_GRANULARITY", 4)  # of its buckets, without min=
-eager_bytes: int = _bytes("SPYRE_EAGER_MEMORY", "48M")  # of programs of single operators
+eager_bytes: int = _bytes("SPYRE_EAGER_MEMORY", "256M")  # of programs of single operators
 graph_bytes: int = _bytes("SPYRE_GRAPH_MEMORY", "1G")  # of programs of compiled graphs
 report_bytes: int = _bytes("SPYRE_REPORT_MEMORY", "16M")  # of torch_spyre.compile_reports()
 cost_model: str = os.environ.get("SPYRE_DUMP_COST", "")  # "1": predicted times, on stderr

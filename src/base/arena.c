@@ -2,11 +2,13 @@
 #include "base/arena.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 16, FIRST_BLOCK_BYTES = 4096, LARGEST_BLOCK_BYTES = 1 << 20 };
+// A block is a quarter of what is used: few blocks, and at most a fifth of an arena is idle.
+enum { ALIGNMENT = 16, FIRST_BLOCK_BYTES = 4096, LARGEST_BLOCK_BYTES = 1 << 20, GROWTH = 4 };
 
 typedef struct block {
     struct block *previous;
@@ -18,15 +20,12 @@ typedef struct block {
 
 struct arena {
     block *current;
-    size_t next_block_bytes;
     size_t used_bytes;
 };
 
 arena *arena_create(void)
 {
-    arena *memory = calloc(1, sizeof *memory);
-    if (memory) memory->next_block_bytes = FIRST_BLOCK_BYTES;
-    return memory;
+    return calloc(1, sizeof(arena));
 }
 
 void arena_destroy(arena *memory)
@@ -42,15 +41,18 @@ void arena_destroy(arena *memory)
 
 static block *add_block(arena *memory, size_t least_bytes)
 {
-    size_t capacity = memory->next_block_bytes;
-    if (capacity < least_bytes) capacity = least_bytes;
+    size_t capacity = memory->used_bytes / GROWTH;
+    if (capacity < FIRST_BLOCK_BYTES) capacity = FIRST_BLOCK_BYTES;
+    if (capacity > LARGEST_BLOCK_BYTES) capacity = LARGEST_BLOCK_BYTES;
+    bool own = memory->current && least_bytes > capacity / 2;    // leaves the current one open
+    if (own || capacity < least_bytes) capacity = least_bytes;
     if (capacity > SIZE_MAX - sizeof(block)) return NULL;
     block *b = calloc(1, sizeof *b + capacity);
     if (!b) return NULL;
+    block **place = own ? &memory->current->previous : &memory->current;
     b->capacity_bytes = capacity;
-    b->previous = memory->current;
-    memory->current = b;
-    if (memory->next_block_bytes < LARGEST_BLOCK_BYTES) memory->next_block_bytes *= 2;
+    b->previous = *place;
+    *place = b;
     return b;
 }
 
