@@ -45,10 +45,8 @@ cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
     for (uint32_t v = 0; v < op->var_count; v++) basis.points *= (double)basis.sizes.size[v];
     basis.layout = cost_layout_of(loops, op);
     for (uint32_t k = 0; k < op->operand_count; k++) basis.bytes[k] = operand_bytes(loops, op, k);
-    if (op->op == OPFUNC_SHUFFLE) {
-        lx_slices source = shuffle_source(loops, op);
-        basis.shuffle_us = shuffle_cost_of(loops, op, &source, basis.bytes[0]).us;
-    }
+    if (op->op == OPFUNC_SHUFFLE)
+        basis.shuffle_us = shuffle_cost_of(loops, op, basis.bytes[0]).us;
     return basis;
 }
 

@@ -43,31 +43,27 @@ static double steps_of(const cost_layout *layout, uint32_t k, uint32_t v, double
 
 // --- Where the cores' slices begin
 
-typedef struct {
-    double distinct; // slices that begin apart
-    double distance; // bytes between neighbouring ones, on average
-} slice_places;
-
-static slice_places find_places(const loop_op *op, const cost_layout *layout,
-                                const division_sizes *sizes, const division *d, uint32_t k)
+// Bytes between neighbouring ones, on average; 0 of one. *out_distinct: slices that begin apart.
+static double find_distance(const loop_op *op, const cost_layout *layout,
+                            const division_sizes *sizes, const division *d, uint32_t k,
+                            double *out_distinct)
 {
-    slice_places places = {1, 0};
-    double last = 0;
+    double last = 0, distinct = 1;
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (d->split[v] == 1 || !layout->stride[k][v]) continue;
         double slice = (double)division_slice(sizes, v, d->split[v]);
         last += (double)layout->stride[k][v] * steps_of(layout, k, v, slice) * (d->split[v] - 1);
-        places.distinct *= d->split[v];
+        distinct *= d->split[v];
     }
-    if (places.distinct > 1) places.distance = last / (places.distinct - 1);
-    return places;
+    *out_distinct = distinct;
+    return distinct > 1 ? last / (distinct - 1) : 0;
 }
 
 double cost_spread(const loop_op *op, const cost_layout *layout, const division_sizes *sizes,
                    const division *d, uint32_t k)
 {
     if (!layout->placed[k]) return 0;
-    double distance = find_places(op, layout, sizes, d, k).distance;
+    double distinct, distance = find_distance(op, layout, sizes, d, k, &distinct);
     double rate = SPREAD_BANDWIDTH + SPREAD_AMPLITUDE * exp(-distance / SPREAD_DISTANCE);
     return rate < MEMORY_BANDWIDTH ? MEMORY_BANDWIDTH / rate - 1 : 0;
 }
@@ -190,9 +186,9 @@ cost_runs cost_runs_of(const loop_op *op, const cost_layout *layout, const divis
                 run = SPYRE_STICK_BYTES;
         }
         // Slices side by side make one long run of short ones.
-        slice_places places = {1, 0};
-        if (run < LONG_RUN) places = find_places(op, layout, sizes, d, k);
-        if (places.distance == run) run *= places.distinct;
+        double distinct;
+        if (run < LONG_RUN && find_distance(op, layout, sizes, d, k, &distinct) == run)
+            run *= distinct;
         runs.run_bytes[k] = fmin(run, LONG_RUN);
     }
     return runs;

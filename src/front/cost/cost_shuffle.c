@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pattern has the loops along which the buffer is divided, with slices before and afterwards.
-// Over old * new slices a loop's slices begin at whole numbers, so what a sender and a receiver
-// share is the product over the loops of what their two slices share, as integers:
+// Over old * new slices of a dim both begin at whole numbers, so what a sender and a receiver share
+// is the product over the dims of what their two slices share, as integers:
 //
-//     2 slices -> 4 along one loop, 8 units: sender 0 has [0, 4), receivers [0, 2) [2, 4) ..,
+//     2 slices -> 4 of one dim, 8 units: sender 0 has [0, 4), receivers [0, 2) [2, 4) ..,
 //     so it sends 2 units to cores 0 and 1
 #include "front/cost/cost_shuffle.h"
 
@@ -28,64 +27,39 @@ static const loop_op *writer_of(const loop_graph *loops, uint32_t buffer)
 lx_slices shuffle_source(const loop_graph *loops, const loop_op *shuffle)
 {
     const loop_op *writer = writer_of(loops, shuffle->operand[0].buffer);
-    if (writer) return lx_slices_written(loops, writer);
-    lx_slices whole = {.cores = 1};
-    for (uint32_t d = 0; d < LOOP_MAX_DIMS; d++) whole.slices[d] = 1;
-    return whole;
-}
-
-static shuffle_pattern pattern_of(const loop_graph *loops, const loop_op *op,
-                                  const lx_slices *source)
-{
-    const loop_access *from = &op->operand[0];
-    const loop_buffer *b = &loops->buffers.items[from->buffer];
-    shuffle_pattern out = {.old_cores = (uint8_t)source->cores,
-                           .new_cores = (uint8_t)loop_core_count(op)};
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        bool moves = from->stride[v];
-        uint32_t d = moves ? loop_dim_at(b, from->stride[v]) : 0;
-        bool was_cut = moves && source->slices[d] > 1;
-        if (op->split[v] == 1 && !was_cut) continue;
-        out.loop[out.count++] =
-            (shuffle_loop){.old_slices = (uint8_t)(was_cut ? source->slices[d] : 1),
-                           .old_stride = (uint8_t)(was_cut ? source->core_stride[d] : 1),
-                           .new_slices = (uint8_t)op->split[v],
-                           .new_stride = (uint8_t)(op->split[v] > 1 ? op->core_stride[v] : 1),
-                           .repeats = !moves};
-    }
-    return out;
+    return writer ? lx_slices_written(loops, writer) : lx_slices_undivided();
 }
 
 // --- Messages
 
-// Every loop is cut where slices of the one or the other division end.
-static int64_t count_messages(const shuffle_pattern *p)
+// Every dim is cut where slices of the one or the other division end. Several cores may get one.
+static int64_t count_messages(const lx_slices *from, const lx_slices *to)
 {
-    int64_t sent = 1, received = 1;
-    for (uint32_t n = 0; n < p->count; n++) {
-        int64_t a = p->loop[n].old_slices, b = p->loop[n].new_slices, units = a;
+    int64_t sent = to->cores / lx_slices_count(to), received = 1;
+    for (uint32_t d = 0; d < LOOP_MAX_DIMS; d++) {
+        int64_t a = from->slices[d], b = to->slices[d], units = a;
         while (units % b) units += a;
-        if (p->loop[n].repeats) units = b;
         sent *= units / a;
-        if (!p->loop[n].repeats) received *= units / b;
+        received *= units / b;
     }
     return sent + received;
 }
 
 // What a core that has a slice of the old division shares with each core's slice of the new one,
-// along the loops that move; in units of the loop over old * new slices. Products over all loops
+// along the dims that are cut; in units of the dim over old * new slices. Products over all dims
 // are at most the cores squared.
 typedef struct {
     uint32_t count;
-    shuffle_loop loop[LOOP_MAX_VARS];
-    int16_t shared[LOOP_MAX_VARS][BUNDLE_MAX_CORES][BUNDLE_MAX_CORES]; // by old slice, receiver
+    uint8_t slices[LOOP_MAX_DIMS], core_stride[LOOP_MAX_DIMS];         // old
+    int16_t shared[LOOP_MAX_DIMS][BUNDLE_MAX_CORES][BUNDLE_MAX_CORES]; // by old slice, receiver
 } overlaps;
 
-static void find_shared(const shuffle_loop *l, int16_t out[][BUNDLE_MAX_CORES])
+static void find_shared(int16_t old, int16_t new, uint8_t new_stride,
+                        int16_t out[][BUNDLE_MAX_CORES])
 {
-    int16_t old = l->old_slices, new = l->new_slices, low[BUNDLE_MAX_CORES];
+    int16_t low[BUNDLE_MAX_CORES];
     for (int32_t to = 0; to < BUNDLE_MAX_CORES; to++)
-        low[to] = (int16_t)(to / l->new_stride % new * old);
+        low[to] = (int16_t)(to / new_stride % new * old);
     for (int32_t slice = 0; slice < old; slice++) {
         int16_t begin = (int16_t)(slice * new), end = (int16_t)(begin + new);
         for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) {
@@ -96,24 +70,25 @@ static void find_shared(const shuffle_loop *l, int16_t out[][BUNDLE_MAX_CORES])
     }
 }
 
-static void find_overlaps(const shuffle_pattern *p, overlaps *out)
+static void find_overlaps(const lx_slices *from, const lx_slices *to, overlaps *out)
 {
     out->count = 0;
-    for (uint32_t n = 0; n < p->count; n++) {
-        if (p->loop[n].repeats) continue;
-        find_shared(&p->loop[n], out->shared[out->count]);
-        out->loop[out->count++] = p->loop[n];
+    for (uint32_t d = 0; d < LOOP_MAX_DIMS; d++) {
+        if (from->slices[d] == 1 && to->slices[d] == 1) continue;
+        find_shared(from->slices[d], to->slices[d], to->core_stride[d], out->shared[out->count]);
+        out->slices[out->count] = from->slices[d];
+        out->core_stride[out->count++] = from->core_stride[d];
     }
 }
 
-// What core `from` sends to each, in units of the whole over the product of all old and new slices.
-static void find_messages(const shuffle_pattern *p, const overlaps *o, int32_t from,
+// What core `from` sends to each of `cores`, in units of the whole over the product of all old and
+// new slices.
+static void find_messages(const overlaps *o, uint32_t cores, int32_t from,
                           int16_t out[BUNDLE_MAX_CORES])
 {
-    for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) out[to] = to < p->new_cores;
+    for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) out[to] = to < cores;
     for (uint32_t n = 0; n < o->count; n++) {
-        const shuffle_loop *l = &o->loop[n];
-        const int16_t *shared = o->shared[n][from / l->old_stride % l->old_slices];
+        const int16_t *shared = o->shared[n][from / o->core_stride[n] % o->slices[n]];
         for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++)
             out[to] = (int16_t)(out[to] * shared[to]);
     }
@@ -131,37 +106,35 @@ static void find_hops(int16_t out[2 * BUNDLE_MAX_CORES - 1])
     }
 }
 
-shuffle_cost shuffle_pattern_cost(const shuffle_pattern *p, double bytes)
+shuffle_cost shuffle_cost_between(const lx_slices *from, const lx_slices *to, double bytes)
 {
     overlaps o;
     int32_t load[BUNDLE_MAX_CORES] = {0}, carried = 0, busiest = 0;
     int16_t hops[2 * BUNDLE_MAX_CORES - 1];
     int16_t message[BUNDLE_MAX_CORES];
-    double units = 1;
-    find_overlaps(p, &o);
+    double units = (double)lx_slices_count(from) * lx_slices_count(to);
+    find_overlaps(from, to, &o);
     find_hops(hops);
-    for (uint32_t n = 0; n < o.count; n++) units *= o.loop[n].old_slices * o.loop[n].new_slices;
-    for (int32_t from = 0; from < p->old_cores; from++) {
-        const int16_t *hops_to = &hops[CENTRE - from];
+    for (int32_t core = 0; core < from->cores; core++) {
+        const int16_t *hops_to = &hops[CENTRE - core];
         int32_t sent = 0;
-        find_messages(p, &o, from, message);
-        for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) {
-            sent += message[to];
-            load[to] += message[to];
-            carried += message[to] * hops_to[to];
+        find_messages(&o, to->cores, core, message);
+        for (uint32_t other = 0; other < BUNDLE_MAX_CORES; other++) {
+            sent += message[other];
+            load[other] += message[other];
+            carried += message[other] * hops_to[other];
         }
-        load[from] += sent;
+        load[core] += sent;
     }
     for (uint32_t core = 0; core < BUNDLE_MAX_CORES; core++)
         if (load[core] > busiest) busiest = load[core];
     return (shuffle_cost){bytes / units * fmax(busiest, (double)carried / (2 * BUNDLE_MAX_CORES)) /
                               (GEOMETRY_RING_WIDTH * CLOCK),
-                          count_messages(p)};
+                          count_messages(from, to)};
 }
 
-shuffle_cost shuffle_cost_of(const loop_graph *loops, const loop_op *op, const lx_slices *source,
-                             double bytes)
+shuffle_cost shuffle_cost_of(const loop_graph *loops, const loop_op *shuffle, double bytes)
 {
-    shuffle_pattern pattern = pattern_of(loops, op, source);
-    return shuffle_pattern_cost(&pattern, bytes);
+    lx_slices from = shuffle_source(loops, shuffle), to = lx_slices_of(loops, shuffle, 1);
+    return shuffle_cost_between(&from, &to, bytes);
 }

@@ -19,25 +19,13 @@ enum { SHUFFLE_MOST_MESSAGES = 256 }; // of a core: what planners let a program 
 // How the buffer that the shuffle reads is divided: as its writer divides it.
 lx_slices shuffle_source(const loop_graph *loops, const loop_op *shuffle);
 
-// The same before and afterwards, with nothing else: equal patterns cost the same a byte.
-typedef struct {
-    uint8_t old_slices, old_stride, new_slices, new_stride; // stride: from core to core
-    uint8_t repeats; // 1: not a loop of the buffer, but one over cores that get the same
-} shuffle_loop;
-
-typedef struct {
-    uint8_t count, old_cores, new_cores;
-    shuffle_loop loop[LOOP_MAX_VARS]; // loops that neither division cuts are left out
-} shuffle_pattern;
-
 typedef struct {
     double us;
     int64_t messages; // that a core sends and receives
 } shuffle_cost;
 
-// `bytes`: of the whole buffer.
-shuffle_cost shuffle_pattern_cost(const shuffle_pattern *pattern, double bytes);
-shuffle_cost shuffle_cost_of(const loop_graph *loops, const loop_op *shuffle,
-                             const lx_slices *source, double bytes);
+// `bytes`: of the whole buffer. No lengths are read.
+shuffle_cost shuffle_cost_between(const lx_slices *from, const lx_slices *to, double bytes);
+shuffle_cost shuffle_cost_of(const loop_graph *loops, const loop_op *shuffle, double bytes);
 
 #endif

@@ -138,12 +138,13 @@ typedef struct {
     double best_us;
 } divider;
 
-static division_view view_under(const divider *s, uint32_t index, uint32_t k, const division *d)
+static lx_slices slices_under(const divider *s, uint32_t index, uint32_t k, const division *d)
 {
     const loop_op *op = &s->loops->ops.items[index];
     division now = division_get(op);
     division_sizes sizes = division_sizes_of(s->loops, op);
-    return division_view_of(s->loops, op, &sizes, index == s->index ? d : &now, k);
+    lx_walk walk = lx_walk_of(s->loops, op, &sizes, k);
+    return lx_slices_under(s->loops, op, &walk, &sizes, index == s->index ? d : &now, k);
 }
 
 // True when all who touch the buffer of operand k divide it alike and a core's slice has room.
@@ -152,14 +153,11 @@ static bool would_agree(const divider *s, uint32_t k, const division *d)
     uint32_t id = s->op->operand[k].buffer, writer = s->f->writer[id];
     if (!flow_is_written_once(s->f, id) || s->loops->buffers.items[id].output >= 0) return false;
     uint32_t output = s->loops->ops.items[writer].operand_count - 1;
-    division_view written = view_under(s, writer, output, d);
-    int32_t slices = 1;
-    for (uint32_t i = 0; i < written.count; i++)
-        if (written.cut[i].step) slices *= written.cut[i].slices;
-    if (s->basis.bytes[k] / slices > s->lx_bytes) return false;
+    lx_slices written = slices_under(s, writer, output, d);
+    if (s->basis.bytes[k] / lx_slices_count(&written) > s->lx_bytes) return false;
     for (uint32_t u = s->f->first_use[id]; u < s->f->first_use[id + 1]; u++) {
-        division_view read = view_under(s, s->f->uses[u].op, s->f->uses[u].operand, d);
-        if (!division_views_agree(&written, &read)) return false;
+        lx_slices read = slices_under(s, s->f->uses[u].op, s->f->uses[u].operand, d);
+        if (!lx_slices_serves(&written, &read)) return false;
     }
     return true;
 }

@@ -6,6 +6,7 @@
 #include "front/cost/cost.h"
 #include "front/divide/matmul_split.h"
 #include "front/ir/flow.h"
+#include "front/ir/lx_slices.h"
 #include "front/layout/stick_report.h"
 
 static void print_op(const loop_graph *loops, uint32_t index, double *sum, text *out)
@@ -26,14 +27,6 @@ static void print_op(const loop_graph *loops, uint32_t index, double *sum, text 
                 loop_op_place(loops, index));
 }
 
-static division_view view_of(const loop_graph *loops, uint32_t index, uint32_t k)
-{
-    const loop_op *op = &loops->ops.items[index];
-    division_sizes sizes = division_sizes_of(loops, op);
-    division d = division_get(op);
-    return division_view_of(loops, op, &sizes, &d, k);
-}
-
 static void count_reads(const loop_graph *loops, const flow *f, uint32_t *out_reads,
                         uint32_t *out_agree)
 {
@@ -41,11 +34,12 @@ static void count_reads(const loop_graph *loops, const flow *f, uint32_t *out_re
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         if (!flow_is_written_once(f, b)) continue;
         uint32_t output = loops->ops.items[f->writer[b]].operand_count - 1;
-        division_view written = view_of(loops, f->writer[b], output);
+        lx_slices written = lx_slices_of(loops, &loops->ops.items[f->writer[b]], output);
         for (uint32_t u = f->first_use[b]; u < f->first_use[b + 1]; u++) {
-            division_view read = view_of(loops, f->uses[u].op, f->uses[u].operand);
+            lx_slices read =
+                lx_slices_of(loops, &loops->ops.items[f->uses[u].op], f->uses[u].operand);
             (*out_reads)++;
-            *out_agree += division_views_agree(&written, &read);
+            *out_agree += lx_slices_serves(&written, &read);
         }
     }
 }

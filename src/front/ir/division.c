@@ -82,6 +82,7 @@ void division_number(const loop_graph *loops, const loop_op *op, division *d)
 bool division_combines(const loop_op *op, uint32_t v)
 {
     opfunc_kind kind = opfunc_describe(op->op)->kind;
+    if (opfunc_slides(op->op)) return false; // taps stay together
     return loop_var_is_reduced(op, v) &&
            (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL);
 }
@@ -168,74 +169,4 @@ bool division_shares_uneven(const loop_op *op, const division_sizes *sizes, cons
         uneven |= division_is_uneven(sizes, v, d->split[v]);
     }
     return shares && uneven;
-}
-
-// True when a counted loop walks the dim.
-static bool walks_dim(const loop_op *op, const loop_access *access, const loop_buffer *buffer,
-                      uint32_t d)
-{
-    for (uint32_t t = 0; t < op->tile_depth; t++)
-        if (access->tile_stride[t] && loop_dim_at(buffer, access->tile_stride[t]) == d) return true;
-    return false;
-}
-
-static bool is_sliced(const loop_op *op, const loop_access *access, const loop_buffer *buffer,
-                      int64_t stride)
-{
-    return loop_starts_dim(buffer, access->offset, stride) &&
-           !walks_dim(op, access, buffer, loop_dim_at(buffer, stride));
-}
-
-uint8_t division_unsliced(const loop_graph *loops, const loop_op *op, uint32_t k)
-{
-    const loop_access *access = &op->operand[k];
-    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
-    uint8_t bits = 0;
-    for (uint32_t v = 0; v < op->var_count; v++)
-        if (access->stride[v] && !is_sliced(op, access, buffer, access->stride[v]))
-            bits |= (uint8_t)(1u << v);
-    return bits;
-}
-
-division_view division_view_of(const loop_graph *loops, const loop_op *op,
-                               const division_sizes *sizes, const division *d, uint32_t k)
-{
-    const loop_access *access = &op->operand[k];
-    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
-    division_view view = {.sliced = true, .apart = true};
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        if (d->split[v] == 1) continue;
-        int64_t stride = access->stride[v];
-        if (!stride)
-            view.apart = false;
-        else if (!is_sliced(op, access, buffer, stride))
-            view.sliced = false;
-        int64_t step = stride * division_slice(sizes, v, d->split[v]);
-        uint32_t at = view.count++;
-        while (at > 0 && view.cut[at - 1].step > step) {
-            view.cut[at] = view.cut[at - 1];
-            at--;
-        }
-        view.cut[at].step = step;
-        view.cut[at].slices = d->split[v];
-        view.cut[at].core_stride = d->core_stride[v];
-    }
-    if (op->table && k == op->table && view.count) view.sliced = false;
-    view.apart &= view.sliced;
-    return view;
-}
-
-bool division_views_equal(const division_view *a, const division_view *b)
-{
-    if (!a->sliced || !b->sliced || a->count != b->count) return false;
-    for (uint32_t i = 0; i < a->count; i++)
-        if (a->cut[i].step != b->cut[i].step || a->cut[i].slices != b->cut[i].slices ||
-            a->cut[i].core_stride != b->cut[i].core_stride)
-            return false;
-    return true;
-}
-
-bool division_views_agree(const division_view *a, const division_view *b)
-{
-    return a->apart && b->apart && division_views_equal(a, b);
 }

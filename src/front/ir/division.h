@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the loops of an op are divided over the cores: what a division may be, what a core then sees
-// of a buffer, and whether two ops see the same.
+// How the loops of an op are divided over the cores: what a division may be, and how slices
+// are counted and numbered.
 #ifndef FRONT_DIVISION_H
 #define FRONT_DIVISION_H
 
@@ -84,31 +84,6 @@ bool division_is_uneven(const division_sizes *sizes, uint32_t v, int32_t split);
 // True when some loop that moves the result is divided unevenly while a reduced loop is divided:
 // cores that share results have equally many.
 bool division_shares_uneven(const loop_op *op, const division_sizes *sizes, const division *d);
-
-// What each core sees of the buffer of operand k. Slices of one variable are `step` host elements
-// apart.
-typedef struct {
-    uint32_t count;
-    struct {
-        int64_t step;
-        int32_t slices, core_stride;
-    } cut[LOOP_MAX_VARS]; // ascending step
-    bool sliced; // what the cores see are slices from the buffer's first element on
-    bool apart;  // they are, and every core sees one of its own
-} division_view;
-
-// Bits of the loops whose slices of operand k's buffer do not begin with its first element, however
-// they are divided.
-uint8_t division_unsliced(const loop_graph *loops, const loop_op *op, uint32_t k);
-
-division_view division_view_of(const loop_graph *loops, const loop_op *op,
-                               const division_sizes *sizes, const division *d, uint32_t k);
-
-// True when each core sees exactly what it sees under the other view; also what others see too.
-bool division_views_equal(const division_view *a, const division_view *b);
-
-// The same of views under which every core has a slice of its own.
-bool division_views_agree(const division_view *a, const division_view *b);
 
 // The published default division, which keeps what is committed: see work_distribution.c.
 division division_distribute(const loop_graph *loops, const loop_op *op,

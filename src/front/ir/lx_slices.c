@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front/ir/lx_slices.h"
 
+#include <string.h>
+
 #include "bundle/interpret.h"
-#include "front/ir/division.h"
 
 int64_t lx_limit_bytes(const loop_graph *loops)
 {
@@ -10,77 +11,131 @@ int64_t lx_limit_bytes(const loop_graph *loops)
     return bytes / SPYRE_STICK_BYTES * SPYRE_STICK_BYTES;
 }
 
-// Where a variable walks a dim: what it adds to the view.
-static const char *add_variable(const loop_graph *loops, const loop_op *op,
-                                const loop_access *access, uint32_t v, lx_slices *out)
-{
-    const loop_buffer *b = &loops->buffers.items[access->buffer];
-    uint32_t d = loop_dim_at(b, access->stride[v]);
-    int64_t step = access->stride[v] / b->dim[d].stride;
-    if (op->split[v] == 1) {
-        out->last[d] += step * (op->extent[v] - 1);
-        return NULL;
-    }
-    if (out->slices[d] > 1) return "two divided loops walk one dim of it";
-    division_sizes sizes = division_sizes_of(loops, op);
-    int64_t padded = sizes.size[v], slice = division_slice(&sizes, v, op->split[v]);
-    if (padded > op->extent[v] && d != b->stick) return "its slices are of unequal length";
-    out->slices[d] = op->split[v];
-    out->core_stride[d] = op->core_stride[v];
-    out->length[d] = step * slice;
-    out->last[d] += step * (slice - 1);
-    return NULL;
-}
+// --- Any division
 
-// Where a counted loop walks a dim, every core has all of it. `reach` counts whole tiles.
-static const char *add_tiles(const loop_graph *loops, const loop_op *op, const loop_access *access,
-                             uint32_t t, const lx_slices *out, int64_t reach[LOOP_MAX_DIMS])
-{
-    const loop_buffer *b = &loops->buffers.items[access->buffer];
-    const loop_tiles *tiles = &loops->tiles.items[op->tiles[t]];
-    if (!access->tile_stride[t]) return NULL;
-    if (!tiles->unrolled) return "a loop of the bundle walks it";
-    uint32_t d = loop_dim_at(b, access->tile_stride[t]);
-    if (out->slices[d] > 1) return "tiles and cores cut the same dim of it";
-    reach[d] += access->tile_stride[t] / b->dim[d].stride * (tiles->count - 1);
-    return NULL;
-}
+// What loops of the op, and counted loops, walk of a buffer's dims.
+typedef struct {
+    int64_t reach[LOOP_MAX_DIMS]; // the last index in each dim, of all tiles
+    int64_t last[LOOP_MAX_DIMS];  // of one tile
+    bool tiled[LOOP_MAX_DIMS];
+} dim_walk;
 
-lx_slices lx_slices_of(const loop_graph *loops, const loop_op *op, const loop_access *access)
+static const char *find_walk(const loop_graph *loops, const loop_op *op, const loop_access *access,
+                             dim_walk *out)
 {
     const loop_buffer *b = &loops->buffers.items[access->buffer];
-    lx_slices out = {.cores = loop_core_count(op)};
-    int64_t offset = access->offset, reach[LOOP_MAX_DIMS];
+    int64_t offset = access->offset;
     for (uint32_t d = b->dim_count; d-- > 0;) {
-        out.slices[d] = 1;
-        out.last[d] = reach[d] = offset / b->dim[d].stride;
+        out->last[d] = offset / b->dim[d].stride;
         offset %= b->dim[d].stride;
     }
-    for (uint32_t v = 0; v < op->var_count && !out.why; v++) {
-        if (!access->stride[v]) continue;
-        out.why = add_variable(loops, op, access, v, &out);
+    for (uint32_t v = 0; v < op->var_count; v++) {
         uint32_t d = loop_dim_at(b, access->stride[v]);
-        reach[d] += access->stride[v] / b->dim[d].stride * (op->extent[v] - 1);
+        if (access->stride[v])
+            out->last[d] += access->stride[v] / b->dim[d].stride * (op->extent[v] - 1);
     }
-    for (uint32_t t = 0; t < op->tile_depth && !out.why; t++)
-        out.why = add_tiles(loops, op, access, t, &out, reach);
-    for (uint32_t d = 0; d < b->dim_count && !out.why; d++) {
-        if (reach[d] >= b->dim[d].extent) out.why = "an op walks from one dim of it into the next";
-        if (out.slices[d] > 1 && out.last[d] >= out.length[d])
-            out.why = "a core reaches into its neighbour's slice";
+    memcpy(out->reach, out->last, sizeof out->reach);
+    for (uint32_t t = 0; t < op->tile_depth; t++) {
+        const loop_tiles *tiles = &loops->tiles.items[op->tiles[t]];
+        if (!access->tile_stride[t]) continue;
+        if (!tiles->unrolled) return "a loop of the bundle walks it";
+        uint32_t d = loop_dim_at(b, access->tile_stride[t]);
+        out->reach[d] += access->tile_stride[t] / b->dim[d].stride * (tiles->count - 1);
+        out->tiled[d] = true;
+    }
+    for (uint32_t d = 0; d < b->dim_count; d++)
+        if (out->reach[d] >= b->dim[d].extent)
+            return "an op walks from one dim of it into the next";
+    return NULL;
+}
+
+// Why slices of loop v are not slices of the dim that it walks.
+static const char *why_not_cut(const loop_op *op, const loop_access *access, const loop_buffer *b,
+                               const division_sizes *sizes, const dim_walk *walk, uint32_t v)
+{
+    uint32_t d = loop_dim_at(b, access->stride[v]);
+    int64_t step = access->stride[v] / b->dim[d].stride;
+    if (sizes->size[v] > op->extent[v] && d != b->stick) return "its slices are of unequal length";
+    if (walk->tiled[d]) return "tiles and cores cut the same dim of it";
+    if (walk->last[d] - step * (op->extent[v] - 1) >= step)
+        return "a core reaches into its neighbour's slice";
+    return NULL;
+}
+
+lx_walk lx_walk_of(const loop_graph *loops, const loop_op *op, const division_sizes *sizes,
+                   uint32_t k)
+{
+    const loop_access *access = &op->operand[k];
+    const loop_buffer *b = &loops->buffers.items[access->buffer];
+    dim_walk walk = {{0}, {0}, {false}};
+    lx_walk out = {.why = find_walk(loops, op, access, &walk)};
+    if (op->table && k == 0) out.why = "an index is read from memory";
+    if (loop_is_table(op, access)) out.why = "an index chooses its rows";
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        out.dim[v] = LOOP_NO_DIM;
+        if (access->stride[v] && b->dim_count) {
+            out.dim[v] = (uint8_t)loop_dim_at(b, access->stride[v]);
+            out.why_uncut[v] = why_not_cut(op, access, b, sizes, &walk, v);
+        } else if (k + 1 == op->operand_count && op->op != OPFUNC_SHUFFLE) {
+            out.why_uncut[v] = "its cores share every result";
+        }
     }
     return out;
 }
 
-bool lx_slices_serves(const loop_buffer *b, const lx_slices *x, const lx_slices *y)
+// --- A division
+
+lx_slices lx_slices_undivided(void)
 {
-    if (y->cores > x->cores) return false;
-    for (uint32_t d = 0; d < b->dim_count; d++) {
-        if (x->slices[d] != y->slices[d]) return false;
-        if (x->slices[d] == 1) continue;
-        if (x->core_stride[d] != y->core_stride[d] || x->length[d] != y->length[d]) return false;
+    lx_slices out = {.cores = 1};
+    memset(out.slices, 1, sizeof out.slices);
+    memset(out.core_stride, 1, sizeof out.core_stride);
+    return out;
+}
+
+lx_slices lx_slices_under(const loop_graph *loops, const loop_op *op, const lx_walk *walk,
+                          const division_sizes *sizes, const division *d, uint32_t k)
+{
+    const loop_access *access = &op->operand[k];
+    const loop_buffer *b = &loops->buffers.items[access->buffer];
+    lx_slices out = lx_slices_undivided();
+    out.cores = (uint8_t)division_cores(op, d);
+    out.why = walk->why;
+    for (uint32_t v = 0; v < op->var_count && !out.why; v++) {
+        uint8_t dim = walk->dim[v];
+        if (d->split[v] == 1) continue;
+        out.why = walk->why_uncut[v];
+        if (dim == LOOP_NO_DIM) continue;
+        if (out.slices[dim] > 1) out.why = "two divided loops walk one dim of it";
+        out.slices[dim] = (uint8_t)d->split[v];
+        out.core_stride[dim] = (uint8_t)d->core_stride[v];
+        out.length[dim] =
+            access->stride[v] / b->dim[dim].stride * division_slice(sizes, v, d->split[v]);
     }
-    return true;
+    return out;
+}
+
+lx_slices lx_slices_of(const loop_graph *loops, const loop_op *op, uint32_t k)
+{
+    division_sizes sizes = division_sizes_of(loops, op);
+    division d = division_get(op);
+    lx_walk walk = lx_walk_of(loops, op, &sizes, k);
+    return lx_slices_under(loops, op, &walk, &sizes, &d, k);
+}
+
+bool lx_slices_serves(const lx_slices *written, const lx_slices *read)
+{
+    return !written->why && !read->why && read->cores <= written->cores &&
+           memcmp(written->slices, read->slices, sizeof read->slices) == 0 &&
+           memcmp(written->core_stride, read->core_stride, sizeof read->core_stride) == 0 &&
+           memcmp(written->length, read->length, sizeof read->length) == 0;
+}
+
+uint32_t lx_slices_count(const lx_slices *view)
+{
+    uint32_t count = 1;
+    for (uint32_t d = 0; d < LOOP_MAX_DIMS; d++) count *= view->slices[d];
+    return count;
 }
 
 // --- Writers
@@ -120,9 +175,6 @@ static const char *why_not_writer(const loop_graph *loops, const loop_op *op, co
                                   const lx_slices *written)
 {
     if (written->why) return written->why;
-    if (op->table + 1u == op->operand_count) return "an index chooses its rows";
-    for (uint32_t v = 0; v < op->var_count; v++)
-        if (op->split[v] > 1 && loop_var_is_reduced(op, v)) return "its cores share every result";
     if (!lx_slices_are_whole(b, written, loops->settings.uneven_splits))
         return "its slices are of unequal length";
     bool any = loops->settings.allow_all_ops_in_lx_planning;
@@ -132,9 +184,10 @@ static const char *why_not_writer(const loop_graph *loops, const loop_op *op, co
 
 lx_slices lx_slices_written(const loop_graph *loops, const loop_op *op)
 {
-    const loop_access *access = &op->operand[op->operand_count - 1];
-    lx_slices written = lx_slices_of(loops, op, access);
-    written.why = why_not_writer(loops, op, &loops->buffers.items[access->buffer], &written);
+    uint32_t k = op->operand_count - 1;
+    lx_slices written = lx_slices_of(loops, op, k);
+    written.why =
+        why_not_writer(loops, op, &loops->buffers.items[op->operand[k].buffer], &written);
     return written;
 }
 
@@ -152,7 +205,7 @@ static void add_writer(const finder *f, const loop_op *op)
     lx_slices *first = &f->written[access->buffer], now = lx_slices_written(f->loops, op);
     if (r->why) return;
     r->why = now.why;
-    if (first->cores && !r->why && (first->cores != now.cores || !lx_slices_serves(b, first, &now)))
+    if (first->cores && !r->why && (first->cores != now.cores || !lx_slices_serves(first, &now)))
         r->why = "its writers divide it differently";
     if (first->cores) return;
     *first = now;
@@ -169,14 +222,9 @@ static void add_reader(const finder *f, const loop_op *op, uint32_t k)
     lx_fit *r = &f->found[access->buffer];
     r->reads++;
     if (r->why || b->kind != LOOP_LOCAL) return;
-    lx_slices now = lx_slices_of(f->loops, op, access);
-    if (loop_is_table(op, access))
-        r->why = "an index chooses its rows";
-    else if (op->table && k == 0)
-        r->why = "an index is read from memory";
-    else if (now.why)
-        r->why = now.why;
-    else if (op->op != OPFUNC_SHUFFLE && !lx_slices_serves(b, written, &now))
+    lx_slices now = lx_slices_of(f->loops, op, k);
+    r->why = now.why;
+    if (!r->why && op->op != OPFUNC_SHUFFLE && !lx_slices_serves(written, &now))
         r->why = "a reader divides it differently";
 }
 

@@ -10,7 +10,7 @@
 #ifndef FRONT_LX_SLICES_H
 #define FRONT_LX_SLICES_H
 
-#include "front/ir/loop.h"
+#include "front/ir/division.h"
 
 typedef struct {
     const char *why;               // why the buffer cannot live in LX; null when it can
@@ -18,23 +18,44 @@ typedef struct {
     uint32_t reads;                // accesses that read it
 } lx_fit;
 
-// What the cores touch of a buffer through one access. Core c has slice
-// c / core_stride % slices of a dim, `length` of its elements after the one before.
+// What the cores touch of a buffer through one access. Core c has slice c / core_stride % slices of
+// a dim, `length` of its elements behind the one before; of a dim with one slice each has all.
 typedef struct {
-    const char *why; // it is not one slice a core
-    uint32_t cores;
-    int32_t slices[LOOP_MAX_DIMS], core_stride[LOOP_MAX_DIMS];
-    int64_t length[LOOP_MAX_DIMS];
-    int64_t last[LOOP_MAX_DIMS]; // the last index of the slice that is touched
+    const char *why; // it is not one slice a core; null when it is
+    uint8_t cores;   // numbers below that have one; several may have the same
+    uint8_t slices[LOOP_MAX_DIMS], core_stride[LOOP_MAX_DIMS]; // both 1 of a dim that is not cut
+    int64_t length[LOOP_MAX_DIMS];                             // 0 of a dim that is not cut
 } lx_slices;
 
-lx_slices lx_slices_of(const loop_graph *loops, const loop_op *op, const loop_access *access);
+// Where an op's loops walk the buffer of an operand, whatever their division. Where it is equal, so
+// are the slices under equal divisions.
+typedef struct {
+    const char *why;                      // no division gives slices
+    const char *why_uncut[LOOP_MAX_VARS]; // this loop's do not; null: they do
+    uint8_t dim[LOOP_MAX_VARS];           // LOOP_NO_DIM: the loop does not move
+} lx_walk;
+
+lx_walk lx_walk_of(const loop_graph *loops, const loop_op *op, const division_sizes *sizes,
+                   uint32_t k);
+
+// Through operand k under a division; `walk` and `sizes` are the op's.
+lx_slices lx_slices_under(const loop_graph *loops, const loop_op *op, const lx_walk *walk,
+                          const division_sizes *sizes, const division *d, uint32_t k);
+
+// Through operand k as the op is divided.
+lx_slices lx_slices_of(const loop_graph *loops, const loop_op *op, uint32_t k);
 
 // The same of the op's result; `why` also when it could not be in LX whoever reads it.
 lx_slices lx_slices_written(const loop_graph *loops, const loop_op *op);
 
+// Through an access to all of a buffer by one core.
+lx_slices lx_slices_undivided(void);
+
 // True when every core finds in its own slice of what was written all that it reads.
-bool lx_slices_serves(const loop_buffer *b, const lx_slices *written, const lx_slices *read);
+bool lx_slices_serves(const lx_slices *written, const lx_slices *read);
+
+// Different slices that there are.
+uint32_t lx_slices_count(const lx_slices *view);
 
 // True when the slices make up the buffer, in whole sticks along the stick, and are equal; with
 // `shorter` the last one may have less.

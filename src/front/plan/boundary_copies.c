@@ -8,6 +8,7 @@
 
 #include "front/cost/cost.h"
 #include "front/ir/flow.h"
+#include "front/ir/lx_slices.h"
 #include "isa/constants.h"
 
 // True for an input with a mean and its distances from it: the front of a layer norm, whose
@@ -64,35 +65,27 @@ static bool find_neighbour(const loop_graph *loops, const flow *f, uint32_t id, 
     return true;
 }
 
-static division_view view_of(const loop_graph *loops, const flow_use *use)
-{
-    const loop_op *op = &loops->ops.items[use->op];
-    division_sizes sizes = division_sizes_of(loops, op);
-    division d = division_get(op);
-    return division_view_of(loops, op, &sizes, &d, use->operand);
-}
-
 // True when all reads of the buffer see the slices that the access sees.
 static bool reads_agree(const loop_graph *loops, const flow *f, uint32_t id, const flow_use *access)
 {
-    division_view first = view_of(loops, access);
-    if (!first.apart) return false;
-    for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++) {
-        division_view read = view_of(loops, &f->uses[u]);
-        if (!division_views_agree(&first, &read)) return false;
+    lx_slices first = lx_slices_of(loops, &loops->ops.items[access->op], access->operand);
+    bool agree = !first.why && lx_slices_count(&first) == first.cores;
+    for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1] && agree; u++) {
+        lx_slices read =
+            lx_slices_of(loops, &loops->ops.items[f->uses[u].op], f->uses[u].operand);
+        agree = lx_slices_serves(&first, &read);
     }
-    return true;
+    return agree;
 }
 
 static bool describe_copy(const loop_graph *loops, boundary_kind kind, const flow_use *beside,
                           loop_op *out)
 {
     loop_op near = loops->ops.items[beside->op];
-    const loop_access *access = &near.operand[beside->operand];
-    if (lx_copy_describe(loops, OPFUNC_IDENTITY, &near, access, out)) return true;
+    if (lx_copy_describe(loops, OPFUNC_IDENTITY, &near, beside->operand, out)) return true;
     if (kind == BOUNDARY_AGREED) return false;
     for (uint32_t v = 0; v < near.var_count; v++) near.split[v] = 1;
-    return lx_copy_describe(loops, OPFUNC_IDENTITY, &near, access, out);
+    return lx_copy_describe(loops, OPFUNC_IDENTITY, &near, beside->operand, out);
 }
 
 // Traffic that all readers but the copy save.

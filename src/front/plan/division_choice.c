@@ -35,13 +35,13 @@ static spyre_status find_alike(division_kinds *kinds, map_bytes *ids, uint32_t i
         double tiles;
         int32_t op, var_count, operand_count, stick, table;
         uint32_t repeats;
-        uint8_t unsliced[LOOP_MAX_OPERANDS];
+        lx_walk walk[LOOP_MAX_OPERANDS];
     } key;
     memset(&key, 0, sizeof key);
     memcpy(&key.basis, basis, sizeof key.basis);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         memcpy(key.stride[k], op->operand[k].stride, sizeof key.stride[k]);
-        key.unsliced[k] = division_unsliced(kinds->loops, op, k);
+        key.walk[k] = lx_walk_of(kinds->loops, op, &basis->sizes, k);
         key.repeats |= (uint32_t)loop_repeats_input(op, k) << k;
     }
     key.tiles = tiles_of_result(kinds->loops, op);
@@ -96,8 +96,11 @@ static void fill(const division_kinds *kinds, uint32_t index, const division *d,
     const loop_op *op = op_at(kinds, index);
     out->d = *d;
     out->result_bytes = result_bytes_of(kinds, index, d);
-    for (uint32_t k = 0; k < op->operand_count; k++)
-        out->view[k] = division_view_of(kinds->loops, op, &kinds->basis[index]->sizes, d, k);
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        const division_sizes *sizes = &kinds->basis[index]->sizes;
+        lx_walk walk = lx_walk_of(kinds->loops, op, sizes, k);
+        out->view[k] = lx_slices_under(kinds->loops, op, &walk, sizes, d, k);
+    }
 }
 
 // Equal for divisions that division_equals.

@@ -6,11 +6,12 @@
 #define FRONT_DIVISION_CHOICE_H
 
 #include "front/cost/cost.h"
+#include "front/ir/lx_slices.h"
 
 // A division and what follows from it. Equal choices of an op are one object.
 typedef struct {
     division d;
-    division_view view[LOOP_MAX_OPERANDS];
+    lx_slices view[LOOP_MAX_OPERANDS];
     double result_bytes; // a core's part of the result
 } division_choice;
 

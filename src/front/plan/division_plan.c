@@ -31,7 +31,7 @@ static const division_choice *choice_of(const room *r, uint32_t op)
     return r->p->now[op];
 }
 
-static const division_view *view_of(const room *r, uint32_t u)
+static const lx_slices *view_of(const room *r, uint32_t u)
 {
     const flow_use *use = &r->p->f.uses[u];
     return &choice_of(r, use->op)->view[use->operand];
@@ -54,7 +54,7 @@ static bool reads_original(const room *r, uint32_t buffer, uint32_t u)
     uint32_t writer = f->writer[buffer];
     const loop_op *made_by = &r->p->loops->ops.items[writer];
     const division_choice *made = choice_of(r, writer);
-    return division_views_agree(&made->view[made_by->operand_count - 1], view_of(r, u)) ||
+    return lx_slices_serves(&made->view[made_by->operand_count - 1], view_of(r, u)) ||
            division_use_us(r->p, buffer, u, made) > 0;
 }
 
@@ -68,35 +68,32 @@ static spyre_status add_result(room *r, uint32_t op, uint32_t buffer)
     return VEC_PUSH(r->p->memory, &r->live, t);
 }
 
-static double form_bytes(const room *r, uint32_t buffer, const division_view *view)
+static double form_bytes(const room *r, uint32_t buffer, const lx_slices *view)
 {
     uint32_t writer = r->p->f.writer[buffer];
     double bytes = choice_of(r, writer)->result_bytes;
-    const division_view *written =
+    const lx_slices *written =
         &choice_of(r, writer)->view[r->p->loops->ops.items[writer].operand_count - 1];
-    for (uint32_t i = 0; i < written->count; i++) bytes *= written->cut[i].slices;
-    for (uint32_t i = 0; i < view->count; i++)
-        if (view->cut[i].step) bytes /= view->cut[i].slices;
-    return bytes;
+    return bytes * lx_slices_count(written) / lx_slices_count(view);
 }
 
 // The form of its own in which use u finds the buffer, unless it is there already.
 static spyre_status add_form(room *r, uint32_t buffer, uint32_t u)
 {
     const flow *f = &r->p->f;
-    const division_view *view = view_of(r, u);
+    const lx_slices *view = view_of(r, u);
     uint32_t writer = f->writer[buffer];
     const loop_op *made_by = &r->p->loops->ops.items[writer];
     tenant t = {buffer, u, f->uses[u].op, form_bytes(r, buffer, view)};
-    if (division_views_agree(&choice_of(r, writer)->view[made_by->operand_count - 1], view))
+    if (lx_slices_serves(&choice_of(r, writer)->view[made_by->operand_count - 1], view))
         return NULL;
     for (uint32_t n = 0; n < r->live.count; n++) {
         const tenant *other = &r->live.items[n];
         if (other->buffer != buffer || other->use == SPYRE_NO_ID) continue;
-        if (division_views_equal(view_of(r, other->use), view)) return NULL;
+        if (lx_slices_serves(view_of(r, other->use), view)) return NULL;
     }
     for (uint32_t later = u + 1; later < f->first_use[buffer + 1]; later++)
-        if (division_views_equal(view_of(r, later), view)) t.last = f->uses[later].op;
+        if (lx_slices_serves(view_of(r, later), view)) t.last = f->uses[later].op;
     return VEC_PUSH(r->p->memory, &r->live, t);
 }
 

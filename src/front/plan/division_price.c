@@ -73,63 +73,27 @@ double division_saved_us(const division_prices *p, uint32_t buffer, uint32_t ind
 
 // --- Over the ring
 
-// Adds the slices that a view cuts the buffer into; false when they do not make it up.
-static bool add_cuts(const loop_buffer *b, const division_view *view, bool old,
-                     shuffle_pattern *out, uint8_t loop_of[LOOP_MAX_DIMS])
-{
-    for (uint32_t i = 0; i < view->count; i++) {
-        uint8_t slices = (uint8_t)view->cut[i].slices, stride = (uint8_t)view->cut[i].core_stride;
-        if (out->count == LOOP_MAX_VARS) return false;
-        if (!view->cut[i].step) {
-            if (old) return false;
-            out->loop[out->count++] = (shuffle_loop){1, 1, slices, stride, 1};
-            out->new_cores *= slices;
-            continue;
-        }
-        uint32_t d = loop_dim_at(b, view->cut[i].step);
-        int64_t unit = d == b->stick ? loop_lanes(b) : 1, extent = b->dim[d].extent;
-        int64_t whole = (extent + unit - 1) / unit * unit * b->dim[d].stride;
-        if (view->cut[i].step * slices != whole) return false;
-        if (loop_of[d] == LOOP_NO_DIM) {
-            loop_of[d] = out->count;
-            out->loop[out->count++] = (shuffle_loop){1, 1, 1, 1, 0};
-        }
-        shuffle_loop *l = &out->loop[loop_of[d]];
-        if ((old ? l->old_slices : l->new_slices) > 1) return false; // two loops walk one dim
-        *(old ? &l->old_slices : &l->new_slices) = slices;
-        *(old ? &l->old_stride : &l->new_stride) = stride;
-        *(old ? &out->old_cores : &out->new_cores) *= slices;
-    }
-    return true;
-}
-
-// What both views together are as a shuffle; false when there is none.
-static bool find_pattern(const loop_buffer *b, const division_view *written,
-                         const division_view *read, shuffle_pattern *out)
-{
-    uint8_t loop_of[LOOP_MAX_DIMS];
-    memset(loop_of, LOOP_NO_DIM, sizeof loop_of);
-    memset(out, 0, sizeof *out);
-    out->old_cores = out->new_cores = 1;
-    return written->apart && read->sliced && add_cuts(b, written, true, out, loop_of) &&
-           add_cuts(b, read, false, out, loop_of);
-}
-
 // The cost of one byte; remembered as long as there is memory for it.
-static shuffle_cost cost_of_pattern(division_prices *p, const shuffle_pattern *pattern)
+static shuffle_cost cost_of_shuffle(division_prices *p, const lx_slices *from, const lx_slices *to)
 {
-    uint32_t id = p->patterns.count;
-    if (map_bytes_get(&p->pattern_ids, pattern, sizeof *pattern, &id)) return p->patterns.items[id];
-    shuffle_cost c = shuffle_pattern_cost(pattern, 1);
-    spyre_status status = VEC_PUSH(p->memory, &p->patterns, c);
-    if (!status) status = map_bytes_put(p->memory, &p->pattern_ids, pattern, sizeof *pattern, id);
+    enum { SIZE = sizeof from->slices };
+    uint8_t key[2 + 4 * SIZE] = {from->cores, to->cores};
+    uint32_t id = p->shuffle_costs.count;
+    memcpy(key + 2, from->slices, SIZE);
+    memcpy(key + 2 + SIZE, from->core_stride, SIZE);
+    memcpy(key + 2 + 2 * SIZE, to->slices, SIZE);
+    memcpy(key + 2 + 3 * SIZE, to->core_stride, SIZE);
+    if (map_bytes_get(&p->shuffle_ids, key, sizeof key, &id)) return p->shuffle_costs.items[id];
+    shuffle_cost c = shuffle_cost_between(from, to, 1);
+    spyre_status status = VEC_PUSH(p->memory, &p->shuffle_costs, c);
+    if (!status) status = map_bytes_put(p->memory, &p->shuffle_ids, key, sizeof key, id);
     spyre_status_free(status);
     return c;
 }
 
 // A read of op `reader` and its writer's choice; views are of choices, which are unique.
 struct division_move {
-    const division_view *read;
+    const lx_slices *read;
     const division_choice *writer;
     uint32_t reader;
     bool shuffles;
@@ -143,27 +107,30 @@ static struct division_move *move_of(const division_prices *p, const struct divi
     return &p->moves[(hash >> 40) % MOVES_SIZE];
 }
 
+static bool may_shuffle(const loop_buffer *b, const lx_slices *written, const lx_slices *read)
+{
+    return !written->why && !read->why && lx_slices_are_whole(b, written, false) &&
+           lx_slices_are_whole(b, read, false);
+}
+
 static double find_move_us(division_prices *p, uint32_t buffer, const division_choice *writer,
-                           uint32_t reader, const division_view *read)
+                           uint32_t reader, const lx_slices *read)
 {
     uint32_t made_by = p->f.writer[buffer];
-    const division_view *written = &writer->view[output_of(p, made_by)];
-    shuffle_pattern pattern;
-    if (division_views_agree(written, read)) return 0;
+    const lx_slices *written = &writer->view[output_of(p, made_by)];
+    if (lx_slices_serves(written, read)) return 0;
     if (!p->shuffles || !p->may_move[buffer] || op_at(p, reader)->tile_depth) return INFINITY;
-    if (!find_pattern(&p->loops->buffers.items[buffer], written, read, &pattern)) return INFINITY;
-    double bytes = p->basis[made_by]->bytes[output_of(p, made_by)], slice = bytes;
-    for (uint32_t n = 0; n < pattern.count; n++)
-        if (!pattern.loop[n].repeats) slice /= pattern.loop[n].new_slices;
-    if (slice + writer->result_bytes > p->lx_bytes) return INFINITY;
-    shuffle_cost c = cost_of_pattern(p, &pattern);
+    if (!may_shuffle(&p->loops->buffers.items[buffer], written, read)) return INFINITY;
+    double bytes = p->basis[made_by]->bytes[output_of(p, made_by)];
+    if (bytes / lx_slices_count(read) + writer->result_bytes > p->lx_bytes) return INFINITY;
+    shuffle_cost c = cost_of_shuffle(p, written, read);
     return c.messages > SHUFFLE_MOST_MESSAGES ? INFINITY : c.us * bytes;
 }
 
 // Time until op `reader` finds in LX what the buffer's writer left there: 0 as it is, that of a
 // shuffle, or INFINITY when it has to go through memory.
 static double move_us(division_prices *p, uint32_t buffer, const division_choice *writer,
-                      uint32_t reader, const division_view *read)
+                      uint32_t reader, const lx_slices *read)
 {
     struct division_move key = {read, writer, reader, p->shuffles, 0}, *known = move_of(p, &key);
     if (known->read == read && known->writer == writer && known->reader == reader &&
@@ -174,7 +141,7 @@ static double move_us(division_prices *p, uint32_t buffer, const division_choice
     return key.us;
 }
 
-static const division_view *view_at(const division_prices *p, uint32_t u)
+static const lx_slices *view_at(const division_prices *p, uint32_t u)
 {
     return &p->now[p->f.uses[u].op]->view[p->f.uses[u].operand];
 }
@@ -185,7 +152,7 @@ double division_use_us(division_prices *p, uint32_t buffer, uint32_t u,
     uint32_t first = p->f.first_use[buffer];
     if (u - first > MOST_COMPARED) first = u - MOST_COMPARED;
     for (uint32_t earlier = first; earlier < u; earlier++)
-        if (division_views_equal(view_at(p, earlier), view_at(p, u))) return 0;
+        if (lx_slices_serves(view_at(p, earlier), view_at(p, u))) return 0;
     return move_us(p, buffer, writer, p->f.uses[u].op, view_at(p, u));
 }
 
@@ -234,13 +201,13 @@ static own_reads find_own_reads(division_prices *p, uint32_t index, const divisi
 
 // True when a use beside u, of another op, gets the buffer in the same form.
 static bool shares_shuffle(const division_prices *p, uint32_t buffer, uint32_t u,
-                           const division_view *read)
+                           const lx_slices *read)
 {
     uint32_t first = p->f.first_use[buffer], end = p->f.first_use[buffer + 1];
     if (u - first > MOST_COMPARED) first = u - MOST_COMPARED;
     if (end - u > MOST_COMPARED) end = u + MOST_COMPARED;
     for (uint32_t other = first; other < end; other++)
-        if (p->f.uses[other].op != p->f.uses[u].op && division_views_equal(view_at(p, other), read))
+        if (p->f.uses[other].op != p->f.uses[u].op && lx_slices_serves(view_at(p, other), read))
             return true;
     return false;
 }

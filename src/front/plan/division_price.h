@@ -30,8 +30,8 @@ typedef struct {
     uint64_t turn, *changed;   // counts choices put in force; by buffer: the last one of its ops
     division_memo **memo;      // by op that is the first of its kind
     struct division_move *moves; // what was found of late of reads and their writers
-    map_bytes pattern_ids;     // of shuffles
-    VEC(shuffle_cost) patterns;
+    map_bytes shuffle_ids;       // by what is cut before and afterwards
+    VEC(shuffle_cost) shuffle_costs;
 } division_prices;
 
 // `copies`: those that were inserted for the search, or null.

@@ -30,10 +30,11 @@ static bool add_repeats(const loop_op *near, const loop_access *access, loop_op 
 }
 
 bool lx_copy_describe(const loop_graph *loops, opfunc op, const loop_op *near,
-                      const loop_access *access, loop_op *out)
+                      uint32_t k, loop_op *out)
 {
+    const loop_access *access = &near->operand[k];
     const loop_buffer *b = &loops->buffers.items[access->buffer];
-    lx_slices view = lx_slices_of(loops, near, access);
+    lx_slices view = lx_slices_of(loops, near, k);
     bool shorter = loops->settings.uneven_splits && op != OPFUNC_SHUFFLE;
     if (view.why || !lx_slices_are_whole(b, &view, shorter) || b->dim_count > LOOP_MAX_VARS)
         return false;

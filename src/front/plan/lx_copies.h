@@ -28,12 +28,12 @@ typedef struct {
 
 SPYRE_MUST_CHECK spyre_status lx_copies_create(const loop_graph *loops, lx_copies *out);
 
-// Describes a copy of the buffer that op `near` reaches through `access`: loops outermost dim
+// Describes a copy of the buffer of operand k of op `near`: loops outermost dim
 // first, divided so that every core gets what it has of the buffer under that access. Where cores
 // have the same, an IDENTITY is refused and a SHUFFLE gets a loop over them, along which nothing
 // moves. False when there is no such copy.
 bool lx_copy_describe(const loop_graph *loops, opfunc op, const loop_op *near,
-                      const loop_access *access, loop_op *out);
+                      uint32_t k, loop_op *out);
 
 // Puts the kept copies between the ops and lets operands use their buffers.
 SPYRE_MUST_CHECK spyre_status lx_copies_insert(loop_graph *loops, lx_copies *copies);

@@ -28,15 +28,14 @@ static spyre_status find_shuffle(const loop_graph *loops, const flow_use *use,
                                  uint32_t *out)
 {
     const loop_op *reader = &loops->ops.items[use->op];
-    const loop_access *access = &reader->operand[use->operand];
-    lx_copy made = {.original = access->buffer, .kept = true};
+    lx_copy made = {.original = reader->operand[use->operand].buffer, .kept = true};
     for (*out = first; *out < copies->items.count; ++*out) {
         const loop_op *op = &copies->items.items[*out].op;
-        lx_slices sent = lx_slices_of(loops, op, &op->operand[1]);
-        if (lx_slices_serves(&loops->buffers.items[access->buffer], &sent, read)) return NULL;
+        lx_slices sent = lx_slices_of(loops, op, 1);
+        if (lx_slices_serves(&sent, read)) return NULL;
     }
     bool possible = copies->items.count - first < MOST_FORMS &&
-                    lx_copy_describe(loops, OPFUNC_SHUFFLE, reader, access, &made.op) &&
+                    lx_copy_describe(loops, OPFUNC_SHUFFLE, reader, use->operand, &made.op) &&
                     made.op.var_count <= MOST_SHUFFLE_LOOPS; // one dim is left for emission
     if (possible) return VEC_PUSH(loop_scratch(loops), &copies->items, made);
     *out = SPYRE_NO_ID;
@@ -55,9 +54,9 @@ static spyre_status add_shuffles(const loop_graph *loops, const flow *f, uint32_
     for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++) {
         uint32_t k = f->uses[u].operand, at = f->uses[u].op * LOOP_MAX_OPERANDS + k;
         const loop_op *op = &loops->ops.items[f->uses[u].op];
-        lx_slices read = lx_slices_of(loops, op, &op->operand[k]);
-        if (op->tile_depth || loop_is_table(op, &op->operand[k]) || read.why) return NULL;
-        if (lx_slices_serves(b, &written, &read)) continue;
+        lx_slices read = lx_slices_of(loops, op, k);
+        if (op->tile_depth || read.why) return NULL;
+        if (lx_slices_serves(&written, &read)) continue;
         TRY(find_shuffle(loops, &f->uses[u], &read, first, copies, &copies->copy_of[at]));
         if (copies->copy_of[at] == SPYRE_NO_ID) return NULL;
     }
@@ -74,8 +73,7 @@ static double gain_of(const loop_graph *loops, const flow *f, uint32_t id, const
     double saved = (1 + flow_use_count(f, id)) * bytes / MEMORY_BANDWIDTH;
     for (uint32_t n = first; n < copies->items.count; n++) {
         const loop_op *op = &copies->items.items[n].op;
-        lx_slices source = shuffle_source(loops, op);
-        shuffle_cost price = shuffle_cost_of(loops, op, &source, bytes);
+        shuffle_cost price = shuffle_cost_of(loops, op, bytes);
         saved -= price.messages > SHUFFLE_MOST_MESSAGES ? saved : price.us;
     }
     return saved;

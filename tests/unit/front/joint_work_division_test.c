@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "front/cost/cost.h"
-#include "front/ir/division.h"
 #include "front/ir/flow.h"
+#include "front/ir/lx_slices.h"
 #include "support/front_case.h"
 
 // Reads of local buffers, and those that see the buffer divided as its writer does.
@@ -17,17 +17,12 @@ static void count_reads(const loop_graph *loops, uint32_t *out_reads, uint32_t *
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         if (!flow_is_written_once(&f, b)) continue;
         const loop_op *writer = &loops->ops.items[f.writer[b]];
-        division_sizes sizes = division_sizes_of(loops, writer);
-        division d = division_get(writer);
-        division_view written =
-            division_view_of(loops, writer, &sizes, &d, writer->operand_count - 1);
+        lx_slices written = lx_slices_of(loops, writer, writer->operand_count - 1);
         for (uint32_t u = f.first_use[b]; u < f.first_use[b + 1]; u++) {
             const loop_op *reader = &loops->ops.items[f.uses[u].op];
-            sizes = division_sizes_of(loops, reader);
-            d = division_get(reader);
-            division_view read = division_view_of(loops, reader, &sizes, &d, f.uses[u].operand);
+            lx_slices read = lx_slices_of(loops, reader, f.uses[u].operand);
             (*out_reads)++;
-            *out_agree += division_views_agree(&written, &read);
+            *out_agree += lx_slices_serves(&written, &read);
         }
     }
 }

@@ -126,24 +126,19 @@ static void lx_shuffles__what_all_cores_need(void **state)
 static void lx_shuffles__cost_of_rows_to_columns(void **state)
 {
     (void)state;
-    loop_op op = {.op = OPFUNC_SHUFFLE, .var_count = 2, .extent = {512, 512}, .split = {1, 8},
-                  .core_stride = {1, 1}};
-    op.operand[0].stride[0] = op.operand[1].stride[0] = 512;
-    op.operand[0].stride[1] = op.operand[1].stride[1] = 1;
-    loop_buffer buffer = {.dim_count = 2, .dim = {{512, 1}, {512, 512}}};
-    loop_graph loops = {.buffers = {&buffer, 1, 1}};
-    lx_slices rows = {.cores = 8, .slices = {1, 8}, .core_stride = {1, 1}};
-    shuffle_cost all = shuffle_cost_of(&loops, &op, &rows, 1 << 19);
+    lx_slices to = lx_slices_undivided(), from = to;
+    to.cores = from.cores = to.slices[0] = from.slices[1] = 8;
+    shuffle_cost all = shuffle_cost_between(&from, &to, 1 << 19);
     // Each core sends and receives an eighth.
     assert_true(fabs(all.us - 2 * (1 << 19) / 8 / 192000.0) < 1e-9);
     assert_int_equal(all.messages, 16);
     // To where it is already.
-    lx_slices columns = {.cores = 8, .slices = {8, 1}, .core_stride = {1, 1}};
-    assert_true(fabs(shuffle_cost_of(&loops, &op, &columns, 1 << 19).us - all.us) < 1e-9);
-    assert_int_equal(shuffle_cost_of(&loops, &op, &columns, 1 << 19).messages, 2);
+    assert_true(fabs(shuffle_cost_between(&to, &to, 1 << 19).us - all.us) < 1e-9);
+    assert_int_equal(shuffle_cost_between(&to, &to, 1 << 19).messages, 2);
     // Slices of 3 and 8 meet in 24 parts.
-    lx_slices three = {.cores = 3, .slices = {3, 1}, .core_stride = {1, 1}};
-    assert_int_equal(shuffle_cost_of(&loops, &op, &three, 1 << 19).messages, 8 + 3);
+    from = lx_slices_undivided();
+    from.cores = from.slices[0] = 3;
+    assert_int_equal(shuffle_cost_between(&from, &to, 1 << 19).messages, 8 + 3);
 }
 
 static void lx_shuffles__graph_takes_less_time(void **state)
