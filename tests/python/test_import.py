@@ -8,6 +8,7 @@ import re
 import pytest
 import torch_spyre
 
+ROOT = pathlib.Path(__file__).parents[2]
 PRELUDE = "import torch, torch_spyre\n"
 
 
@@ -161,6 +162,16 @@ def test_unknown_variables_are_named_once(run_python):
         SPYRE_THREDS="1",
     )
     assert done.stderr.count("SPYRE_THREDS has no effect; is SPYRE_THREADS meant?") == 1
+
+
+def test_every_variable_that_is_read_is_known():
+    read = set()
+    for folder, suffix in (("python", "*.py"), ("src", "*.c"), ("packages", "*.py")):
+        for path in (ROOT / folder).rglob(suffix):
+            read |= set(re.findall(r'"(SPYRE_[A-Z_]+)"', path.read_text()))
+    tables = ("src/base/environment.def", "include/spyre/setting.def")
+    known = re.findall(r"\bSPYRE_[A-Z_]+\b", "".join((ROOT / t).read_text() for t in tables))
+    assert len(read) > 30 and read <= set(known)
 
 
 def test_two_cards_hold_their_own_tensors(run_python):
