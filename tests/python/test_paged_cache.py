@@ -158,6 +158,49 @@ def test_a_chunk_behind_another():
     both.call((x, slots[None], torch.tensor([256]), left, torch.tensor([[1, 2, 3, 4]])))
 
 
+class Worded(Decoder):
+    """With a product that makes rows wider, of the last tokens of a prompt."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Linear(MODEL, 1000, bias=False)
+
+    def forward(self, x, *rest):
+        x, new = super().forward(x, *rest)
+        return self.words(x[:, -BLOCK:]).float() / 8, new
+
+
+def _rows_computed(path):
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [line["batch"] for line in lines if line["kind"] == "rows"]
+
+
+def test_rows_of_a_prompt_are_computed_when_they_are_read(monkeypatch, tmp_path):
+    """As parameters were at the call; of a step every row is wanted, and no end is cut off."""
+    path = tmp_path / "steps"
+    monkeypatch.setenv("SPYRE_SENDNN_STEPS", str(path))
+    monkeypatch.setattr(recording, "_recorder", None)
+    both = Both(Worded())
+    (x, *rest), one = _prompt([1, 2], 128), torch.tensor([True])
+    results = []
+    for _ in range(2):
+        expected, both.host = both.model(x, both.host, *rest)
+        results.append((both.compiled(x, both.card, *rest)[0], expected))
+        both.model.words.weight.mul_(2)
+    for result, expected in results:
+        assert result.shape == expected.shape and result.dtype == torch.float32
+        torch.testing.assert_close(result[one, -1, :], expected[one, -1, :], **CLOSE)
+    result, expected = results[0]
+    compiled = len(torch_spyre.compile_reports())
+    torch.testing.assert_close(result[one, -3], expected[one, -3], **CLOSE)
+    assert len(torch_spyre.compile_reports()) == compiled
+    torch.testing.assert_close(result + 0, expected, **CLOSE)
+    assert torch.equal(result[one, -3], result[:, -3])
+    assert _rows_computed(path) == [1, 1, 1, 64]
+    both.call(_step([[1, 2, 5]], [129], [0]))
+    assert _rows_computed(path) == [1, 1, 1, 64]
+
+
 def test_a_store_writes_its_rows_only(monkeypatch):
     both = Both()
     both.call(_prompt([1, 2], 128))
@@ -260,16 +303,17 @@ def test_a_cache_that_the_program_changes_starts_anew():
 
 
 @pytest.mark.parametrize("model", [Decoder, Turned])
-def test_batches_fill_up_and_compile_nothing_after_warm_up(monkeypatch, model):
-    monkeypatch.setenv("VLLM_DT_MAX_BATCH_SIZE", "4")
-    monkeypatch.setenv("VLLM_DT_MAX_CONTEXT_LEN", "256")
+@pytest.mark.parametrize("most, context", [(4, 256), (3, 170)])
+def test_batches_fill_up_and_compile_nothing_after_warm_up(monkeypatch, model, most, context):
+    monkeypatch.setenv("VLLM_DT_MAX_BATCH_SIZE", str(most))
+    monkeypatch.setenv("VLLM_DT_MAX_CONTEXT_LEN", str(context))
     both, before = Both(model()), len(torch_spyre.compile_reports())
     with warmup.warmup_mode():
         both.call(_step([[1, 2], [3, 4]], [66, 67], [0, 0]), STEP)
     compiled = len(torch_spyre.compile_reports())
-    assert compiled == before + 9  # batches 1, 2, 4 by blocks 1, 2, 4
-    tables = [[1, 2, 9, 10], [3, 4, 9, 10], [5, 6, 9, 10], [7, 8, 9, 10]]
-    for count, length in ((3, 69), (4, 3), (2, 70), (4, 100)):
+    assert compiled == before + 9  # batches 1, 2 and the most, by blocks 1, 2 and the most
+    tables = [[1, 2, 9, 10], [3, 4, 11, 0], [5, 6, 9, 10], [7, 8, 9, 10]]
+    for count, length in ((3, 69), (most, 3), (2, 70), (most, 100), (2, context - 6)):
         both.call(_step(tables[:count], [length] * count, [0] * count), STEP)
     assert len(torch_spyre.compile_reports()) == compiled
 

@@ -10,6 +10,7 @@ through the compiler, and what it returns is on the CPU. Parameters and buffers 
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ from .._pytorch.dynamo import fake_of, is_static_input
 from ..compile import backend as driver
 from ..compile import options as compile_options
 from ..compile.backend import Values
-from . import paged, recording, resident, room, variables
+from . import late_rows, paged, recording, resident, room, variables
 from .paged_calls import PagedCalls
 from .reference import compile_reference, to_host
 
@@ -106,6 +107,8 @@ class OnCard:
         of_aten = self.cache.look_at if self.cache else None
         with torch.device("spyre"):
             self.compiled = driver.compile_graph_of_user(moved, on_card, settings, of_aten)
+        if self.cache:
+            self.cache.end_late([_End(tail, settings) for tail in self.cache.plan.tails])
 
     def __call__(self, *args: Any) -> Any:
         if not self.has_room:
@@ -143,6 +146,27 @@ class OnCard:
         knows = not torch.is_grad_enabled()
         with outside_inference_mode():
             return [move(value, knows) for move, value in zip(self.moves, args, strict=True)]
+
+
+class _End:
+    """A graph's end (late_rows.Tail) on the card."""
+
+    def __init__(self, tail: late_rows.Tail, settings: dict[str, Any]):
+        self.tail = tail
+        self.settings = settings
+        self.moves = [_Move(node) for node in tail.placeholders()]
+
+    def __call__(self, args: Values, table: torch.Tensor) -> late_rows.Compute:
+        """`args` of the graph; `table` of the call has the rows that the end takes. Parameters are
+        those of now, whatever becomes of them."""
+        with outside_inference_mode():
+            used = [args[i] for i in self.tail.parameters]
+            own = [move(value, True) for move, value in zip(self.moves, used, strict=True)]
+        return functools.partial(self.tail.compute, self._compile, table, own)
+
+    def _compile(self, gm: torch.fx.GraphModule, inputs: Values) -> Callable[..., Any]:
+        with torch.device("spyre"), torch.no_grad():
+            return driver.compile_graph_of_user(gm, inputs, self.settings)
 
 
 class _Move:

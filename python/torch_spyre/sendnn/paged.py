@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from . import late_rows
 from .slots import Form
 from .wrapped import Wrapped, take_parts
 
@@ -71,6 +72,7 @@ class Plan:
     form: Form
     result_count: int  # of the graph before
     kept: list[int]  # inputs of the rewritten graph; beyond the others: rows, seen, fresh
+    tails: list[late_rows.Tail]  # of results whose rows are computed when they are read
 
 
 def _name(node: Any) -> str:
@@ -111,6 +113,8 @@ class _Rewriter:
         for node in self.computes:
             self._replace_compute(node, inputs)
         self._return_rows(plan)
+        batch = self.fakes[plan.slot_mapping].shape[0]
+        plan.tails = late_rows.cut(self.graph, self.placeholders, batch)
         for store in self.stores:
             for part in list(store.users):
                 for wrapper in list(part.users):
@@ -144,7 +148,7 @@ class _Rewriter:
             width = self.fakes[metadata["block_table"]].shape[1]
             blocks = width if isinstance(width, int) else None
         form = Form(max(windows.pop(), 0), block_size, blocks)
-        return Plan(stores, slot_mapping, metadata, form, len(results), [])
+        return Plan(stores, slot_mapping, metadata, form, len(results), [], [])
 
     def _results(self) -> list[Any]:
         (results,) = self.output.args

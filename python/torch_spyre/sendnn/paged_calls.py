@@ -2,10 +2,10 @@
 """Calls of a graph with paged attention (paged.py): sizes, buckets, what is read and written.
 
 A graph has a program for each size of its batch and number of blocks that are read. Blocks are
-filled up to a power of two by rows that no query sees. So is the batch, where the compiler can show
-that sequences do not mix, by sequences that nothing is stored of. At the end of warm-up
-(warmup.py) the programs of all such sizes up to VLLM_DT_MAX_BATCH_SIZE and
-VLLM_DT_MAX_CONTEXT_LEN are compiled.
+filled up to a power of two, or the most that there may be, by rows that no query sees. So is the
+batch, where the compiler can show that sequences do not mix, by ones that nothing is stored of.
+The most are VLLM_DT_MAX_BATCH_SIZE and VLLM_DT_MAX_CONTEXT_LEN; at the end of warm-up (warmup.py)
+the programs of all such sizes are compiled.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from .. import _C
 from .._pytorch.fake import symbol_of
 from ..compile import backend as driver
 from ..compile import buckets
-from . import paged, recording, resident, slots, variables, warmup
+from . import late_rows, paged, recording, resident, slots, variables, warmup
 from .reference import to_host
 
 Run = Callable[[list[Any]], Any]
+End = Callable[[Sequence[Any], torch.Tensor], late_rows.Compute]  # of arguments, and rows
 
 
 class PagedCalls:
@@ -36,7 +37,15 @@ class PagedCalls:
         self.sized: list[int] = []  # inputs that have any
         self.fills_batch = False
         self.in_warm_up = False
+        self.ends: list[End] = []
+        self.most_batch = variables.limit("VLLM_DT_MAX_BATCH_SIZE")
+        if context := variables.limit("VLLM_DT_MAX_CONTEXT_LEN"):
+            plan.form.most_blocks = -(-context // plan.form.block_size)
         self.cache_inputs = [index for store in plan.stores for index in store.caches]
+
+    def end_late(self, ends: list[End]) -> None:
+        """`ends` of the graph, one for each of the plan's tails."""
+        self.ends = ends
 
     def look_at(self, gm: torch.fx.GraphModule) -> None:
         """At the ATen graph, before it is compiled; by then equal sizes have equal symbols."""
@@ -76,7 +85,7 @@ class PagedCalls:
         return most * sum(cache[0].numel() * cache.element_size() for cache in pair)
 
     def _filled(self, batch: int) -> int:
-        return slots.next_power(batch) if self.fills_batch else batch
+        return slots.bucket(batch, self.most_batch) if self.fills_batch else batch
 
     def _reads(self, args: Sequence[Any], count: int) -> slots.Reads | None:
         if not self.plan.metadata:
@@ -137,11 +146,16 @@ class PagedCalls:
 
     def _results(self, results: list[Any], args: Sequence[Any], batch: int) -> tuple[Any, ...]:
         rows = {index for store in self.plan.stores for index in store.rows}
+        rows |= {tail.place for tail in self.plan.tails}
         filled = self.fills_batch and self._filled(batch) != batch
         given = [
             None if i in rows else _cut(to_host(result), batch if filled else None)
             for i, result in enumerate(results)
         ]
+        for tail, end in zip(self.plan.tails, self.ends, strict=True):
+            table = results[tail.place]
+            tokens = table.shape[0] // self._filled(batch)
+            given[tail.place] = tail.result((batch, tokens), end(args, table))
         for store in self.plan.stores:
             for cache, result in zip(store.caches, store.results, strict=True):
                 if result:
@@ -173,20 +187,19 @@ class PagedCalls:
                 self._run(run, self._of_batch(args, more), caches, read, more)
 
     def _later_sizes(self, batch: int) -> list[tuple[int, int]]:
-        context = variables.limit("VLLM_DT_MAX_CONTEXT_LEN")
-        most = variables.limit("VLLM_DT_MAX_BATCH_SIZE") or batch
+        most_blocks, block_size = self.plan.form.most_blocks, self.plan.form.block_size
         total = variables.limit("VLLM_DT_MAX_BATCH_TKV_LIMIT")
-        if context is None:
+        if most_blocks is None:
             return []
-        batches = [batch] if self.batch is None else _powers(slots.next_power(most))
+        most = self.most_batch or batch
+        batches = [batch] if self.batch is None else slots.buckets(most)
         if self.batch is not None and not self.fills_batch:
             batches = list(range(1, most + 1))
-        widest = slots.next_power(-(-context // self.plan.form.block_size))
         return [
             (b, n)
             for b in batches
-            for n in _powers(widest)
-            if total is None or b * n * self.plan.form.block_size <= 2 * total
+            for n in slots.buckets(most_blocks)
+            if total is None or b * n * block_size <= 2 * total
         ]
 
     def _of_batch(self, args: list[Any], batch: int) -> list[Any]:
@@ -211,10 +224,6 @@ class PagedCalls:
 def _cut(result: Any, batch: int | None) -> Any:
     """Every result of a graph whose batch is filled begins with the batch."""
     return result[:batch] if batch and isinstance(result, torch.Tensor) else result
-
-
-def _powers(most: int) -> list[int]:
-    return [1 << i for i in range(most.bit_length())]
 
 
 def _symbols(fake: Any) -> dict[int | None, Any]:

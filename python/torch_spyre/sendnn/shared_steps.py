@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 import numpy
 
-KINDS = ("prompt", "decode", "graph")
+KINDS = ("prompt", "decode", "graph", "rows")
 MEMORY = ("parameters", "kv_cache", "other", "free")
 RING = 1 << 16
 _OF_KIND = ("steps", "host_seconds", "card_seconds")

@@ -21,6 +21,7 @@ class Form:
     window: int  # of a sliding attention, 0 for none
     block_size: int
     blocks: int | None  # of a block table whose width is a number
+    most_blocks: int | None = None  # that a sequence may have, if that is known
 
 
 @dataclass
@@ -113,12 +114,22 @@ def next_power(number: int) -> int:
     return 1 << max(0, number - 1).bit_length()
 
 
+def bucket(count: int, most: int | None) -> int:
+    """The size of the program for so many: a power of two, or the most that there may be."""
+    power = next_power(count)
+    return most if most and count <= most < power else power
+
+
+def buckets(most: int) -> list[int]:
+    return sorted({bucket(count, most) for count in range(1, most + 1)})
+
+
 def _padded(slot: Array, visible: Array, used: Array, fresh: Array, form: Form) -> Reads:
     """The slots that are used [batch, positions], at the beginning of as many rows for all
-    sequences: a whole number of blocks, a power of two where the graph does not say how many."""
+    sequences: a whole number of blocks, one of a bucket where the graph does not say how many."""
     batch, queries = fresh.shape[:2]
     most = int(used.sum(1).max(initial=0))
-    blocks = form.blocks or next_power(-(-most // form.block_size))
+    blocks = form.blocks or bucket(-(-most // form.block_size), form.most_blocks)
     rows = numpy.zeros((batch, blocks * form.block_size), numpy.int64)
     seen = numpy.zeros((batch, queries, blocks * form.block_size), bool)
     reader, place = used.nonzero()

@@ -4,8 +4,9 @@ names (recording.py).
 
     {"end": .., "kind": .., "batch": .., "tokens": .., "blocks": .., "host_s": .., "card_us": ..}
 
-`kind` is "prompt", "decode", or "graph" for one without paged attention; `end` is in seconds since
-1970, `tokens` those of a sequence, `blocks` those of the KV cache that a sequence reads at most,
+`kind` is "prompt", "decode", "rows" for `batch` rows of a prompt's result (late_rows.py), "graph"
+for a graph without paged attention; `end` is in seconds since 1970,
+`tokens` those of a sequence, `blocks` those of the KV cache that a sequence reads at most,
 `host_s` what the call took, emulation included, `card_us` what it took on the card's virtual clock.
 
     python -m torch_spyre.sendnn.steps STEPS [REQUESTS]
