@@ -5,6 +5,7 @@ import pytest
 import torch
 import torch_spyre
 from torch.nn import functional as F
+from torch_spyre.compile.parts import recurrent
 from torch_spyre.eager import dispatch
 
 CASES = {
@@ -40,6 +41,21 @@ def test_one_program_a_call():
     assert len(dispatch.programs) == known
 
 
+@pytest.mark.parametrize("kind, gates", [("lstm", 4), ("gru", 3)])
+def test_a_recurrent_cell_is_one_program(kind, gates):
+    """PyTorch calls one in each step of a sequence; its gradient is that of its parts."""
+    cell = getattr(torch.ops.aten, f"_thnn_fused_{kind}_cell").default
+    host = [torch.randn(5, size).half() for size in (8 * gates, 8 * gates, 8)]
+    card = [tensor.to("spyre") for tensor in host]
+    program, reason = dispatch.operator_of(cell).find(tuple(card), {})[::2]
+    assert reason is None and program.launch.executable.segment_count() == 1
+    parts = getattr(recurrent, f"{kind}_cell")
+    for actual, expected in zip(cell(*card), parts(*(t.float() for t in host)), strict=True):
+        torch.testing.assert_close(actual.cpu().float(), expected, rtol=4e-3, atol=2e-3)
+    card[0].requires_grad_()
+    assert cell(*card)[0].requires_grad
+
+
 def test_out():
     x, y = pair()
     out = torch.empty(0, dtype=torch.float16, device="spyre")
@@ -60,6 +76,16 @@ def test_gradients_come_through():
         F.mse_loss(leaf, y.to("spyre")).backward()
     expected = 2 * (x.float() - y.float()) / x.numel()
     torch.testing.assert_close(leaf.grad.cpu().float(), expected, rtol=4e-3, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_warnings_as_errors_keep_programs():
+    """PyTorch's tracer asks tensors inside a graph of autograd for their gradient, and warns."""
+    leaf = torch.rand(3, 70).half().to("spyre").requires_grad_()
+    inner = leaf * 2
+    with torch.no_grad():
+        assert torch.nansum(inner, dim=1).device.type == "spyre"
+        assert F.mse_loss(inner, inner).item() == 0
 
 
 def test_wrong_arguments_raise_as_on_the_cpu():

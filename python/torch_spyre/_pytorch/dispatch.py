@@ -26,6 +26,7 @@ __all__ = [
     "OpOverload",
     "OpOverloadPacket",
     "OperatorBase",
+    "below_autograd",
     "call_composite",
     "call_parts",
     "composed",
@@ -34,6 +35,7 @@ __all__ = [
     "has_gaps",
     "hint_of",
     "is_decomposed_by_autograd",
+    "is_of_devices",
     "log_sigmoid_backward",
     "map_parts",
     "native_layer_norm_backward",
@@ -87,10 +89,22 @@ def is_decomposed_by_autograd(full_name: str) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(full_name, "CompositeImplicitAutograd")
 
 
+def is_of_devices(op: OpOverload) -> bool:
+    """Whether neither the CPU has a kernel for the operator nor PyTorch a composition."""
+    keys = ("CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return not any(has_kernel(op.name(), key) for key in keys)
+
+
 def without_autocast() -> AbstractContextManager[Any]:
     """Inside, operators are called in the dtypes that they are given."""
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)  # type: ignore[attr-defined]
     return torch._C._ExcludeDispatchKeyGuard(keys)
+
+
+def below_autograd() -> AbstractContextManager[Any]:
+    """Inside, operators are called as autograd calls them: what they do leaves no graph."""
+    return torch._C._AutoDispatchBelowAutograd()
 
 
 def core_decompositions() -> Mapping[OperatorBase, Callable[..., Any]]:

@@ -4,6 +4,7 @@ of the graph that torch.compile() would make of the call."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -100,7 +101,9 @@ def _trace(
         return [results] if single else list(results)
 
     try:
-        gm = fx.trace(call, tensors, table)
+        with warnings.catch_warnings():  # of what PyTorch's tracer does, maybe errors to the caller
+            warnings.simplefilter("ignore")
+            gm = fx.trace(call, tensors, table)
         fx.copy_views(gm)
         return gm, single
     except _C.InternalError:

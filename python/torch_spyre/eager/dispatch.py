@@ -24,7 +24,7 @@ from torch import Tensor
 from .. import _C, config
 from .._fallback import user_level
 from .._pytorch import pytree
-from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
+from .._pytorch.dispatch import Arguments, Keywords, OpOverload, is_of_devices, schema_of
 from .._pytorch.settings import watch
 from ..compile import handover, integers
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
@@ -138,11 +138,13 @@ class _Operator:
         attention = _aten.scaled_dot_product_attention.default
         if torch.Tag.nondeterministic_seeded in op.tags and op is not attention:
             self.refusal = "random numbers are drawn on the host"
+        # Of what the CPU has not, decomposed where it is not one program.
+        self.parts = parts.get(op) if is_of_devices(op) else None
 
     def __call__(self, args: Arguments, kwargs: Keywords) -> Any:
         program, tensors, reason = self.find(args, kwargs)
         if program is None:
-            return run_on_cpu(self.op, args, kwargs, reason)
+            return self._run_without_program(args, kwargs, reason)
         return program.run(tensors, tensors[0].device.index)
 
     def find(self, args: Arguments, kwargs: Keywords) -> Found:
@@ -201,10 +203,15 @@ class _Operator:
         """Called by PyTorch as the operator itself."""
         program, tensors, reason = self.find(args, kwargs)
         if program is None:
-            return run_on_cpu(self.op, args, kwargs, reason)
+            return self._run_without_program(args, kwargs, reason)
         _C.note_scalars(self.rules)
         program.remember()
         return program.run(tensors, tensors[0].device.index)
+
+    def _run_without_program(self, args: Arguments, kwargs: Keywords, reason: str | None) -> Any:
+        if self.parts is not None:
+            return self.parts(*args, **kwargs)
+        return run_on_cpu(self.op, args, kwargs, reason)
 
     def _compile(self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]) -> _Known:
         if not tensors:

@@ -175,7 +175,8 @@ def _log_sigmoid_backward(grad: Tensor, x: Tensor, buffer: Tensor) -> Any:
 def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
     from ..compile import attention
-    from . import recurrent, resize
+    from ..compile.parts import recurrent
+    from . import resize
 
     fallback = torch.library.Library("_", "IMPL")
     fallback.fallback(untraced(dispatch), "PrivateUse2")
@@ -207,8 +208,6 @@ def register() -> list[torch.library.Library]:
     register_kernel("all.dims_out", _kernel(_aten.all.dims_out))
     register_kernel("any.dims_out", _kernel(_aten.any.dims_out))
     aten.impl("_nested_tensor_from_mask_left_aligned", untraced(_nested_fits))
-    differentiable = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
-    recurrent.register(aten, differentiable)
     quantized = torch.library.Library("aten", "IMPL", "QuantizedPrivateUse1")
     for name in ("empty_quantized", "_empty_affine_quantized",
                  "_empty_per_channel_affine_quantized"):  # fmt: skip
@@ -217,4 +216,4 @@ def register() -> list[torch.library.Library]:
     for key in ("Conjugate", "Negative"):  # copies look at these bits themselves (core/copy.c)
         lazy.append(torch.library.Library("aten", "IMPL", key))
         lazy[-1].impl("_copy_from", torch.library.fallthrough_kernel)
-    return [fallback, aten, kernels, differentiable, quantized, resize.register(), *lazy]
+    return [fallback, aten, kernels, quantized, resize.register(), recurrent.register(), *lazy]

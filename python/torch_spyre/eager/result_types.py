@@ -223,6 +223,20 @@ def _attention_backward(
                  for x, is_wanted in pairs)  # fmt: skip
 
 
+def _lstm_cell(
+    gates: Tensor, _hidden_gates: Tensor, cell: Tensor, *_biases: Tensor | None
+) -> tuple[Tensor, ...]:
+    """PyTorch's fails without biases."""
+    return tuple(_result(x.shape, x.dtype) for x in (cell, cell, gates))
+
+
+def _gru_cell(
+    _input_gates: Tensor, _hidden_gates: Tensor, hidden: Tensor, *_biases: Tensor | None
+) -> tuple[Tensor, ...]:
+    """PyTorch has no rule of it."""
+    return _result(hidden.shape, hidden.dtype), _result(hidden.shape, hidden.dtype)
+
+
 def _rules() -> dict[OpOverload, Callable[..., Any]]:
     unary = [_aten.abs, _aten.ceil, _aten.cos, _aten.exp, _aten.floor, _aten.gelu, _aten.log,
              _aten.neg, _aten.reciprocal, _aten.relu, _aten.rsqrt, _aten.sigmoid, _aten.silu,
@@ -243,6 +257,8 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten._scaled_mm.default: _scaled_mm,
         _aten._scaled_dot_product_fused_attention_overrideable_backward.default:
             _attention_backward,
+        _aten._thnn_fused_lstm_cell.default: _lstm_cell,
+        _aten._thnn_fused_gru_cell.default: _gru_cell,
         _aten.scaled_dot_product_attention.default: _attention,
         _aten._softmax.default: _softmax,
         _aten._log_softmax.default: _softmax,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decompositions of the device where PyTorch has none, or none that the card can run: of sorting,
-of writing at indices, of pooling and resampling. They serve graphs and eager operators alike."""
+of writing at indices, of pooling, resampling and recurrent cells. They serve graphs and eager
+operators alike."""
 
 from ..registered import parts as PARTS
 from . import (
@@ -10,6 +11,7 @@ from . import (
     lists,
     ordering,
     pooling,
+    recurrent,
     resampling,
     scattering,
     sums,
@@ -23,6 +25,7 @@ __all__ = [
     "lists",
     "ordering",
     "pooling",
+    "recurrent",
     "resampling",
     "scattering",
     "sums",
