@@ -165,3 +165,36 @@ def test_granularity_of_buckets():
     with config.patch(max_buckets=4, min_default_granularity=8):
         assert buckets.granularity(2, 128) == 32
         assert buckets.granularity(2, 16) == 8
+
+
+@pytest.mark.host("aten.i0")
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[1].chunk(5, -1),
+        lambda x: [torch.special.i0(x), *x.transpose(0, 1).chunk(3)],
+        lambda x: x.chunk(3)[1].squeeze(0).split(64, 1),
+        lambda x: [x.add_(1), *x.chunk(2, 2)],
+    ],
+)
+def test_results_that_are_views_of_an_argument(function, dynamic):
+    """Nothing else reads them. AOTAutograd takes strides and place of such a result for its own."""
+    torch._dynamo.reset()
+    cpu = torch.arange(3 * 70 * 127, dtype=torch.float32).reshape(3, 70, 127)
+    card = cpu.to("spyre")
+    found, expected = torch.compile(function, dynamic=dynamic)(card), function(cpu)
+    for actual, wanted in zip(found, expected, strict=True):
+        assert (actual.stride(), actual.storage_offset()) == (
+            wanted.stride(), wanted.storage_offset(),
+        )  # fmt: skip
+        torch.testing.assert_close(actual.cpu(), wanted)
+        shares = wanted.untyped_storage().data_ptr() == cpu.untyped_storage().data_ptr()
+        assert (actual.untyped_storage().data_ptr() == card.untyped_storage().data_ptr()) == shares
+
+
+def test_slices_of_nothing():
+    torch._dynamo.reset()
+    x = torch.zeros(0, 5, dtype=torch.float16, device="spyre")
+    found = torch.compile(lambda x: x[:, 1:3:2] + 1, dynamic=True)(x)
+    assert found.shape == (0, 1)

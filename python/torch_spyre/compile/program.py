@@ -13,7 +13,7 @@ import torch
 from .. import _C, _fallback, profiling
 from .._pytorch import pytree
 from .._pytorch.dynamo import graph_breaks
-from .._pytorch.fx import maker_of, overload_of
+from .._pytorch.fx import arguments_of, maker_of, overload_of
 from ..device import bindings
 from ..eager import room
 from ..eager.host import call, in_float32
@@ -107,6 +107,7 @@ class Program:
             for node, ids in builder.ids.items()
             for value, fake in self._pairs(ids, builder.values[node])
         }
+        self.views = self._find_views()
         self.resolve = builder.resolve
         self.nodes_taken = nodes_of(executable)
         self.fallbacks = self._find_fallbacks()
@@ -125,6 +126,31 @@ class Program:
         self.takes_any_numbers = all(
             segment.on_card and not self._may_leave_card(segment) for segment in self.segments
         ) and not (builder.casts or builder.effects)
+
+    def _find_views(self) -> dict[int, torch.fx.Node]:
+        """The nodes that make views of arguments on the card, by value. They stay views where the
+        host has the node, since AOTAutograd goes by their strides and places."""
+        there = {v for v, source in self.inputs
+                 if isinstance(source, int) and source not in self.moved
+                 and is_on_card(self.fakes[v])}  # fmt: skip
+        made: dict[int, torch.fx.Node] = {}
+        for node in self.nodes:
+            base = next(iter(arguments_of(node)), None)
+            ids = self.ids.get(base) if isinstance(base, torch.fx.Node) else None
+            if overload_of(node).is_view and isinstance(ids, int) and ids in there | made.keys():
+                made.update(dict.fromkeys(self._results(node), node))
+        return made
+
+    def _view(self, value: int, values: Values) -> torch.Tensor:
+        """One of them."""
+        if value not in self.views:
+            return values[value]
+        node = self.views[value]
+        base, *rest = self.resolve(node, list(node.args))
+        kwargs = {k: self.resolve(node, v) for k, v in node.kwargs.items()}
+        result = overload_of(node)(self._view(self._id(base), values), *rest, **kwargs)
+        view: torch.Tensor = dict(self._pairs(self.ids[node], result))[value]
+        return view
 
     def _watch(self, segment: Segment) -> integers.Watch | None:
         """The int64 arithmetic of a card segment, if it has any."""
@@ -501,11 +527,16 @@ class Program:
                 made_by[value] = node
 
         for number in segment.nodes:
+            if self.views.keys() >= set(self._results(self.nodes[number])):
+                continue  # made where a node of the host reads it
             began, moved = time.perf_counter(), 0
             run(self.nodes[number])
             if not self._is_empty(self.nodes[number]):
                 self._account(self.nodes[number], moved, 0, time.perf_counter() - began)
         for value in segment.outputs:
+            if value in self.views:
+                values[value] = self._view(value, values)
+                continue
             if value not in local:  # a part of a node for a later segment (_fits_card)
                 continue
             values[value] = local[value]

@@ -74,7 +74,8 @@ class _Sizes:
     ) -> FakeTensor:
         shape = torch.empty_strided(size, stride, dtype=value.dtype, device="meta")
         if offset:
-            extent = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
+            steps = zip(size, stride, strict=True)  # of a size 0, none
+            extent = offset + sum(max(n - 1, 0) * step for n, step in steps) + 1
             storage = torch.empty(extent, dtype=value.dtype, device="meta")
             shape = storage.as_strided(size, stride, offset)
         return FakeTensor(self.mode, shape, value.device)

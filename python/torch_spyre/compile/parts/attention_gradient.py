@@ -54,7 +54,7 @@ def attention_backward(
     value: torch.Tensor,
     bias: torch.Tensor | None,
     wanted: Sequence[bool],
-    out: torch.Tensor,
+    _out: torch.Tensor,
     _log_sum: torch.Tensor,
     _starts_q: torch.Tensor,
     _starts_k: torch.Tensor,
@@ -77,7 +77,7 @@ def attention_backward(
     weights = _weights(query, keys, bias, causal, factor)
     to_value = _summed(weights.transpose(-2, -1) @ grad, groups) if wanted[2] else None
     shares = grad @ values.transpose(-2, -1)
-    level = (grad * out).sum(-1, keepdim=True)
+    level = (weights * shares).sum(-1, keepdim=True)
     to_scores = weights * (shares - level)
     scaled = to_scores * factor
     to_query = scaled @ keys if wanted[0] else None

@@ -73,5 +73,5 @@ def register() -> torch.library.Library:
         (_aten._thnn_fused_lstm_cell.default, lstm_cell),
         (_aten._thnn_fused_gru_cell.default, gru_cell),
     ):
-        library.impl(op._overloadpacket.__name__, _differentiated(op, parts))
+        library.impl(op.overloadpacket.__name__, _differentiated(op, parts))
     return library
