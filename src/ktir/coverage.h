@@ -7,11 +7,12 @@
 
 #include "isa/isa.h"
 
-// Whether STOREs reach every one of the argument's first `bytes` bytes and no instruction reads any
-// of it. May be false where finding out takes long: stores of more than COVERAGE_MOST_RUNS
-// contiguous runs.
-enum { COVERAGE_MOST_RUNS = 1 << 20 };
-SPYRE_MUST_CHECK spyre_status coverage_is_whole(const isa_program *program, uint32_t argument,
-                                                int64_t bytes, bool *out_whole);
+// Whether STOREs reach every one of the argument's first `bytes` bytes, none beyond, and no
+// instruction reads any of it. May be false where finding out would take more than
+// COVERAGE_MOST_RANGES ranges that do not touch. Works in `memory`.
+enum { COVERAGE_MOST_RANGES = 1 << 16 };
+SPYRE_MUST_CHECK spyre_status coverage_is_whole(arena *memory, const isa_program *program,
+                                                uint32_t argument, int64_t bytes,
+                                                bool *out_whole);
 
 #endif

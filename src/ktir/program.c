@@ -91,17 +91,20 @@ static spyre_status make_job(spyre_ktir_program *program, const char *name)
 
 static spyre_status find_overwritten(spyre_ktir_program *program)
 {
+    spyre_status status = NULL;
     program->overwritten = ARENA_NEW(program->memory, bool, program->parameter_count + 1);
-    TRY_ALLOC(program->overwritten);
-    for (uint32_t n = 0; n < program->parameter_count; n++) {
+    arena *scratch = arena_create();
+    if (!program->overwritten || !scratch) status = status_no_memory();
+    for (uint32_t n = 0; n < program->parameter_count && !status; n++) {
         int32_t argument = program->argument_of[n];
         program->overwritten[n] = false;
         if (argument >= 0 && program->parameters[n].form.is_written)
-            TRY(coverage_is_whole(program->program, (uint32_t)argument,
-                                  program->program->arg_bytes[argument],
-                                  &program->overwritten[n]));
+            status = coverage_is_whole(scratch, program->program, (uint32_t)argument,
+                                       program->program->arg_bytes[argument],
+                                       &program->overwritten[n]);
     }
-    return NULL;
+    arena_destroy(scratch);
+    return status;
 }
 
 static spyre_status lower(const spyre_ktir *kernel, const spyre_ktir_options *options,

@@ -9,41 +9,12 @@ enum { MOST_STEPS = 256 };                  // of one comparison
 
 // --- Footprints
 
-static void add_level(footprint *f, int64_t stride, int64_t extent)
+static void set_spans(footprint *f)
 {
-    if (extent == 1 || stride == 0) return;
-    if (stride < 0) {
-        for (uint32_t c = 0; c < ISA_CORES; c++) f->base[c] += stride * (extent - 1);
-        stride = -stride;
-    }
-    uint32_t at = f->levels++;
-    for (; at > 0 && f->stride[at - 1] > stride; at--) {
-        f->stride[at] = f->stride[at - 1];
-        f->extent[at] = f->extent[at - 1];
-    }
-    f->stride[at] = stride;
-    f->extent[at] = extent;
-}
-
-// Levels that leave no gaps become one: with the run below them, or with each other.
-static void merge_levels(footprint *f)
-{
-    uint32_t kept = 0;
-    for (uint32_t n = 0; n < f->levels; n++) {
-        int64_t stride = f->stride[n], extent = f->extent[n];
-        if (kept == 0 && stride <= f->bytes) {
-            f->bytes += stride * (extent - 1);
-        } else if (kept > 0 && stride == f->stride[kept - 1] * f->extent[kept - 1]) {
-            f->extent[kept - 1] *= extent;
-        } else {
-            f->stride[kept] = stride;
-            f->extent[kept++] = extent;
-        }
-    }
-    f->levels = kept;
-    f->span[0] = f->bytes;
-    for (uint32_t n = 0; n < kept; n++)
-        f->span[n + 1] = f->span[n] + f->stride[n] * (f->extent[n] - 1);
+    const run_levels *l = &f->levels;
+    f->span[0] = l->bytes;
+    for (uint32_t n = 0; n < l->count; n++)
+        f->span[n + 1] = f->span[n] + l->stride[n] * (l->extent[n] - 1);
 }
 
 static bool too_far(const isa_operand *o, const plan_tile *tile, uint32_t operand,
@@ -61,7 +32,7 @@ static bool too_far(const isa_operand *o, const plan_tile *tile, uint32_t operan
 static void set_bases(const isa_kernel *kernel, const isa_operand *o, footprint *f)
 {
     for (uint32_t c = 0; c < ISA_CORES; c++) {
-        f->base[c] = o->offset;
+        f->base[c] = o->offset + f->levels.low;
         if (o->slot != ISA_NO_SLOT)
             f->base[c] += kernel->parameters[(size_t)c * kernel->slot_count + o->slot] % FARTHEST;
     }
@@ -72,7 +43,7 @@ static void set_range(footprint *f)
     f->all = RANGE_NONE;
     for (uint32_t c = 0; c < ISA_CORES; c++)
         if (f->cores >> c & 1u)
-            range_add(&f->all, (byte_range){f->base[c], f->base[c] + f->span[f->levels]});
+            range_add(&f->all, (byte_range){f->base[c], f->base[c] + f->span[f->levels.count]});
 }
 
 static footprint footprint_of(const plan_tile *tile, uint32_t operand,
@@ -80,19 +51,20 @@ static footprint footprint_of(const plan_tile *tile, uint32_t operand,
 {
     const isa_operand *o = &tile->instruction->operand[operand];
     footprint f = {.arg = o->arg, .stores = operand == 0, .cores = kernel->active_cores};
-    f.bytes = spyre_format_bytes(o->format);
+    f.levels.bytes = spyre_format_bytes(o->format);
     // Which rows are chosen is not known: all of the argument, for every core.
     if (operand == isa_row_operand(tile->instruction->opcode) || too_far(o, tile, operand, place)) {
-        f.bytes = 2 * FARTHEST;
+        f.levels.bytes = 2 * FARTHEST;
         for (uint32_t c = 0; c < ISA_CORES; c++) f.base[c] = -FARTHEST;
     } else {
-        set_bases(kernel, o, &f);
         for (uint32_t d = 0; d < tile->dim_count; d++)
-            add_level(&f, tile->stride[operand][d], tile->extent[d]);
+            levels_add(&f.levels, tile->stride[operand][d], tile->extent[d]);
         for (uint32_t n = 0; n < place->depth; n++)
-            add_level(&f, o->loop_stride[n], place->iterations[n]);
+            levels_add(&f.levels, o->loop_stride[n], place->iterations[n]);
+        set_bases(kernel, o, &f);
+        levels_merge(&f.levels);
     }
-    merge_levels(&f);
+    set_spans(&f);
     set_range(&f);
     return f;
 }
@@ -133,11 +105,12 @@ static bool overlap(comparison *c, uint32_t la, uint32_t lb, int64_t apart)
     int64_t span_a = c->a->span[la], span_b = c->b->span[lb];
     if (apart >= span_a || -apart >= span_b) return false;
     if ((la == 0 && lb == 0) || ++c->steps > MOST_STEPS) return true;
-    int64_t stride_a = la ? c->a->stride[la - 1] : 0, stride_b = lb ? c->b->stride[lb - 1] : 0;
+    const run_levels *a = &c->a->levels, *b = &c->b->levels;
+    int64_t stride_a = la ? a->stride[la - 1] : 0, stride_b = lb ? b->stride[lb - 1] : 0;
     int64_t stride = stride_a > stride_b ? stride_a : stride_b;
     int64_t least = 0, most = 0;
-    if (stride_a == stride) least = -(c->a->extent[--la] - 1);
-    if (stride_b == stride) most = c->b->extent[--lb] - 1;
+    if (stride_a == stride) least = -(a->extent[--la] - 1);
+    if (stride_b == stride) most = b->extent[--lb] - 1;
     // Only these differences of indices bring the lower levels near each other.
     int64_t first = floor_div(-c->b->span[lb] - apart, stride) + 1;
     int64_t last = floor_div(c->a->span[la] - 1 - apart, stride);
@@ -157,7 +130,7 @@ bool footprint_conflict(const footprint *a, const footprint *b)
         for (uint32_t y = 0; y < ISA_CORES; y++) {
             if (x == y || !(b->cores >> y & 1u)) continue;
             comparison c = {.a = a, .b = b};
-            if (overlap(&c, a->levels, b->levels, b->base[y] - a->base[x])) return true;
+            if (overlap(&c, a->levels.count, b->levels.count, b->base[y] - a->base[x])) return true;
         }
     }
     return false;

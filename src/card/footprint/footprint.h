@@ -7,21 +7,18 @@
 #define CARD_LOCAL_H
 
 #include "card/card.h"
+#include "card/footprint/levels.h"
 #include "card/plan.h"
 
-enum { FOOTPRINT_MOST_LEVELS = ISA_MAX_DIMS + ISA_MAX_LOOPS };
-
-// Runs of `bytes` bytes from base[core] on, in nested (stride, extent) levels.
+// Levels of runs from base[core] on.
 typedef struct {
     uint16_t arg;
     bool stores;
     uint32_t cores;                         // bit c: core c takes part
     int64_t base[ISA_CORES];
     byte_range all;                         // over all cores
-    int64_t bytes;
-    uint32_t levels;                        // by rising stride
-    int64_t stride[FOOTPRINT_MOST_LEVELS], extent[FOOTPRINT_MOST_LEVELS];
-    int64_t span[FOOTPRINT_MOST_LEVELS + 1];    // bytes from first to last of the lower levels
+    run_levels levels;
+    int64_t span[LEVELS_MOST + 1];          // bytes from first to last of the lower levels
 } footprint;
 typedef VEC(footprint) footprint_list;
 

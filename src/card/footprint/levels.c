@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card/footprint/levels.h"
+
+void levels_add(run_levels *l, int64_t stride, int64_t extent)
+{
+    if (extent == 1 || stride == 0) return;
+    if (stride < 0) {
+        l->low += stride * (extent - 1);
+        stride = -stride;
+    }
+    uint32_t at = l->count++;
+    for (; at > 0 && l->stride[at - 1] > stride; at--) {
+        l->stride[at] = l->stride[at - 1];
+        l->extent[at] = l->extent[at - 1];
+    }
+    l->stride[at] = stride;
+    l->extent[at] = extent;
+}
+
+void levels_merge(run_levels *l)
+{
+    uint32_t kept = 0;
+    for (uint32_t n = 0; n < l->count; n++) {
+        int64_t stride = l->stride[n], extent = l->extent[n];
+        if (kept == 0 && stride <= l->bytes) {
+            l->bytes += stride * (extent - 1);
+        } else if (kept > 0 && stride == l->stride[kept - 1] * l->extent[kept - 1]) {
+            l->extent[kept - 1] *= extent;
+        } else {
+            l->stride[kept] = stride;
+            l->extent[kept++] = extent;
+        }
+    }
+    l->count = kept;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Levels: the bytes that an operand touches over dims and loops, as nested repetitions of a
+// contiguous run, whatever the order in which they are touched.
+#ifndef CARD_LEVELS_H
+#define CARD_LEVELS_H
+
+#include "isa/isa.h"
+
+enum { LEVELS_MOST = ISA_MAX_DIMS + ISA_MAX_LOOPS };
+
+// Runs of `bytes` bytes, the first one `low` bytes behind element 0 of the operand.
+typedef struct {
+    int64_t low, bytes;
+    uint32_t count;
+    int64_t stride[LEVELS_MOST], extent[LEVELS_MOST];   // by rising stride, which is positive
+} run_levels;
+
+// One more repetition around. The farthest byte fits int64_t.
+void levels_add(run_levels *l, int64_t stride, int64_t extent);
+
+// Levels that leave no gaps become one: with the run below them, or with each other.
+void levels_merge(run_levels *l);
+
+#endif
