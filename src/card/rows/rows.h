@@ -19,6 +19,7 @@ enum {
     ROWS_MOST_ROWS = 64,                    // of a block
     ROWS_MOST_STEPS = 112,
     ROWS_MOST_SUMS = 4,                     // sums of rows that live at once
+    ROWS_MOST_PASSING = 32,                 // values that live at once in a vector program
     ROWS_MOST_OWN = 8,                      // values of rows without another reader,
     ROWS_OWN_BYTES = ROWS_MOST_ROWS * 4,    // of so many bytes each
     ROWS_KEPT_FLOATS = 32 << 10,            // of all values that are kept
@@ -43,6 +44,7 @@ typedef struct {
     rows_place place;                       // of elements, of one element a row
     bool inverse;                           // VECTOR_ROWS_Y: of 1 / element
     uint32_t area;                          // of kept values, of a line, of sums
+    bool passes;                            // a kept value: gone when its vector program goes on
     uint32_t value;                         // while it is built: which value it makes or takes
     const uint16_t *table;
     const float *constant;
@@ -71,6 +73,7 @@ struct row_fusion {
     uint32_t iterations[ISA_MAX_LOOPS];
     uint32_t rows, sticks, block;           // block: rows at a time
     uint32_t kept;                          // areas of kept values, a block of all sticks each
+    uint32_t passing;                       // areas of those that pass, a unit each
     uint32_t lines;                         // areas of one row, the same for all rows
     bool divisible;                         // blocks may be done in any order, by several threads
     VEC(rows_step) steps;

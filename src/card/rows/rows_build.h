@@ -16,6 +16,7 @@ typedef struct {
     bool overwritten;                       // by a later result, all of it
     bool current;                           // nothing has overwritten it so far
     bool kept;                              // a later step takes it
+    bool passes;                            // none of another vector program does
 } rows_value;
 
 typedef struct {

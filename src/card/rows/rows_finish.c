@@ -53,19 +53,37 @@ static void relax(uint32_t count, rows_step *steps)
 
 // --- Steps
 
-// Only results are worth keeping: without them blocks are so long that what there is one of a row
-// costs little, and loading again is cheap.
+// A value that one vector program makes and takes is kept a unit at a time.
+static void find_passing(rows_builder *b)
+{
+    for (uint32_t n = 0; n < b->c->items.count; n++) {
+        const rows_item *item = &b->c->items.items[n];
+        for (uint32_t v = 0; v < b->value_count; v++)
+            if (b->values[v].made - item->first < item->count)
+                b->values[v].passes = b->values[v].last - item->first < item->count;
+    }
+}
+
+static bool stays(const rows_value *v)
+{
+    return v->kept && !v->passes;
+}
+
+// Only results are worth keeping for others: without them blocks are so long that what there is one
+// of a row costs little, and loading again is cheap.
 static void load_again(rows_builder *b)
 {
     for (uint32_t v = 0; v < b->value_count; v++)
-        if (b->values[v].kept && b->values[v].stored) return;
+        if (stays(&b->values[v]) && b->values[v].stored) return;
     for (uint32_t n = 0; n < b->c->steps.count; n++) {
         rows_step *s = &b->c->steps.items[n];
         if (s->op != VECTOR_KEPT_X && s->op != VECTOR_KEPT_Y) continue;
+        if (!stays(&b->values[s->value])) continue;
         s->op = s->op == VECTOR_KEPT_X ? VECTOR_LOAD_X : VECTOR_LOAD_Y;
         s->place = b->values[s->value].place;
     }
-    for (uint32_t v = 0; v < b->value_count; v++) b->values[v].kept = false;
+    for (uint32_t v = 0; v < b->value_count; v++)
+        if (stays(&b->values[v])) b->values[v].kept = false;
 }
 
 static bool is_needed(const rows_builder *b, const rows_step *s, const bool *live)
@@ -134,17 +152,21 @@ static void choose_lines(row_fusion *c)
 // An area is free again from the step on that takes its value last.
 static void choose_areas(rows_builder *b)
 {
-    uint32_t busy_until[ROWS_MOST_STEPS] = {0}, area[ROWS_MOST_STEPS] = {0};
+    uint32_t busy_until[2][ROWS_MOST_STEPS] = {{0}}, area[ROWS_MOST_STEPS] = {0};
     for (uint32_t v = 0; v < b->value_count; v++) {
-        if (!b->values[v].kept) continue;
-        while (busy_until[area[v]] > b->values[v].made) area[v]++;
-        busy_until[area[v]] = b->values[v].last;
-        if (area[v] >= b->c->kept) b->c->kept = area[v] + 1;
+        const rows_value *value = &b->values[v];
+        uint32_t *busy = busy_until[value->passes];
+        uint32_t *count = value->passes ? &b->c->passing : &b->c->kept;
+        if (!value->kept) continue;
+        while (busy[area[v]] > value->made) area[v]++;
+        busy[area[v]] = value->last;
+        if (area[v] >= *count) *count = area[v] + 1;
     }
     for (uint32_t n = 0; n < b->c->steps.count; n++) {
         rows_step *s = &b->c->steps.items[n];
-        if (rows_takes_kept(s->op))
-            s->area = area[s->value];
+        if (!rows_takes_kept(s->op)) continue;
+        s->area = area[s->value];
+        s->passes = b->values[s->value].passes;
     }
 }
 
@@ -206,6 +228,7 @@ static spyre_status make_tile(arena *memory, const rows_item *item, uint32_t row
 spyre_status rows_finish(rows_builder *b, const rows_live *live)
 {
     row_fusion *c = b->c;
+    find_passing(b);
     load_again(b);
     drop_steps(b, live->value);
     rows_make_private(b, live->tile);
@@ -214,7 +237,7 @@ spyre_status rows_finish(rows_builder *b, const rows_live *live)
     choose_lines(c);
     c->block = choose_block(b);
     size_t sticks = ((size_t)c->kept * c->block + c->lines) * c->sticks;
-    b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS;
+    b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS && c->passing <= ROWS_MOST_PASSING;
     uint32_t rest = c->rows % c->block;
     for (uint32_t n = 0; n < c->items.count && b->fits; n++) {
         rows_item *item = &c->items.items[n];

@@ -15,6 +15,7 @@ typedef struct {
     uint8_t *step[ROWS_MOST_STEPS];         // of elements of row 0
     bool halves[ROWS_MOST_STEPS];           // they lie with the host
     float (*kept)[STICK];                   // [area][stick][row of the block]
+    float (*passing)[VECTOR_UNIT_FLOATS];   // [area]
     float (*sums)[ROWS_MOST_ROWS][STICK];
     float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
     uint8_t *own;                           // of rows of a block, where places say so
@@ -132,13 +133,15 @@ static vector_step bind(const progress *g, uint32_t n)
                    .table = s->table,
                    .constant = s->constant,
                    .halves = g->halves[n],
+                   .passes = s->passes,
                    .begins = s->begins,
                    .folds = s->folds,
                    .begin = s->begin};
     if (rows_takes_elements(s->op)) w.at = g->step[n] + before_block(g, &s->place);
     if (g->first + g->c->block < g->c->rows) w.ahead = s->place.row * g->c->block;
     if (rows_takes_kept(s->op))
-        w.values = g->kept[(size_t)s->area * g->c->sticks * g->c->block];
+        w.values = s->passes ? g->passing[s->area]
+                             : g->kept[(size_t)s->area * g->c->sticks * g->c->block];
     if (s->op == VECTOR_LINE_Y) w.values = line_of(g, s);
     if (s->op >= VECTOR_SUM && s->op <= VECTOR_MIN) w.values = g->sums[s->area][0];
     if (s->op != VECTOR_ROWS_Y) return w;
@@ -220,10 +223,11 @@ static bool next_iteration(progress *g)
 void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_range rows)
 {
     _Alignas(64) float kept[ROWS_KEPT_FLOATS / STICK][STICK];
+    _Alignas(64) float passing[ROWS_MOST_PASSING][VECTOR_UNIT_FLOATS];
     _Alignas(64) float sums[ROWS_MOST_SUMS][ROWS_MOST_ROWS][STICK];
     float by_row[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
     _Alignas(64) uint8_t own[ROWS_MOST_OWN * ROWS_OWN_BYTES];
-    progress g = {.c = c, .kept = kept, .sums = sums, .rows = by_row, .own = own};
+    progress g = {.c = c, .kept = kept, .passing = passing, .sums = sums, .rows = by_row, .own = own};
     do run_rows(run, &g, first, rows);
     while (next_iteration(&g));
     run->state = ADVANCE_DONE;

@@ -10,6 +10,7 @@ enum {
     UNIT_ROWS = LANES == 16 ? 2 : 1,
     UNIT_PAIRS = UNIT_ROWS * ROW_PAIRS,
 };
+_Static_assert(UNIT_ROWS * STICK_LANES <= VECTOR_UNIT_FLOATS, "a unit's values");
 
 // Which unit: `second` is 1 when it has a second row.
 typedef struct {
@@ -39,7 +40,8 @@ ALWAYS_INLINE uint8_t *elements_of(const vector_step *s, const unit *u)
 
 ALWAYS_INLINE uint8_t *kept_of(const vector_step *s, const unit *u)
 {
-    return (uint8_t *)(s->values + (u->stick * u->rows + u->row) * STICK_LANES);
+    size_t row = s->passes ? 0 : u->stick * u->rows + u->row;
+    return (uint8_t *)(s->values + row * STICK_LANES);
 }
 
 ALWAYS_INLINE void load_elements(pair *x, const vector_step *s, const unit *u)

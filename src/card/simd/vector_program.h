@@ -11,6 +11,8 @@
 
 #include "tensor/opfunc.h"
 
+enum { VECTOR_UNIT_FLOATS = 2 * 64 };   // of the rows that a host takes through all steps at once
+
 typedef enum {
 #define VECTOR_ROW(name, meaning) VECTOR_##name,
 #include "card/simd/vector_op.def"
@@ -36,6 +38,7 @@ typedef struct {
     const uint16_t *table;
     const float *constant;              // of the opfunc
     bool halves;                        // elements lie as IEEE_FP16, converted here
+    bool passes;                        // kept: one unit's, for steps of this program only
     bool begins;                        // sums of rows: with `begin`, not with what values hold
     bool folds;                         // at the end, as FOLD does; lane 0 has the result
     float begin;
