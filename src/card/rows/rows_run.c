@@ -227,7 +227,8 @@ void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_r
     _Alignas(64) float sums[ROWS_MOST_SUMS][ROWS_MOST_ROWS][STICK];
     float by_row[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
     _Alignas(64) uint8_t own[ROWS_MOST_OWN * ROWS_OWN_BYTES];
-    progress g = {.c = c, .kept = kept, .passing = passing, .sums = sums, .rows = by_row, .own = own};
+    progress g = {.c = c, .kept = kept, .passing = passing, .sums = sums, .rows = by_row,
+                  .own = own};
     do run_rows(run, &g, first, rows);
     while (next_iteration(&g));
     run->state = ADVANCE_DONE;
