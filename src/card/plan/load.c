@@ -10,6 +10,7 @@
 
 static spyre_status copy_kernels(arena *memory, const isa_program *program, isa_program *copy)
 {
+    TRY(VEC_ROOM(memory, &copy->kernels, program->kernels.count));
     for (uint32_t k = 0; k < program->kernels.count; k++) {
         isa_kernel kernel = program->kernels.items[k];
         size_t values = (size_t)ISA_CORES * kernel.slot_count;
@@ -36,8 +37,10 @@ static spyre_status copy_program(arena *memory, const isa_program *program,
     if (program->arg_bytes && program->arg_count)
         memcpy(bytes, program->arg_bytes, program->arg_count * sizeof *bytes);
     copy->arg_bytes = bytes;
-    for (uint32_t i = 0; i < program->code.count; i++)
-        TRY(VEC_PUSH(memory, &copy->code, program->code.items[i]));
+    TRY(VEC_ROOM(memory, &copy->code, program->code.count));
+    copy->code.count = program->code.count;
+    if (copy->code.count)
+        memcpy(copy->code.items, program->code.items, copy->code.count * sizeof *copy->code.items);
     TRY(copy_kernels(memory, program, copy));
     *out_copy = copy;
     return NULL;

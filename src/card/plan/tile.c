@@ -84,8 +84,6 @@ spyre_status plan_make_tile(arena *memory, const isa_instruction *i, plan_tile *
     } else {
         normalise(tile);
     }
-    if (i->opcode == ISA_VECTOR && opfunc_describe(i->op)->kind == OPFUNC_KIND_UNARY)
-        TRY_ALLOC(opfunc_dl16_table(i->op));
     tile->run = tile_choose(tile);
     *out_tile = tile;
     return NULL;

@@ -111,7 +111,8 @@ static bool is_looked_up(const isa_instruction *i)
 {
     const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SEN169_FP16};
     return opfunc_has_table(i->op) && !lanes_f32_suffices(i->op, formats[0], formats, 1) &&
-           opfunc_dl16_table_of(i->op, i->constant);
+           (opfunc_describe(i->op)->kind == OPFUNC_KIND_UNARY ||
+            opfunc_dl16_table_of(i->op, i->constant));
 }
 
 // A load that fusing has left is a copy, too.
@@ -167,8 +168,8 @@ static spyre_status add_unary(rows_builder *b, const isa_instruction *i)
         bool loaded = b->in_x == ROWS_NONE || !b->values[b->in_x].stored;
         if (!has && loaded) b->fits = false;
         step.op = has ? VECTOR_EXP : VECTOR_LOOK_UP;
-        step.table = opfunc_dl16_table_of(i->op, i->constant);
-        TRY_ALLOC(step.table);
+        if (!has) step.table = opfunc_dl16_table_of(i->op, i->constant);
+        if (!has) TRY_ALLOC(step.table);
         step.rounding = VECTOR_AS_IS;
     }
     if (is_exact(opfunc_of(i))) step.rounding = VECTOR_AS_IS;

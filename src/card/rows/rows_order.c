@@ -15,11 +15,27 @@ typedef struct {
     bool writes;
 } side;
 
-static int64_t parameter(const plan_phase *first, const rows_place *p, uint32_t core)
+// How much further parameters move b than a, each amount once: on most cores it is the same.
+typedef struct {
+    uint32_t count;
+    int64_t bytes[ISA_CORES];
+} distances;
+
+static void find_distances(const plan_phase *first, const rows_place *a, const rows_place *b,
+                           distances *out)
 {
-    const isa_kernel *kernel = first[p->kernel].kernel->source;
-    if (p->space == ISA_SPACE_LX || p->slot == ISA_NO_SLOT) return 0;
-    return kernel->parameters[(size_t)core * kernel->slot_count + p->slot];
+    const isa_kernel *x = first[a->kernel].kernel->source, *y = first[b->kernel].kernel->source;
+    bool a_moves = a->space != ISA_SPACE_LX && a->slot != ISA_NO_SLOT;
+    bool b_moves = b->space != ISA_SPACE_LX && b->slot != ISA_NO_SLOT;
+    out->count = 0;
+    for (uint32_t core = 0; core < ISA_CORES; core++) {
+        if (!(x->active_cores >> core & 1u)) continue;
+        int64_t low = a_moves ? x->parameters[core * x->slot_count + a->slot] : 0;
+        int64_t high = b_moves ? y->parameters[core * y->slot_count + b->slot] : 0;
+        if (!out->count || out->bytes[out->count - 1] != high - low)
+            out->bytes[out->count++] = high - low;
+        if (!a_moves && !b_moves) return;
+    }
 }
 
 static bool is_own(const side *s)
@@ -30,20 +46,6 @@ static bool is_own(const side *s)
 static bool is_stream(const side *s)
 {
     return s->tile->role <= ROWS_REDUCES && s->access->lane == 2;
-}
-
-// How far b's element 0 lies behind a's.
-static int64_t distance(const plan_phase *first, const side *a, const side *b, uint32_t core)
-{
-    return b->access->place.offset - a->access->place.offset +
-           parameter(first, &b->access->place, core) - parameter(first, &a->access->place, core);
-}
-
-static bool overlap(const plan_phase *first, const side *a, const side *b, uint32_t core)
-{
-    const rows_access *x = a->access, *y = b->access;
-    int64_t apart = parameter(first, &y->place, core) - parameter(first, &x->place, core);
-    return ranges_overlap(x->range, range_shifted(y->range, apart));
 }
 
 // From the first byte of a row to behind its last one.
@@ -97,15 +99,17 @@ static bool is_injective(const side *s)
 static bool in_order(const plan_phase *first, const side *a, const side *b)
 {
     const rows_place *x = &a->access->place, *y = &b->access->place;
-    uint32_t active = first[x->kernel].kernel->source->active_cores;
+    distances apart;
     if (!a->writes && !b->writes) return true;
     if (b->writes && a->tile != b->tile && b->tile->stays_inside) return true;
     // Arguments that are stored to are apart from all others where kernels run without a barrier.
     if (x->space != y->space || x->arg != y->arg) return true;
     if (is_own(a) && is_own(b)) return true;
-    for (uint32_t core = 0; core < ISA_CORES; core++) {
-        if (!(active >> core & 1u) || !overlap(first, a, b, core)) continue;
-        int64_t behind = distance(first, a, b, core);
+    find_distances(first, x, y, &apart);
+    for (uint32_t n = 0; n < apart.count; n++) {
+        byte_range shifted = range_shifted(b->access->range, apart.bytes[n]);
+        if (!ranges_overlap(a->access->range, shifted)) continue;
+        int64_t behind = y->offset - x->offset + apart.bytes[n];
         bool same = is_stream(a) && is_stream(b) && behind == 0 && x->row == y->row &&
                     x->stick == y->stick && x->period == y->period && is_injective(a);
         if (is_own(a) || is_own(b) || !moves_alike(x, y)) return false;
@@ -143,13 +147,10 @@ bool rows_in_order(const plan_phase *first, const rows_tile *a, const rows_tile 
 
 bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_place *b)
 {
-    uint32_t active = first[a->kernel].kernel->source->active_cores;
+    distances apart;
     if (a->space != b->space || a->arg != b->arg || a->row != b->row || a->stick != b->stick ||
         a->period != b->period || !moves_alike(a, b))
         return false;
-    for (uint32_t core = 0; core < ISA_CORES; core++)
-        if ((active >> core & 1u) &&
-            a->offset + parameter(first, a, core) != b->offset + parameter(first, b, core))
-            return false;
-    return true;
+    find_distances(first, a, b, &apart);
+    return apart.count == 1 && a->offset == b->offset + apart.bytes[0];
 }

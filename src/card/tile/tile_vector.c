@@ -66,12 +66,12 @@ static void run_simd(const plan_tile *tile, uint8_t *const *address, plan_scratc
 
 static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    if (!plan_independent(tile, address, 1)) {
+    const isa_instruction *i = tile->instruction;
+    const uint16_t *table = opfunc_dl16_table_of(i->op, i->constant);
+    if (!table || !plan_independent(tile, address, 1)) {
         exact_run(tile, address, scratch);
         return;
     }
-    const isa_instruction *i = tile->instruction;
-    const uint16_t *table = opfunc_dl16_table_of(i->op, i->constant);
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
     runs r = first_run(tile, address, 1);
     bool dense = to == 2 && from == 2;
@@ -243,6 +243,13 @@ static bool copies_bits(const isa_instruction *i)
            i->operand[0].format == i->operand[1].format;
 }
 
+// Tables of UNARY opfuncs are built when the first tile runs: loading does not wait for that.
+static bool has_table(const isa_instruction *i)
+{
+    return opfunc_describe(i->op)->kind == OPFUNC_KIND_UNARY ||
+           (opfunc_has_table(i->op) && opfunc_dl16_table_of(i->op, i->constant));
+}
+
 plan_run *tile_vector(plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
@@ -254,8 +261,7 @@ plan_run *tile_vector(plan_tile *tile)
     spyre_format result = i->operand[0].format;
     bool dl16 = result == SPYRE_FORMAT_SEN169_FP16 && inputs[0] == SPYRE_FORMAT_SEN169_FP16;
     bool suffices = lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
-    if (!suffices && dl16 && opfunc_has_table(i->op) && opfunc_dl16_table_of(i->op, i->constant))
-        return run_table;
+    if (!suffices && dl16 && has_table(i)) return run_table;
     tile->simd = simd_find(i->op, result, inputs, i->operand_count - 1u);
     if (tile->simd && simd_shaped(tile)) return run_simd;
     if (suffices && lanes_f32_function(i->op)) return run_vector_f32;
