@@ -243,12 +243,14 @@ static spyre_status make_rows(const search *s, uint32_t first, uint32_t kernels,
 static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels, bool loops_outside,
                              const rows_tiles *all, const row_fusion **out_rows)
 {
-    rows_tiles tiles = {0};
+    rows_tiles tiles = *all;
     rows_shapes shapes;
-    for (uint32_t n = 0; n < all->count; n++)
-        if (all->items[n].kernel < kernels) TRY(VEC_PUSH(s->scratch, &tiles, all->items[n]));
-    for (uint32_t n = 0; n < tiles.count; n++)
-        tiles.items[n].outer = loops_outside ? tiles.items[n].loops.depth : 0;
+    while (tiles.items[tiles.count - 1].kernel >= kernels) tiles.count--;
+    for (uint32_t n = 0; n < tiles.count; n++) {
+        rows_tile *t = &tiles.items[n];
+        *t = (rows_tile){.tile = t->tile, .at = t->at, .kernel = t->kernel, .loops = t->loops,
+                         .outer = loops_outside ? t->loops.depth : 0};
+    }
     rows_guess_shapes(&tiles, &shapes);
     for (uint32_t n = 0; n < shapes.count && !*out_rows; n++) {
         const rows_shape *shape = &shapes.items[n];
@@ -262,7 +264,7 @@ static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels, 
 static spyre_status collect(const search *s, uint32_t first, rows_tiles *out, uint32_t *out_count)
 {
     uint32_t active = s->phases[first].kernel->source->active_cores;
-    *out_count = 0;
+    *out_count = out->count = 0;
     for (uint32_t k = first; k < s->count && *out_count < MOST_KERNELS; k++) {
         bool good = s->phases[k].kernel->source->active_cores == active;
         if (good) TRY(add_tiles(s, first, k - first, out, &good));
@@ -275,8 +277,8 @@ static spyre_status collect(const search *s, uint32_t first, rows_tiles *out, ui
 // Gives the first kernel of each row fusion between two barriers what it stands for.
 static spyre_status fuse_between(const search *s)
 {
+    rows_tiles tiles = {0};
     for (uint32_t first = 0; first < s->count; first++) {
-        rows_tiles tiles = {0};
         uint32_t kernels;
         const row_fusion *found = NULL;
         TRY(collect(s, first, &tiles, &kernels));
