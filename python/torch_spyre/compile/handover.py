@@ -129,19 +129,25 @@ def positional(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 
 
 # Operators that take tensors of the host next to the card's: indices, and sources of copies.
-_MIXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index",
-           "_unsafe_index_put", "copy", "copy_", "_foreach_copy", "_foreach_copy_"}  # fmt: skip
+INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index",
+           "_unsafe_index_put", "_index_put_impl"}  # fmt: skip
+_COPIES = {"copy", "copy_", "_foreach_copy", "_foreach_copy_"}
 
 
 def check_devices(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """PyTorch's rule: numbers aside, the tensors of an operator are on one device."""
-    if schema_of(op).name.split("::")[1] in _MIXING:
+    """PyTorch's rule: numbers and indices of the host aside, the tensors of an operator are on one
+    device."""
+    name = schema_of(op).name.split("::")[1]
+    if name in _COPIES:
         return
     devices: dict[torch.device, str] = {}
     for index, argument in enumerate(schema_of(op).arguments):
         value = args[index] if index < len(args) else kwargs.get(argument.name)
+        may_be_of_host = name in INDEXED and argument.name == "indices"
         for leaf in pytree.tree_leaves(value):
-            if isinstance(leaf, torch.Tensor) and (leaf.dim() > 0 or leaf.device.type == "spyre"):
+            if not isinstance(leaf, torch.Tensor) or leaf.device.type == "cpu" and may_be_of_host:
+                continue
+            if leaf.dim() > 0 or leaf.device.type == "spyre":
                 devices.setdefault(leaf.device, argument.name)
     if len(devices) > 1:
         places = " and ".join(f"{name} on {device}" for device, name in devices.items())

@@ -560,6 +560,11 @@ class Program:
         is_one = bool(fakes) and all(fake.numel() == 0 for fake in fakes)
         return is_one and not is_collective(overload_of(node))
 
+    def _is_split(self, node: torch.fx.Node) -> bool:
+        """Whether a node of the host computes with tensors of the card."""
+        tensors = pytree.tree_leaves([self._operands(node), self.values[node]])
+        return overload_of(node) not in _MOVES and any(map(is_on_card, tensors))
+
     def _results(self, node: torch.fx.Node) -> list[int]:
         """Ids of values."""
         ids = self.ids[node]
@@ -614,8 +619,10 @@ class Program:
                 report.bytes += segment.memory_bytes
                 report.card_us += segment.card_us
             else:
-                report.nodes_on_host += len(segment.nodes)
-                report.host_ops += [str(self.nodes[n].target) for n in segment.nodes]
+                taken = [n for n in map(self.nodes.__getitem__, segment.nodes) if self._is_split(n)]
+                report.nodes_on_host += len(taken)
+                report.nodes_apart += len(segment.nodes) - len(taken)
+                report.host_ops += [str(node.target) for node in taken]
         report.bytes_per_op = memory / ops if ops else 0.0
         if any(self.exchanges):
             sizes = {value: fake.nbytes for value, fake in self.fakes.items()}

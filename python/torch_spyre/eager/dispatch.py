@@ -30,7 +30,7 @@ from ..compile import handover, integers
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
-from . import operand_dtypes, room
+from . import host_operands, operand_dtypes, room
 from .host import overlaps, run_on_cpu
 from .result_types import results_of
 
@@ -519,6 +519,26 @@ def _position(target: Tensor, tensors: Sequence[Tensor]) -> int:
 
 def _make_kernel(op: OpOverload) -> Kernel:
     """The kernel that PyTorch calls: (args, kwargs) -> results."""
+    kernel = _kernel_of_card(op)
+    numbers = host_operands.form_for_numbers(op)
+    if host_operands.takes_indices(op):
+        return lambda args, kwargs: kernel(
+            host_operands.with_indices_on_card(op, args, kwargs), kwargs
+        )
+    if numbers is None:
+        return kernel
+    given = _kernel_of_card(numbers)
+
+    def either(args: Arguments, kwargs: Keywords) -> Any:
+        if not host_operands.holds_number(args):
+            return kernel(args, kwargs)
+        return given((*args[:-1], args[-1].item()), kwargs)
+
+    return either
+
+
+def _kernel_of_card(op: OpOverload) -> Kernel:
+    """The kernel for operands of which those of the host are numbers."""
     written = [a for a in schema_of(op).arguments if a.alias_info is not None]
     if not written:
         return operator_of(op).kernel

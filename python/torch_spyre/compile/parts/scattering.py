@@ -14,6 +14,7 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
+from .host_operands import on_device
 from .lines import (
     FLOATS,
     INTEGERS,
@@ -284,6 +285,9 @@ def index_put(
 ) -> torch.Tensor | NotTaken:
     """Indices of several dims, rows of one element, sums of float32: the number of a row, of the
     dims that are indexed. A mask takes one number."""
+    if moved := on_device(x, [*indices, values]):
+        put: torch.Tensor = _aten.index_put(x, moved[:-1], moved[-1], accumulate)
+        return put
     if len(indices) == 1 and indices[0] is not None and indices[0].dtype is torch.bool:
         return _put_masked(x, indices[0], values, accumulate)
     dims = [d for d, index in enumerate(indices) if index is not None]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operands that PyTorch lets lie on the host beside a tensor of the device: indices, which go to the
+card, and numbers in tensors without dimensions, which the operator's form for numbers takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
+from ..compile.handover import INDEXED
+
+_aten = torch.ops.aten
+
+
+def takes_indices(op: OpOverload) -> bool:
+    """Whether it has indices, (x, indices, ..), which may lie on the host."""
+    return schema_of(op).name.split("::")[1] in INDEXED
+
+
+def with_indices_on_card(op: OpOverload, args: Arguments, kwargs: Keywords) -> Arguments:
+    """The arguments with indices, and a number to write, beside a tensor of the card. What a mask of the host chooses is
+    known here, so that reading at one needs no more than indices."""
+    if len(args) < 2 or args[0].device.type != "spyre":
+        return args
+    x, given, *rest = args
+    reads = "put" not in schema_of(op).name
+    if rest and rest[0].dim() == 0:  # a number to write
+        rest[0] = _beside(x, rest[0])
+    if all(index is None or index.device.type != "cpu" for index in given):
+        return (x, given, *rest)
+    return (x, [_beside(x, index) for index in (_chosen(x, given) if reads else given)], *rest)
+
+
+def _beside(x: Tensor, operand: Tensor | None) -> Tensor | None:
+    return operand if operand is None or operand.device.type != "cpu" else operand.to(x.device)
+
+
+def _chosen(x: Tensor, given: Sequence[Tensor | None]) -> Iterator[Tensor | None]:
+    """The indices, masks of the host as the indices of what they choose. A mask of other sizes
+    than its dims stays, for PyTorch to refuse."""
+    dim = 0
+    for index in given:
+        is_mask = index is not None and index.dtype in (torch.bool, torch.uint8)
+        if index is None or not is_mask:
+            yield index
+            dim += 1
+            continue
+        size = x.shape[dim : dim + index.dim()]
+        if index.dim() > 0 and index.shape == size and index.device.type == "cpu":
+            yield from index.nonzero().unbind(1)
+        else:
+            yield index
+        dim += index.dim()
+
+
+def form_for_numbers(op: OpOverload) -> OpOverload | None:
+    """Of `op(.., Tensor value)` the overload that takes a number in its place, of operators whose
+    tensor form PyTorch's shape functions refuse a tensor of the host."""
+    packet, schema = op.overloadpacket, schema_of(op)
+    if packet.__name__.rstrip("_") not in ("fill", "masked_fill", "index_fill"):
+        return None
+    name = schema.overload_name.replace("Tensor", "Scalar")
+    return getattr(packet, name) if name != schema.overload_name else None
+
+
+def holds_number(args: Arguments) -> bool:
+    """Whether the last argument is a tensor of the host without dimensions."""
+    value = args[-1] if args else None
+    return isinstance(value, Tensor) and value.dim() == 0 and value.device.type == "cpu"

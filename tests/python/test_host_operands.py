@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operands on the host beside tensors of the card: indices, masks, numbers."""
+
+import pytest
+import torch
+import torch_spyre
+
+INDEX = torch.tensor([3, 1, -2, 3])
+MASK = torch.tensor([True, False, True, True] * 4)
+MASK_2D = torch.arange(16 * 8).reshape(16, 8) % 3 == 0
+
+
+def written(at, value):
+    def write(x):
+        x = x.clone()
+        x[at] = value.to(x.device) if value.dim() else value
+        return x
+
+    return write
+
+
+ONE = torch.tensor(1.5, dtype=torch.float16)
+ROWS = torch.arange(4 * 8).reshape(4, 8).half()
+CASES = {
+    "rows": lambda x: x[INDEX],
+    "int32": lambda x: x[INDEX.int()],
+    "columns": lambda x: x[:, INDEX],
+    "two": lambda x: x[INDEX[:, None], INDEX],
+    "beside one of the card": lambda x: x[INDEX.to(x.device), INDEX],
+    "made here": lambda x: x[(torch.arange(6) * 2 + 1).flip(0) % 5],
+    "put": written(INDEX[:3], ROWS[:3]),
+    "put number": written(INDEX, ONE),
+    "put at mask": written(MASK, ONE),
+    "put at mask of elements": written(MASK_2D, ONE),
+    "fill": lambda x: x.clone().fill_(ONE),
+    "masked_fill": lambda x: x.masked_fill(x > 0, ONE),
+    "index_fill": lambda x: x.index_fill(0, INDEX[:2].to(x.device), ONE.float()),
+    "where": lambda x: torch.where(x > 0, x, ONE),
+}
+MASKED = {
+    "mask": lambda x: x[MASK],
+    "mask of elements": lambda x: x[MASK_2D],
+    "mask and index": lambda x: x[MASK, torch.zeros(12, dtype=torch.int64)],
+}
+
+
+def check(f, run):
+    x = torch.randn(16, 8).half().to("spyre")
+    expected = f(x.cpu())
+    with torch_spyre.fallback("error"):
+        actual = run(x)
+    assert actual.device.type == "spyre" and torch.equal(actual.cpu(), expected)
+
+
+@pytest.mark.parametrize("name", CASES | MASKED)
+def test_eager(name):
+    f = (CASES | MASKED)[name]
+    check(f, f)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiled(name):
+    torch._dynamo.reset()
+    check(CASES[name], torch.compile(CASES[name], fullgraph=True))
+    assert torch_spyre.last_report().nodes_on_host == 0, torch_spyre.last_report().text
+
+
+def test_what_mixes_devices_otherwise_is_refused():
+    x = torch.randn(16, 8).half()
+    for wrong in (
+        lambda: x[INDEX.to("spyre")],
+        lambda: x.to("spyre").index_select(0, INDEX),
+        lambda: x.to("spyre").index_put((INDEX,), ROWS),
+    ):
+        with pytest.raises(RuntimeError, match="same device"):
+            wrong()
+    with pytest.raises(IndexError, match="shape of the mask"):
+        x.to("spyre")[MASK[:3]]
+
+
+def test_nodes_that_see_no_tensor_of_the_card_are_not_counted():
+    def mixed(x, table):
+        return x + 1, (table * 2).sum()
+
+    torch._dynamo.reset()
+    torch.compile(mixed, fullgraph=True)(torch.ones(4, dtype=torch.float16).to("spyre"), ROWS)
+    report = torch_spyre.last_report()
+    assert report.nodes_on_card == 1 and report.nodes_on_host == 0 and report.nodes_apart == 2
