@@ -63,6 +63,7 @@ class GraphBuilder:
         self.dims: dict[torch.fx.Node, str] = {}  # of inputs with dims: their names, or ""
         self.unnamed: list[str] = []  # such inputs without names where a hint speaks of names
         self.outputs: list[Any] = []  # nodes and constants
+        self.folded = scalars.constants_of_host(gm, values, _COPIES | CASTS)
 
     def build(self, args: Sequence[Any]) -> None:
         """Hands all nodes over; `args` are the arguments of the call, one a placeholder.
@@ -117,7 +118,7 @@ class GraphBuilder:
             return
         if value.device.type == "cpu" and value.dim() == 0:
             self.constants[node] = value.item()
-            others = [user for user in _readers(node) if not scalars.takes_numbers(user)]
+            others = [user for user in _readers(node) if not self._takes_numbers(user)]
             if not others:
                 return
             if any(self._is_of_card(user) and user.target not in CASTS for user in others):
@@ -176,7 +177,10 @@ class GraphBuilder:
 
     def _number_of_host(self, node: torch.fx.Node, value: Any) -> int | float | None:
         """What the node puts into a tensor of the host without dimensions that only operators of
-        the card read, as a number; None for another node."""
+        the card read, or others of such numbers, as a number; None for another node."""
+        if node in self.folded:
+            all_take = all(map(self._takes_numbers, _readers(node)))
+            return self.folded[node] if all_take else None
         if node.target not in _FILLED or value.device.type != "cpu" or value.dim() > 0:
             return None
         arguments = handover.positional(overload_of(node), node.args, node.kwargs)
@@ -189,6 +193,9 @@ class GraphBuilder:
             return None
         held: int | float = torch.full((), number, dtype=value.dtype).item()
         return held
+
+    def _takes_numbers(self, reader: torch.fx.Node) -> bool:
+        return reader in self.folded or scalars.takes_numbers(reader)
 
     def _add(
         self, node: torch.fx.Node, results: Sequence[torch.Tensor | None], single: bool

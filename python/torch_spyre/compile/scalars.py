@@ -10,7 +10,8 @@ value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -154,6 +155,27 @@ def _is_arithmetic(node: torch.fx.Node, known: set[torch.fx.Node]) -> bool:
         return False
     number = _is_of_host(node) or isinstance(node.meta.get("val"), _SYMBOLIC)
     return number and all(s in known or _is_constant(s) for s in node.all_input_nodes)
+
+
+def constants_of_host(
+    gm: torch.fx.GraphModule, values: Mapping[torch.fx.Node, Any], copies: Collection[object]
+) -> dict[torch.fx.Node, int | float]:
+    """What nodes compute of constants alone, by elements or as `copies`, in tensors of the host
+    without dimensions: sqrt(tensor(64.) * 3)."""
+    found: dict[torch.fx.Node, torch.Tensor] = {}
+    for node in gm.graph.nodes:
+        sources = node.all_input_nodes
+        if node.op == "get_attr":
+            value: Any = functools.reduce(getattr, str(node.target).split("."), gm)
+            if isinstance(value, torch.Tensor) and value.dim() == 0 and value.is_cpu:
+                found[node] = value
+        elif sources and all(source in found for source in sources):
+            op, value = node.target, values.get(node)
+            of_host = isinstance(value, torch.Tensor) and value.is_cpu and value.dim() == 0
+            if of_host and (op in copies or torch.Tag.pointwise in getattr(op, "tags", ())):
+                args, kwargs = torch.fx.map_arg((node.args, node.kwargs), found.__getitem__)
+                found[node] = op(*args, **kwargs)
+    return {node: value.item() for node, value in found.items() if node.op != "get_attr"}
 
 
 def takes_numbers(node: torch.fx.Node) -> bool:

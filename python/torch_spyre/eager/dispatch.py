@@ -30,7 +30,7 @@ from ..compile import handover, integers
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
-from . import host_operands, operand_dtypes, room
+from . import chosen, host_operands, operand_dtypes, room
 from .host import overlaps, run_on_cpu
 from .result_types import results_of
 
@@ -525,6 +525,8 @@ def _make_kernel(op: OpOverload) -> Kernel:
         return lambda args, kwargs: kernel(
             host_operands.with_indices_on_card(op, args, kwargs), kwargs
         )
+    if op in chosen.COUNTED:
+        return _counted(chosen.COUNTED[op], kernel)
     if numbers is None:
         return kernel
     given = _kernel_of_card(numbers)
@@ -533,6 +535,16 @@ def _make_kernel(op: OpOverload) -> Kernel:
         if not host_operands.holds_number(args):
             return kernel(args, kwargs)
         return given((*args[:-1], args[-1].item()), kwargs)
+
+    return either
+
+
+def _counted(function: Callable[..., Any], kernel: Kernel) -> Kernel:
+    """`function` makes the result of several operators, where it takes the arguments."""
+
+    def either(args: Arguments, kwargs: Keywords) -> Any:
+        result = function(*args, **kwargs)
+        return kernel(args, kwargs) if result is NotImplemented else result
 
     return either
 

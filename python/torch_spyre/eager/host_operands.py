@@ -4,7 +4,6 @@ card, and numbers in tensors without dimensions, which the operator's form for n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile.handover import INDEXED
+from . import chosen
 
 _aten = torch.ops.aten
 
@@ -30,31 +30,12 @@ def with_indices_on_card(op: OpOverload, args: Arguments, kwargs: Keywords) -> A
     reads = "put" not in schema_of(op).name
     if rest and rest[0].dim() == 0:  # a number to write
         rest[0] = _beside(x, rest[0])
-    if all(index is None or index.device.type != "cpu" for index in given):
-        return (x, given, *rest)
-    return (x, [_beside(x, index) for index in (_chosen(x, given) if reads else given)], *rest)
+    found = chosen.at_masks(x, given) if reads else given
+    return (x, [_beside(x, index) for index in found], *rest)
 
 
 def _beside(x: Tensor, operand: Tensor | None) -> Tensor | None:
     return operand if operand is None or operand.device.type != "cpu" else operand.to(x.device)
-
-
-def _chosen(x: Tensor, given: Sequence[Tensor | None]) -> Iterator[Tensor | None]:
-    """The indices, masks of the host as the indices of what they choose. A mask of other sizes
-    than its dims stays, for PyTorch to refuse."""
-    dim = 0
-    for index in given:
-        is_mask = index is not None and index.dtype in (torch.bool, torch.uint8)
-        if index is None or not is_mask:
-            yield index
-            dim += 1
-            continue
-        size = x.shape[dim : dim + index.dim()]
-        if index.dim() > 0 and index.shape == size and index.device.type == "cpu":
-            yield from index.nonzero().unbind(1)
-        else:
-            yield index
-        dim += index.dim()
 
 
 def form_for_numbers(op: OpOverload) -> OpOverload | None:
