@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose results are as large as values say: nonzero, reading at masks. The card finds where
-the elements are, all of them with one program for tensors of a size; the host reads their number, as
-it does with every device, and the result is the beginning of what was found."""
+"""Operators whose results are as large as values say: nonzero, reading at masks. The card finds
+where the elements are, all of them with one program for tensors of a size; the host reads their
+number, as it does with every device, and the result is the beginning of what was found."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .._pytorch.dispatch import OpOverload
+from ..compile.registered import NOT_TAKEN, NotTaken
 
 _aten = torch.ops.aten
 
@@ -23,10 +24,10 @@ def _is_taken(x: Tensor) -> bool:
     return x.device.type == "spyre" and x.dim() > 0 and 0 < x.numel() < MOST and x.dtype in _FLAGS
 
 
-def nonzero(x: Tensor) -> Tensor:
+def nonzero(x: Tensor) -> Tensor | NotTaken:
     """[number, rank] int64: where x is not 0, in order."""
     if not _is_taken(x):
-        return NotImplemented
+        return NOT_TAKEN
     flat = x.reshape(-1) if x.dtype is torch.bool else x.reshape(-1) != 0
     n = flat.numel()
     until = flat.to(torch.float32).cumsum(0)
@@ -49,10 +50,10 @@ def _coordinates(number: Tensor, size: torch.Size) -> Tensor:
     return torch.stack([number, *reversed(columns)], 1)
 
 
-def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+def masked_select(x: Tensor, mask: Tensor) -> Tensor | NotTaken:
     x, mask = torch.broadcast_tensors(x, mask)
     if mask.dtype is not torch.bool or not _is_taken(mask) or x.device != mask.device:
-        return NotImplemented
+        return NOT_TAKEN
     return x[mask]
 
 

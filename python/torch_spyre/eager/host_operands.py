@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operands that PyTorch lets lie on the host beside a tensor of the device: indices, which go to the
-card, and numbers in tensors without dimensions, which the operator's form for numbers takes."""
+"""Operands that PyTorch lets lie on the host beside a tensor of the device: indices, which go to
+the card, and numbers in tensors without dimensions, which the operator's form for numbers takes."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,8 +20,8 @@ def takes_indices(op: OpOverload) -> bool:
 
 
 def with_indices_on_card(op: OpOverload, args: Arguments, kwargs: Keywords) -> Arguments:
-    """The arguments with indices, and a number to write, beside a tensor of the card. What a mask of the host chooses is
-    known here, so that reading at one needs no more than indices."""
+    """The arguments with indices, and a number to write, beside a tensor of the card. Reading at a
+    mask is reading at the indices of what it chooses."""
     if len(args) < 2 or args[0].device.type != "spyre":
         return args
     x, given, *rest = args
