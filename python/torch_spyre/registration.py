@@ -18,7 +18,13 @@ import torch
 from torch.utils import backend_registration
 
 from . import _C
-from ._pytorch import compile_options, distributed, dynamo_interface, patches
+from ._pytorch import (
+    compile_options,
+    distributed,
+    dynamo_interface,
+    inductor_modules,
+    patches,
+)
 from ._pytorch.dispatch import LazyNamespace, register_module
 from .constants import DEVICE_NAME
 from .device import namespace
@@ -38,6 +44,7 @@ def register() -> None:
     torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]
     patches.send_graphs_of_the_device_here()
     compile_options.take_settings()
+    inductor_modules.name_them_all()
     _C._on_first_use(complete)
     _C._on_layout(_take_layouts)
     _C._on_wide(_warn_wide)

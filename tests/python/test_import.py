@@ -31,6 +31,17 @@ def test_import_leaves_the_compiler_of_pytorch_alone(run_python):
     )
 
 
+def test_modules_of_inductor_are_there_when_they_are_named(run_python):
+    run_python(
+        PRELUDE + "import torch._inductor.utils\n"
+        "assert torch._inductor.codecache.FxGraphCache\n"
+        "assert not hasattr(torch._inductor, 'no_such_module')\n"
+        "assert torch._inductor.__spec__.loader is torch._inductor.__loader__\n"
+        "import importlib\n"
+        "assert importlib.reload(torch._inductor).ir\n"
+    )
+
+
 def test_a_forked_child_is_refused(run_python):
     run_python(
         PRELUDE + "import os\n"
