@@ -21,7 +21,7 @@ typedef enum {
     SPYRE_ACTIVITY_EXCHANGE,        // with other ranks: spyre_exchange()
 } spyre_activity_kind;
 
-enum { SPYRE_PROFILE_NAME = 96, SPYRE_PROFILE_SOURCE = 64, SPYRE_PROFILE_MOST = 1 << 20 };
+enum { SPYRE_PROFILE_NAME = 160, SPYRE_PROFILE_SOURCE = 64, SPYRE_PROFILE_MOST = 1 << 20 };
 
 // Times are microseconds: of the host by CLOCK_MONOTONIC, of the card by its virtual clock
 // (docs/runtime.md). A submission is the host's side of a launch or transfer: the call on the

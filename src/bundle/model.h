@@ -133,7 +133,7 @@ typedef struct {
     uint8_t indices[2];
     uint8_t output;
     spyre_format compute_format;            // attributes_.dataFormat_
-    const char *location;                   // user's source line, or null; not in the JSON
+    const char *location;                   // user's source line, or null; the writer leaves it out
 } bundle_step;
 
 // The body of bundle.mlir: a flat list of statements; a loop ends at the matching END.

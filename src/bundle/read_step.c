@@ -324,12 +324,29 @@ static spyre_status read_dsc(step_source *source, const json_node *sdsc, const j
     return read_check_schema(source, sdsc, dsc, step);
 }
 
+// debug_handle_: which nodes of a graph became the step. Its source is the user's line.
+static spyre_status read_location(arena *memory, const json_node *sdsc, bundle_step *step)
+{
+    json_node handle, place, file, line;
+    const char *path;
+    int64_t number;
+    if (!json_find(sdsc, "debug_handle_", &handle) || !json_find(&handle, "source", &place) ||
+        !json_find(&place, "file", &file) || !json_find(&place, "start_line", &line))
+        return NULL;
+    TRY(json_as_string(&file, &path));
+    TRY(json_as_int(&line, 0, INT32_MAX, &number));
+    step->location = arena_printf(memory, "%s:%lld", path, (long long)number);
+    TRY_ALLOC(step->location);
+    return NULL;
+}
+
 spyre_status read_step(step_source *source, const json_node *root, bundle_step *out_step)
 {
     json_node sdsc, list, item, dsc;
     TRY(only_member(root, &sdsc));
     out_step->name = arena_strdup(source->memory, sdsc.key);
     TRY_ALLOC(out_step->name);
+    TRY(read_location(source->memory, &sdsc, out_step));
     TRY(json_get_array(&sdsc, "dscs_", &list));
     TRY(json_expect_array_of(&list, 1));
     TRY(json_item(&list, 0, &item));

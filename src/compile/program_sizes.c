@@ -5,6 +5,7 @@
 // values, as a transfer would take it there, and the corrected program is kept for launches of the
 // same sizes. Or it has a bundle, which is compiled for them.
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +23,19 @@ spyre_program *program_new(void)
 {
     arena *memory = arena_create();
     spyre_program *program = memory ? ARENA_NEW(memory, spyre_program, 1) : NULL;
-    if (program) program->memory = memory;
-    else arena_destroy(memory);
+    if (!program) {
+        arena_destroy(memory);
+        return NULL;
+    }
+    program->memory = memory;
+    spyre_program_set_name(program, "program");
     return program;
+}
+
+void spyre_program_set_name(spyre_program *program, const char *name)
+{
+    snprintf(program->name, sizeof program->name, "%s", name);
+    if (program->job) job_set_name(program->job, program->name);
 }
 
 void spyre_program_close(spyre_program *program)
@@ -78,7 +89,7 @@ static spyre_status make_job(spyre_program *program)
     const card_counters *kernels;
     uint32_t inputs;
     TRY(describe_arguments(program));
-    TRY(code_create_job(program->memory, program->image, program->arguments, "program",
+    TRY(code_create_job(program->memory, program->image, program->arguments, program->name,
                         &program->job, &inputs));
     job_counters(program->job, &kernels);
     program->kernel_count = program->image->kernels.count;
@@ -392,6 +403,7 @@ spyre_status spyre_program_sized(spyre_program *program, const int64_t *argument
     if (!sized) {
         sized = program_new();
         TRY_ALLOC(sized);
+        spyre_program_set_name(sized, program->name);
         spyre_status status = make_sized(program, argument_bytes, layouts, sized);
         if (status) {
             spyre_program_close(sized);

@@ -7,6 +7,7 @@
 
 #include "bundle/model.h"
 #include "runtime/code.h"
+#include "spyre/profile.h"
 #include "spyre/program.h"
 
 struct spyre_program {
@@ -21,6 +22,7 @@ struct spyre_program {
     spyre_program *next;                // among them
     int64_t *sized_bytes;               // one among them: the arguments it was made for
     job *job;                           // null: launches choose sizes
+    char name[SPYRE_PROFILE_NAME];      // of the job
     uint32_t argument_count;
     int64_t *argument_bytes;
     const spyrecode_operand **operands; // of launch arguments, or null

@@ -6,6 +6,7 @@
 #include "runtime/job.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +122,11 @@ spyre_status job_create(const job_plan *plan, job **out_job)
     strncpy(j->name, plan->name ? plan->name : "", sizeof j->name - 1);
     *out_job = j;
     return NULL;
+}
+
+void job_set_name(job *j, const char *name)
+{
+    snprintf(j->name, sizeof j->name, "%s", name);
 }
 
 const card_counters *job_counters(const job *j, const card_counters **out_kernels)

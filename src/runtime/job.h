@@ -50,6 +50,9 @@ SPYRE_MUST_CHECK spyre_status job_create(const job_plan *plan, job **out_job);
 // Launches that are under way still finish; their card memory is freed after them. Null is allowed.
 void job_destroy(job *j);
 
+// In records of launches from now on: instead of the plan's name.
+void job_set_name(job *j, const char *name);
+
 // Bytes of the host that the job takes, with what it has put on cards.
 int64_t job_bytes(job *j);
 

@@ -231,6 +231,43 @@ static spyre_status read_mutated_step(arena *memory, const mlir_statement *state
     return bundle_verify(b);
 }
 
+// torch-spyre's debug_handle_ tells the user's line; what a step was made of is not needed.
+static void read__lines_of_the_user(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{}", NULL},
+        {"{\"source\": null}", NULL},
+        {"{\"source\": {\"file\": \"net.py\", \"start_line\": 7, \"end_line\": null}}", "net.py:7"},
+        {"{\"source\": {\"file\": 3, \"start_line\": 7}}", "source.file: expected a string"},
+    };
+    arena *memory = arena_create();
+    char *bytes;
+    size_t length;
+    const mlir_statement statement = {0};
+    assert_ok(file_read(memory, GOLDEN "/add_scalar/sdsc_0.json", 1 << 20, &bytes, &length));
+    const char *place = strchr(strchr(bytes, '{') + 1, '{') + 1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *json =
+            arena_printf(memory, "%.*s\"debug_handle_\": %s,%s", (int)(place - bytes), bytes,
+                         cases[i][0], place);
+        json_node root;
+        bundle_step step = {0};
+        bundle_warnings warnings = {0};
+        step_source source = {
+            .memory = memory, .statement = &statement, .warnings = &warnings};
+        assert_ok(json_read_buffer("sdsc_0.json", json, strlen(json), &root));
+        spyre_status status = read_step(&source, &root, &step);
+        if (i == 3) assert_error(status, SPYRE_INVALID_FORMAT, cases[i][1]);
+        else assert_ok(status);
+        if (i == 2) assert_string_equal(step.location, cases[i][1]);
+        else assert_null(step.location);
+        assert_int_equal(warnings.count, 0);
+        json_close(&root);
+    }
+    arena_destroy(memory);
+}
+
 static void fuzz_file(const char *original, size_t length, const mlir_statement *statement,
                       uint32_t rounds, uint64_t *random, fuzz_count *count)
 {
@@ -285,6 +322,7 @@ int main(void)
         cmocka_unit_test(read__inline_maps_and_comments),
         cmocka_unit_test(read__broken_files_are_refused),
         cmocka_unit_test(read__missing_files_are_named),
+        cmocka_unit_test(read__lines_of_the_user),
         cmocka_unit_test(read__mutated_files_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
