@@ -605,6 +605,5 @@ void *glue_to_python(void *tensor)
 
 void *glue_default_generator(int device)
 {
-    return THPGenerator_initDefaultGenerator(
-        at::globalContext().defaultGenerator(card(device)));
+    return THPGenerator_Wrap(at::globalContext().defaultGenerator(card(device)));
 }

@@ -63,7 +63,7 @@ extern PyObject *ParameterClass;        // torch.nn.Parameter
 
 // A new reference, or null with an exception set.
 PyObject *THPVariable_Wrap(at::TensorBase &&tensor);
-PyObject *THPGenerator_initDefaultGenerator(const at::Generator &generator);
+PyObject *THPGenerator_Wrap(const at::Generator &generator);
 
 // False for an object whose class cannot be asked, too.
 inline bool python_is_tensor(PyObject *object)

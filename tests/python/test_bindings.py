@@ -26,6 +26,13 @@ SIGNATURES = {
     "get_rng_state": ["device"],
     "set_rng_state": ["new_state", "device"],
     "initial_seed": ["device"],
+    "host_compute_stream": ["device"],
+    "host_compute_stream_by_id": ["id", "device"],
+    "SymbolicArg": ["kind", "tensor_id", "dim_index", "value"],
+    "_resolve_symbolic_args": ["tensors", "symbolic_args"],
+    "register_kernel_provenance": ["event_base_name", "debug_handle_ids"],
+    "lookup_kernel_provenance": ["key"],
+    "extract_kernel_provenance_key": ["event_name"],
     "as_strided_with_layout": ["self", "size", "stride", "storage_offset", "device_layout"],
     "reinterpret_tensor": ["self", "size", "stride", "offset_increment"],
     "reinterpret_tensor_with_layout": ["self", "size", "stride", "offset_increment", "stl"],
@@ -188,6 +195,71 @@ def test_random_numbers_of_a_card():
     assert torch.equal(torch.rand(4, device=CARD).cpu(), first)
     _C.manual_seed_all(11)
     assert torch.equal(torch.rand(4, device=CARD).cpu(), first)
+
+
+def test_the_generator_of_a_card_is_one_object():
+    assert _C._get_default_generator() is _C._get_default_generator(0)
+
+
+def test_streams_of_the_host_take_turns():
+    first = _C.host_compute_stream(CARD)
+    numbers = [_C.host_compute_stream(CARD).id() for _ in range(_C.LOW_STREAMS)]
+    assert numbers[-1] == first.id() and len(set(numbers)) == _C.LOW_STREAMS
+    assert _C.host_compute_stream_by_id(first.id(), CARD) == first
+    with pytest.raises(RuntimeError, match=f"0 is not in 1..{_C.LOW_STREAMS}"):
+        _C.host_compute_stream_by_id(0, CARD)
+
+
+def test_symbolic_arguments_name_addresses_and_sizes():
+    kinds = _C.SymbolicArgKind
+    one, two = torch.zeros(3, 64, device=CARD), torch.zeros(5, device=CARD)
+    args = [_C.SymbolicArg(kinds.kAddress, 1), _C.SymbolicArg(kinds.kDimension, 0, dim_index=1)]
+    assert "tensor_id=1, dim_index=-1" in repr(args[0]) and args[1].value == -1
+    address, size = _C._resolve_symbolic_args([one, two], args)
+    (other,) = _C._resolve_symbolic_args([two], [_C.SymbolicArg(kinds.kAddress, 0)])
+    assert address == other != _C._card_address(one) and size == 64
+    for arg, rule in [
+        (_C.SymbolicArg(kinds.kAddress, 2), "tensor_id=2 out of range"),
+        (_C.SymbolicArg(kinds.kDimension, 1, 1), "dim_index=1 out of range"),
+        (_C.SymbolicArg(kinds.kDimension, 0, 1, 65), "value=65, the tensor has 64"),
+    ]:
+        with pytest.raises(RuntimeError, match=rule):
+            _C._resolve_symbolic_args([one, two], [arg])
+
+
+def test_kernels_are_known_by_the_key_in_their_name():
+    name = "spyre_kernel_v1_mul_add_abcdefgh234567ab"
+    key = _C.extract_kernel_provenance_key(name + "#3")
+    assert key == "abcdefgh234567ab"
+    for other in (name + "#x", name[:-1], "spyre_kernel_v1__" + key, "x" + name, "plain"):
+        assert _C.extract_kernel_provenance_key(other) is None
+    before = _C.kernel_provenance_registry_stats()
+    assert _C.lookup_kernel_provenance(key) is None
+    assert all(_C.register_kernel_provenance(name, ["7", "9"]) for _ in range(2))
+    with pytest.warns(UserWarning, match="it keeps the handles"):
+        assert not _C.register_kernel_provenance(name, ["8"])
+    with pytest.warns(UserWarning, match="no key at its end"):
+        assert not _C.register_kernel_provenance("plain", ["8"])
+    assert _C.lookup_kernel_provenance(key) == ["7", "9"]
+    after = _C.kernel_provenance_registry_stats()
+    assert all(after[n] == before[n] + 1 for n in ("entries", "hits", "misses", "conflicts"))
+
+
+def test_levels_of_torch_spyres_native_loggers(tmp_path, capsys):
+    log = _C._logging
+    config = log.LoggingConfig.instance()
+    assert config is log.LoggingConfig.instance()
+    config.initialize_from_python([("spyre", 40), ("spyre.x.y", log.INFO)])
+    levels = {name: config.get_log_level(name) for name in ("spyre.x", "spyre.x.y.z", "other")}
+    assert levels == {"spyre.x": log.ERROR, "spyre.x.y.z": log.INFO, "other": log.WARNING}
+    log.log_message("spyre.x.y", log.INFO, "shown")
+    log.log_message("spyre.x", log.WARNING, "not shown")
+    assert capsys.readouterr().err.startswith("[INFO] [spyre.x.y] ")
+    config.set_log_file(str(tmp_path / "log"))
+    log.emit_test_log("spyre.x", 40, "in the file")
+    config.set_log_file("")
+    assert (tmp_path / "log").read_text().endswith(" in the file\n")
+    assert [log.string_to_log_level(log.log_level_to_string(n)) for n in (10, 50, 3)] == [10, 50, 0]
 
 
 def test_arrangements_have_torch_spyres_numbers():

@@ -52,6 +52,27 @@ def test_a_directory_runs(adder):
     assert x.cpu().equal(out.cpu() + y.cpu())
 
 
+def test_plans_have_names_and_take_symbolic_arguments(adder):
+    directory, x, y = adder
+    out = torch.zeros(3, 70, dtype=torch.float16, device="spyre")
+    plan = _C.prepare_kernel(directory, profiler_name="spyre_kernel_v1_add_abcdefgh234567ab")
+    (step,) = (n for n in range(plan.num_steps()) if plan.get_step_type(n) == "Compute")
+    assert plan.get_step_name(step) == f"spyre_kernel_v1_add_abcdefgh234567ab#{step}"
+    folder = "/".join(directory.split("/")[-2:])
+    assert _C.prepare_kernel(directory).get_step_name(step) == f"{folder}/bundle.mlir#{step}"
+    with pytest.raises(RuntimeError, match="Step index out of range"):
+        plan.get_step_name(plan.num_steps())
+    with pytest.raises(ValueError, match="at most 127"):
+        _C.prepare_kernel(directory, profiler_name="x" * 126)
+    addresses = [_C.SymbolicArg(_C.SymbolicArgKind.kAddress, n) for n in (2, 0, 1)]
+    with torch.profiler.profile() as prof:
+        _C.launch_jobplan(plan, [y, out, x], addresses)
+    assert out.cpu().equal(x.cpu() + y.cpu())
+    assert any(plan.get_step_name(step) in event.key for event in prof.key_averages())
+    with pytest.raises(RuntimeError, match="tensor_id=2 out of range"):
+        _C.launch_jobplan(plan, [y, out], symbolic_args=addresses)
+
+
 def test_views_that_begin_inside_of_a_storage_are_refused(adder):
     directory, x, y = adder
     out = torch.zeros(6, 70, dtype=torch.float16, device="spyre")

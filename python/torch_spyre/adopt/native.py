@@ -5,8 +5,10 @@ Python adds to it, and the operators that torch-spyre registers in C++."""
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import types
+from typing import Any
 
 import torch
 
@@ -19,11 +21,21 @@ from . import differences
 _libraries: list[torch.library.Library] = []  # registrations live as long as these
 
 
+class NativePermutationLayoutSolver:
+    """torch-spyre's packer of scratchpad buffers, which its package also has in Python, with equal
+    results: that one."""
+
+    def __new__(cls, *arguments: Any) -> Any:
+        packer = importlib.import_module("torch_spyre._inductor.scratchpad.permutation_layout")
+        return packer.PermutationBasedLayoutSolver(*arguments)
+
+
 def module() -> types.ModuleType:
     """The binding, complete. To be called once."""
     bindings.install()
     _C._print_no_arrangement()  # generated programs evaluate the text without that enumeration
     _C.createSpyreCCLBackend = distributed.create_backend
+    vars(_C)["NativePermutationLayoutSolver"] = NativePermutationLayoutSolver
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)
     _libraries.extend(autocast.register())

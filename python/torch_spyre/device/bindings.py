@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -12,7 +14,7 @@ from .. import _C
 from .._formats import CardEnum
 from .._pytorch.fake import FakeTensor
 from ..constants import BYTES_IN_STICK
-from . import streams
+from . import native_logging, provenance, streams
 from .streams import Device, StreamHandle
 
 # ---- tensors
@@ -163,6 +165,77 @@ def encode_constant(value: float, data_format: _C.DataFormats) -> int:
     return int.from_bytes(_C._card_bytes(tensor)[: BYTES_IN_STICK // lanes], "little")
 
 
+# ---- launches
+
+
+class SymbolicArgKind(CardEnum):
+    """What a symbolic argument of a program stands for."""
+
+    kAddress = 0
+    kDimension = 1
+
+
+@dataclasses.dataclass
+class SymbolicArg:
+    """One of a program's arguments: the address of tensor `tensor_id` of a launch, or the size of
+    its dim `dim_index`."""
+
+    kind: SymbolicArgKind
+    tensor_id: int
+    dim_index: int = -1
+    value: int = -1  # of a size: what it must be, -1 for any
+
+
+def _named(tensors: Sequence[torch.Tensor], number: int, arg: SymbolicArg) -> torch.Tensor:
+    if not 0 <= arg.tensor_id < len(tensors):
+        rule = f"tensor_id={arg.tensor_id} out of range [0, {len(tensors)})"
+        raise RuntimeError(f"SymbolicArg[{number}].{rule}")
+    return tensors[arg.tensor_id]
+
+
+def _size(tensors: Sequence[torch.Tensor], number: int, arg: SymbolicArg) -> int:
+    tensor = _named(tensors, number, arg)
+    if not 0 <= arg.dim_index < tensor.dim():
+        rule = f"dim_index={arg.dim_index} out of range [0, {tensor.dim()})"
+        raise RuntimeError(f"SymbolicArg[{number}].{rule}")
+    size = tensor.size(arg.dim_index)
+    if arg.value not in (-1, size):
+        raise RuntimeError(f"SymbolicArg[{number}].value={arg.value}, the tensor has {size}")
+    return size
+
+
+def _resolve_symbolic_args(
+    tensors: Sequence[torch.Tensor], symbolic_args: Sequence[SymbolicArg]
+) -> list[int]:
+    """What each argument stands for in a launch with these tensors: a card address, or a size.
+
+    Raises: RuntimeError for a tensor or dim that is not there and a size that is not `value`.
+    """
+    return [
+        _C._card_address(_named(tensors, number, arg))
+        if arg.kind == SymbolicArgKind.kAddress
+        else _size(tensors, number, arg)
+        for number, arg in enumerate(symbolic_args)
+    ]
+
+
+def _chosen_tensors(
+    tensors: Sequence[torch.Tensor], symbolic_args: Sequence[SymbolicArg]
+) -> list[torch.Tensor]:
+    """The tensors of a launch in the order of the program's arguments; a program takes sizes from
+    its tensors.
+
+    Raises: RuntimeError as _resolve_symbolic_args().
+    """
+    chosen = []
+    for number, arg in enumerate(symbolic_args):
+        if arg.kind == SymbolicArgKind.kAddress:
+            chosen.append(_named(tensors, number, arg))
+        else:
+            _size(tensors, number, arg)
+    return chosen
+
+
 # ---- streams
 
 
@@ -203,6 +276,25 @@ def default_stream(device: Device = None) -> StreamHandle:
 def set_current_stream(stream: torch.Stream) -> StreamHandle:
     """Makes a stream the current one of its card; the one that was."""
     return _handle(streams.exchange_stream(stream))
+
+
+_host_streams = itertools.count()  # how often host_compute_stream() was called
+
+
+def host_compute_stream(device: Device = None) -> StreamHandle:
+    """The next one of the card's low streams in turn: what the host computes for a launch runs in
+    the launch's own stream here, so any stream will do."""
+    return StreamHandle(device, stream_id=1 + next(_host_streams) % _C.LOW_STREAMS)
+
+
+def host_compute_stream_by_id(id: int, device: Device = None) -> StreamHandle:
+    """The stream of this number.
+
+    Raises: RuntimeError for a number that host_compute_stream() does not give.
+    """
+    if not 1 <= id <= _C.LOW_STREAMS:
+        raise RuntimeError(f"host_compute_stream_by_id: {id} is not in 1..{_C.LOW_STREAMS}")
+    return StreamHandle(device, stream_id=id)
 
 
 def stream_get_error(stream: torch.Stream) -> SpyreStreamError:
@@ -266,7 +358,12 @@ def install() -> None:
         SpyreStreamError, SpyreDeviceState, get_stream_from_pool, stream_get_error,
         stream_get_error_string, get_device_state, current_stream, default_stream,
         set_current_stream, streams.synchronize, manual_seed, manual_seed_all, initial_seed,
-        get_rng_state, set_rng_state,
+        get_rng_state, set_rng_state, SymbolicArgKind, SymbolicArg, _resolve_symbolic_args,
+        _chosen_tensors, host_compute_stream, host_compute_stream_by_id,
+        provenance.extract_kernel_provenance_key, provenance.register_kernel_provenance,
+        provenance.lookup_kernel_provenance, provenance.kernel_provenance_registry_stats,
     ):  # fmt: skip
         setattr(_C, function.__name__, function)
+    _C.AIUPTI_ACTIVITY_NAME_MAX_BYTES = provenance.AIUPTI_ACTIVITY_NAME_MAX_BYTES
+    _C._logging = native_logging.make_module()
     _C._SpyreStreamBase = StreamHandle

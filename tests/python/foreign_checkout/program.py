@@ -16,6 +16,9 @@ _get_default_generator _spyre_get_allocator_stats _spyre_reset_accumulated_stats
 _spyre_reset_peak_stats as_strided_with_layout copy_tensor createSpyreCCLBackend current_device
 current_stream default_stream device_count empty_with_layout encode_constant free_runtime
 get_device_dtype get_downcast_warning get_elem_in_stick get_rng_state get_spyre_tensor_layout
+AIUPTI_ACTIVITY_NAME_MAX_BYTES SymbolicArg SymbolicArgKind _logging _resolve_symbolic_args
+extract_kernel_provenance_key fill_tensor get_device_state host_compute_stream
+kernel_provenance_registry_stats lookup_kernel_provenance register_kernel_provenance
 get_stream_from_pool initial_seed launch_jobplan launch_kernel manual_seed manual_seed_all
 prepare_kernel reinterpret_tensor reinterpret_tensor_with_layout set_current_stream set_device
 set_downcast_warning set_rng_state set_spyre_tensor_layout spyre_empty_with_layout start_runtime
@@ -34,9 +37,13 @@ C.launch_kernel(directory, [*on_card, surplus])
 assert on_card[2].cpu().equal(x + y)
 C.launch_kernel(directory, (on_card[0], on_card[0], on_card[1]))  # one storage, twice
 assert on_card[1].cpu().equal(x + x)
-plan = C.prepare_kernel(directory + "/spyreCodeDir")
-C.launch_jobplan(plan, on_card)
+subprocess.run(["dxp_standalone", "-d", directory], check=True)
+name = "spyre_kernel_v1_add_" + "a" * 16
+plan = C.prepare_kernel(directory + "/spyreCodeDir", profiler_name=name)
+symbolic = [C.SymbolicArg(C.SymbolicArgKind.kAddress, number) for number in range(3)]
+C.launch_jobplan(plan, on_card, symbolic)
 assert on_card[2].cpu().equal(x + x + x)
+assert C.NativePermutationLayoutSolver([3], [0], 128, 1) == ([3], [0], 128, 1)
 
 layout = C.get_spyre_tensor_layout(on_card[0])
 assert pickle.loads(pickle.dumps(layout)) == layout

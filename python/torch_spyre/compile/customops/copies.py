@@ -68,6 +68,18 @@ def copy_forced(src: Tensor, dst: Tensor) -> Tensor:
     return torch.empty_like(dst).copy_(src)
 
 
+@operator("(Tensor value, Tensor acc) -> Tensor")
+def opaque_copy_(value: Tensor, acc: Tensor) -> Tensor:
+    """The new value of a loop's accumulator: `acc = opaque_copy_(value, acc)`."""
+    return value.clone()
+
+
+@operator("(Tensor x) -> Tensor")
+def stagger_to_standard_ea(x: Tensor) -> Tensor:
+    """A copy in the order of the host, which casts of this stack keep."""
+    return x.clone(memory_format=torch.contiguous_format)
+
+
 def _part(output: Tensor, input: Tensor, dims: Sequence[int], offsets: Sequence[int]) -> Tensor:
     rank = input.dim()
     if len(dims) != len(offsets) or not all(-rank <= dim < rank for dim in dims):
