@@ -52,10 +52,20 @@ def _commit() -> str:
     return git.stdout.strip() or "unknown"
 
 
-def peak_gflops() -> float | None:
-    """fp32 FMA peak of all threads as tools/host_peak measures it; None without that program."""
+def peak_gflops(threads: int | None = None) -> float | None:
+    """fp32 FMA peak of so many threads, all by default, as tools/host_peak measures it; None
+    without that program."""
+    return _measured(str(threads or torch.get_num_threads()))
+
+
+def read_gbytes() -> float | None:
+    """GB/s that one thread reads from memory; None without tools/host_peak."""
+    return _measured("--read", "1")
+
+
+def _measured(*words: str) -> float | None:
     program = ROOT / "build" / "release" / "tools" / "host_peak"
     if not program.exists():
         return None
-    done = subprocess.run([program, str(torch.get_num_threads())], capture_output=True, text=True)
+    done = subprocess.run([program, *words], capture_output=True, text=True)
     return float(done.stdout.split()[-1])

@@ -2,6 +2,7 @@
 """vLLM on the card beside vLLM on the CPU: tokens per second and the time to the first token.
 
     build/serve/bin/python bench/serving.py [--model DIR] [--turns 5] [--rivals eager vllm]
+        [--passive]
 
 `make bench-serving` runs it on a Llama of 4 layers, width 512, vocabulary 32000, random weights.
 Every contestant has a process of its own that has warmed up, and they take turns: `sendnn` is the
@@ -9,7 +10,10 @@ plugin sendnn-inference on the card, `eager` the same plugin on the CPU in fp32,
 backend of the CPU in fp32. A turn serves --requests prompts at once, of --prompt random tokens,
 never seen before, and --tokens new ones. Ratios are medians over the turns of figures of one turn;
 the program ends with status 1 if a ratio misses its floor. Processor seconds are those of all
-threads: other load on the host takes tokens per second away, but adds little to them.
+threads: other load on the host takes tokens per second away, but adds little to them where threads
+do not wait by spinning, as those of PyTorch do without --passive. What of them
+the multiply-adds of a turn would take at the host's peak, and the weights that each call reads at
+the speed of its memory, are shares below the table (tools/host_peak).
 """
 
 from __future__ import annotations
@@ -17,14 +21,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pathlib
 import random
 import socket
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import host
 
 OURS = "sendnn"
 PASSIVE = {"OMP_WAIT_POLICY": "passive"}  # as `make serve` has it
@@ -39,6 +46,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="build/serve-bench-model")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=240, help="after which no turn begins")
+    parser.add_argument("--passive", action="store_true", help="no contestant's threads spin")
     parser.add_argument("--requests", type=int, default=8)
     parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--tokens", type=int, default=64)
@@ -159,15 +168,53 @@ def main() -> int:
         work(options)
         return 0
     contestants = [
-        Contestant(name, sys.argv[1:], __file__, name == OURS) for name in (OURS, *options.rivals)
+        Contestant(name, sys.argv[1:], __file__, options.passive or name == OURS)
+        for name in (OURS, *options.rivals)
     ]
+    begin = time.monotonic()
     turns: dict[str, list[dict[str, float]]] = {c.name: [] for c in contestants}
     for seed in range(options.turns + 1):
+        if seed > 1 and time.monotonic() - begin > options.seconds:
+            break
         for contestant in contestants:
             turns[contestant.name].append(contestant.turn(seed))
     for contestant in contestants:
         contestant.end()
-    return 0 if show({name: found[1:] for name, found in turns.items()}) else 1
+    measured = {name: found[1:] for name, found in turns.items()}
+    fine = show(measured)
+    for line in shares(measured, options):
+        print(line)
+    return 0 if fine else 1
+
+
+def shares(turns: dict[str, list[dict[str, float]]], options: argparse.Namespace) -> Iterator[str]:
+    """Of the processor's time: multiply-adds at its peak, weights at the speed of memory."""
+    peak, gbytes = host.peak_gflops(1), host.read_gbytes()
+    if peak is None or gbytes is None:
+        yield "shares of the host's peak: without build/release/tools/host_peak"
+        return
+    layers, words = _weights(json.loads((pathlib.Path(options.model) / "config.json").read_text()))
+    rows = options.prompt + options.tokens - 1
+    adds = options.requests * (rows * layers + options.tokens * words) / 1e9
+    yield (f"a turn needs {adds:.1f} thousand million multiply-adds with weights; a thread does "
+           f"{peak / 2:.1f} a second, and reads {gbytes:.1f} GB")  # fmt: skip
+    for name, found in turns.items():
+        seconds = statistics.median(t["processor s"] for t in found)
+        prompts = 1 if name == "vllm" else options.requests  # which it computes one by one
+        width = 2 if name == OURS else 4
+        read = (prompts + options.tokens - 1) * (layers + words) * width / 1e9
+        of_adds, of_reads = (100 * x / seconds for x in (adds / (peak / 2), read / gbytes))
+        yield (f"{name:8s} multiply-adds {of_adds:3.0f} % of its processor time, weights "
+               f"({read:.1f} GB) {of_reads:3.0f} %")  # fmt: skip
+
+
+def _weights(config: dict[str, int]) -> tuple[int, int]:
+    """Of the products of all layers, and of that with the vocabulary."""
+    width, heads = config["hidden_size"], config["num_attention_heads"]
+    of_head = config.get("head_dim") or width // heads
+    attention = 2 * width * of_head * (heads + config["num_key_value_heads"])
+    layer = attention + 3 * width * config["intermediate_size"]
+    return config["num_hidden_layers"] * layer, width * config["vocab_size"]
 
 
 def show(turns: dict[str, list[dict[str, float]]]) -> bool:

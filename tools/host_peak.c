@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host's registers can do: fp32 multiply-adds on independent accumulators, no memory.
+// What the host's registers can do: fp32 multiply-adds on independent accumulators, no memory. With
+// --read, what comes from memory: each thread reads a buffer of its own, larger than caches are.
 //
-//     host_peak [threads..]     one line a thread count: "threads GFLOP/s"; default 1 and all
+//     host_peak [--read] [threads..]
+//
+// One line a thread count, "threads GFLOP/s" or "threads GB/s"; default 1 and all.
 //
 // Time is the thread's own, so that other load on the machine takes little away; the best of many
 // short runs counts. A multiply-add is two operations.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { SUMS = 12, STEPS = 100000, RUNS = 60, MOST_THREADS = 256 };
+enum { READ_BYTES = 256 << 20, READ_RUNS = 12 };
 
 typedef struct {
     pthread_t handle;
-    double gflops;
+    double best;                    // GFLOP/s or GB/s
+    bool reads;
 } runner;
 
 static double seconds(void)
@@ -62,25 +69,43 @@ static double peak(void)
     return peak_portable();
 }
 
+// Lines of a cache by their first words: what is read from memory does not depend on the rest.
+static double read_rate(const uint64_t *words)
+{
+    enum { LINE = 8, LINES = 8, COUNT = READ_BYTES / 8 };
+    uint64_t sum[LINES] = {0};
+    double begin = seconds();
+    for (size_t at = 0; at < COUNT; at += (size_t)LINE * LINES)
+        for (size_t n = 0; n < LINES; n++) sum[n] += words[at + n * LINE];
+    for (int n = 0; n < LINES; n++) __asm__ volatile("" : : "r"(sum[n]));
+    return READ_BYTES / (seconds() - begin) / 1e9;
+}
+
 static void *run(void *argument)
 {
     runner *self = argument;
-    for (int n = 0; n < RUNS; n++) {
-        double now = peak();
-        if (now > self->gflops) self->gflops = now;
+    uint64_t *words = self->reads ? malloc(READ_BYTES) : NULL;
+    if (self->reads && !words) return NULL;
+    if (words) memset(words, 1, READ_BYTES);
+    for (int n = 0; n < (words ? READ_RUNS : RUNS); n++) {
+        double now = words ? read_rate(words) : peak();
+        if (now > self->best) self->best = now;
     }
+    free(words);
     return NULL;
 }
 
-static int measure(int threads)
+static int measure(int threads, bool reads)
 {
     runner runners[MOST_THREADS] = {0};
     double sum = 0;
-    for (int n = 0; n < threads; n++)
+    for (int n = 0; n < threads; n++) {
+        runners[n].reads = reads;
         if (pthread_create(&runners[n].handle, NULL, run, &runners[n]) != 0) return 1;
+    }
     for (int n = 0; n < threads; n++) {
         pthread_join(runners[n].handle, NULL);
-        sum += runners[n].gflops;
+        sum += runners[n].best;
     }
     printf("%d %.1f\n", threads, sum);
     return 0;
@@ -94,14 +119,17 @@ static int refuse(const char *text)
 
 int main(int count, char **words)
 {
-    for (int n = 1; n < count; n++) {
+    bool reads = count > 1 && strcmp(words[1], "--read") == 0;
+    int first = reads ? 2 : 1;
+    for (int n = first; n < count; n++) {
         char *end;
         long threads = strtol(words[n], &end, 10);
         if (*end || threads < 1 || threads > MOST_THREADS) return refuse(words[n]);
-        if (measure((int)threads) != 0) return 1;
+        if (measure((int)threads, reads) != 0) return 1;
     }
-    if (count > 1) return 0;
+    if (count > first) return 0;
     cpu_set_t cores;
     int all = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-    return measure(1) || (all > 1 && measure(all < MOST_THREADS ? all : MOST_THREADS));
+    if (measure(1, reads) != 0) return 1;
+    return all > 1 ? measure(all < MOST_THREADS ? all : MOST_THREADS, reads) : 0;
 }
