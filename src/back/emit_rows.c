@@ -111,9 +111,9 @@ static spyre_status place_value(indirect *w)
     for (uint32_t d = 0; d < n->dim_count; d++)
         whole.stride[d] = (int32_t)d == indexed ? 0 : geometry.stride[d];
     int64_t base = INT64_MAX;
-    for (uint32_t core = 0; core < step->core_count; core++)
+    for (uint32_t core = 0; core < step->cores->core_count; core++)
         if (value->tensor->start[core] < base) base = value->tensor->start[core];
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         int64_t *parameter = &n->parameters[core * n->slot_count + value->slot];
         *parameter = base;
         TRY(add_slices(step, &whole, core, parameter));

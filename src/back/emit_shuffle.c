@@ -14,18 +14,16 @@ enum { MOST_MESSAGES = 4096 }; // of one core
 
 // Who owns what before, or afterwards.
 typedef struct {
-    uint32_t cores;
-    const int32_t *slices;
-    const uint8_t (*core_slice)[BUNDLE_MAX_DIMS];
+    const bundle_division *of;
     uint8_t tensor;
     int64_t units[BUNDLE_MAX_DIMS]; // of a slice
-} division;
+} side;
 
 typedef struct {
     emitter *e;
     const bundle_step *step;
     nest n;
-    division before, after;
+    side before, after;
     int64_t units[BUNDLE_MAX_DIMS];  // of the whole dim
     int64_t extent[BUNDLE_MAX_DIMS]; // elements of a unit
     uint32_t replicas;               // cores that own a unit in the end
@@ -57,13 +55,13 @@ static spyre_status cut(shuffle *s, uint32_t *out_messages)
     s->replicas = 1;
     for (uint32_t d = 0; d < s->step->dim_count && sent + received <= MOST_MESSAGES; d++) {
         if (moves(s, d)) {
-            s->units[d] = common_multiple(s->before.slices[d], s->after.slices[d]);
+            s->units[d] = common_multiple(s->before.of->slices[d], s->after.of->slices[d]);
             s->extent[d] = s->step->size[d] / s->units[d];
-            sent *= s->before.units[d] = s->units[d] / s->before.slices[d];
-            received *= s->after.units[d] = s->units[d] / s->after.slices[d];
+            sent *= s->before.units[d] = s->units[d] / s->before.of->slices[d];
+            received *= s->after.units[d] = s->units[d] / s->after.of->slices[d];
         } else {
-            s->replicas *= (uint32_t)s->step->slices[d];
-            sent *= s->step->slices[d];
+            s->replicas *= (uint32_t)s->after.of->slices[d];
+            sent *= s->after.of->slices[d];
         }
     }
     *out_messages = (uint32_t)(sent + received);
@@ -73,26 +71,27 @@ static spyre_status cut(shuffle *s, uint32_t *out_messages)
 }
 
 // The n-th core that has, under their division, a unit of the core's slice under mine.
-static uint32_t peer(const shuffle *s, const division *mine, const division *theirs, uint32_t core,
+static uint32_t peer(const shuffle *s, const side *mine, const side *theirs, uint32_t core,
                      const int64_t *local, uint32_t n)
 {
     uint32_t dim[BUNDLE_MAX_DIMS], dims = 0;
     int64_t slice[BUNDLE_MAX_DIMS];
     for (uint32_t d = 0; d < s->step->dim_count; d++) {
-        if (!moves(s, d) || theirs->slices[d] == 1) continue;
-        slice[dims] = (mine->core_slice[core][d] * mine->units[d] + local[d]) / theirs->units[d];
+        if (!moves(s, d) || theirs->of->slices[d] == 1) continue;
+        int64_t unit = mine->of->core_slice[core][d] * mine->units[d] + local[d];
+        slice[dims] = unit / theirs->units[d];
         dim[dims++] = d;
     }
-    for (uint32_t other = 0; other < theirs->cores; other++) {
+    for (uint32_t other = 0; other < theirs->of->core_count; other++) {
         bool owns = true;
         for (uint32_t k = 0; k < dims && owns; k++)
-            owns = slice[k] == theirs->core_slice[other][dim[k]];
+            owns = slice[k] == theirs->of->core_slice[other][dim[k]];
         if (owns && n-- == 0) return other;
     }
     return 0; // verified: every unit has its owners
 }
 
-static bool next_unit(const shuffle *s, const division *of, int64_t *local)
+static bool next_unit(const shuffle *s, const side *of, int64_t *local)
 {
     for (uint32_t d = s->step->dim_count; d-- > 0;) {
         if (moves(s, d) && ++local[d] < of->units[d]) return true;
@@ -104,7 +103,7 @@ static bool next_unit(const shuffle *s, const division *of, int64_t *local)
 // --- Messages
 
 // A unit of every core's slice to, or from, the n-th core that has it under the other division.
-static spyre_status message(shuffle *s, const division *mine, const division *theirs,
+static spyre_status message(shuffle *s, const side *mine, const side *theirs,
                             const int64_t *local, uint32_t n)
 {
     uint32_t slot = s->messages++;
@@ -114,7 +113,7 @@ static spyre_status message(shuffle *s, const division *mine, const division *th
         b.start[d] = moves(s, d) ? local[d] * s->extent[d] : 0;
         b.extent[d] = moves(s, d) ? s->extent[d] : 1;
     }
-    for (uint32_t core = 0; core < mine->cores; core++)
+    for (uint32_t core = 0; core < mine->of->core_count; core++)
         s->n.parameters[core * s->n.slot_count + slot] = peer(s, mine, theirs, core, local, n);
     isa_instruction i = {.opcode = mine == &s->before ? ISA_SEND : ISA_RECEIVE,
                          .token = (uint16_t)slot};
@@ -153,20 +152,18 @@ static uint32_t first_cores(uint32_t count)
 
 spyre_status emit_shuffle(emitter *e, const bundle_step *step)
 {
-    const bundle_owners *owners = step->tensors[step->inputs[0]].owners;
-    shuffle s = {
-        .e = e,
-        .step = step,
-        .before = {owners->core_count, owners->slices, owners->core_slice, step->inputs[0], {0}},
-        .after = {step->core_count, step->slices, step->core_slice, step->output, {0}}};
+    shuffle s = {.e = e,
+                 .step = step,
+                 .before = {step->tensors[step->inputs[0]].owners, step->inputs[0], {0}},
+                 .after = {step->cores, step->output, {0}}};
     uint32_t messages = 0;
     TRY(cut(&s, &messages));
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, messages, &s.n));
-    TRY(emit_kernel(e, &s.n, first_cores(s.before.cores)));
+    TRY(emit_kernel(e, &s.n, first_cores(s.before.of->core_count)));
     TRY(send_all(&s));
-    if (s.before.cores != s.after.cores) {
+    if (s.before.of->core_count != s.after.of->core_count) {
         TRY(emit_end_kernel(e));
-        TRY(emit_kernel(e, &s.n, first_cores(s.after.cores)));
+        TRY(emit_kernel(e, &s.n, first_cores(s.after.of->core_count)));
     }
     TRY(receive_all(&s));
     return emit_end_kernel(e);

@@ -120,7 +120,7 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
 // them.
 static spyre_status check_addresses(const nest *n, const bundle_tensor *t)
 {
-    for (uint32_t core = 1; core < n->step->core_count && t->in_lx; core++)
+    for (uint32_t core = 1; core < n->step->cores->core_count && t->in_lx; core++)
         if (t->start[core] != t->start[0])
             return status_new(SPYRE_UNSUPPORTED,
                               "%s: cores 0 and %u have it at bytes %lld and %lld of LX", t->name,
@@ -138,7 +138,7 @@ static spyre_status build_parameters(arena *memory, nest *n, uint32_t extra_slot
         const nest_operand *operand = &n->operand[o];
         TRY(check_addresses(n, operand->tensor));
         if (operand->slot >= used) continue;
-        for (uint32_t core = 0; core < n->step->core_count; core++)
+        for (uint32_t core = 0; core < n->step->cores->core_count; core++)
             n->parameters[core * n->slot_count + operand->slot] =
                 operand->tensor->start[core];
     }
@@ -175,7 +175,7 @@ static spyre_status build_classes(const bundle *b, nest *n)
 {
     int64_t whole[BUNDLE_MAX_DIMS];
     for (uint32_t d = 0; d < n->dim_count; d++) TRY(whole_size(b, n->step, d, &whole[d]));
-    for (uint32_t core = 0; core < n->step->core_count; core++) {
+    for (uint32_t core = 0; core < n->step->cores->core_count; core++) {
         int64_t size[BUNDLE_MAX_DIMS] = {0};
         for (uint32_t d = 0; d < n->dim_count; d++) {
             int64_t left = whole[d] - bundle_slice_start(n->step, core, d);
@@ -333,7 +333,7 @@ spyre_status nest_find_zones(arena *memory, const bundle_step *step, nest_zones 
 {
     enum { MOST_ZONES = 1024 };
     *out_zones = (nest_zones){0};
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         nest_zones own;
         TRY(zones_of_core(memory, step, core, &own));
         for (uint32_t z = 0; z < own.count; z++) {
@@ -387,8 +387,8 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
         n->size[d] = n->most[d] = walked ? bundle_local_size(step, d) : 1;
         if (!walked || !step->symbol[d]) continue;
         const bundle_symbol *symbol = &b->symbols.items[step->symbol[d] - 1];
-        n->most[d] = symbol->most / step->slices[d];
-        n->unit[d] = symbol->granularity / step->slices[d];
+        n->most[d] = symbol->most / step->cores->slices[d];
+        n->unit[d] = symbol->granularity / step->cores->slices[d];
     }
     for (uint32_t o = 0; o < n->operand_count; o++) TRY(build_operand(b, n, o));
     TRY(build_parameters(memory, n, extra_slots));

@@ -5,18 +5,17 @@
 
 static bool same_chain(const nest *n, uint32_t a, uint32_t b)
 {
-    const bundle_step *step = n->step;
-    for (uint32_t d = 0; d < step->dim_count; d++)
-        if (!n->reduced[d] && step->core_slice[a][d] != step->core_slice[b][d]) return false;
+    uint8_t(*slice)[BUNDLE_MAX_DIMS] = n->step->cores->core_slice;
+    for (uint32_t d = 0; d < n->step->dim_count; d++)
+        if (!n->reduced[d] && slice[a][d] != slice[b][d]) return false;
     return true;
 }
 
 static bool earlier(const nest *n, uint32_t a, uint32_t b)
 {
-    const bundle_step *step = n->step;
-    for (uint32_t d = 0; d < step->dim_count; d++)
-        if (n->reduced[d] && step->core_slice[a][d] != step->core_slice[b][d])
-            return step->core_slice[a][d] < step->core_slice[b][d];
+    uint8_t(*slice)[BUNDLE_MAX_DIMS] = n->step->cores->core_slice;
+    for (uint32_t d = 0; d < n->step->dim_count; d++)
+        if (n->reduced[d] && slice[a][d] != slice[b][d]) return slice[a][d] < slice[b][d];
     return false;
 }
 
@@ -24,7 +23,7 @@ static bool earlier(const nest *n, uint32_t a, uint32_t b)
 static int32_t neighbour(const nest *n, uint32_t core, bool before)
 {
     int32_t best = -1;
-    for (uint32_t c = 0; c < n->step->core_count; c++) {
+    for (uint32_t c = 0; c < n->step->cores->core_count; c++) {
         if (c == core || !same_chain(n, core, c)) continue;
         bool beside = before ? earlier(n, c, core) : earlier(n, core, c);
         if (!beside) continue;
@@ -50,7 +49,7 @@ spyre_status split_build(nest *n, split *out)
 {
     split s = {.previous_slot = (uint16_t)(n->slot_count - 2),
                .next_slot = (uint16_t)(n->slot_count - 1)};
-    for (uint32_t core = 0; core < n->step->core_count; core++) {
+    for (uint32_t core = 0; core < n->step->cores->core_count; core++) {
         int32_t previous = neighbour(n, core, true), next = neighbour(n, core, false);
         int64_t *row = n->parameters + core * n->slot_count;
         row[s.previous_slot] = previous < 0 ? 0 : previous;

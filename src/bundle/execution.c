@@ -156,7 +156,7 @@ static bool share_output(const execution *x, uint32_t a, uint32_t b)
 {
     const bundle_step *step = x->step;
     for (uint32_t d = 0; d < step->dim_count; d++) {
-        bool same = step->core_slice[a][d] == step->core_slice[b][d];
+        bool same = step->cores->core_slice[a][d] == step->cores->core_slice[b][d];
         if (!same && !is_reduced(x, d)) return false;
     }
     return true;
@@ -165,8 +165,8 @@ static bool share_output(const execution *x, uint32_t a, uint32_t b)
 static bool earlier(const execution *x, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < x->reduced_count; i++) {
-        int32_t slice_a = x->step->core_slice[a][x->reduced[i]];
-        int32_t slice_b = x->step->core_slice[b][x->reduced[i]];
+        int32_t slice_a = x->step->cores->core_slice[a][x->reduced[i]];
+        int32_t slice_b = x->step->cores->core_slice[b][x->reduced[i]];
         if (slice_a != slice_b) return slice_a < slice_b;
     }
     return false;
@@ -176,7 +176,7 @@ static bool earlier(const execution *x, uint32_t a, uint32_t b)
 static uint32_t group_of(const execution *x, uint32_t core, uint32_t members[BUNDLE_MAX_CORES])
 {
     uint32_t count = 0;
-    for (uint32_t other = 0; other < x->step->core_count; other++) {
+    for (uint32_t other = 0; other < x->step->cores->core_count; other++) {
         if (!share_output(x, core, other)) continue;
         uint32_t at = count++;
         for (; at > 0 && earlier(x, other, members[at - 1]); at--) members[at] = members[at - 1];
@@ -213,7 +213,7 @@ static void combine(const execution *x, opfunc op, combine_one *one, uint8_t *pa
 {
     enum { BYTES = 4 };
     bool done[BUNDLE_MAX_CORES] = {false};
-    for (uint32_t core = 0; core < x->step->core_count; core++) {
+    for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         uint32_t members[BUNDLE_MAX_CORES];
         if (done[core]) continue;
         uint32_t member_count = group_of(x, core, members);

@@ -41,9 +41,10 @@ spyre_status interpret_matmul(execution *x)
 {
     bool integers = multiplies_integers(x);
     int64_t per_core = execution_kept_elements(x);
-    sum_cell *partial = ARENA_NEW(x->scratch, sum_cell, (size_t)per_core * x->step->core_count);
+    sum_cell *partial =
+        ARENA_NEW(x->scratch, sum_cell, (size_t)per_core * x->step->cores->core_count);
     TRY_ALLOC(partial);
-    for (uint32_t core = 0; core < x->step->core_count; core++) {
+    for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         sum_cell *sum = partial + core * per_core;
@@ -53,7 +54,7 @@ spyre_status interpret_matmul(execution *x)
     }
     if (integers) execution_add_cores(x, (int32_t *)(void *)partial, per_core);
     else execution_combine_cores(x, OPFUNC_SUM, (float *)(void *)partial, per_core);
-    for (uint32_t core = 0; core < x->step->core_count; core++) {
+    for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         const sum_cell *result = partial + core * per_core;

@@ -138,7 +138,7 @@ spyre_status interpret_pointwise(execution *x)
     }
     bool copies = is_bit_copy(x->step), integer = is_native_integer(x->step);
     bool step_is_ragged = x->step->op == OPFUNC_RESTICKIFY;
-    for (uint32_t core = 0; core < x->step->core_count; core++) {
+    for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         do {
@@ -170,7 +170,7 @@ spyre_status interpret_layernormscale(execution *x)
         if (x->kept[i] == lane_dim) all_lanes = true;
         else rows[row_count++] = x->kept[i];
     }
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         do {
@@ -209,7 +209,7 @@ static int64_t value_offset(const execution *x, uint32_t core, uint32_t value, i
 static int64_t lowest_start(const execution *x, const bundle_tensor *value)
 {
     int64_t lowest = execution_start(x, value, 0);
-    for (uint32_t core = 1; core < x->step->core_count; core++) {
+    for (uint32_t core = 1; core < x->step->cores->core_count; core++) {
         int64_t start = execution_start(x, value, core);
         if (start < lowest) lowest = start;
     }
@@ -225,7 +225,7 @@ spyre_status interpret_rows(execution *x)
     int32_t indexed = bundle_indexed_dim(step, value);
     int64_t base = lowest_start(x, &step->tensors[value]);
     int64_t extent = x->operands[value].geometry.valid[indexed];
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         do {

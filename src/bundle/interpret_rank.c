@@ -62,7 +62,7 @@ spyre_status interpret_rank(execution *x)
 {
     ranking r;
     TRY(describe(x, &r));
-    for (uint32_t core = 0; core < x->step->core_count; core++) {
+    for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         do {
@@ -98,7 +98,7 @@ static spyre_status is_named(const execution *x, uint32_t core, int64_t *index, 
 spyre_status interpret_mask(execution *x)
 {
     const bundle_step *step = x->step;
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         do {

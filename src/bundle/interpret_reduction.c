@@ -123,7 +123,7 @@ static spyre_status store_results(execution *x, const reduction *r, const float 
                                   int64_t per_core)
 {
     const bundle_finish finish = bundle_finish_of(x->step);
-    for (uint32_t core = 0; core < x->step->core_count; core++) {
+    for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         const float *result = partial + core * per_core;
@@ -144,9 +144,9 @@ spyre_status interpret_reduction(execution *x)
 {
     reduction r = describe(x);
     int64_t per_core = execution_kept_elements(x) * r.moments;
-    float *partial = ARENA_NEW(x->scratch, float, (size_t)per_core * x->step->core_count);
+    float *partial = ARENA_NEW(x->scratch, float, (size_t)per_core * x->step->cores->core_count);
     TRY_ALLOC(partial);
-    for (uint32_t core = 0; core < x->step->core_count; core++) {
+    for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         float *result = partial + core * per_core;

@@ -9,7 +9,7 @@
 // The core that holds the element at an index of the whole tensor.
 static uint32_t owner_of(const execution *x, const bundle_tensor *source, const int64_t *whole)
 {
-    const bundle_owners *o = source->owners;
+    const bundle_division *o = source->owners;
     for (uint32_t core = 0; core < o->core_count; core++) {
         bool holds = true;
         for (uint32_t d = 0; d < x->step->dim_count && holds; d++) {
@@ -40,7 +40,7 @@ spyre_status interpret_shuffle(execution *x)
     uint32_t source = step->inputs[0];
     const bundle_tensor *from = &step->tensors[source];
     int64_t base = execution_start(x, from, 0);
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         int64_t index[BUNDLE_MAX_DIMS] = {0}, whole[BUNDLE_MAX_DIMS];
         do {
             uint8_t *element, *target;

@@ -26,7 +26,8 @@ static int64_t smaller(int64_t a, int64_t b)
 
 int64_t bundle_local_size(const bundle_step *step, uint32_t dim)
 {
-    return step->slice_size[dim] ? step->slice_size[dim] : step->size[dim] / step->slices[dim];
+    int64_t length = step->slice_size[dim];
+    return length ? length : step->size[dim] / step->cores->slices[dim];
 }
 
 bool bundle_is_rank_dim(const bundle_step *step, uint32_t dim)
@@ -51,7 +52,7 @@ int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, u
 
 int64_t bundle_slice_start(const bundle_step *step, uint32_t core, uint32_t dim)
 {
-    return step->core_slice[core][dim] * bundle_local_size(step, dim);
+    return step->cores->core_slice[core][dim] * bundle_local_size(step, dim);
 }
 
 int64_t bundle_slice_size(const bundle_step *step, uint32_t core, uint32_t dim)
@@ -166,7 +167,7 @@ static void window_reach(const bundle_step *step, const bundle_window *window, u
 static void add_window(const bundle_step *step, const bundle_window *window, int64_t stride,
                        bundle_bytes *cores)
 {
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         int64_t first, last;
         window_reach(step, window, core, &first, &last);
         cores[core].first += first * (stride / window->stride);
@@ -178,8 +179,8 @@ static void add_dim(const bundle_step *step, const bundle_tensor *t, uint32_t d,
                     const bundle_geometry *geometry, bundle_bytes *cores)
 {
     int64_t held = bundle_held_size(step, t, d), span = bundle_stick_span(t, d);
-    for (uint32_t core = 0; core < step->core_count; core++) {
-        int64_t start = t->owners ? 0 : step->core_slice[core][d] * held, used = held;
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
+        int64_t start = t->owners ? 0 : step->cores->core_slice[core][d] * held, used = held;
         if (start + used > geometry->valid[d]) used = geometry->valid[d] - start;
         if (span > 1) used = ceil_divide(used, span);
         if (used > 1) cores[core].end += (used - 1) * geometry->stride[d];
@@ -190,7 +191,7 @@ void bundle_reach(const bundle_step *step, uint32_t tensor, const bundle_geometr
                   bundle_bytes out_cores[BUNDLE_MAX_CORES])
 {
     const bundle_tensor *t = &step->tensors[tensor];
-    for (uint32_t core = 0; core < step->core_count; core++)
+    for (uint32_t core = 0; core < step->cores->core_count; core++)
         out_cores[core] = (bundle_bytes){t->start[core], t->start[core] + SPYRE_STICK_BYTES};
     for (uint32_t d = 0; d < step->dim_count; d++) {
         const bundle_window *window = bundle_window_of(step, tensor, d);
@@ -284,7 +285,7 @@ static spyre_status extent_from_argument(const bundle *b, const bundle_step *ste
                                          bundle_geometry *geometry)
 {
     int64_t lowest = tensor->start[0];
-    for (uint32_t core = 1; core < step->core_count; core++) {
+    for (uint32_t core = 1; core < step->cores->core_count; core++) {
         lowest = smaller(lowest, tensor->start[core]);
     }
     int32_t arg = tensor->arg;

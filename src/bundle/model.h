@@ -35,12 +35,12 @@ typedef struct {
     int64_t bytes;              // size that accesses must stay inside; 0: unknown (gathers ask)
 } bundle_arg;
 
-// Who holds which slices of a tensor in LX, where that is not how its step is divided.
+// Which core has which slices of a step's dims, or of those of a tensor in LX.
 typedef struct {
     uint32_t core_count;
     int32_t slices[BUNDLE_MAX_DIMS];
     uint8_t core_slice[BUNDLE_MAX_CORES][BUNDLE_MAX_DIMS];
-} bundle_owners;
+} bundle_division;
 
 typedef enum { BUNDLE_INDEX_NONE, BUNDLE_INDEX_INDEX, BUNDLE_INDEX_VALUE } bundle_index_kind;
 
@@ -72,7 +72,7 @@ typedef struct {
     bool gap_is_room;                       // of ReStickifyOpHBM: room beyond N_, as of all others
     bundle_index_kind index_kind;
     int32_t index_peer;                     // the related tensor, or -1
-    const bundle_owners *owners;            // the input of a shuffle; null: as the step is divided
+    const bundle_division *owners;          // the input of a shuffle; null: as the step is divided
     int64_t indexed_extent;                 // INDEX_VALUE: extent of the indexed dim; 0: from the
                                             // size of the launch argument
     // Core c finds its first element start[c] bytes behind the base of launch argument `arg` (of LX
@@ -113,11 +113,9 @@ typedef struct {
     char dim_name[BUNDLE_MAX_DIMS][8];
     int64_t size[BUNDLE_MAX_DIMS];          // N_, padded
     uint8_t symbol[BUNDLE_MAX_DIMS];        // 1 + the symbol whose value the size is; 0: fixed
-    int32_t slices[BUNDLE_MAX_DIMS];
     int64_t slice_size[BUNDLE_MAX_DIMS];    // uneven division: elements of every slice but the
                                             // last, which has fewer; else 0
-    uint32_t core_count;
-    uint8_t core_slice[BUNDLE_MAX_CORES][BUNDLE_MAX_DIMS];
+    bundle_division *cores;                 // steps may share one
     uint32_t mask_count;
     bundle_mask masks[BUNDLE_MAX_DIMS];     // coordinateMasking_
     int32_t mask_constant;                  // maskingConstId_, or -1

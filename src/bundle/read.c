@@ -33,7 +33,7 @@ static spyre_status starts_agree(const bundle *b, const bundle_step *step, uint3
     bundle_geometry g;
     TRY(bundle_tensor_geometry(b, step, tensor, &g));
     *out_so = true;
-    for (uint32_t core = 1; core < step->core_count; core++)
+    for (uint32_t core = 1; core < step->cores->core_count; core++)
         if (t->start[core] - bundle_slice_offset(step, t, &g, core) !=
             t->start[0] - bundle_slice_offset(step, t, &g, 0))
             *out_so = false;
@@ -117,7 +117,7 @@ static int64_t span_of(const bundle_step *step, const bundle_tensor *tensor,
 {
     int64_t farthest = 0, span = SPYRE_STICK_BYTES;
     for (uint32_t d = 0; d < step->dim_count; d++) {
-        int64_t slice = step->slice_size[d] ? step->slice_size[d] : step->size[d] / step->slices[d];
+        int64_t slice = bundle_local_size(step, d);
         int64_t unit = bundle_stick_span(tensor, d);
         int64_t steps = (slice + unit - 1) / unit;
         if (!geometry->moves[d] || steps <= 1 || geometry->stride[d] <= farthest) continue;

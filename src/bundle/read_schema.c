@@ -152,11 +152,11 @@ spyre_status read_check_schema(step_source *source, const json_node *sdsc, const
     warnings seen = {.source = source};
     int64_t corelets;
     json_node member;
-    TRY(check_fold(&seen, sdsc, "coreFoldProp_", step->core_count, step->core_count));
+    TRY(check_fold(&seen, sdsc, "coreFoldProp_", step->cores->core_count, step->cores->core_count));
     TRY(check_fold(&seen, sdsc, "coreletFoldProp_", 1, MOST_CORELETS));
     if (json_find(dsc, "numCoreletsUsed_", &member))
         TRY(json_as_int(&member, 1, MOST_CORELETS, &corelets));
-    TRY(check_core_ids(dsc, step->core_count));
+    TRY(check_core_ids(dsc, step->cores->core_count));
     TRY(check_unit(dsc, step->op));
     check_fields(&seen, SDSC, sdsc);
     check_fields(&seen, DSC, dsc);

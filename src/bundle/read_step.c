@@ -42,7 +42,7 @@ static spyre_status read_dims(const json_node *dsc, bundle_step *step)
         }
         uint32_t d = step->dim_count++;
         memcpy(step->dim_name[d], member.key, length - 1);
-        step->slices[d] = 1;
+        step->cores->slices[d] = 1;
         if (read_is_open(dsc, &member, step->dim_name[d])) continue;
         TRY(json_as_int(&member, 1, most_elements, &step->size[d]));
     }
@@ -60,7 +60,7 @@ static spyre_status read_slices(const json_node *sdsc, bundle_step *step)
         TRY(json_as_int(&member, 0, BUNDLE_MAX_CORES, &slices));
         if (slices <= 1 && !read_names_dim(step, member.key)) continue;
         TRY(read_key_dim(&member, step, &d));
-        step->slices[d] = (int32_t)slices;
+        step->cores->slices[d] = (int32_t)slices;
     }
     return NULL;
 }
@@ -84,7 +84,7 @@ static spyre_status read_cores(const json_node *sdsc, bundle_step *step)
 {
     json_node all;
     TRY(json_get_object(sdsc, "coreIdToWkSlice_", &all));
-    return read_core_slices(&all, step, step->core_count, step->core_slice);
+    return read_core_slices(&all, step, step->cores->core_count, step->cores->core_slice);
 }
 
 // --- Constants and masks
@@ -248,7 +248,7 @@ static spyre_status read_core_count(const json_node *sdsc, const json_node *dsc,
     void *cursor = NULL;
     TRY(json_get_int(sdsc, "numCoresUsed_", 1, BUNDLE_MAX_CORES, &cores));
     TRY(json_get_int(dsc, "numCoresUsed_", cores, cores, &again));
-    step->core_count = (uint32_t)cores;
+    step->cores->core_count = (uint32_t)cores;
     if (!json_find(sdsc, "coreIdToDsc_", &map)) return NULL;
     while (json_next_member(&map, &cursor, &member)) TRY(json_as_int(&member, 0, 0, &again));
     return NULL;
@@ -345,7 +345,9 @@ spyre_status read_step(step_source *source, const json_node *root, bundle_step *
     json_node sdsc, list, item, dsc;
     TRY(only_member(root, &sdsc));
     out_step->name = arena_strdup(source->memory, sdsc.key);
+    out_step->cores = ARENA_NEW(source->memory, bundle_division, 1);
     TRY_ALLOC(out_step->name);
+    TRY_ALLOC(out_step->cores);
     TRY(read_location(source->memory, &sdsc, out_step));
     TRY(json_get_array(&sdsc, "dscs_", &list));
     TRY(json_expect_array_of(&list, 1));

@@ -47,7 +47,7 @@ static spyre_status check_info(const json_node *info, const bundle_step *step,
         if (d == step->dim_count || !step->symbol[d])
             return json_error_at(&member, "dimToSymbolMapping_ has no such dim");
         const bundle_symbol *symbol = &symbols[step->symbol[d] - 1];
-        int64_t cores = of_core ? step->slices[d] : 1, found;
+        int64_t cores = of_core ? step->cores->slices[d] : 1, found;
         TRY(json_get_int(&member, "maxSize_", symbol->most / cores, symbol->most / cores, &found));
         TRY(json_get_int(&member, "granularity_", symbol->granularity / cores,
                          symbol->granularity / cores, &found));
@@ -104,9 +104,9 @@ static spyre_status read_mapping(const step_source *source, const json_node *mem
     }
     const bundle_symbol *symbol = &source->program->symbols.items[value.symbol - 1];
     step->symbol[d] = (uint8_t)value.symbol;
-    if (step->slices[d] < 1 || symbol->granularity % step->slices[d])
+    if (step->cores->slices[d] < 1 || symbol->granularity % step->cores->slices[d])
         return json_error_at(member, "%d slices are no divisor of granularity %lld",
-                             step->slices[d], (long long)symbol->granularity);
+                             step->cores->slices[d], (long long)symbol->granularity);
     return take_size(member, d, symbol->most, step);
 }
 

@@ -136,7 +136,7 @@ static spyre_status read_gaps(const json_node *node, const bundle_step *step,
         TRY(json_expect_object(&dim_node));
         while (json_next_member(&dim_node, &cores, &gap_node)) {
             int64_t core, gap;
-            TRY(json_key_decimal(&gap_node, -1, step->core_count - 1, &core));
+            TRY(json_key_decimal(&gap_node, -1, step->cores->core_count - 1, &core));
             TRY(json_as_number(&gap_node, -most_gap, most_gap, &gap));
             if (!first && gap != tensor->gap[d]) {
                 return json_error_at(&gap_node, "gaps that differ between cores are not supported");
@@ -186,7 +186,7 @@ static bool has_symbolic_slices(const bundle_step *step, const bundle_tensor *te
 {
     for (uint32_t i = 0; i < tensor->order_count; i++) {
         uint32_t d = tensor->order[i];
-        if (step->symbol[d] && step->slices[d] > 1 && tensor->scale[d] > 0) return true;
+        if (step->symbol[d] && step->cores->slices[d] > 1 && tensor->scale[d] > 0) return true;
     }
     return false;
 }
@@ -195,7 +195,7 @@ static bool has_symbolic_slices(const bundle_step *step, const bundle_tensor *te
 static bool has_no_slices(const bundle_step *step)
 {
     for (uint32_t d = 0; d < step->dim_count; d++)
-        if (step->slices[d] < 1) return true;
+        if (step->cores->slices[d] < 1) return true;
     return false;
 }
 
@@ -211,7 +211,7 @@ static spyre_status place_slices(const json_node *data, const bundle_step *step,
     alone.tensors = tensor;
     TRY(bundle_tensor_geometry(NULL, &alone, 0, &geometry));
     int64_t base = tensor->start[0] - bundle_slice_offset(step, tensor, &geometry, 0);
-    for (uint32_t core = 1; core < step->core_count; core++) {
+    for (uint32_t core = 1; core < step->cores->core_count; core++) {
         int64_t start = base + bundle_slice_offset(step, tensor, &geometry, core);
         if (open >> core & 1) tensor->start[core] = start;
         if (tensor->start[core] != start)
@@ -257,7 +257,7 @@ static spyre_status read_addresses(step_source *source, const json_node *node,
         uint32_t core;
         mlir_value address;
         bool is_open = false;
-        TRY(read_fold_key(&member, step->core_count, &core));
+        TRY(read_fold_key(&member, step->cores->core_count, &core));
         bool again = seen >> core & 1;
         int64_t start = tensor->start[core];
         TRY(read_address(source, &member, tensor, &address, &is_open));
@@ -268,10 +268,11 @@ static spyre_status read_addresses(step_source *source, const json_node *node,
         seen |= 1u << core;
     }
     // One address for all cores.
-    for (uint32_t core = 1; core < step->core_count && seen == 1 && read_is_const(&starts); core++)
+    for (uint32_t core = 1; core < step->cores->core_count && seen == 1 &&
+                            read_is_const(&starts); core++)
         tensor->start[core] = tensor->start[0];
     if (seen == 1 && read_is_const(&starts)) return place_slices(&data, step, open, tensor);
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         if (!(seen & 1u << core)) return json_error_at(&data, "core %u has no address", core);
     }
     return place_slices(&data, step, open, tensor);
@@ -325,16 +326,16 @@ static spyre_status read_owners(step_source *source, const json_node *node,
     size_t count = json_object_size(all.value);
     if (count == 0) return NULL;
     if (count > BUNDLE_MAX_CORES) return json_error_at(&all, "%zu cores", count);
-    bundle_owners *owners = ARENA_NEW(source->memory, bundle_owners, 1);
+    bundle_division *owners = ARENA_NEW(source->memory, bundle_division, 1);
     TRY_ALLOC(owners);
     owners->core_count = (uint32_t)count;
     TRY(read_core_slices(&all, step, owners->core_count, owners->core_slice));
-    bool same = owners->core_count == step->core_count;
+    bool same = owners->core_count == step->cores->core_count;
     for (uint32_t d = 0; d < step->dim_count; d++) {
         for (uint32_t core = 0; core < owners->core_count; core++) {
             int32_t slice = owners->core_slice[core][d];
             if (slice >= owners->slices[d]) owners->slices[d] = slice + 1;
-            same = same && slice == step->core_slice[core][d];
+            same = same && slice == step->cores->core_slice[core][d];
         }
     }
     if (!same) tensor->owners = owners;

@@ -31,7 +31,7 @@ static spyre_status move_slices(const bundle *b, const bundle_step *from, const 
     if (tensor->in_lx || tensor->index_kind == BUNDLE_INDEX_VALUE) return NULL;
     TRY(bundle_tensor_geometry(b, from, t, &before));
     TRY(bundle_tensor_geometry(b, to, t, &after));
-    for (uint32_t core = 0; core < to->core_count; core++)
+    for (uint32_t core = 0; core < to->cores->core_count; core++)
         tensor->start[core] += bundle_slice_offset(to, tensor, &after, core) -
                                bundle_slice_offset(from, tensor, &before, core);
     return NULL;

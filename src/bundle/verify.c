@@ -17,7 +17,7 @@ enum { MOST_ITERATIONS = 1 << 24 };
 // An uneven division leaves something, but less than the others have, to its last slice.
 static spyre_status verify_slices(const bundle_step *step, uint32_t d)
 {
-    int64_t size = step->size[d], length = step->slice_size[d], slices = step->slices[d];
+    int64_t size = step->size[d], length = step->slice_size[d], slices = step->cores->slices[d];
     if (length == 0 && (slices < 1 || size % slices != 0)) {
         return RULE("numWkSlicesPerDim_: %lld slices do not divide dim %s of size %lld",
                     (long long)slices, step->dim_name[d], (long long)size);
@@ -57,15 +57,8 @@ static spyre_status verify_dims(const bundle_step *step)
     return NULL;
 }
 
-// A division over cores: of the step, or of a tensor that has owners of its own.
-typedef struct {
-    uint32_t core_count;
-    const int32_t *slices;
-    const uint8_t (*core_slice)[BUNDLE_MAX_DIMS];
-} cores_view;
-
 // The core's slices as one number below core_count, which the slices multiply to.
-static uint32_t slices_number(const bundle_step *step, const cores_view *v, uint32_t core)
+static uint32_t slices_number(const bundle_step *step, const bundle_division *v, uint32_t core)
 {
     uint32_t number = 0;
     for (uint32_t d = 0; d < step->dim_count; d++) {
@@ -74,7 +67,7 @@ static uint32_t slices_number(const bundle_step *step, const cores_view *v, uint
     return number;
 }
 
-static spyre_status verify_division(const bundle_step *step, const cores_view *v)
+static spyre_status verify_division(const bundle_step *step, const bundle_division *v)
 {
     if (v->core_count < 1 || v->core_count > BUNDLE_MAX_CORES) {
         return RULE("numCoresUsed_: %u cores, 1 to %d are possible", v->core_count,
@@ -248,7 +241,7 @@ static spyre_status verify_gap(const bundle_step *step, const bundle_tensor *t, 
         return RULE("backGapCore_: %lld for dim %s leaves nothing of %lld indices",
                     (long long)t->gap[d], step->dim_name[d], (long long)step->size[d]);
     }
-    if (t->in_lx && step->slices[d] > 1) {
+    if (t->in_lx && step->cores->slices[d] > 1) {
         return RULE("backGapCore_: dim %s is split over cores, its part in LX cannot be shorter",
                     step->dim_name[d]);
     }
@@ -275,7 +268,7 @@ static spyre_status verify_sticks(const bundle_step *step, const bundle_tensor *
 // Owners of their own have the slices of the tensor's dims, each once.
 static spyre_status verify_owners(const bundle_step *step, const bundle_tensor *t)
 {
-    const bundle_owners *o = t->owners;
+    const bundle_division *o = t->owners;
     if (!o) return NULL;
     if (step->op != OPFUNC_SHUFFLE) {
         return RULE("coordinates_: %s has owners of its own", opfunc_describe(step->op)->name);
@@ -286,8 +279,7 @@ static spyre_status verify_owners(const bundle_step *step, const bundle_tensor *
         return RULE("coordinates_: %d slices of dim %s of size %lld", o->slices[d],
                     step->dim_name[d], (long long)step->size[d]);
     }
-    cores_view view = {o->core_count, o->slices, o->core_slice};
-    return status_at(verify_division(step, &view), "coordinates_");
+    return status_at(verify_division(step, o), "coordinates_");
 }
 
 static spyre_status verify_place(const bundle *b, const bundle_step *step, const bundle_tensor *t)
@@ -309,7 +301,7 @@ static spyre_status verify_place(const bundle *b, const bundle_step *step, const
                         (long long)stride, SPYRE_STICK_BYTES);
         }
     }
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         int64_t offset = t->start[core], unit = t->in_lx ? SPYRE_STICK_BYTES : t->element_bytes;
         if (unit == 0) unit = 1;
         if (offset < 0 || offset >= (int64_t)BUNDLE_SEGMENT_BYTES || offset % unit != 0) {
@@ -375,7 +367,7 @@ spyre_status bundle_verify_span(const bundle *b, const bundle_step *step, uint32
     if (limit == 0 || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
     bundle_bytes reach_of[BUNDLE_MAX_CORES];
     bundle_reach(step, tensor, &g, reach_of);
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         int64_t lowest = reach_of[core].first, end = reach_of[core].end;
         for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
             int64_t reach = t->loop_stride[loop] * (loop_counts[loop] - 1);
@@ -423,9 +415,9 @@ static spyre_status verify_window(const bundle_step *step, const bundle_window *
     if (bundle_stick_span(in, w->dim) > 1) {
         return RULE("stickDimOrder_: the windows of dim %s are in the stick of %s", name, in->name);
     }
-    if (step->slices[w->kernel] > 1 || (in->in_lx && step->slices[w->dim] > 1)) {
+    if (step->cores->slices[w->kernel] > 1 || (in->in_lx && step->cores->slices[w->dim] > 1)) {
         return RULE("numWkSlicesPerDim_: dim %s cannot be split",
-                    step->slices[w->kernel] > 1 ? kernel : name);
+                    step->cores->slices[w->kernel] > 1 ? kernel : name);
     }
     return NULL;
 }
@@ -488,9 +480,8 @@ static spyre_status verify_step(const bundle *b, const bundle_step *step,
                                 const int64_t *loop_counts)
 {
     if (step->op >= OPFUNC_COUNT) return RULE("opFuncName: unknown opfunc");
-    cores_view cores = {step->core_count, step->slices, step->core_slice};
     TRY(verify_dims(step));
-    TRY(verify_division(step, &cores));
+    TRY(verify_division(step, step->cores));
     if (step->tensor_count < 1 || step->tensor_count > BUNDLE_MAX_TENSORS) {
         return RULE("labeledDs_: %u tensors, 1 to %d are possible", step->tensor_count,
                     BUNDLE_MAX_TENSORS);

@@ -171,8 +171,8 @@ static spyre_status verify_rank(const bundle_step *step, const uint8_t *reduced,
     for (uint32_t d = 0; d < step->dim_count; d++) {
         bool is_rank = bundle_is_rank_dim(step, d);
         if (is_rank) ranks *= step->size[d];
-        if (step->slices[d] == 1 || (!is_rank && !is_one_of(reduced, reduced_count, (uint8_t)d)))
-            continue;
+        bool may_split = !is_rank && !is_one_of(reduced, reduced_count, (uint8_t)d);
+        if (step->cores->slices[d] == 1 || may_split) continue;
         return RULE("numWkSlicesPerDim_: dim %s of %s cannot be split", step->dim_name[d], name);
     }
     if (reduced_count == 0) return RULE("scale_: %s reduces no dim", name);
@@ -222,7 +222,7 @@ static spyre_status verify_mask_dims(const bundle_step *step)
         if ((x->scale[d] > 0) != (out->scale[d] > 0)) {
             return RULE("scale_: maskbyindex keeps dim %s", step->dim_name[d]);
         }
-        if (step->slices[d] == 1 || (!scanned && out->scale[d] > 0)) continue;
+        if (step->cores->slices[d] == 1 || (!scanned && out->scale[d] > 0)) continue;
         return RULE("numWkSlicesPerDim_: dim %s of maskbyindex cannot be split", step->dim_name[d]);
     }
     if (positions <= 1 << 24) return NULL;
@@ -309,7 +309,7 @@ static spyre_status verify_dims_of_role(const bundle *b, const bundle_step *step
                     opfunc_describe(step->op)->name);
     }
     for (uint32_t d = 0; d < step->dim_count; d++) {
-        if (step->tensors[step->output].scale[d] > 0 || step->slices[d] == 1) continue;
+        if (step->tensors[step->output].scale[d] > 0 || step->cores->slices[d] == 1) continue;
         if (step->op == OPFUNC_SHUFFLE) continue; // each of them gets one of its own
         return RULE("numWkSlicesPerDim_: cores that split dim %s would all write one output",
                     step->dim_name[d]);
@@ -339,7 +339,7 @@ static spyre_status verify_shuffle(const bundle_step *step)
     }
     const bundle_tensor *both[] = {in, out};
     for (uint32_t t = 0; t < 2; t++)
-        for (uint32_t core = 1; core < step->core_count; core++)
+        for (uint32_t core = 1; core < step->cores->core_count; core++)
             if (both[t]->start[core] != both[t]->start[0])
                 return RULE("startAddressCoreCorelet_: a shuffle's tensors lie at one place on "
                             "all cores");

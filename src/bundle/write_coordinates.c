@@ -22,7 +22,7 @@ static fold_chain folds_of(const bundle_step *step, const bundle_tensor *tensor,
     bool stick = d == tensor->stick_dim || lanes > 1, absent = tensor->scale[d] < 0;
     if (stick && absent) return (fold_chain){{lanes, 0, 0, lanes, 0}, {1, 1, 1, 1, lanes}, 5};
     if (absent) return (fold_chain){{1, 0, 0, 1}, {1, 1, 1, 1}, 4};
-    int64_t cores = tensor->owners ? tensor->owners->slices[d] : step->slices[d];
+    int64_t cores = tensor->owners ? tensor->owners->slices[d] : step->cores->slices[d];
     int64_t sticks = (local + lanes - 1) / lanes;
     if (stick) return (fold_chain){{local, 0, 0, lanes, 1}, {cores, 1, 1, sticks, lanes}, 5};
     return (fold_chain){{local, 0, 0, 1}, {cores, 1, 1, local}, 4};
@@ -61,10 +61,10 @@ static json_t *owners_of(const bundle_step *step, const bundle_tensor *tensor)
 {
     json_t *all = json_object();
     bool complete = true;
-    const bundle_owners *o = tensor->owners;
-    uint32_t count = step->op != OPFUNC_SHUFFLE ? 0 : o ? o->core_count : step->core_count;
+    const bundle_division *o = tensor->owners;
+    uint32_t count = step->op != OPFUNC_SHUFFLE ? 0 : o ? o->core_count : step->cores->core_count;
     for (uint32_t core = 0; core < count; core++) {
-        const uint8_t *slices = o ? o->core_slice[core] : step->core_slice[core];
+        const uint8_t *slices = o ? o->core_slice[core] : step->cores->core_slice[core];
         char key[16];
         json_t *dims = json_object();
         for (uint32_t d = 0; d < step->dim_count; d++)

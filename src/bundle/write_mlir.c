@@ -48,7 +48,7 @@ static spyre_status visit_step(mlir_writer *m, const bundle_step *step, uint32_t
     int32_t ids[BUNDLE_MAX_TENSORS][BUNDLE_MAX_CORES], next = 0;
     (void)writer_number_symbols(step, ids);
     for (uint32_t t = 0; t < step->tensor_count; t++) {
-        for (uint32_t core = 0; core < step->core_count; core++) {
+        for (uint32_t core = 0; core < step->cores->core_count; core++) {
             if (ids[t][core] != next) continue;
             next++;
             const mlir_value address = address_of(&step->tensors[t], core);
@@ -214,7 +214,7 @@ static void write_applications(mlir_writer *m, const bundle_step *step, uint32_t
 {
     int32_t next = 0;
     for (uint32_t t = 0; t < step->tensor_count; t++) {
-        for (uint32_t core = 0; core < step->core_count; core++) {
+        for (uint32_t core = 0; core < step->cores->core_count; core++) {
             const mlir_value address = address_of(&step->tensors[t], core);
             if (ids[t][core] != next) continue;
             next++;
@@ -237,7 +237,7 @@ static void write_operands(mlir_writer *m, const bundle_step *step, uint32_t fir
 {
     int32_t next = 0;
     for (uint32_t t = 0; t < step->tensor_count; t++) {
-        for (uint32_t core = 0; core < step->core_count; core++) {
+        for (uint32_t core = 0; core < step->cores->core_count; core++) {
             const mlir_value address = address_of(&step->tensors[t], core);
             if (ids[t][core] != next) continue;
             if (next++ > 0) text_append(m->out, ", ");

@@ -52,7 +52,7 @@ static json_t *fold(int64_t factor, const char *label)
 
 static json_t *core_folds(const step_writer *s)
 {
-    return json_pack("[o, o, o]", fold(s->step->core_count, "core"), fold(1, "corelet"),
+    return json_pack("[o, o, o]", fold(s->step->cores->core_count, "core"), fold(1, "corelet"),
                      fold(1, "time"));
 }
 
@@ -73,7 +73,7 @@ static json_t *slices_of_core(step_writer *s, uint32_t core)
 {
     json_t *object = json_object();
     for (uint32_t d = 0; d < s->step->dim_count; d++) {
-        put(s, object, s->step->dim_name[d], number(s->step->core_slice[core][d]));
+        put(s, object, s->step->dim_name[d], number(s->step->cores->core_slice[core][d]));
     }
     return object;
 }
@@ -84,19 +84,19 @@ static void put_division(step_writer *s, json_t *sdsc)
     json_t *dscs = json_object(), *counts = json_object(), *slices = json_object();
     json_t *schedules = json_object(), *sizes = json_object();
     for (uint32_t d = 0; d < step->dim_count; d++) {
-        put(s, counts, step->dim_name[d], number(step->slices[d]));
+        put(s, counts, step->dim_name[d], number(step->cores->slices[d]));
         if (step->slice_size[d]) put(s, sizes, step->dim_name[d], number(step->slice_size[d]));
     }
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         char key[24];
         decimal_key(key, core);
         put(s, dscs, key, number(0));
         put(s, slices, key, slices_of_core(s, core));
         put(s, schedules, key, json_pack("[[i, i, i, i]]", -1, 0, 0, 0));
     }
-    put(s, sdsc, "coreFoldProp_", fold(step->core_count, "core"));
+    put(s, sdsc, "coreFoldProp_", fold(step->cores->core_count, "core"));
     put(s, sdsc, "coreletFoldProp_", fold(1, "corelet"));
-    put(s, sdsc, "numCoresUsed_", number(step->core_count));
+    put(s, sdsc, "numCoresUsed_", number(step->cores->core_count));
     put(s, sdsc, "coreIdToDsc_", dscs);
     put(s, sdsc, "numWkSlicesPerDim_", counts);
     if (json_object_size(sizes))
@@ -117,7 +117,7 @@ static json_t *windows(step_writer *s, bool of_core)
         const bundle_window *w = &s->step->windows[n];
         char kernel[16];
         snprintf(kernel, sizeof kernel, "%.7s_", s->step->dim_name[w->kernel]);
-        bool some = of_core && s->step->slices[w->dim] > 1;
+        bool some = of_core && s->step->cores->slices[w->dim] > 1;
         put(s, all, s->step->dim_name[w->dim],
             json_pack("{s:I, s:I, s:I, s:I, s:I, s:s}", "padFront_",
                       some ? (json_int_t)-1 : (json_int_t)w->front, "padBack_",
@@ -141,14 +141,14 @@ static void put_space(step_writer *s, json_t *dsc)
     const bundle_step *step = s->step;
     json_t *cores = json_array(), *masks = json_object();
     int64_t local[BUNDLE_MAX_DIMS];
-    for (uint32_t core = 0; core < step->core_count; core++) add(s, cores, number(core));
+    for (uint32_t core = 0; core < step->cores->core_count; core++) add(s, cores, number(core));
     for (uint32_t d = 0; d < step->dim_count; d++) local[d] = bundle_local_size(step, d);
     for (uint32_t i = 0; i < step->mask_count; i++) {
         const bundle_mask *mask = &step->masks[i];
         put(s, masks, step->dim_name[mask->dim],
             json_pack("[[I, I]]", (json_int_t)mask->start, (json_int_t)mask->length));
     }
-    put(s, dsc, "numCoresUsed_", number(step->core_count));
+    put(s, dsc, "numCoresUsed_", number(step->cores->core_count));
     put(s, dsc, "numCoreletsUsed_", number(1));
     put(s, dsc, "coreIdsUsed_", cores);
     put(s, dsc, "N_", stage(s, "n", step->size));
@@ -218,7 +218,7 @@ static json_t *start_address(const step_writer *s, uint32_t t, uint32_t core)
 static json_t *start_addresses(step_writer *s, uint32_t t)
 {
     json_t *data = json_object();
-    for (uint32_t core = 0; core < s->step->core_count; core++) {
+    for (uint32_t core = 0; core < s->step->cores->core_count; core++) {
         char key[24];
         snprintf(key, sizeof key, "[%u, 0, 0]", core);
         put(s, data, key, start_address(s, t, core));
@@ -235,7 +235,7 @@ static void put_gaps(step_writer *s, json_t *node, const bundle_tensor *tensor)
         if (tensor->gap[d] == 0) continue;
         json_t *cores = json_object();
         if (!tensor->in_lx) put(s, cores, "-1", decimal(tensor->gap[d]));
-        for (uint32_t core = 0; tensor->in_lx && core < s->step->core_count; core++) {
+        for (uint32_t core = 0; tensor->in_lx && core < s->step->cores->core_count; core++) {
             char key[24];
             put(s, cores, decimal_key(key, core), decimal(tensor->gap[d]));
         }

@@ -15,7 +15,7 @@ uint32_t writer_number_symbols(const bundle_step *step,
     uint32_t count = 0;
     for (uint32_t t = 0; t < step->tensor_count; t++) {
         const bundle_tensor *tensor = &step->tensors[t];
-        for (uint32_t core = 0; core < step->core_count; core++) {
+        for (uint32_t core = 0; core < step->cores->core_count; core++) {
             ids[t][core] = -1;
             if (tensor->in_lx) continue;
             uint32_t same = 0;

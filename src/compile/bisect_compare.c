@@ -93,7 +93,7 @@ spyre_status bisect_compare(arena *memory, const bundle *b, const bundle_step *s
     comparison c = {.step = step, .t = &step->tensors[step->output], .wanted = wanted,
                     .found = found};
     TRY(bundle_tensor_geometry(b, step, step->output, &c.geometry));
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count; core++) {
         core_difference at = {.core = core};
         c.at = &at;
         compare_core(&c);

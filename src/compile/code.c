@@ -18,7 +18,7 @@ typedef struct {
 static int64_t lowest_start(const bundle_step *step, const bundle_tensor *tensor)
 {
     int64_t lowest = tensor->start[0];
-    for (uint32_t core = 1; core < step->core_count; core++)
+    for (uint32_t core = 1; core < step->cores->core_count; core++)
         if (tensor->start[core] < lowest) lowest = tensor->start[core];
     return lowest;
 }
@@ -38,7 +38,7 @@ static int64_t reach_of(const bundle_step *step, uint32_t number, const bundle_g
     for (uint32_t l = 0; l < BUNDLE_MAX_LOOPS; l++)
         if (tensor->loop_stride[l] > 0) looped += tensor->loop_stride[l] * (loops->count[l] - 1);
     bundle_reach(step, number, geometry, cores);
-    for (uint32_t core = 0; core < step->core_count; core++)
+    for (uint32_t core = 0; core < step->cores->core_count; core++)
         if (cores[core].end + looped > farthest) farthest = cores[core].end + looped;
     return farthest;
 }

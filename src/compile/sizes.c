@@ -38,7 +38,7 @@ static int32_t rounded_dim(const bundle_step *step)
                     step->index_count == 0 && in->stick_elements != out->stick_elements &&
                     !in->digit_count && !out->digit_count;
     uint32_t d = in->stick_dim;
-    return converts && d == out->stick_dim && step->slices[d] == 1 &&
+    return converts && d == out->stick_dim && step->cores->slices[d] == 1 &&
                    step->size[d] % elements_of(step, true) == 0
                ? (int32_t)d
                : -1;

@@ -5,7 +5,7 @@ use_bytes use_range(const bundle_step *step, uint32_t number, const bundle_geome
 {
     const bundle_tensor *tensor = &step->tensors[number];
     int64_t lowest = tensor->start[0], highest = tensor->start[0];
-    for (uint32_t core = 1; core < step->core_count; core++) {
+    for (uint32_t core = 1; core < step->cores->core_count; core++) {
         if (tensor->start[core] < lowest) lowest = tensor->start[core];
         if (tensor->start[core] > highest) highest = tensor->start[core];
     }

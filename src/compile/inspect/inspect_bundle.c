@@ -52,8 +52,8 @@ static void print_dims(const bundle_step *step, text *out)
     text_append(out, "    dims     ");
     for (uint32_t d = 0; d < step->dim_count; d++) {
         text_printf(out, "%s%s %" PRId64, d ? ", " : "", step->dim_name[d], step->size[d]);
-        if (step->slices[d] > 1)
-            text_printf(out, " in %d slices of %" PRId64, step->slices[d],
+        if (step->cores->slices[d] > 1)
+            text_printf(out, " in %d slices of %" PRId64, step->cores->slices[d],
                         bundle_local_size(step, d));
         if (step->slice_size[d])
             text_printf(out, ", the last of %" PRId64, step->size[d] % step->slice_size[d]);
@@ -75,14 +75,14 @@ static void print_windows(const bundle_step *step, text *out)
 // The slices of the cores, when there is more than one core.
 static void print_cores(const bundle_step *step, text *out)
 {
-    if (step->core_count == 1) return;
+    if (step->cores->core_count == 1) return;
     text_append(out, "    slices   ");
-    for (uint32_t c = 0; c < step->core_count; c++) {
+    for (uint32_t c = 0; c < step->cores->core_count; c++) {
         text_printf(out, "%s%u:", c ? " " : "", c);
         bool first = true;
         for (uint32_t d = 0; d < step->dim_count; d++) {
-            if (step->slices[d] == 1) continue;
-            text_printf(out, "%s%d", first ? "" : ",", step->core_slice[c][d]);
+            if (step->cores->slices[d] == 1) continue;
+            text_printf(out, "%s%d", first ? "" : ",", step->cores->core_slice[c][d]);
             first = false;
         }
     }
@@ -140,8 +140,8 @@ static void print_owners(const bundle_step *step, const bundle_tensor *t, text *
 static void print_starts(const bundle_step *step, const bundle_tensor *t, text *out)
 {
     int64_t step_bytes;
-    for (uint32_t core = 0, last; core < step->core_count; core = last + 1) {
-        last = run_end(t, core, step->core_count, &step_bytes);
+    for (uint32_t core = 0, last; core < step->cores->core_count; core = last + 1) {
+        last = run_end(t, core, step->cores->core_count, &step_bytes);
         if (last > core) text_printf(out, "        cores %u..%u  ", core, last);
         else text_printf(out, "        core %u  ", core);
         print_address(t, core, out);
@@ -198,7 +198,7 @@ static spyre_status print_step(const bundle *b, uint32_t number, text *out)
     const bundle_step *step = &b->steps.items[number];
     text_printf(out, "\nstep %u  %s: %s%s on %u core%s in %s\n", number, step->name,
                 opfunc_describe(step->op)->name, step->nonstick ? " off the stick" : "",
-                step->core_count, step->core_count == 1 ? "" : "s",
+                step->cores->core_count, step->cores->core_count == 1 ? "" : "s",
                 spyre_format_name(step->compute_format));
     print_dims(step, out);
     print_windows(step, out);

@@ -29,7 +29,7 @@ static void look_at_gather(findings *f, const bundle_tensor *t)
     if (sizes_asked(f->b, t) >= 0)
         find(f, "nothing says how many rows the table %s has; launches compile it for the size of "
                 "argument %d", t->name, t->arg);
-    for (uint32_t core = 1; core < f->step->core_count; core++)
+    for (uint32_t core = 1; core < f->step->cores->core_count; core++)
         if (t->start[core] != t->start[0]) {
             find(f, "the cores' start addresses of the table %s are not used: front-ends compute "
                     "them as if it had a row for each index", t->name);
@@ -103,7 +103,7 @@ static int64_t base_of(const findings *f, const bundle_tensor *t, const bundle_g
 // The same by more than half of the cores, or by core 0.
 static int64_t agreed_base(const findings *f, const bundle_tensor *t, const bundle_geometry *g)
 {
-    uint32_t cores = f->step->core_count, alike = 0;
+    uint32_t cores = f->step->cores->core_count, alike = 0;
     int64_t base = 0, votes = 0;
     for (uint32_t core = 0; core < cores; core++) {
         int64_t said = base_of(f, t, g, core);
@@ -121,7 +121,7 @@ static spyre_status look_at_starts(findings *f, uint32_t number)
     if (t->in_lx || t->owners || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
     TRY(bundle_tensor_geometry(f->b, f->step, number, &g));
     int64_t base = agreed_base(f, t, &g);
-    for (uint32_t core = 0; core < f->step->core_count; core++) {
+    for (uint32_t core = 0; core < f->step->cores->core_count; core++) {
         int64_t there = base + bundle_slice_offset(f->step, t, &g, core);
         if (t->start[core] == there) continue;
         find(f, "core %u starts at byte %lld of %s, but its slices begin at byte %lld", core,

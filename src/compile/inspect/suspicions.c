@@ -163,7 +163,7 @@ static spyre_status visit_sticks(look *l, uint32_t number, visit *each)
     bundle_geometry geometry;
     if (t->owners || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
     TRY(bundle_tensor_geometry(l->f.b, l->f.step, number, &geometry));
-    for (uint32_t core = 0; core < l->f.step->core_count; core++)
+    for (uint32_t core = 0; core < l->f.step->cores->core_count; core++)
         visit_core(l, t, &geometry, core, each);
     return l->is_short ? status_no_memory() : NULL;
 }
@@ -184,7 +184,7 @@ static spyre_status read_in_place(const look *l, uint32_t input, bool *out_so)
     const bundle_tensor *in = &step->tensors[input], *out = &step->tensors[step->output];
     bundle_geometry a, b;
     *out_so = in->arg == out->arg && in->in_lx == out->in_lx &&
-              memcmp(in->start, out->start, step->core_count * sizeof *in->start) == 0;
+              memcmp(in->start, out->start, step->cores->core_count * sizeof *in->start) == 0;
     if (!*out_so || step->op == OPFUNC_LAYERNORMSCALE) return NULL;
     TRY(bundle_tensor_geometry(l->f.b, step, input, &a));
     TRY(bundle_tensor_geometry(l->f.b, step, step->output, &b));
@@ -201,7 +201,8 @@ static bool differ(const bundle_step *step, uint32_t a, uint32_t b)
 {
     const bundle_tensor *out = &step->tensors[step->output];
     for (uint32_t d = 0; d < step->dim_count; d++)
-        if (out->scale[d] > 0 && step->core_slice[a][d] != step->core_slice[b][d]) return true;
+        if (out->scale[d] > 0 && step->cores->core_slice[a][d] != step->cores->core_slice[b][d])
+            return true;
     return false;
 }
 

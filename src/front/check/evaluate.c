@@ -25,6 +25,7 @@ typedef struct {
     bool laid_out;       // the values lie as the buffers' layouts say
     int64_t row_stride;  // bytes
     bundle_step step;
+    bundle_division cores;
     bundle_tensor tensors[LOOP_MAX_OPERANDS];
     bundle_buffer buffers[LOOP_MAX_OPERANDS];
     execution x;
@@ -38,11 +39,12 @@ static void describe_step(evaluation *e)
     step->op = op->op;
     step->name = op->name;
     step->dim_count = op->var_count;
-    step->core_count = 1;
+    step->cores = &e->cores;
+    e->cores.core_count = 1;
     for (uint32_t v = 0; v < op->var_count; v++) {
         snprintf(step->dim_name[v], sizeof step->dim_name[v], "c%c", (char)('0' + v));
         step->size[v] = op->extent[v];
-        step->slices[v] = 1;
+        e->cores.slices[v] = 1;
     }
     for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
         bundle_constant *constant = &step->constants[step->constant_count++];

@@ -31,7 +31,7 @@ static spyre_status add_dim(emitter *e, const char *name, int32_t var, int64_t s
     *out = (uint8_t)step->dim_count++;
     snprintf(step->dim_name[*out], sizeof step->dim_name[*out], "%s", name);
     step->size[*out] = size;
-    step->slices[*out] = var < 0 ? 1 : e->op->split[var];
+    step->cores->slices[*out] = var < 0 ? 1 : e->op->split[var];
     e->var_of_dim[*out] = (int8_t)var;
     e->valid[*out] = valid;
     if (var >= 0) e->dim_of_var[var] = *out;
@@ -148,13 +148,32 @@ static bool needs_room(const emitter *e)
     return false;
 }
 
-static void divide_cores(emitter *e)
+static void divide_cores(const emitter *e)
 {
-    bundle_step *step = e->step;
-    step->core_count = loop_core_count(e->op);
-    for (uint32_t core = 0; core < step->core_count; core++)
+    bundle_division *cores = e->step->cores;
+    cores->core_count = loop_core_count(e->op);
+    for (uint32_t core = 0; core < cores->core_count; core++)
         for (uint32_t v = 0; v < e->op->var_count; v++)
-            step->core_slice[core][e->dim_of_var[v]] = (uint8_t)loop_core_slice(e->op, v, core);
+            cores->core_slice[core][e->dim_of_var[v]] =
+                (uint8_t)loop_core_slice(e->op, v, core);
+}
+
+// Steps with equal divisions share one: models have few.
+static spyre_status add_step(const front_result *result, arena *memory, map_bytes *divisions,
+                             bundle_step *step)
+{
+    uint32_t number = result->bundle->steps.count, first;
+    TRY(map_bytes_intern(memory, divisions, step->cores, sizeof *step->cores, number,
+                         &first));
+    if (first < number) {
+        step->cores = result->bundle->steps.items[first].cores;
+    } else {
+        bundle_division *own = ARENA_NEW(memory, bundle_division, 1);
+        TRY_ALLOC(own);
+        *own = *step->cores;
+        step->cores = own;
+    }
+    return bundle_add_step(result->bundle, step);
 }
 
 static void add_step_constant(bundle_step *step, const char *name, spyre_format format, float value)
@@ -217,13 +236,15 @@ static bool becomes_copy(const loop_graph *loops, const loop_op *shuffle, loop_o
     return true;
 }
 
-static spyre_status emit_step(const loop_graph *loops, const front_result *result, uint32_t index)
+static spyre_status emit_step(const loop_graph *loops, const front_result *result,
+                              map_bytes *divisions, uint32_t index)
 {
     loop_op copy;
     const loop_op *op = &loops->ops.items[index];
     if (becomes_copy(loops, op, &copy)) op = &copy;
     *loops->at_node = op->node;
-    bundle_step built = {0}, *step = &built;
+    bundle_division cores = {0};
+    bundle_step built = {.cores = &cores}, *step = &built;
     emitter e = {.loops = loops,
                  .op = op,
                  .step = step,
@@ -267,7 +288,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
                               step->nonstick ? "nonstick" : "");
     TRY_ALLOC(step->name);
     add_constants(&e);
-    return status_at(bundle_add_step(result->bundle, step), "step %s", step->name);
+    return status_at(add_step(result, loops->memory, divisions, step), "step %s", step->name);
 }
 
 uint32_t front_op_of_step(const char *name)
@@ -359,6 +380,7 @@ static spyre_status emit_statement(const loop_graph *loops, bundle *b, bundle_st
 static spyre_status emit_body(const loop_graph *loops, const front_result *result)
 {
     const loop_op none = {0}, *before = &none;
+    map_bytes divisions = {0};
     for (uint32_t i = 0; i <= loops->ops.count; i++) {
         const loop_op *op = i < loops->ops.count ? &loops->ops.items[i] : &none;
         uint32_t shared = loop_shared_tiles(before, op);
@@ -367,7 +389,7 @@ static spyre_status emit_body(const loop_graph *loops, const front_result *resul
         for (uint32_t t = shared; t < op->tile_depth; t++)
             TRY(emit_statement(loops, result->bundle, BUNDLE_LOOP,
                                loops->tiles.items[op->tiles[t]].count));
-        if (i < loops->ops.count) TRY(emit_step(loops, result, i));
+        if (i < loops->ops.count) TRY(emit_step(loops, result, &divisions, i));
         before = op;
     }
     return NULL;

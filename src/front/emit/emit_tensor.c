@@ -232,7 +232,7 @@ static void set_starts(const emitter *e, uint32_t k)
     const loop_location *place = &e->place[k];
     const loop_buffer *buffer = buffer_of(e, k);
     for (uint32_t t = 0; t < e->op->tile_depth; t++) tensor->loop_stride[t] = place->tile_stride[t];
-    for (uint32_t core = 0; core < e->step->core_count; core++) {
+    for (uint32_t core = 0; core < e->step->cores->core_count; core++) {
         int64_t *offset = &tensor->start[core];
         *offset = buffer->memory_offset + place->offset;
         for (uint32_t v = 0; v < e->op->var_count && !buffer->in_lx; v++) {
@@ -249,7 +249,7 @@ static spyre_status set_owners(const emitter *e, bundle_tensor *tensor)
 {
     lx_slices source = shuffle_source(e->loops, e->op);
     const loop_access *from = &e->op->operand[0];
-    bundle_owners *owners = ARENA_NEW(e->loops->memory, bundle_owners, 1);
+    bundle_division *owners = ARENA_NEW(e->loops->memory, bundle_division, 1);
     TRY_ALLOC(owners);
     owners->core_count = source.cores;
     for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) owners->slices[d] = 1;

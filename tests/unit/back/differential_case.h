@@ -45,7 +45,7 @@ static inline bool shares_uneven_results(const bundle_step *step, uint32_t reduc
     bool shares = false, uneven = false;
     for (uint32_t d = 0; d < step->dim_count; d++) {
         if (reduced >> d & 1)
-            shares |= step->slices[d] > 1;
+            shares |= step->cores->slices[d] > 1;
         else
             uneven |= step->slice_size[d] != 0;
     }

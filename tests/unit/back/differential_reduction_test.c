@@ -74,7 +74,7 @@ static void ranking(uint64_t number)
     while (!reduced) reduced = pick(&t, 1u << step.dim_count);
     ranks = pick(&t, 1u << step.dim_count) & ~reduced & ~out;
     for (uint32_t d = 0; d < step.dim_count; d++)
-        if (step.slices[d] == 1) whole |= 1u << d;
+        if (step.cores->slices[d] == 1) whole |= 1u << d;
     if ((reduced | ranks) & ~whole) {
         arena_destroy(t.memory); // one core ranks all candidates
         return;
@@ -99,7 +99,7 @@ static void norm_scale(uint64_t number)
     add_tensor(&t, &step, DL16, all_dims(&step), "out", "out", 4);
     add_tensor(&t, &step, DL16, all_dims(&step), "out", pick(&t, 3) ? "" : "out", 4);
     if (step.tensors[1].scale[made_dim_number(&step, "out", 3)] < 0 &&
-        step.slices[made_dim_number(&step, "out", 3)] > 1) {
+        step.cores->slices[made_dim_number(&step, "out", 3)] > 1) {
         arena_destroy(t.memory); // its cores would all write one output
         return;
     }
@@ -158,7 +158,7 @@ static void matmul(uint64_t number)
         step.masks[step.mask_count++] = (bundle_mask){(uint8_t)d, step.size[d] - padding, padding};
     }
     uint32_t lx = k_granule == stick ? 5 : 0; // in memory any layout is fit for a matmul
-    bool by_rows = step.slices[made_dim_number(&step, "mb", 2)] == 1 && pick(&t, 2);
+    bool by_rows = step.cores->slices[made_dim_number(&step, "mb", 2)] == 1 && pick(&t, 2);
     add_tensor(&t, &step, format, all & ~out, !lx && by_rows ? "mb" : "in", "", lx);
     add_tensor(&t, &step, format, b_dims, lx || pick(&t, 2) ? "out" : "in", "", lx);
     add_tensor(&t, &step, pick(&t, 4) ? format : FP32, mb | out | y | x, "out", "", 5);
@@ -177,13 +177,14 @@ static void move_rows(uint64_t number, bool scatters)
         random_space(&t, OPFUNC_IDENTITY, (int64_t[DIMS]){1, 1, pick(&t, 2) ? 32 : 1, stick}, 20);
     uint32_t mb = made_dim_number(&step, "mb", 2);
     bundle_tensor *index = make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
-    bool in_order = scatters && step.slices[mb] > 1; // of equal indices the last one counts
-    if (in_order || (step.slices[mb] > 1 && bundle_local_size(&step, mb) % 32)) { // begin at sticks
-        step.slices[mb] = 1;
+    bool in_order = scatters && step.cores->slices[mb] > 1; // of equal indices the last one counts
+    if (in_order || (step.cores->slices[mb] > 1 &&
+                     bundle_local_size(&step, mb) % 32)) { // begin at sticks
+        step.cores->slices[mb] = 1;
         step.slice_size[mb] = 0;
         made_dim dims[DIMS + 1] = {{0}};
         for (uint32_t d = 0; d < step.dim_count; d++)
-            dims[d] = (made_dim){step.dim_name[d], step.size[d], step.slices[d]};
+            dims[d] = (made_dim){step.dim_name[d], step.size[d], step.cores->slices[d]};
         bundle_step again = make_step(t.memory, OPFUNC_IDENTITY, dims);
         memcpy(again.slice_size, step.slice_size, sizeof again.slice_size);
         step = again;

@@ -55,7 +55,7 @@ static void equal_inputs(uint64_t number)
         bundle_tensor *again = &step.tensors[step.tensor_count++];
         *again = *first;
         if (first->arg < 0 || pick(&t, 2)) continue;
-        for (uint32_t core = 0; core < step.core_count; core++) again->start[core] += 128;
+        for (uint32_t core = 0; core < step.cores->core_count; core++) again->start[core] += 128;
         t.b->args.items[first->arg].bytes += 128;
     }
     add_tensor(&t, &step, DL16, all_dims(&step), "out", "", 6);
@@ -115,10 +115,10 @@ static void relayout(uint64_t number)
 }
 
 // Random slices of the dims that both tensors have, on cores in random order.
-static const bundle_owners *random_owners(trial *t, const bundle_step *step,
+static const bundle_division *random_owners(trial *t, const bundle_step *step,
                                           const bundle_tensor *tensor)
 {
-    bundle_owners *o = ARENA_NEW(t->memory, bundle_owners, 1);
+    bundle_division *o = ARENA_NEW(t->memory, bundle_division, 1);
     assert_non_null(o);
     uint32_t core[BUNDLE_MAX_CORES];
     o->core_count = 1;

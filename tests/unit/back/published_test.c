@@ -59,8 +59,8 @@ static void copy(call *c, opfunc op)
     c->step = step_of(c, op, DIMS({"mb", 64, 2}, {"out", 128, 1}));
     if (op == OPFUNC_RESTICKIFY) c->step = step_of(c, op, DIMS({"mb", 64, 1}, {"out", 128, 1}));
     if (op == OPFUNC_SHUFFLE) {
-        bundle_owners *owners = ARENA_NEW(c->t.memory, bundle_owners, 1);
-        *owners = (bundle_owners){
+        bundle_division *owners = ARENA_NEW(c->t.memory, bundle_division, 1);
+        *owners = (bundle_division){
             .core_count = 2, .slices = {1, 2}, .core_slice = {{0, 0}, {0, 1}}};
         for (uint32_t n = 0; n < 2; n++) {
             bundle_tensor *t = make_tensor(&c->step, n ? "B" : "A", DL16, "mb out", "out", "");

@@ -76,7 +76,7 @@ static inline void trial_place(trial *t, bundle_step *step, bundle_tensor *tenso
     place_tensor(t->b, step, tensor, (int32_t)number, offset);
     assert_ok(bundle_tensor_geometry(t->b, step, (uint32_t)(tensor - step->tensors), &g));
     int64_t end = 0;
-    for (uint32_t core = 0; core < step->core_count; core++)
+    for (uint32_t core = 0; core < step->cores->core_count; core++)
         if (tensor->start[core] + g.bytes > end) end = tensor->start[core] + g.bytes;
     t->b->args.items[number].bytes = end + 128 * pick(t, 2);
     assert_true(end < TRIAL_ARG_LIMIT);
@@ -135,8 +135,8 @@ static inline void trial_run(const trial *t, isa_program *program, card_mode mod
         memcpy(card_memory(trial_card, arguments[a].base, arguments[a].limit), initial[a],
                arguments[a].limit);
     }
-    uint32_t cores = t->b->steps.items[0].core_count;
-    const bundle_owners *owners = t->b->steps.items[0].tensors[0].owners;
+    uint32_t cores = t->b->steps.items[0].cores->core_count;
+    const bundle_division *owners = t->b->steps.items[0].tensors[0].owners;
     if (owners && owners->core_count > cores) cores = owners->core_count;
     for (uint32_t core = 0; core < cores; core++) {
         // What the back-end does not write first must not matter: its share holds NaN.

@@ -22,7 +22,11 @@ typedef struct {
 // A step over `dims` with all cores, the last dim's slices fastest. The list ends with a null name.
 static inline bundle_step make_step(arena *memory, opfunc op, const made_dim *dims)
 {
-    bundle_step step = {.op = op, .core_count = 1, .mask_constant = -1};
+    bundle_step step = {.op = op,
+                        .cores = ARENA_NEW(memory, bundle_division, 1),
+                        .mask_constant = -1};
+    assert_non_null(step.cores);
+    step.cores->core_count = 1;
     step.compute_format = SPYRE_FORMAT_SEN169_FP16;
     step.name = arena_printf(memory, "0_%s", opfunc_describe(op)->name);
     step.tensors = ARENA_NEW(memory, bundle_tensor, BUNDLE_MAX_TENSORS);
@@ -31,14 +35,14 @@ static inline bundle_step make_step(arena *memory, opfunc op, const made_dim *di
         uint32_t d = step.dim_count++;
         snprintf(step.dim_name[d], sizeof step.dim_name[d], "%s", dims->name);
         step.size[d] = dims->size;
-        step.slices[d] = dims->slices;
-        step.core_count *= (uint32_t)dims->slices;
+        step.cores->slices[d] = dims->slices;
+        step.cores->core_count *= (uint32_t)dims->slices;
     }
-    for (uint32_t core = 0; core < step.core_count; core++) {
+    for (uint32_t core = 0; core < step.cores->core_count; core++) {
         int32_t rest = (int32_t)core;
         for (uint32_t d = step.dim_count; d-- > 0;) {
-            step.core_slice[core][d] = (uint8_t)(rest % step.slices[d]);
-            rest /= step.slices[d];
+            step.cores->core_slice[core][d] = (uint8_t)(rest % step.cores->slices[d]);
+            rest /= step.cores->slices[d];
         }
     }
     return step;
@@ -125,9 +129,9 @@ static inline void place_tensor(const bundle *b, const bundle_step *step, bundle
     bundle_geometry g;
     t->in_lx = arg < 0;
     t->arg = arg;
-    for (uint32_t core = 0; core < step->core_count; core++) t->start[core] = offset;
+    for (uint32_t core = 0; core < step->cores->core_count; core++) t->start[core] = offset;
     assert_ok(bundle_tensor_geometry(b, step, (uint32_t)(t - step->tensors), &g));
-    for (uint32_t core = 0; core < step->core_count && arg >= 0; core++) {
+    for (uint32_t core = 0; core < step->cores->core_count && arg >= 0; core++) {
         for (uint32_t d = 0; d < step->dim_count; d++) {
             int64_t first = bundle_slice_start(step, core, d);
             first /= bundle_stick_span(t, d);
@@ -306,9 +310,9 @@ static inline bundle *golden_shuffle(arena *memory)
     bundle *b = make_bundle(memory, 0, 0);
     bundle_step s =
         make_step(memory, OPFUNC_SHUFFLE, DIMS({"mb", 4, 1}, {"x", 2, 2}, {"out", 128, 2}));
-    bundle_owners *owners = ARENA_NEW(memory, bundle_owners, 1);
+    bundle_division *owners = ARENA_NEW(memory, bundle_division, 1);
     assert_non_null(owners);
-    *owners = (bundle_owners){.core_count = 4, .slices = {4, 1, 1}};
+    *owners = (bundle_division){.core_count = 4, .slices = {4, 1, 1}};
     for (uint8_t core = 0; core < 4; core++) owners->core_slice[core][0] = (uint8_t)(3 - core);
     bundle_tensor *source = make_tensor(&s, "OUTPUT", DL16, "mb x out", "out", "x");
     source->owners = owners;

@@ -66,7 +66,8 @@ static void interpret_reduction__mean_combines_cores_before_it_scales(void **sta
     bundle *b = make_reduction(m.memory, OPFUNC_MEAN, 256, 4, FP32);
     // The numbers of the cores say nothing about the order; their slices do.
     bundle_step *step = &b->steps.items[0];
-    for (uint32_t core = 0; core < 4; core++) step->core_slice[core][1] = (uint8_t)(3 - core);
+    for (uint32_t core = 0; core < 4; core++)
+        step->cores->core_slice[core][1] = (uint8_t)(3 - core);
     for (uint32_t core = 0; core < 2; core++) {
         int64_t swapped = step->tensors[0].start[core];
         step->tensors[0].start[core] = step->tensors[0].start[3 - core];

@@ -27,11 +27,11 @@ static void read__absolute_addresses(void **state)
     const bundle_step *s = &b->steps.items[0];
     assert_string_equal(s->name, "0_add");
     assert_int_equal(s->op, OPFUNC_ADD);
-    assert_int_equal(s->core_count, 2);
+    assert_int_equal(s->cores->core_count, 2);
     assert_string_equal(s->dim_name[1], "out");
     assert_int_equal(s->size[1], 128);
-    assert_int_equal(s->slices[0], 2);
-    assert_int_equal(s->core_slice[1][0], 1);
+    assert_int_equal(s->cores->slices[0], 2);
+    assert_int_equal(s->cores->core_slice[1][0], 1);
     assert_int_equal(s->tensors[1].scale[0], -1);
     assert_int_equal(s->tensors[1].scale[1], -2);
     assert_int_equal(s->tensors[2].arg, 2);

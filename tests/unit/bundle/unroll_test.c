@@ -43,7 +43,7 @@ static void unroll__every_iteration_has_its_addresses(void **state)
     for (int64_t i = 0; i < 6; i++) {
         const bundle_step *step = &unrolled->steps.items[i];
         assert_string_equal(step->name, looped->steps.items[0].name);
-        for (uint32_t core = 0; core < step->core_count; core++) {
+        for (uint32_t core = 0; core < step->cores->core_count; core++) {
             int64_t was = looped->steps.items[0].tensors[0].start[core];
             assert_int_equal(step->tensors[0].start[core], was + i / 2 * 512 + i % 2 * 256);
             assert_int_equal(step->tensors[0].loop_stride[0], 0);

@@ -39,18 +39,20 @@ static void verify__space(void **state)
     BAD(golden_add_scalar, memcpy(s->dim_name[1], "mb", 3), "N_: two dims mb");
     BAD(golden_add_scalar, s->size[0] = 0, "N_: dim mb has size 0, at least 1 is needed");
     BAD(golden_add_scalar, s->size[0] = 1LL << 40, "more than 2^40 points");
-    BAD(golden_add_scalar, s->slices[0] = 3, "3 slices do not divide dim mb of size 4");
-    BAD(golden_add_scalar, s->slices[0] = 0, "0 slices do not divide dim mb");
+    BAD(golden_add_scalar, s->cores->slices[0] = 3, "3 slices do not divide dim mb of size 4");
+    BAD(golden_add_scalar, s->cores->slices[0] = 0, "0 slices do not divide dim mb");
     BAD(golden_uneven, s->slice_size[0] = 0, "2 slices do not divide dim mb of size 5");
     BAD(golden_uneven, s->slice_size[0] = 5,
         "wkSliceSizePerDim_: 2 slices of 5 do not cover dim mb of size 5 with a shorter last one");
     BAD(golden_uneven, s->slice_size[0] = 2, "2 slices of 2 do not cover dim mb of size 5");
     BAD(golden_uneven, s->slice_size[0] = -1, "2 slices of -1 do not cover dim mb of size 5");
     BAD(golden_add_scalar, s->slice_size[0] = 2, "2 slices of 2 do not cover dim mb of size 4");
-    BAD(golden_add_scalar, s->core_count = 33, "33 cores, 1 to 32 are possible");
-    BAD(golden_add_scalar, s->core_count = 1, "the slices multiply to 2, but 1 cores are used");
-    BAD(golden_add_scalar, s->core_slice[1][0] = 2, "core 1 has slice 2 of dim mb, which has 2");
-    BAD(golden_add_scalar, s->core_slice[1][0] = 0, "cores 0 and 1 own the same slices");
+    BAD(golden_add_scalar, s->cores->core_count = 33, "33 cores, 1 to 32 are possible");
+    BAD(golden_add_scalar, s->cores->core_count = 1,
+        "the slices multiply to 2, but 1 cores are used");
+    BAD(golden_add_scalar, s->cores->core_slice[1][0] = 2,
+        "core 1 has slice 2 of dim mb, which has 2");
+    BAD(golden_add_scalar, s->cores->core_slice[1][0] = 0, "cores 0 and 1 own the same slices");
 }
 
 static void verify__layouts(void **state)
@@ -70,8 +72,10 @@ static void verify__layouts(void **state)
     BAD(golden_add_scalar, t[0].element_bytes = 4, "wordLength: 4, but SEN169_FP16 has 2 bytes");
     BAD(golden_add_scalar, t[0].stick_elements = 32,
         "stickSize_: 32 elements of 2 bytes are not a stick of 128 bytes");
-    BAD(golden_matmul, s->slices[1] = 2; s->slices[2] = 1; s->core_slice[1][1] = 1;
-        s->core_slice[1][2] = 0, "a slice of dim out has 32 elements, not whole sticks of 64");
+    BAD(golden_matmul, s->cores->slices[1] = 2; s->cores->slices[2] = 1;
+        s->cores->core_slice[1][1] = 1;
+        s->cores->core_slice[1][2] = 0,
+        "a slice of dim out has 32 elements, not whole sticks of 64");
 }
 
 static void verify__windows(void **state)
@@ -190,10 +194,12 @@ static void verify__rankings(void **state)
     (void)state;
     BAD(golden_topk, t[1].format = SPYRE_FORMAT_IEEE_INT32; t[1].element_bytes = 4;
         t[1].stick_elements = 32, "dataFormat_: topkvalue from SEN169_FP16 to IEEE_INT32");
-    BAD(golden_topk, s->slices[0] = 1; s->slices[2] = 2; s->size[2] = 6; s->core_slice[1][0] = 0;
-        s->core_slice[1][2] = 1, "numWkSlicesPerDim_: dim out of topkvalue cannot be split");
-    BAD(golden_topk, s->slices[0] = 1; s->slices[1] = 2; s->size[1] = 4; s->core_slice[1][0] = 0;
-        s->core_slice[1][1] = 1, "numWkSlicesPerDim_: dim x of topkvalue cannot be split");
+    BAD(golden_topk, s->cores->slices[0] = 1; s->cores->slices[2] = 2; s->size[2] = 6;
+        s->cores->core_slice[1][0] = 0;
+        s->cores->core_slice[1][2] = 1, "numWkSlicesPerDim_: dim out of topkvalue cannot be split");
+    BAD(golden_topk, s->cores->slices[0] = 1; s->cores->slices[1] = 2; s->size[1] = 4;
+        s->cores->core_slice[1][0] = 0;
+        s->cores->core_slice[1][1] = 1, "numWkSlicesPerDim_: dim x of topkvalue cannot be split");
     BAD(golden_topk, t[0].scale[2] = -1, "scale_: topkvalue reduces no dim");
     LACKS(golden_topk, s->size[1] = 1 << 17, "N_: topkvalue of 131072 of 5, at most 65536 of 2^31");
 }
@@ -236,11 +242,11 @@ static void verify__bodies(void **state)
 static void verify__shuffle(void **state)
 {
     (void)state;
-    static bundle_owners o;
+    static bundle_division o;
     bundle_step *at;
     arena *memory = arena_create();
     at = &golden_shuffle(memory)->steps.items[0];
-    const bundle_owners good = *at->tensors[0].owners;
+    const bundle_division good = *at->tensors[0].owners;
 #define OWNED(change, message) \
     o = good;                  \
     BAD(golden_shuffle, t[0].owners = &o; change, message)

@@ -95,7 +95,7 @@ static void emit__cores_begin_where_their_slices_do(void **state)
     front_case_output(&run, front_case_unary(&run, "spyre.abs", x, view));
     assert_ok(compile(&run, &result));
     const bundle_step *step = &result.bundle->steps.items[0];
-    assert_int_equal(step->core_count, 2);
+    assert_int_equal(step->cores->core_count, 2);
     for (uint32_t t = 0; t < 2; t++) {
         assert_int_equal(step->tensors[t].arg, t);
         assert_int_equal(step->tensors[t].start[0], 0);
@@ -189,13 +189,13 @@ static void emit__both_sides_of_a_restickify_are_padded(void **state)
     assert_int_equal(step.size[1], 128);
     assert_int_equal(step.tensors[0].gap[1], 128 - 67);
     assert_int_equal(step.tensors[1].gap[0], 128 - 100);
-    assert_int_equal(step.core_count, 4);
+    assert_int_equal(step.cores->core_count, 4);
     front_run_end(&run);
     run = front_run_begin();
     step = turned(&run, 100, 128, (spyre_view){2, {128, 67}, {1, 128}, 128});
     assert_int_equal(step.size[0], 128);
     assert_int_equal(step.size[1], 67);
-    assert_int_equal(step.core_count, 2);
+    assert_int_equal(step.cores->core_count, 2);
     front_run_end(&run);
 }
 

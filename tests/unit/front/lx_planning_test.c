@@ -92,12 +92,12 @@ static void lx_planning__one_address_on_every_core(void **state)
     assert_ok(front_compile(run.graph, &options, run.memory, &node, &result));
     for (uint32_t s = 0; s < result.bundle->steps.count; s++) {
         const bundle_step *step = &result.bundle->steps.items[s];
-        assert_int_equal(step->core_count, 32);
+        assert_int_equal(step->cores->core_count, 32);
         for (uint32_t t = 0; t < step->tensor_count; t++) {
             const bundle_tensor *tensor = &step->tensors[t];
             in_lx += tensor->in_lx;
             if (tensor->in_lx) assert_int_equal(tensor->arg, -1);
-            for (uint32_t c = 0; tensor->in_lx && c < step->core_count; c++)
+            for (uint32_t c = 0; tensor->in_lx && c < step->cores->core_count; c++)
                 assert_int_equal(tensor->start[c], tensor->start[0]);
         }
     }

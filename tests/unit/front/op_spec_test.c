@@ -45,10 +45,11 @@ static const char *difference(const bundle *a, const bundle *b)
     for (uint32_t i = 0; i < a->steps.count; i++) {
         const char *why = NULL;
         const bundle_step *x = &a->steps.items[i], *y = &b->steps.items[i];
-        if (x->op != y->op || x->dim_count != y->dim_count || x->core_count != y->core_count)
+        if (x->op != y->op || x->dim_count != y->dim_count ||
+            x->cores->core_count != y->cores->core_count)
             why = "op, dims or cores";
         else if (memcmp(x->size, y->size, sizeof x->size) ||
-                 memcmp(x->core_slice, y->core_slice, sizeof x->core_slice))
+                 memcmp(x->cores->core_slice, y->cores->core_slice, sizeof x->cores->core_slice))
             why = "sizes or slices";
         else if (x->mask_count != y->mask_count ||
                  memcmp(x->constants, y->constants, sizeof x->constants))
@@ -58,9 +59,9 @@ static const char *difference(const bundle *a, const bundle *b)
             int32_t arg = x->tensors[t].arg;
             bundle_tensor same = x->tensors[t];
             bool constant = arg >= 0 && a->args.items[arg].kind == BUNDLE_ARG_CONSTANTS;
-            for (uint32_t c = 0; constant && c < x->core_count; c++)
+            for (uint32_t c = 0; constant && c < x->cores->core_count; c++)
                 same.start[c] = y->tensors[t].start[c];
-            if (!same_tensor(&same, &y->tensors[t], x->core_count, &field)) why = field;
+            if (!same_tensor(&same, &y->tensors[t], x->cores->core_count, &field)) why = field;
         }
         if (!why) continue;
         snprintf(answer, sizeof answer, "step %s: %s", x->name, why);

@@ -22,12 +22,12 @@ static void pipeline__optional_passes_can_be_left_out(void **state)
     front_case_output(&run, front_case_unary(&run, "spyre.neg", x, view));
     assert_ok(compile_without(&run, NULL, &result));
     assert_int_equal(result.bundle->steps.count, 1);
-    assert_int_equal(result.bundle->steps.items[0].core_count, 32);
+    assert_int_equal(result.bundle->steps.items[0].cores->core_count, 32);
     assert_ok(compile_without(&run,
                               "deadcode,dedup_constants,work_distribution,joint_work_division",
                               &result));
     assert_int_equal(result.bundle->steps.count, 2);
-    assert_int_equal(result.bundle->steps.items[0].core_count, 1);
+    assert_int_equal(result.bundle->steps.items[0].cores->core_count, 1);
     front_run_end(&run);
 }
 

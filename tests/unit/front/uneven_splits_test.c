@@ -42,9 +42,9 @@ static front_run begin(bool uneven)
 static void check_cover(const bundle_step *step, uint32_t d)
 {
     int64_t seen = 0;
-    for (int32_t slice = 0; slice < step->slices[d]; slice++)
-        for (uint32_t core = 0; core < step->core_count; core++) {
-            if (step->core_slice[core][d] != slice) continue;
+    for (int32_t slice = 0; slice < step->cores->slices[d]; slice++)
+        for (uint32_t core = 0; core < step->cores->core_count; core++) {
+            if (step->cores->core_slice[core][d] != slice) continue;
             assert_int_equal(bundle_slice_start(step, core, d), seen);
             seen += bundle_slice_size(step, core, d);
             break;
@@ -66,7 +66,7 @@ static void check_exp(int64_t rows, uint32_t cores, bool uneven, uint32_t used, 
     uint32_t node;
     assert_ok(front_compile(run.graph, &options, run.memory, &node, &result));
     const bundle_step *step = &result.bundle->steps.items[0];
-    assert_int_equal(step->core_count, used);
+    assert_int_equal(step->cores->core_count, used);
     int64_t most = 0;
     for (uint32_t d = 0; d < step->dim_count; d++) {
         check_cover(step, d);
