@@ -390,7 +390,7 @@ def test_positions_made_of_floating_numbers_stay_on_the_card(position):
     assert not torch_spyre.last_report().host_ops
 
 
-@pytest.mark.host("aten.add", "aten.mul")
+@pytest.mark.host("aten.add", "aten.mul", "aten._to_copy")
 @pytest.mark.filterwarnings("ignore::torch_spyre.FallbackWarning")
 @pytest.mark.parametrize("most", (2.0**20, 2.0**31, 2.0**40, float("inf")))
 def test_positions_beyond_32_bits(most):

@@ -322,8 +322,11 @@ class GraphBuilder:
                 self.graph.add_update(made, given)
             else:
                 self._add_output(source)
-        for value in self.casts:  # Program looks at them, and computes anew where they saturate
+        for value, cast in self.casts.items():  # Program computes anew where they saturate
             self.graph.add_output(value)
+            source = cast.all_input_nodes[0]
+            if source not in self.placeholders:
+                self._add_output(source)
         for effect in self.effects:
             for source in effect.all_input_nodes:
                 if source in self.ids:

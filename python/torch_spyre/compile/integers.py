@@ -9,7 +9,7 @@ beside the exactness: integers of 64 bits are positions, lengths and indices.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -35,10 +35,14 @@ def fits(found: Range) -> bool:
 
 
 def range_of_tensor(tensor: torch.Tensor) -> Range:
-    """Of a tensor's values, cut towards zero; that of 64 bits where a value is no finite number."""
-    if tensor.numel() == 0:
+    """Of a tensor's values, cut towards zero, but for infinities and NaN: what integer they become
+    is undefined in PyTorch, and on the card an end of 32 bits."""
+    values = tensor.cpu()
+    if tensor.is_floating_point():
+        values = values[values.isfinite()]
+    if values.numel() == 0:
         return 0, 0
-    least, most = (end.item() for end in tensor.cpu().aminmax())
+    least, most = (end.item() for end in values.aminmax())
     if not (_WIDE[0] <= least and most <= _WIDE[1]):
         return _WIDE
     return int(least), int(most)
@@ -184,11 +188,13 @@ def may_saturate(op: OpOverload, result: torch.Tensor, operands: Arguments) -> b
     )
 
 
-def is_saturated(tensor: torch.Tensor) -> bool:
-    """Whether an int64 tensor that the card made of floating numbers has one of its ends, which is
-    what it gives for values beyond."""
+def is_saturated(tensor: torch.Tensor, source: torch.Tensor | None) -> bool:
+    """Whether an int64 tensor that the card made of the floating `source` has an end of 32 bits
+    in the place of a number beyond."""
     least, most = range_of_tensor(tensor)
-    return least <= CARD[0] or most >= CARD[1]
+    if CARD[0] < least and most < CARD[1]:
+        return False
+    return source is None or not fits(range_of_tensor(source))
 
 
 def leaves_card(op: OpOverload, values: Arguments) -> bool:
@@ -212,13 +218,14 @@ def _result(op: OpOverload, values: Arguments, ranges: Sequence[Range]) -> Range
 
 # Results, or second results, are positions among the values of the first operand.
 _POSITIONS = {"argmax", "argmin", "argsort"}
+_ENDS = {"zeros", "zeros_like", "ones", "ones_like"}
 _RANKING = {"topk", "sort", "max", "min", "kthvalue", "median", "mode"}
 
 # Results are among the values of the operands, numbers included.
 _KEEPING = {
     "view", "_unsafe_view", "reshape", "expand", "permute", "transpose", "t", "slice", "select",
     "unsqueeze", "squeeze", "clone", "alias", "detach", "cat", "stack", "where", "index", "gather",
-    "index_select", "maximum", "minimum", "amax", "amin", "flip", "repeat", "masked_fill",
+    "index_select", "amax", "amin", "flip", "repeat", "masked_fill",
     "split", "split_with_sizes", "unbind", "as_strided", "copy", "lift_fresh_copy", "_to_copy",
     "prims::convert_element_type",
 }  # fmt: skip
@@ -232,7 +239,8 @@ def _numbers(arguments: Arguments) -> list[float]:
 
 
 class Watch:
-    """The int64 arithmetic of one card segment and the inputs that it depends on."""
+    """The int64 arithmetic of one card segment and the inputs that it depends on. What it makes of
+    floating numbers, `casts`, is known behind the launch."""
 
     def __init__(
         self,
@@ -241,7 +249,9 @@ class Watch:
         ids: Mapping[torch.fx.Node, int | list[int]],
         fakes: Mapping[torch.fx.Node, Any],
         positional: Callable[[OpOverload, Arguments, Keywords], list[Any]],
+        casts: Collection[int] = (),  # ids of outputs
     ) -> None:
+        self.casts = set(casts)
         self.ids, self.fakes, self.inputs, self.positional = ids, fakes, inputs, positional
         self.risky = [node for node in nodes if self._is_risky(node)]
         self.order = self._operands_first(nodes)
@@ -249,7 +259,7 @@ class Watch:
         known: Known = {}
         for node in self.order:
             self._range(node, known)
-        self.proved: dict[int, Range] = {}
+        self.proved: dict[bool, dict[int, Range]] = {}  # before and behind the launch
 
     def _is_risky(self, node: torch.fx.Node) -> bool:
         fake = self.fakes.get(node)
@@ -282,11 +292,14 @@ class Watch:
         return of_aten and fake.dtype is not torch.bool and self.ids.get(node) not in self.inputs
 
     def holds(self, values: dict[int, torch.Tensor]) -> bool:
-        """Whether all results fit 32 bits with these values of the inputs."""
-        found = {id: range_of_tensor(values[id]) for id in self.read}
-        if self.proved and all(
-            self.proved[id][0] <= low and high <= self.proved[id][1]
-            for id, (low, high) in found.items()
+        """Whether all results fit 32 bits with these values of the inputs, and of the casts where
+        they are among them."""
+        is_behind = self.casts <= values.keys()
+        ids = self.read | self.casts if is_behind else self.read
+        found = {id: range_of_tensor(values[id]) for id in ids}
+        proved = self.proved.get(is_behind)
+        if proved and all(
+            proved[id][0] <= low and high <= proved[id][1] for id, (low, high) in found.items()
         ):
             return True
         known: Known = {}
@@ -294,7 +307,7 @@ class Watch:
             self._range(node, known, found)
         if not all(fits(known[node]) for node in self.risky):
             return False
-        self.proved = found
+        self.proved[is_behind] = found
         return True
 
     def _range(self, node: torch.fx.Node, known: Known, found: Found = None) -> Range:
@@ -313,6 +326,8 @@ class Watch:
         if isinstance(value, int) and value in self.inputs and not fake.dtype.is_floating_point:
             self.read.add(value)
             return CARD if found is None else found[value]
+        if isinstance(value, int) and value in self.casts:
+            return CARD if found is None else found.get(value, (0, 0))
         if fake.dtype.is_floating_point and value in self.inputs:
             return _UNBOUNDED  # not read
         if not isinstance(node.target, OpOverload):
@@ -356,6 +371,8 @@ class Watch:
         name = schema_of(op).name.removeprefix("aten::")
         if name == "arange":
             return _hull([0, *_numbers(arguments)])
+        if name in _ENDS:
+            return 0, 1
         if name in _POSITIONS:
             return 0, max(self.fakes[arguments[0]].numel() - 1, 0)
         if name in ("full", "full_like", "scalar_tensor", "fill"):
@@ -371,6 +388,10 @@ class Watch:
         if name in _BITWISE:
             x, y = [_whole(self._argument(value, known, found)) for value in arguments[:2]]
             return _BITWISE[name](x, y)
+        if name in ("minimum", "maximum"):
+            pair = [self._argument(value, known, found) for value in arguments[:2]]
+            least, most = zip(*pair, strict=True)
+            return (min(least), min(most)) if name == "minimum" else (max(least), max(most))
         if name not in _KEEPING:
             return None
         holding = arguments[:1] if name in _LOOKING_UP else arguments

@@ -158,8 +158,9 @@ class Program:
             return None
         nodes = [self.nodes[number] for number in segment.nodes]
         watch = integers.Watch(
-            nodes, set(segment.inputs), self.ids, self.values, handover.positional
-        )
+            nodes, set(segment.inputs), self.ids, self.values, handover.positional,
+            self.casts[segment.index],
+        )  # fmt: skip
         return watch if watch.risky else None
 
     def _find_preferred(self) -> list[tuple[int, int, int]]:
@@ -433,9 +434,14 @@ class Program:
         outputs = launch(inputs, self.device.index, numbers)
         made = dict(zip(segment.outputs, outputs, strict=True))
         for value, node in self.casts[segment.index].items():
-            if integers.is_saturated(made[value]):  # beside casts, nothing is written in place
+            source = self._id(node.all_input_nodes[0])
+            # beside casts, nothing is written in place
+            if integers.is_saturated(made[value], made.get(source, values.get(source))):
                 self._leave_card(segment, values, node)
                 return
+        if watch and watch.casts and not watch.holds({**values, **made}):
+            self._leave_card(segment, values, watch.risky[0])
+            return
         values.update(made)
 
     def _leave_card(self, segment: Segment, values: Values, node: torch.fx.Node) -> None:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logarithms of float32 out of the functions that a card has in float32; the profile `extended`
+has them as functions of their own.
+
+x = m 2^e with m in [sqrt(1/2), sqrt(2)), found by powers of two, which round nothing. With
+f = m - 1 and s = f / (2 + f), log(m) is 2 s + 2/3 s^3 + 2/5 s^5 + .. = f - s (f - R), where R is the
+terms from the second on over s (W. Cody, W. Waite, "Software Manual for the Elementary Functions",
+1980). ln 2 is taken in two parts, so that e times the first is exact.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..registered import NOT_TAKEN, NotTaken, part
+from .lines import computed
+
+_aten = torch.ops.aten
+
+_LN2_HIGH = float.fromhex("0x1.62e4p-1")
+_LN2_LOW = math.log(2) - _LN2_HIGH
+_TERMS = 6  # s^2 is below 0.03: what is left out is below 1e-10
+
+
+def _split(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """m and e of positive numbers."""
+    m, e = x, torch.zeros_like(x)
+    steps = [(1.0, True, 64)] * 3 + [(2.0**n, False, n) for n in (64, 32, 16, 8, 4, 2, 1)]
+    for bound, is_small, n in [*steps, (math.sqrt(2), False, 1)]:
+        is_beyond = m < bound if is_small else m >= bound
+        m = torch.where(is_beyond, m * 2.0 ** (n if is_small else -n), m)
+        e = torch.where(is_beyond, e + (-n if is_small else n), e)
+    return m, e
+
+
+def _log(x: torch.Tensor) -> torch.Tensor:
+    m, e = _split(x)
+    f = m - 1
+    s = f / (f + 2)
+    square = s * s
+    rest = torch.full_like(s, 2 / (2 * _TERMS + 1))
+    for n in range(_TERMS - 1, 0, -1):
+        rest = rest * square + 2 / (2 * n + 1)
+    near = f - (s * (f - rest * square) - e * _LN2_LOW) + e * _LN2_HIGH
+    known = torch.where(x < math.inf, near, x)
+    return torch.where(x > 0, known, torch.where(x == 0, -math.inf, math.nan))
+
+
+@part(_aten.log.default)
+def log(x: torch.Tensor) -> torch.Tensor | NotTaken:
+    if x.dtype is not torch.float32 or x.dtype in computed():
+        return NOT_TAKEN
+    return _log(x)
+
+
+@part(_aten.log2.default)
+def log2(x: torch.Tensor) -> torch.Tensor | NotTaken:
+    if x.dtype is not torch.float32 or x.dtype in computed():
+        return NOT_TAKEN
+    return _log(x) * (1 / math.log(2))
+
+
+@part(_aten.log10.default)
+def log10(x: torch.Tensor) -> torch.Tensor | NotTaken:
+    if x.dtype is not torch.float32 or x.dtype in computed():
+        return NOT_TAKEN
+    return _log(x) * (1 / math.log(10))
