@@ -3,7 +3,7 @@
 has them as functions of their own.
 
 x = m 2^e with m in [sqrt(1/2), sqrt(2)), found by powers of two, which round nothing. With
-f = m - 1 and s = f / (2 + f), log(m) is 2 s + 2/3 s^3 + 2/5 s^5 + .. = f - s (f - R), where R is the
+f = m - 1 and s = f / (2 + f), log(m) is 2 s + 2/3 s^3 + 2/5 s^5 + .. = f - s (f - R), R being the
 terms from the second on over s (W. Cody, W. Waite, "Software Manual for the Elementary Functions",
 1980). ln 2 is taken in two parts, so that e times the first is exact.
 """
