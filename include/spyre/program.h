@@ -23,8 +23,8 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_open(const char *directory
                                                            spyre_program **out_program);
 SPYRE_API void spyre_program_close(spyre_program *program);
 
-// What records of launches call the program (spyre/profile.h), "program" otherwise. Copied, cut where
-// a record would be. Before its first launch.
+// What records of launches call the program (spyre/profile.h), "program" otherwise. Copied, cut
+// where a record would be. Before its first launch.
 SPYRE_API void spyre_program_set_name(spyre_program *program, const char *name);
 
 // The program of launches whose arguments have these sizes: bytes on the card, and layouts there

@@ -283,8 +283,8 @@ static spyre_status attempt(compilation *c, const char *const *host_reasons)
     return status;
 }
 
-// Compiles, in smaller segments as long as one is too wide, and giving nodes to the host as long as
-// front or back blame one.
+// Compiles, in smaller segments as long as one is too wide. A node that front or back blame gets
+// copies of operands that step across their storage, if it has any; then it is the host's.
 static spyre_status compile_with_retries(compilation *c, arena *memory)
 {
     refusals refused;
@@ -304,11 +304,15 @@ static spyre_status compile_with_retries(compilation *c, arena *memory)
             c->most_tensors--;
             continue;
         }
-        bool again = spyre_status_code(status) == SPYRE_UNSUPPORTED && c->options->host_fallback &&
-                     c->failed_node < c->graph->nodes.count && !refused.reason[c->failed_node];
-        if (!again) return status;
-        log_info("host: %s", spyre_status_message(status));
-        spyre_status added = refusals_add(&refused, c->failed_node, spyre_status_message(status));
+        bool has_way = spyre_status_code(status) == SPYRE_UNSUPPORTED &&
+                       c->failed_node < c->graph->nodes.count &&
+                       refusals_has_way(&refused, c->failed_node);
+        bool gathers = has_way && !refused.reason[c->failed_node] &&
+                       graph_steps_across(c->graph, c->failed_node);
+        if (!gathers && !(has_way && c->options->host_fallback)) return status;
+        const char *reason = gathers ? GRAPH_GATHERED : spyre_status_message(status);
+        log_info("%s: %s", gathers ? "gathered" : "host", spyre_status_message(status));
+        spyre_status added = refusals_add(&refused, c->failed_node, reason);
         spyre_status_free(status);
         TRY(added);
         c->most_tensors = c->options->settings.max_launch_arguments;

@@ -79,16 +79,21 @@ static spyre_status find_kinds(refusals *r)
     return status;
 }
 
+bool refusals_has_way(const refusals *r, uint32_t node)
+{
+    return !r->reason[node] || r->reason[node] == GRAPH_GATHERED;
+}
+
 spyre_status refusals_add(refusals *r, uint32_t node, const char *reason)
 {
-    const char *copy = arena_strdup(r->memory, reason);
+    const char *copy = reason == GRAPH_GATHERED ? reason : arena_strdup(r->memory, reason);
     TRY_ALLOC(copy);
     if (!r->kind) TRY(find_kinds(r));
     bool again = false;
     for (uint32_t n = 0; n < r->graph->nodes.count && !again; n++)
         again = r->reason[n] && r->kind[n] == r->kind[node];
     for (uint32_t n = 0; n < r->graph->nodes.count && again; n++)
-        if (!r->reason[n] && r->kind[n] == r->kind[node]) r->reason[n] = copy;
+        if (refusals_has_way(r, n) && r->kind[n] == r->kind[node]) r->reason[n] = copy;
     r->reason[node] = copy;
     return NULL;
 }

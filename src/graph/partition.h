@@ -31,6 +31,13 @@ typedef struct {
 
 #define GRAPH_HOST_ALLOWED ((graph_rules){.host_fallback = true})
 
+// In the place of a reason: the node is for the card, with its operands that step across the dims
+// of their storage gathered.
+extern const char GRAPH_GATHERED[];
+
+// Whether the node has such an operand.
+bool graph_steps_across(const spyre_graph *graph, uint32_t node);
+
 // Everything that happens before the front: checks, decompositions, patterns, coverage. Works on a
 // copy; `out_graph` lives in `memory`. host_reasons[n] (the array or an entry may be
 // null) says why node n of `graph` must stay on the host although its op is covered.

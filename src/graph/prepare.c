@@ -144,11 +144,13 @@ static spyre_status give_to_host(rewriter *r, const char *reason)
     return mark_loose(r);
 }
 
+const char GRAPH_GATHERED[] = "gathered";
+
 static spyre_status try_card(rewriter *r, const char *const *host_reasons)
 {
-    if (host_reasons && host_reasons[r->node]) {
-        return status_new(SPYRE_UNSUPPORTED, "%s", host_reasons[r->node]);
-    }
+    const char *reason = host_reasons ? host_reasons[r->node] : NULL;
+    r->change_operand = reason == GRAPH_GATHERED ? rewrite_gather_across : NULL;
+    if (reason && !r->change_operand) return status_new(SPYRE_UNSUPPORTED, "%s", reason);
     switch (r->from->layer) {
     case GRAPH_LAYER_NATIVE: return keep_native(r);
     case GRAPH_LAYER_VIEW: return keep_view(r);

@@ -286,7 +286,33 @@ def test_lists_of_tensors_compiled():
         torch.testing.assert_close(actual.cpu(), expected)
 
 
-@pytest.mark.host("aten.scaled_dot_product_attention", "aten.bmm", "aten.clone")
+ACROSS = {
+    "odd rows": lambda x: x[1::2],
+    "odd rows and columns": lambda x: x[::2, ::3].mT,
+    "diagonal": lambda x: x.diagonal(-1),
+    "diagonal of many": lambda x: x.unflatten(1, (10, 13)).diagonal(1, 0, 2).narrow(1, 2, 3),
+}
+
+
+@pytest.mark.parametrize("dtype", [HALF, torch.float32, torch.bool, torch.int64])
+@pytest.mark.parametrize("view", ACROSS)
+def test_views_that_step_across_their_storage(view, dtype):
+    x = numbers(11, 130).mul(4).to(dtype)
+    for function in (torch.clone, lambda x: torch.cat([x, x[:1]]) * 1):
+        card = function(ACROSS[view](x.to("spyre"))).cpu()
+        assert torch.equal(card, function(ACROSS[view](x)))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_diagonals_with_gradients(compiled):
+    def both(x, y):
+        written = torch.diagonal_scatter(x * 2, y, 1, 1, 0)
+        return torch.einsum("ii->i", written[:5, :5]), torch.diag(x[:, :4])
+
+    torch._dynamo.reset()
+    check(torch.compile(both) if compiled else both, [numbers(7, 5), numbers(5)], 1e-3, True)
+
+
 def test_gradients_of_attention_that_is_not_one_program():
     """Rows of an odd count that are two apart; the host has no kernel for this gradient."""
     rows = slice(1, None, 2)

@@ -86,7 +86,7 @@ _PARTS: Table = {
 
 # Beyond the core, those that are views and copies, or few parts of the card's.
 _COPYING = {
-    _aten.channel_shuffle.default,
+    _aten.as_strided_copy.default, _aten.channel_shuffle.default, _aten.diagonal_copy.default,
     _aten.expand_copy.default, _aten.ldexp.Tensor, _aten.narrow_copy.default,
     _aten.new_empty_strided.default, _aten.permute_copy.default, _aten.squeeze_copy.default,
     _aten.t_copy.default, _aten.transpose_copy.int, _aten.unsqueeze_copy.default,

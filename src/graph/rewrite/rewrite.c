@@ -26,8 +26,11 @@ spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out)
     if (r->loose[value]) {
         return status_new(SPYRE_UNSUPPORTED, "a result of the host that is not dense");
     }
-    if (view_element_count(&out->view) > 0) return NULL;
-    return status_new(SPYRE_UNSUPPORTED, "a tensor without elements");
+    if (view_element_count(&out->view) == 0)
+        return status_new(SPYRE_UNSUPPORTED, "a tensor without elements");
+    bool is_result = value < r->source->values.count &&
+                     r->source->values.items[value].node == r->node;
+    return r->change_operand && !is_result ? r->change_operand(r, out) : NULL;
 }
 
 spyre_status rewrite_optional(rewriter *r, uint32_t index, bool *out_present, tensor *out)

@@ -34,6 +34,8 @@ typedef struct rewriter {
     VEC(tensor) causal_masks;        // one for each size
     VEC(tensor) counts;              // 0, 1, 2, .., each twice as long as the one before
     uint32_t node;                   // of the source, being rewritten
+    // What becomes of its operands as they are read; null: nothing.
+    spyre_status (*change_operand)(struct rewriter *r, tensor *x);
     const graph_node *from;
     uint32_t serial; // names the results of this node's natives
 } rewriter;
@@ -70,6 +72,8 @@ SPYRE_MUST_CHECK spyre_status rewrite_stored(rewriter *r, uint32_t index, spyre_
 graph_number number_in(graph_number number, spyre_dtype dtype);
 // A value of the source as tensor, for list items.
 SPYRE_MUST_CHECK spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out);
+// A copy in the place of a view that steps across the dims of its storage, of no other.
+SPYRE_MUST_CHECK spyre_status rewrite_gather_across(rewriter *r, tensor *x);
 // A dim counted from the end when negative, in [0, rank).
 SPYRE_MUST_CHECK spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t fallback,
                                           uint32_t rank, uint32_t *out_dim);
@@ -127,6 +131,13 @@ SPYRE_MUST_CHECK spyre_status make_matmul(rewriter *r, const tensor *x, const te
                                           const tensor *into, tensor *out);
 SPYRE_MUST_CHECK spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index,
                                           const tensor *into, tensor *out);
+// Rows of a table along its first `dims` dims, which index has a number for, or its elements; the
+// result has the sizes of the index, then the table's other dims.
+SPYRE_MUST_CHECK spyre_status make_gathered_rows(rewriter *r, const tensor *table, uint32_t dims,
+                                                 const tensor *index, tensor *out);
+// Elements of a table of floats or bools, an index a dim, none of them negative.
+SPYRE_MUST_CHECK spyre_status make_gathered_elements(rewriter *r, const tensor *table,
+                                                     const tensor *index, tensor *out);
 // x with `rows` at the indices of `dim`, the last of equal ones; rows have as many places there as
 // the index, or broadcast to that.
 SPYRE_MUST_CHECK spyre_status make_scatter(rewriter *r, const tensor *x, const tensor *index,

@@ -159,6 +159,17 @@ static spyre_status gather_elements(rewriter *r, const tensor *table, const indi
     return pick(r, &found, &place, out);
 }
 
+spyre_status make_gathered_elements(rewriter *r, const tensor *table, const tensor *index,
+                                    tensor *out)
+{
+    indices all = {.count = table->view.rank};
+    for (uint32_t i = 0; i < all.count; i++) {
+        all.items[i] = index[i];
+        all.dim[i] = i;
+    }
+    return gather_elements(r, table, &all, out);
+}
+
 static bool is_integer(const tensor *x)
 {
     return x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32;
@@ -197,9 +208,7 @@ static spyre_status gather_single(rewriter *r, const tensor *rows, const tensor 
     return gather_elements(r, &vector, &all, out);
 }
 
-// Rows of a table along its first `dims` dims, which index has a number for; the result has the
-// sizes of the index, then the table's other dims.
-static spyre_status gather_rows(rewriter *r, const tensor *table, uint32_t dims,
+spyre_status make_gathered_rows(rewriter *r, const tensor *table, uint32_t dims,
                                 const tensor *index, tensor *out)
 {
     tensor rows, result;
@@ -225,7 +234,7 @@ static spyre_status gather_all(rewriter *r, const tensor *table, const tensor *i
     if (table->view.rank == 0) return status_new(SPYRE_UNSUPPORTED, "operand 0: rank 0");
     if (table->view.rank == 2 && table->view.size[1] > 1)
         return make_gather(r, table, index, into, NULL);
-    TRY(gather_rows(r, table, 1, index, &result));
+    TRY(make_gathered_rows(r, table, 1, index, &result));
     return rewrite_finish(r, &result, into);
 }
 
@@ -260,7 +269,7 @@ static spyre_status index_dims(rewriter *r, const tensor *table, const indices *
     TRY(join_indices(r, all, &table->view, &row));
     if (before == 0 && all->count == 1) return gather_all(r, table, &row, into);
     TRY(make_view(r, table, &view, NULL, &front));
-    TRY(gather_rows(r, &front, all->count, &row, &gathered));
+    TRY(make_gathered_rows(r, &front, all->count, &row, &gathered));
     if (before == 0) return rewrite_finish(r, &gathered, into);
     for (uint32_t i = 0; i < gathered.view.rank; i++) {
         uint32_t of_index = row.view.rank;
@@ -282,7 +291,7 @@ static spyre_status select_along(rewriter *r, const tensor *x, uint32_t dim, con
     tensor front, gathered;
     spyre_view view = view_permute(&x->view, order);
     TRY(make_view(r, x, &view, NULL, &front));
-    TRY(gather_rows(r, &front, 1, index, &gathered));
+    TRY(make_gathered_rows(r, &front, 1, index, &gathered));
     view = view_permute(&gathered.view, back);
     return make_view(r, &gathered, &view, NULL, out);
 }
@@ -393,6 +402,6 @@ spyre_status rewrite_gather(rewriter *r)
         return rewrite_finish(r, &result, &into);
     }
     TRY(join_indices(r, &all, &x.view, &row));
-    TRY(gather_rows(r, &x, all.count, &row, &result));
+    TRY(make_gathered_rows(r, &x, all.count, &row, &result));
     return rewrite_finish(r, &result, &into);
 }

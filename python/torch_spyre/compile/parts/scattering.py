@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 
 from ..registered import NOT_TAKEN, NotTaken, part
 from .host_operands import on_device
@@ -155,6 +156,22 @@ def _fits(
         index.shape[d] <= source.shape[d] and (d == dim or index.shape[d] <= x.shape[d])
         for d in range(x.dim())
     )
+
+
+@part(_aten.diagonal_scatter.default, narrow=True)
+def diagonal_scatter(
+    x: torch.Tensor, source: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> torch.Tensor | NotTaken:
+    """Row i of the source is at (i, i + offset), below the first -offset rows."""
+    if source.dtype != x.dtype or source.shape != x.diagonal(offset, dim1, dim2).shape:
+        return NOT_TAKEN
+    square = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = (torch.arange(n, device=x.device) for n in square.shape[-2:])
+    above = max(-offset, 0)
+    below = square.shape[-2] - source.shape[-1] - above
+    values = F.pad(source, (above, below)).unsqueeze(-1)
+    written = torch.where(columns - rows.unsqueeze(1) == offset, values, square)
+    return written.movedim((-2, -1), (dim1, dim2)).contiguous()
 
 
 @part(_aten.scatter.src, narrow=True)
