@@ -170,9 +170,13 @@ class Worded(Decoder):
         return self.words(x[:, -BLOCK:]).float() / 8, new
 
 
-def _rows_computed(path):
+def _lines(path, kind):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [line["batch"] for line in lines if line["kind"] == "rows"]
+    return [line for line in lines if line["kind"] == kind]
+
+
+def _rows_computed(path):
+    return [line["batch"] for line in _lines(path, "rows")]
 
 
 def test_rows_of_a_prompt_are_computed_when_they_are_read(monkeypatch, tmp_path):
@@ -197,6 +201,8 @@ def test_rows_of_a_prompt_are_computed_when_they_are_read(monkeypatch, tmp_path)
     torch.testing.assert_close(result + 0, expected, **CLOSE)
     assert torch.equal(result[one, -3], result[:, -3])
     assert _rows_computed(path) == [1, 1, 1, 64]
+    prompts, rows = (_lines(path, kind) for kind in ("prompt", "rows"))
+    assert len(prompts) == 2 and prompts[1]["card_us"] > rows[0]["card_us"] > 0  # of its own work
     both.call(_step([[1, 2, 5]], [129], [0]))
     assert _rows_computed(path) == [1, 1, 1, 64]
 

@@ -80,7 +80,7 @@ def _memory() -> dict[str, int]:
 
 @contextlib.contextmanager
 def recorded(step: Step) -> Iterator[None]:
-    """Records a step, whose results are on the host when the block ends."""
+    """Records a step, whose work has ended when the block ends."""
     global _recorder
     if not (FILE in os.environ or SHARED in os.environ):
         yield
@@ -88,10 +88,13 @@ def recorded(step: Step) -> Iterator[None]:
     _recorder = _recorder or _Recorder()
     begin, card_begin = time.perf_counter(), _card_seconds()
     yield
-    _recorder.add(step, time.perf_counter() - begin, _card_seconds() - card_begin)
+    card_s = _card_seconds() - card_begin
+    _recorder.add(step, time.perf_counter() - begin, card_s)
 
 
 def _card_seconds() -> float:
-    """Where the current stream, all of whose work has ended, is on the card's virtual clock."""
+    """Where the current stream, all of whose work ends, is on the card's virtual clock."""
     card = _C.current_device()
-    return 1e-6 * _C._stream_clock_us(card, _C._current_stream(card))
+    stream = _C._current_stream(card)
+    _C._stream_synchronize(card, stream)
+    return 1e-6 * _C._stream_clock_us(card, stream)
