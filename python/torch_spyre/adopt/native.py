@@ -21,6 +21,16 @@ from . import differences
 _libraries: list[torch.library.Library] = []  # registrations live as long as these
 
 
+def fill_tensor(self: torch.Tensor, value: float) -> torch.Tensor:
+    """bindings.fill_tensor() for a package whose own `aten::fill_` calls it.
+
+    Raises: RuntimeError for a tensor of another device or without elements.
+    """
+    bindings.check_fill(self)
+    number = torch.full((), value).to(self.dtype)
+    return _C.copy_tensor(number.expand(self.shape), self)
+
+
 class NativePermutationLayoutSolver:
     """torch-spyre's packer of scratchpad buffers, which its package also has in Python, with equal
     results: that one."""
@@ -35,6 +45,7 @@ def module() -> types.ModuleType:
     bindings.install()
     _C._print_no_arrangement()  # generated programs evaluate the text without that enumeration
     _C.createSpyreCCLBackend = distributed.create_backend
+    _C.fill_tensor = fill_tensor
     vars(_C)["NativePermutationLayoutSolver"] = NativePermutationLayoutSolver
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)

@@ -25,7 +25,7 @@ from .. import _C, _fallback, config, passes
 from .._pytorch import dynamo_interface, pytree, structured
 from .._pytorch.dynamo import aot_autograd
 from .._pytorch.fx import results_of
-from ..debug import artefacts, compile_log
+from ..debug import artefacts, compile_log, failures
 from ..program_table import ProgramTable
 from ..report import CompileReport, reports
 from . import (
@@ -90,7 +90,8 @@ def compile_graph_of_user(
     def backward(gm: torch.fx.GraphModule, example_inputs: Values) -> Runnable:
         return compile_aten(gm, example_inputs, settings)
 
-    with structured.graph_of_user(gm), attention.whole():
+    report = failures.reported("compile_frontend")
+    with report, structured.graph_of_user(gm), attention.whole():
         compiled = aot_autograd(
             fw_compiler=forward,
             bw_compiler=backward,

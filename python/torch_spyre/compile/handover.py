@@ -13,7 +13,7 @@ from .. import _C, config, environment
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fx import SYMBOLIC
-from ..debug import cost_report, kernel_files
+from ..debug import cost_report, failures, kernel_files
 from .registered import fallback_ops
 from .segments import card_segments, segment_of
 
@@ -40,7 +40,8 @@ def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = Non
     """Compiles with the settings of torch_spyre.config; the compiler writes its stages into the
     directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""
     directory = stages or environment.directory("SPYRE_DUMP_DIR")
-    executable = _C.compile(graph, settings(), directory, host_fallback, _loop_pass())
+    with failures.reported("compile_backend"):
+        executable = _C.compile(graph, settings(), directory, host_fallback, _loop_pass())
     if report := cost_report.cost_model_pass(executable):
         _print_cost(report, executable)
     for observer in observers:

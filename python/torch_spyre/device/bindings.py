@@ -145,13 +145,18 @@ def reinterpret_tensor_with_layout(
     return _view(self, size, stride, int(self.storage_offset()) + offset_increment, stl)
 
 
+def check_fill(tensor: torch.Tensor) -> None:
+    """Raises: RuntimeError for a tensor that fill_tensor() does not fill."""
+    if tensor.device.type != "spyre" or tensor.numel() == 0:
+        raise RuntimeError("fill_tensor: expected a tensor of the spyre device with elements")
+
+
 def fill_tensor(self: torch.Tensor, value: float) -> torch.Tensor:
     """Fills a tensor of the card, which is returned.
 
     Raises: RuntimeError for a tensor of another device or without elements.
     """
-    if self.device.type != "spyre" or self.numel() == 0:
-        raise RuntimeError("fill_tensor: expected a tensor of the spyre device with elements")
+    check_fill(self)
     return self.fill_(value)
 
 

@@ -218,6 +218,10 @@ def make_module() -> types.ModuleType:
             from ..debug.numerics import numerics
 
             return numerics
+        if name == "get_diagnostic_report":
+            from ..debug.failures import get_diagnostic_report
+
+            return get_diagnostic_report
         if name in _OF_INDUCTOR:  # PyTorch asks when Inductor is first used
             from .._pytorch import inductor
 

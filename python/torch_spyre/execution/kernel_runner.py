@@ -10,7 +10,7 @@ import torch
 from .. import _C
 from ..compile import handover
 from ..compile.op_spec import KernelSpec, to_json
-from ..debug import kernel_files
+from ..debug import failures, kernel_files
 
 launch_jobplan = _C.launch_jobplan
 prepare_kernel = _C.prepare_kernel
@@ -23,7 +23,8 @@ class SpyreSDSCKernelRunner:
         self.name = name
         self.specs = specs
         text = json.dumps(to_json(specs))
-        with torch.profiler.record_function(f"dxp_standalone:{name}"):
+        named = torch.profiler.record_function(f"dxp_standalone:{name}")
+        with named, failures.reported("compile_backend", name):
             self.executable = _C.compile_op_specs(text, name, handover.settings())
         if kernel_files.wanted():
             kernel_files.write(self.executable, 0, name)
@@ -35,7 +36,8 @@ class SpyreSDSCKernelRunner:
         Raises: ValueError for another number of tensors and for a tensor that is elsewhere or
         lies otherwise on the card.
         """
-        self.executable.run(tensors)
+        with failures.reported("runtime_launch", self.name):
+            self.executable.run(tensors)
 
     def write_bundle(self, directory: str) -> None:
         """The SuperDSC-Bundle of the kernel: bundle.mlir and sdsc_<n>.json."""
@@ -51,4 +53,6 @@ class SpyreUnimplementedRunner:
 
     def run(self, *_tensors: torch.Tensor) -> None:
         """Raises: RuntimeError, for tensors of any shape: the operation has no lowering."""
-        raise RuntimeError(f"Invoked {self.name} which contains unimplemented operation {self.op}")
+        text = f"Invoked {self.name} which contains unimplemented operation {self.op}"
+        with failures.reported("unimplemented", self.name):
+            raise RuntimeError(text)

@@ -6,8 +6,9 @@ from __future__ import annotations
 from torch.profiler import kineto_available
 
 from torch_spyre import _C
+from torch_spyre.debug.failures import get_diagnostic_report
 
-__all__ = ["is_available"]
+__all__ = ["get_diagnostic_report", "is_available"]
 
 
 def is_available() -> bool:

@@ -45,6 +45,10 @@ C.launch_jobplan(plan, on_card, symbolic)
 assert on_card[2].cpu().equal(x + x + x)
 assert C.NativePermutationLayoutSolver([3], [0], 128, 1) == ([3], [0], 128, 1)
 
+library = torch.library.Library("aten", "IMPL")
+library.impl("fill_.Scalar", lambda self, number: C.fill_tensor(self, number), "PrivateUse1")
+assert torch.empty(3, 70, device="spyre").fill_(2.5).cpu().eq(2.5).all()
+
 layout = C.get_spyre_tensor_layout(on_card[0])
 assert pickle.loads(pickle.dumps(layout)) == layout
 state = (3, layout.device_size, layout.stride_map, layout.device_dtype, layout.element_arrangement)
