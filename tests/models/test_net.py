@@ -28,6 +28,8 @@ def test_family(name):
     assert set(outcomes) == set(QUICK[name])
     bad = {step: o for step, o in outcomes.items() if o.status not in run.GOOD}
     assert not bad
+    inference = [outcome for step, outcome in outcomes.items() if step != "train"]
+    assert [outcome.host_ops for outcome in inference] == [[]] * len(inference)
 
 
 def test_there_are_families_of_every_group():
