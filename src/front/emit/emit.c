@@ -423,6 +423,7 @@ spyre_status front_emit(loop_graph *loops, front_result *out_result)
     result.bundle = bundle_create(loops->memory);
     TRY_ALLOC(result.bundle);
     TRY(VEC_ROOM(loops->memory, &result.bundle->steps, loops->ops.count));
+    TRY(VEC_ROOM(loops->memory, &result.bundle->body, loops->ops.count + 2 * loops->tiles.count));
     TRY(add_args(loops, &result));
     if (result.has_constants) TRY(fill_constants(loops, result.bundle));
     TRY(list_scalars(loops, &result));

@@ -57,7 +57,8 @@ cost division_cost(const division_prices *p, uint32_t index, const division *d, 
     return memo->entry[at].c = cost_of(op, p->basis[index], d, resident);
 }
 
-double division_access_us(const division_prices *p, uint32_t buffer)
+// Time in memory that writing or reading all of the buffer costs.
+static double access_us(const division_prices *p, uint32_t buffer)
 {
     uint32_t writer = p->f.writer[buffer];
     return p->basis[writer]->bytes[output_of(p, writer)] *
@@ -68,7 +69,7 @@ double division_saved_us(const division_prices *p, uint32_t buffer, uint32_t ind
 {
     double times = 1 + flow_use_count(&p->f, buffer) - own;
     if (p->copier[buffer] != SPYRE_NO_ID && p->copier[buffer] != index) times -= 2;
-    return times * division_access_us(p, buffer);
+    return times * access_us(p, buffer);
 }
 
 // --- Over the ring

@@ -45,9 +45,6 @@ cost division_cost(const division_prices *p, uint32_t op, const division *d, uin
 // True when operand k is not what the op makes: it reads it, or adds to what others have written.
 bool division_is_use(const division_prices *p, uint32_t op, uint32_t k);
 
-// Time in memory that writing or reading all of the buffer costs.
-double division_access_us(const division_prices *p, uint32_t buffer);
-
 // Time that ops other than `op` save when the buffer is in LX, which the op touches `own` times;
 // what copies a clone then costs time. SPYRE_NO_ID: that all ops save.
 double division_saved_us(const division_prices *p, uint32_t buffer, uint32_t op, uint32_t own);

@@ -7,6 +7,8 @@
 // Adding candidates one by one would see more plans, but place LX once for each.
 #include "front/plan/plan.h"
 
+#include <string.h>
+
 #include "front/cost/cost.h"
 #include "front/front.h"
 #include "front/plan/boundary_copies.h"
@@ -73,13 +75,17 @@ static spyre_status take_copies(best_plan *best, lx_copies *copies, arena *scrat
     return NULL;
 }
 
-// Gives the graph the ops and buffers of a plan of it that lives elsewhere.
+// Gives the graph the ops and buffers of a plan of it that lives elsewhere, in the place of its own
+// as far as that has room.
 static spyre_status adopt(loop_graph *loops, const loop_graph *planned)
 {
-    loop_graph own;
-    TRY(loop_copy(planned, loops->memory, &own));
-    loops->ops = own.ops;
-    loops->buffers = own.buffers;
+    uint32_t ops = planned->ops.count, buffers = planned->buffers.count;
+    if (ops > loops->ops.capacity) TRY(VEC_ROOM(loops->memory, &loops->ops, ops));
+    if (buffers > loops->buffers.capacity) TRY(VEC_ROOM(loops->memory, &loops->buffers, buffers));
+    memcpy(loops->ops.items, planned->ops.items, ops * sizeof *loops->ops.items);
+    memcpy(loops->buffers.items, planned->buffers.items, buffers * sizeof *loops->buffers.items);
+    loops->ops.count = ops;
+    loops->buffers.count = buffers;
     return NULL;
 }
 
