@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph/print.h"
-#include "graph/scan.h"
+#include "graph/lexer.h"
 #include "tensor/scalar.h"
 
 typedef struct {

@@ -3,8 +3,8 @@
 // Footprints: the bytes of memory that every core touches through one operand, over all iterations,
 // as nested (stride, extent) levels over a contiguous run. Two footprints conflict when one core
 // writes what another core touches (LX is a core's own). Valid when arguments lie apart.
-#ifndef CARD_LOCAL_H
-#define CARD_LOCAL_H
+#ifndef CARD_FOOTPRINT_H
+#define CARD_FOOTPRINT_H
 
 #include "card/card.h"
 #include "card/footprint/levels.h"

@@ -6,8 +6,8 @@
 // values, as plain tiles. Values that a later vector program needs stay in fp32 beside it; a store
 // to LX that has no reader afterwards is left out, or goes to memory of the row fusion's own. Every
 // rounding of the instructions stays, so do their orders of additions.
-#ifndef CARD_CHAIN_H
-#define CARD_CHAIN_H
+#ifndef CARD_ROWS_H
+#define CARD_ROWS_H
 
 #include "card/footprint/lx_liveness.h"
 #include "card/machine.h"

@@ -3,8 +3,8 @@
 // How a row fusion is made: pass/fuse_rows.c looks for kernels whose tiles have one shape
 // (rows_shape.c) and may be taken block by block (rows_order.c), rows_compose.c notes their steps,
 // rows_finish.c drops those without a reader, rows_private.c finds what need not be in LX.
-#ifndef CARD_CHAIN_BUILD_H
-#define CARD_CHAIN_BUILD_H
+#ifndef CARD_ROWS_BUILD_H
+#define CARD_ROWS_BUILD_H
 
 #include "card/rows/rows.h"
 

@@ -8,8 +8,8 @@
 // Where fp32 registers do not suffice (card/simd/lanes.h) the opfunc runs in fp64. Its result goes
 // to SEN169_FP16 through an fp32 that is cut, not rounded: half of the last place of SEN169_FP16 is
 // an fp32 step, so rounding ties away from zero gives the same for a value and for the value cut.
-#ifndef CARD_STRIP_H
-#define CARD_STRIP_H
+#ifndef CARD_SIMD_H
+#define CARD_SIMD_H
 
 #include <stddef.h>
 

@@ -7,8 +7,8 @@
 // the step through fp64 of the definition does. Where the expressions stand, two constants say
 //   ends_dl16       the result goes to SEN169_FP16, for which NaN and infinity are one
 //   no_nan          no input is a NaN
-#ifndef CARD_STRIP_ROWS_H
-#define CARD_STRIP_ROWS_H
+#ifndef CARD_SIMD_FORMULAS_H
+#define CARD_SIMD_FORMULAS_H
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
 //
 // One-line functions of the layer under simd_body.h. They are functions, not macros, because
 // _Generic chooses among them by register type.
-#ifndef CARD_STRIP_LAYER_H
-#define CARD_STRIP_LAYER_H
+#ifndef CARD_SIMD_LAYER_H
+#define CARD_SIMD_LAYER_H
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 

@@ -2,8 +2,8 @@
 //
 // What card/simd/simd_formulas.h wants, for single values: the portable layer, and loops that the
 // compiler vectorises.
-#ifndef CARD_STRIP_SCALAR_H
-#define CARD_STRIP_SCALAR_H
+#ifndef CARD_SIMD_SCALAR_H
+#define CARD_SIMD_SCALAR_H
 
 #include <math.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
 // stick is 64 elements of SEN169_FP16; its values are fp32 in two registers' worth, x and y.
 // Whoever builds a vector program sees to it that every value is rounded as the instruction it
 // stands for would. program_body.h holds the loops for each host.
-#ifndef CARD_WALK_H
-#define CARD_WALK_H
+#ifndef CARD_VECTOR_PROGRAM_H
+#define CARD_VECTOR_PROGRAM_H
 
 #include <stddef.h>
 

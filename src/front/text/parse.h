@@ -6,7 +6,7 @@
 #define FRONT_PARSE_H
 
 #include "front/ir/loop.h"
-#include "graph/scan.h"
+#include "graph/lexer.h"
 
 // Bounds of numbers, so that no later arithmetic overflows. 2^40 is a bundle's limit of points.
 #define PARSE_MOST_ELEMENTS ((int64_t)1 << 40)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "graph/pattern/pattern.h"
-#include "graph/scan.h"
+#include "graph/lexer.h"
 
 typedef struct {
     scanner in;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/scan.h"
+#include "graph/lexer.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Characters and words of the text form, with errors that name file, line and column.
-#ifndef GRAPH_SCAN_H
-#define GRAPH_SCAN_H
+#ifndef GRAPH_LEXER_H
+#define GRAPH_LEXER_H
 
 #include "graph/graph.h"
 
