@@ -90,7 +90,7 @@ typedef struct {
     opfunc relation;
     bool is_unsigned;                   // or, of floats, true for an unordered pair
 } ktir_predicate;
-enum { KTIR_PREDICATES = 22 };
+enum { KTIR_PREDICATES = 24 };
 extern const ktir_predicate ktir_predicates[KTIR_PREDICATES];
 
 typedef enum {

@@ -110,12 +110,62 @@ spyre_status lower_cast(lowering *w, const ktir_op *op, const lowered_tensor *ta
     return lower_vector(w, op, negative ? OPFUNC_NEG : OPFUNC_IDENTITY, &result, &input, 1);
 }
 
-// The relation of cmpi, its inputs unsigned where it is.
+// Of two truths.
+static spyre_status either(lowering *w, const ktir_op *op, opfunc relation,
+                           const lowered_tensor *target, const lowered_tensor *const *first,
+                           const lowered_tensor *const *second)
+{
+    lowered_tensor other;
+    TRY(scratch_like(w, op, target->format, target, &other));
+    TRY(lower_vector(w, op, relation, &other, second, 2));
+    TRY(lower_vector(w, op, relation, target, first, 2));
+    return lower_vector(w, op, OPFUNC_MAXIMUM, target,
+                        (const lowered_tensor *[]){target, &other}, 2);
+}
+
+static spyre_status negate(lowering *w, const ktir_op *op, const lowered_tensor *target)
+{
+    lowered_tensor zero = {.is_constant = true, .format = target->format, .rank = target->rank};
+    memcpy(zero.size, target->size, sizeof zero.size);
+    return lower_vector(w, op, OPFUNC_EQUAL, target, (const lowered_tensor *[]){target, &zero}, 2);
+}
+
+// Of floats that may be no number. The card's relations are false of those, but NOTEQUAL is true.
+static spyre_status compare_floats(lowering *w, const ktir_op *op, const ktir_predicate *p,
+                                   const lowered_tensor *target,
+                                   const lowered_tensor *const *in)
+{
+    static const opfunc opposite[][2] = {
+        {OPFUNC_LESSERTHAN, OPFUNC_GREATEREQUAL}, {OPFUNC_LESSEREQUAL, OPFUNC_GREATERTHAN},
+        {OPFUNC_GREATERTHAN, OPFUNC_LESSEREQUAL}, {OPFUNC_GREATEREQUAL, OPFUNC_LESSERTHAN}};
+    const lowered_tensor *first[] = {in[0], in[0]}, *second[] = {in[1], in[1]};
+    const lowered_tensor *turned[] = {in[1], in[0]};
+    bool equal = p->relation == OPFUNC_EQUAL, differs = p->relation == OPFUNC_NOTEQUAL;
+    opfunc relation = p->relation;
+    if (relation == OPFUNC_NONE) {
+        TRY(either(w, op, OPFUNC_NOTEQUAL, target, first, second));
+        return p->is_unsigned ? NULL : negate(w, op, target);
+    }
+    if ((equal && p->is_unsigned) || (differs && !p->is_unsigned)) {
+        TRY(either(w, op, OPFUNC_LESSERTHAN, target, in, turned));
+        return equal ? negate(w, op, target) : NULL;
+    }
+    bool inverts = p->is_unsigned && !differs;
+    for (size_t n = 0; inverts && n < sizeof opposite / sizeof *opposite; n++)
+        if (opposite[n][0] == p->relation) relation = opposite[n][1];
+    TRY(lower_vector(w, op, relation, target, in, 2));
+    return inverts ? negate(w, op, target) : NULL;
+}
+
+// The relation, its inputs unsigned where it is.
 spyre_status lower_compare(lowering *w, const ktir_op *op, const lowered_tensor *target,
                            const lowered_tensor *const *inputs)
 {
     const ktir_predicate *p = &ktir_predicates[ktir_number(w->m, op, KTIR_KEY_PREDICATE, 0)];
     lowered_tensor in[2] = {*inputs[0], *inputs[1]};
+    bool has_nan = inputs[0]->format != SPYRE_FORMAT_SEN169_FP16;
+    if (p->of_floats && (has_nan || p->relation == OPFUNC_NONE))
+        return compare_floats(w, op, p, target, inputs);
     for (uint32_t n = 0; n < 2 && !p->of_floats; n++) {
         if (p->is_unsigned) TRY(lower_unsigned(w, op, &in[n]));
         if (spyre_format_bytes(in[n].format) > 4)

@@ -157,6 +157,7 @@ bool ktir_compare(const ktir_predicate *predicate, ktir_element element, ktir_nu
 {
     if (predicate->of_floats) {
         if (isnan(x.real) || isnan(y.real)) return predicate->is_unsigned;
+        if (predicate->relation == OPFUNC_NONE) return !predicate->is_unsigned;
         return relates(predicate->relation, (x.real > y.real) - (x.real < y.real));
     }
     if (!predicate->is_unsigned)

@@ -83,6 +83,32 @@ def test_shifts(op: str) -> None:
     _both(kernel, "y", a=_random("i32", ROWS, COLUMNS), b=_random("i32", ROWS, COLUMNS) % 32)
 
 
+RELATIONS = {
+    "eq": torch.eq,
+    "ne": torch.ne,
+    "lt": torch.lt,
+    "le": torch.le,
+    "gt": torch.gt,
+    "ge": torch.ge,
+}
+FLOAT_PREDICATES = [u + r for u in "ou" for r in RELATIONS] + ["ord", "uno"]
+
+
+@pytest.mark.parametrize("predicate", FLOAT_PREDICATES)
+def test_comparisons_of_what_is_no_number(predicate: str) -> None:
+    values = torch.tensor([0.0, -0.0, 1.0, -2.5, torch.inf, -torch.inf, torch.nan])
+    pairs = torch.cartesian_prod(values, values)
+    a, b = (pairs[:, n].contiguous().view(1, -1) for n in range(2))
+    by = f"1x{a.numel()}"
+    body = f"""%c = arith.cmpf {predicate}, %a, %b : tensor<{by}xf32>
+      %r = arith.uitofp %c : tensor<{by}xi1> to tensor<{by}xf32>"""
+    kernel = _kernel(dict.fromkeys("aby", ("f32", (1, a.numel()))), body, "y")
+    unordered = a.isnan() | b.isnan()
+    holds = RELATIONS[predicate[1:]](a, b) if predicate[1:] in RELATIONS else ~unordered
+    expected = torch.where(unordered, torch.tensor(predicate[0] == "u"), holds & (predicate != "uno"))
+    assert torch.equal(_both(kernel, "y", a=a, b=b) == 1, expected)
+
+
 @pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sge", "ult", "uge"])
 def test_comparisons(predicate: str) -> None:
     by = f"{ROWS}x{COLUMNS}"
