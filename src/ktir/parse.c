@@ -149,6 +149,7 @@ static spyre_status parse_statement(parser *p)
     s.op = (ktir_op){.opcode = opcode, .line = s.at.line, .column = s.at.column};
     TRY(parse_begin(&s));
     TRY(parse_form(&s));
+    TRY(parse_location(p));
     return finish(&s, &names);
 }
 
@@ -179,6 +180,20 @@ static spyre_status parse_grid(parser *p, ktir_function *f)
     return NULL;
 }
 
+static spyre_status parse_function_attribute(parser *p, ktir_function *f)
+{
+    bool found, value;
+    TRY(lexer_skip(&p->l, "noinline", &found));
+    if (found) {
+        TRY(lexer_skip(&p->l, "=", &value));
+        return value ? lexer_next(&p->l) : NULL;
+    }
+    TRY(lexer_skip(&p->l, "grid", &found));
+    if (!found) return parse_discarded(p);
+    TRY(lexer_expect(&p->l, "="));
+    return parse_grid(p, f);
+}
+
 static spyre_status parse_function_attributes(parser *p, ktir_function *f)
 {
     bool found;
@@ -186,9 +201,7 @@ static spyre_status parse_function_attributes(parser *p, ktir_function *f)
     if (!found) return NULL;
     TRY(lexer_expect(&p->l, "{"));
     while (!lexer_at(&p->l, "}")) {
-        TRY(lexer_expect(&p->l, "grid"));
-        TRY(lexer_expect(&p->l, "="));
-        TRY(parse_grid(p, f));
+        TRY(parse_function_attribute(p, f));
         if (!lexer_at(&p->l, "}")) TRY(lexer_expect(&p->l, ","));
     }
     return lexer_next(&p->l);
@@ -217,6 +230,7 @@ static spyre_status parse_function(parser *p)
     statement body = {.p = p, .at = name};
     TRY(parse_region(&body, arguments.names, arguments.types, arguments.count));
     f.body = p->m->regions.items[body.regions.items[0]];
+    TRY(parse_location(p));
     return VEC_PUSH(p->memory, &p->m->functions, f);
 }
 
@@ -229,6 +243,7 @@ static spyre_status parse_alias_definition(parser *p)
     TRY_ALLOC(spelled);
     TRY(lexer_next(&p->l));
     TRY(lexer_expect(&p->l, "="));
+    if (lexer_at(&p->l, "loc")) return parse_location(p);
     if (lexer_at(&p->l, "affine_set")) {
         const ktir_set *set;
         TRY(parse_set(p, &set));
@@ -262,6 +277,24 @@ static spyre_status parse_aliases(parser *p)
     return NULL;
 }
 
+// module @name attributes {..} {
+static spyre_status open_module(parser *p, bool *out_wrapped)
+{
+    bool attributes;
+    TRY(lexer_skip(&p->l, "module", out_wrapped));
+    if (!*out_wrapped) return NULL;
+    if (p->l.now.kind == TOKEN_WORD && p->l.now.start[0] == '@') TRY(lexer_next(&p->l));
+    TRY(lexer_skip(&p->l, "attributes", &attributes));
+    if (attributes) TRY(parse_discarded_dictionary(p));
+    return lexer_expect(&p->l, "{");
+}
+
+static spyre_status close_module(parser *p)
+{
+    TRY(lexer_expect(&p->l, "}"));
+    return parse_location(p);
+}
+
 spyre_status ktir_parse(arena *memory, const char *source, size_t length, const char *file,
                         ktir_module **out_module)
 {
@@ -275,13 +308,12 @@ spyre_status ktir_parse(arena *memory, const char *source, size_t length, const 
     parser p = {.m = m, .memory = memory, .statements = parse_statements};
     TRY(lexer_start(&p.l, m->file, true, source, length));
     TRY(parse_aliases(&p));
-    TRY(lexer_skip(&p.l, "module", &wrapped));
-    if (wrapped) TRY(lexer_expect(&p.l, "{"));
+    TRY(open_module(&p, &wrapped));
     do {
         TRY(parse_aliases(&p));
         TRY(parse_function(&p));
     } while (lexer_at(&p.l, "func.func"));
-    if (wrapped) TRY(lexer_expect(&p.l, "}"));
+    if (wrapped) TRY(close_module(&p));
     TRY(parse_aliases(&p));
     return p.l.now.kind == TOKEN_END ? NULL : lexer_unexpected(&p.l, "the end");
 }

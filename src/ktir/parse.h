@@ -119,6 +119,20 @@ SPYRE_MUST_CHECK spyre_status parse_dictionary(statement *s);
 // name = value of a row of attribute.def.
 SPYRE_MUST_CHECK spyre_status parse_named(statement *s);
 
+// --- What is read and forgotten (parse_discard.c)
+
+// loc(..), when it stands here.
+SPYRE_MUST_CHECK spyre_status parse_location(parser *p);
+
+// name, or name = value, of another dialect: with a dot. Any other name is an error.
+SPYRE_MUST_CHECK spyre_status parse_discarded(parser *p);
+
+// {..} of those, when it stands here.
+SPYRE_MUST_CHECK spyre_status parse_discarded_dictionary(parser *p);
+
+// fastmath<..>, overflow<..>, exact, nneg, and such a dictionary.
+SPYRE_MUST_CHECK spyre_status parse_flags(parser *p);
+
 // --- Statements
 
 // Adds a result.

@@ -105,6 +105,7 @@ static spyre_status parse_equal(statement *s, uint32_t count)
         if (n) TRY(lexer_expect(&p->l, ","));
         TRY(parse_operand(s, NULL));
     }
+    TRY(parse_flags(p));
     TRY(lexer_expect(&p->l, ":"));
     token at = p->l.now;
     TRY(parse_expect_type(s, 0));
@@ -181,6 +182,7 @@ static spyre_status parse_cast(statement *s)
     parser *p = s->p;
     const ktir_type *type;
     TRY(parse_operand(s, NULL));
+    TRY(parse_flags(p));
     TRY(lexer_expect(&p->l, ":"));
     TRY(parse_expect_type(s, 0));
     TRY(lexer_expect(&p->l, "to"));

@@ -5,17 +5,27 @@
 
 enum { MOST_ENTRIES = 4096 };
 
+// [1, 2], [1 : i64, 2 : i64], array<i64: 1, 2>
 spyre_status parse_list(parser *p, parse_numbers *out_numbers)
 {
+    const ktir_type *type;
+    bool array;
     *out_numbers = (parse_numbers){0};
-    TRY(lexer_expect(&p->l, "["));
-    while (!lexer_at(&p->l, "]")) {
+    TRY(lexer_skip(&p->l, "array", &array));
+    TRY(lexer_expect(&p->l, array ? "<" : "["));
+    if (array) TRY(parse_type(p, &type));
+    if (array && !lexer_at(&p->l, ">")) TRY(lexer_expect(&p->l, ":"));
+    const char *close = array ? ">" : "]";
+    while (!lexer_at(&p->l, close)) {
         int64_t number;
+        bool typed;
         if (out_numbers->count == MOST_ENTRIES)
             return PARSE_BAD(p, &p->l.now, "more than %d entries", MOST_ENTRIES);
         TRY(parse_integer(p, &number));
         TRY(VEC_PUSH(p->memory, out_numbers, number));
-        if (!lexer_at(&p->l, "]")) TRY(lexer_expect(&p->l, ","));
+        TRY(lexer_skip(&p->l, ":", &typed));
+        if (typed) TRY(parse_type(p, &type));
+        if (!lexer_at(&p->l, close)) TRY(lexer_expect(&p->l, ","));
     }
     return lexer_next(&p->l);
 }

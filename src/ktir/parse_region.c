@@ -65,6 +65,8 @@ spyre_status parse_typed_names(parser *p, const char *close, parse_arguments *ou
         TRY(lexer_expect(&p->l, ":"));
         TRY(parse_type(p, &out_arguments->types[n]));
         out_arguments->count++;
+        TRY(parse_discarded_dictionary(p));
+        TRY(parse_location(p));
         if (!lexer_at(&p->l, close)) TRY(lexer_expect(&p->l, ","));
     }
     return lexer_next(&p->l);

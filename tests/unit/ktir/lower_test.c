@@ -99,6 +99,7 @@ static const struct {
     {"nests.mlir", {{0}}},
     {"lookup.mlir", {{0}}},
     {"unequal.mlir", {{0}}},
+    {"spellings.mlir", {{0}}},
 };
 
 static void run_golden(void)
