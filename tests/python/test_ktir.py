@@ -205,3 +205,40 @@ def test_arrays_that_stay_where_they_lie(profiled: bool, in_place: bool) -> None
         kernel.run(x=target if in_place else x, c=c, y=target)
     # The sign of a NaN that becomes infinity is the host's choice.
     assert torch.equal(target.view(torch.int16), by_definition.view(torch.int16))
+
+
+@pytest.mark.parametrize("depth", [63, 65, 129, 200])
+def test_products_of_any_depth(depth: int) -> None:
+    # The last stick along the depth is short, and the arrays end with it.
+    sizes = {"a": (7, depth), "b": (depth, 64), "c": (7, 64)}
+    lines = ["%z = arith.constant 0 : index"]
+    for name, (rows, columns) in sizes.items():
+        lines += [
+            f"%{name}v = ktdp.construct_memory_view %{name}, sizes: [{rows}, {columns}], strides: "
+            f"[{columns}, 1] {{memory_space = #ktdp.memory_space<global>}} "
+            f": memref<{rows}x{columns}xf16>",
+            f"%{name}t = ktdp.construct_access_tile %{name}v[%z, %z] "
+            f": memref<{rows}x{columns}xf16> -> !ktdp.access_tile<{rows}x{columns}xindex>",
+        ]
+        if name != "c":
+            lines.append(
+                f"%{name}l = ktdp.load %{name}t : !ktdp.access_tile<{rows}x{columns}xindex> "
+                f"-> tensor<{rows}x{columns}xf16>"
+            )
+    lines += [
+        "%s = arith.constant dense<0.0> : tensor<7x64xf16>",
+        f"%r = linalg.matmul ins(%al, %bl : tensor<7x{depth}xf16>, tensor<{depth}x64xf16>) "
+        "outs(%s : tensor<7x64xf16>) -> tensor<7x64xf16>",
+        "ktdp.store %r, %ct : tensor<7x64xf16>, !ktdp.access_tile<7x64xindex>",
+        "return",
+    ]
+    text = "\n".join(lines)
+    kernel = ktir.loads(
+        f"module {{ func.func @f(%a: index, %b: index, %c: index) {{\n{text}\n}} }}"
+    )
+    a, b = torch.randn(7, depth).half(), torch.randn(depth, 64).half()
+    card, definition = torch.zeros(7, 64).half(), torch.zeros(7, 64).half()
+    kernel.run(a=a, b=b, c=card)
+    kernel.run(a=a, b=b, c=definition, interpret=True)
+    assert torch.equal(card, definition)
+    torch.testing.assert_close(card.float(), a.float() @ b.float(), atol=0.15, rtol=2e-2)

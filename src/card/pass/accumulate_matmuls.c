@@ -246,6 +246,21 @@ static void widen_span(byte_range *span, const product_list *list, int operand)
         range_add(span, range_shifted(one, list->items[n].at[operand]));
 }
 
+// Of one row, column and batch; the last run along k may be shorter than the others.
+static byte_range span_along_k(const product *x, int operand)
+{
+    int64_t element = spyre_format_bytes(x->format);
+    byte_range span = RANGE_NONE;
+    for (uint32_t n = 0; n < x->runs.count; n++) {
+        const product_index *run = &x->runs.items[n];
+        const int64_t reach[PRODUCT_OPERANDS] = {
+            x->kept * (int64_t)spyre_format_bytes(x->result), element * run->run,
+            element * x->lanes + x->line * (run->run - 1)};
+        range_add(&span, range_shifted((byte_range){0, reach[operand]}, run->at[operand]));
+    }
+    return span;
+}
+
 static spyre_status replace(const match *m)
 {
     forwarding *f = m->f;
@@ -255,16 +270,11 @@ static spyre_status replace(const match *m)
     *tile = (plan_tile){.instruction = m->work, .product = m->product, .dim_count = 1,
                         .extent = {1}};
     tile->run = tile_choose(tile);
-    int64_t element = spyre_format_bytes(x->format), lanes = x->lanes;
-    const int64_t reach[PRODUCT_OPERANDS] = {
-        x->kept * (int64_t)spyre_format_bytes(x->result), element * x->runs.items[0].run,
-        element * lanes + x->line * (x->runs.items[0].run - 1)};
     for (int o = 0; o < PRODUCT_OPERANDS; o++) {
-        tile->span[o] = (byte_range){0, reach[o]};
+        tile->span[o] = span_along_k(x, o);
         widen_span(&tile->span[o], &x->batches, o);
         widen_span(&tile->span[o], &x->rows, o);
         widen_span(&tile->span[o], &x->columns, o);
-        widen_span(&tile->span[o], &x->runs, o);
     }
     f->out[m->fill] = f->out[m->matmul] = f->out[m->round] = NULL;
     f->out[m->first] = tile;
