@@ -34,19 +34,26 @@ static spyre_status constant(lowering *w, const ktir_op *op)
                                      : (double)value.integer);
 }
 
-// A float from a number of the cores, when all have the same one.
+// A float from a number of the cores.
 static spyre_status from_index(lowering *w, const ktir_op *op)
 {
     int64_t number;
     if (op->opcode != KTIR_OP_SITOFP && op->opcode != KTIR_OP_UITOFP &&
         op->opcode != KTIR_OP_BITCAST)
         return LOWER_NO(w, op, "a number of every core becomes an element");
-    if (!lower_uniform(w, lower_operand(w, op, 0)->index, &number)) {
-        w->wants_unroll = true;
-        return LOWER_NO(w, op, "a number that differs between cores or iterations becomes an "
-                        "element");
-    }
     ktir_element to = ktir_result_type(w->m, op)->element;
+    const lowered_index *x = lower_operand(w, op, 0)->index;
+    if (!lower_uniform(w, x, &number)) {
+        lowered_tensor *out = ARENA_NEW(w->memory, lowered_tensor, 1);
+        TRY_ALLOC(out);
+        if (op->opcode == KTIR_OP_BITCAST)
+            return LOWER_NO(w, op, "the bits of a number that differs between cores");
+        TRY(lower_number_of(w, op, x, to, out));
+        if (op->opcode == KTIR_OP_UITOFP && !out->is_natural)
+            return LOWER_NO(w, op, "an unsigned number that may be negative");
+        lower_set_tensor(w, op->first_result, out);
+        return NULL;
+    }
     if (op->opcode != KTIR_OP_BITCAST) return give_constant(w, op, ktir_round(to, (double)number));
     uint8_t bits[8];
     ktir_element_store(ktir_operand_type(w->m, op, 0)->element, bits,

@@ -48,11 +48,11 @@ static spyre_status spread_operand(lowering *w, const ktir_op *op)
     const lowered_cell *cell = lower_operand(w, op, 0);
     int64_t number;
     if (cell->tensor) return spread(w, op, cell->tensor);
-    if (!lower_uniform(w, cell->index, &number))
-        return LOWER_NO(w, op, "a number that differs between cores becomes elements");
-    const ktir_type *type = ktir_result_type(w->m, op);
-    lowered_tensor value = {.is_constant = true, .value = (double)number,
-                            .format = ktir_element_describe(type->element)->format};
+    ktir_element element = ktir_result_type(w->m, op)->element;
+    lowered_tensor value = {.is_constant = true, .element = element,
+                            .format = ktir_element_describe(element)->format};
+    if (lower_uniform(w, cell->index, &number)) value.value = (double)number;
+    else TRY(lower_number_of(w, op, cell->index, element, &value));
     return spread(w, op, &value);
 }
 

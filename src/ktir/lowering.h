@@ -167,6 +167,10 @@ SPYRE_MUST_CHECK spyre_status lower_slice_elements(lowering *w, const ktir_op *o
 // A number of every core as one int32 in LX: loaded from the memory that holds 0, 1, ..
 SPYRE_MUST_CHECK spyre_status lower_number_tensor(lowering *w, const ktir_op *op,
                                                   const lowered_index *x, lowered_tensor *out);
+// The same as a number of a type.
+SPYRE_MUST_CHECK spyre_status lower_number_of(lowering *w, const ktir_op *op,
+                                              const lowered_index *x, ktir_element element,
+                                              lowered_tensor *out);
 // The index along dim `dim` of a space, as int32: what linalg.index gives.
 SPYRE_MUST_CHECK spyre_status lower_count_along(lowering *w, const ktir_op *op, uint32_t last,
                                                 uint32_t rank, const int64_t *extent,

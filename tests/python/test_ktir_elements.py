@@ -105,7 +105,9 @@ def test_comparisons_of_what_is_no_number(predicate: str) -> None:
     kernel = _kernel(dict.fromkeys("aby", ("f32", (1, a.numel()))), body, "y")
     unordered = a.isnan() | b.isnan()
     holds = RELATIONS[predicate[1:]](a, b) if predicate[1:] in RELATIONS else ~unordered
-    expected = torch.where(unordered, torch.tensor(predicate[0] == "u"), holds & (predicate != "uno"))
+    expected = torch.where(
+        unordered, torch.tensor(predicate[0] == "u"), holds & (predicate != "uno")
+    )
     assert torch.equal(_both(kernel, "y", a=a, b=b) == 1, expected)
 
 

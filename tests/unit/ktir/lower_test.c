@@ -100,6 +100,7 @@ static const struct {
     {"lookup.mlir", {{0}}},
     {"unequal.mlir", {{0}}},
     {"spellings.mlir", {{0}}},
+    {"numbers.mlir", {{0}}},
 };
 
 static void run_golden(void)
