@@ -64,6 +64,12 @@ def test_order(name):
     check(ORDERS[name], [numbers(3, 140)], 1e-2, False)
 
 
+def test_the_first_none():
+    torch._dynamo.reset()
+    values, indices = torch.compile(lambda x: x.topk(0))(numbers(3, 5).to("spyre"))
+    assert values.shape == indices.shape == (3, 0)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
 def test_sorting_of_other_dtypes(dtype):
     x = torch.tensor([[3.0, float("nan"), -1, 3, float("inf"), 0, -0.0, -float("inf")]])

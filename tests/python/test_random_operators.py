@@ -102,6 +102,44 @@ class Trial:
         x, y = self.tensor(dtype, (*batch, m, k)) / 4, self.tensor(dtype, (*batch, k, n)) / 4
         return torch.matmul, (x, y)
 
+    def view(self):
+        """A function that takes a view of a view of a tensor: steps, parts, diagonals, turns."""
+        steps = []
+        for _ in range(self.pick((1, 2, 3))):
+            start, step = self.pick((0, 1)), self.pick((1, 2, 3))
+            kind, places = self.pick(("slice", "diagonal", "turn")), self.random.random()
+            steps.append((kind, start, step, places))
+
+        def taken(x):
+            for kind, start, step, places in steps:
+                dim = int(places * x.dim())
+                if kind == "slice" and x.dim() and x.shape[dim] > start:
+                    x = x[(*[slice(None)] * dim, slice(start, None, step))]
+                elif kind == "diagonal" and x.dim() > 1:
+                    x = x.diagonal(start, dim, dim - 1)
+                elif kind == "turn" and x.dim() > 1:
+                    x = x.transpose(dim, 0)
+            return x
+
+        return taken
+
+
+def check_view(seed, compiled):
+    """What reads a view reads its elements, and no operator of it falls back."""
+    trial = Trial(seed, (1, 2, 3, 7, 11, 64, 65, 130))
+    dtype, shape = trial.pick((HALF, HALF, FLOAT, LONG)), trial.shape(trial.pick((1, 2, 3)))
+    if torch.Size(shape).numel() > 20_000:
+        return
+    view, x = trial.view(), trial.tensor(dtype, shape)
+
+    def function(x):
+        return view(x) + view(x), view(x).clone()
+
+    for actual, expected in zip(
+        (torch.compile(function) if compiled else function)(x.to("spyre")), function(x), strict=True
+    ):
+        assert torch.equal(actual.cpu(), expected), f"seed {seed}: {dtype} {shape} {expected.shape}"
+
 
 def check(seed, compiled):
     trial = Trial(seed, SIZES[1:] if compiled else SIZES)
@@ -147,3 +185,10 @@ def test_compiled():
     for seed in range(1000, 1030):
         torch._dynamo.reset()
         check(seed, compiled=True)
+
+
+@pytest.mark.parametrize("trials", [40, pytest.param(1000, marks=pytest.mark.long)])
+def test_views(trials):
+    for seed in range(trials):
+        torch._dynamo.reset()
+        check_view(seed, compiled=seed % 10 == 0)

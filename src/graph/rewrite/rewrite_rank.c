@@ -117,6 +117,7 @@ spyre_status rewrite_topk(rewriter *r)
                           (long long)k, MOST_RANKED);
     if (!largest && x.dtype == SPYRE_DTYPE_F32)
         return status_new(SPYRE_UNSUPPORTED, "the smallest of float32, where NaN is the last");
+    if (k == 0) return status_new(SPYRE_UNSUPPORTED, "a result without elements");
     TRY(make_candidates(r, &x, largest, &candidates));
     if (k < 1 || k > candidates.view.size[dim])
         return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: the first %lld of %lld",
