@@ -223,10 +223,8 @@ _RANKING = {"topk", "sort", "max", "min", "kthvalue", "median", "mode"}
 
 # Results are among the values of the operands, numbers included.
 _KEEPING = {
-    "view", "_unsafe_view", "reshape", "expand", "permute", "transpose", "t", "slice", "select",
-    "unsqueeze", "squeeze", "clone", "alias", "detach", "cat", "stack", "where", "index", "gather",
-    "index_select", "amax", "amin", "flip", "repeat", "masked_fill",
-    "split", "split_with_sizes", "unbind", "as_strided", "copy", "lift_fresh_copy", "_to_copy",
+    "_unsafe_view", "clone", "cat", "stack", "where", "index", "gather", "index_select", "amax",
+    "amin", "flip", "repeat", "masked_fill", "copy", "lift_fresh_copy", "_to_copy",
     "prims::convert_element_type",
 }  # fmt: skip
 
@@ -369,6 +367,9 @@ class Watch:
     ) -> Range | None:
         """Of an operator that makes no new values; None where it is not known to be one."""
         name = schema_of(op).name.removeprefix("aten::")
+        if op.is_view:
+            is_other = op is _aten.view.dtype  # the same bytes as other numbers
+            return None if is_other else self._argument(arguments[0], known, found)
         if name == "arange":
             return _hull([0, *_numbers(arguments)])
         if name in _ENDS:
