@@ -249,7 +249,8 @@ def report(load, watch, text):
     """Prints what came of it; whether all was well."""
     print(dict(load.counts), f"{load.ties} ties, {len(load.wrong)} wrong")
     for name in ("steps_total", "card_seconds_total", "host_seconds_total"):
-        by_kind = {k: metric(text, f"spyre:{name}", f'kind="{k}"') for k in ("prompt", "decode")}
+        kinds = ("prompt", "decode", "rows")
+        by_kind = {k: metric(text, f"spyre:{name}", f'kind="{k}"') for k in kinds}
         print(name, by_kind)
     fine = not load.wrong
     for name in watch.samples:

@@ -51,7 +51,7 @@ def test_the_metrics_are_those_of_the_steps(server, folder):
         list(threads.map(lambda n: server.complete("w1 " * (5 + 60 * n), 12), range(3)))
     server.until_idle()
     steps = _steps(folder)[warmed:]
-    for kind in ("prompt", "decode"):
+    for kind in ("prompt", "decode", "rows"):
         same = [step for step in steps if step["kind"] == kind]
         assert server.metric("spyre:steps_total", kind=kind) == len(same) > 0
         for name, unit in (("card", 1e-6 * sum(s["card_us"] for s in same)),
