@@ -80,6 +80,10 @@ SPYRE_API uint32_t spyre_program_step_count(const spyre_program *program);
 SPYRE_API spyre_program_step spyre_program_step_at(const spyre_program *program, uint32_t index);
 SPYRE_API int64_t spyre_program_allocation_bytes(const spyre_program *program);
 
+// Buffers of pinned host memory that the program keeps for its steps: one, that of its host
+// computation, when launches choose sizes, else none.
+SPYRE_API uint32_t spyre_program_pinned_buffers(const spyre_program *program);
+
 // Counters of the kernels of one run, *out_count of them. Owned by the program.
 SPYRE_API const spyre_kernel_counters *spyre_program_counters(const spyre_program *program,
                                                               uint32_t *out_count);

@@ -64,6 +64,7 @@ void device_profile(bool enabled);              // whether the runtime records, 
 bool device_register(PyObject *module);
 bool stream_register(PyObject *module);
 bool memory_register(PyObject *module);
+bool placement_register(PyObject *module);
 bool profile_register(PyObject *module);        // profile.c
 
 // ---- dtypes (dtype.c)

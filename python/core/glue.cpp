@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "glue.h"
+#include "spyre/host_memory.h"
 #include "python_tensor.h"
 
 namespace {
@@ -102,24 +103,32 @@ struct Allocator final : c10::DeviceAllocator {
     }
 };
 
-// Host memory for transfers, which read and write any: "pinned" memory is the CPU's own, and none
-// of it is kept.
+// Pinned memory of the host (spyre/host_memory.h).
 struct PinnedAllocator final : at::HostAllocator {
     c10::DataPtr allocate(size_t bytes) override
     {
-        return c10::GetAllocator(c10::DeviceType::CPU)->allocate(bytes);
+        void *block = bytes ? spyre_host_allocate(bytes) : nullptr;
+        TORCH_CHECK_WITH(OutOfMemoryError, block || !bytes, "no host memory for ", bytes,
+                         " pinned bytes");
+        return {block, block, &spyre_host_free, c10::DeviceType::CPU};
     }
-    c10::DeleterFnPtr raw_deleter() const override
-    {
-        return c10::GetAllocator(c10::DeviceType::CPU)->raw_deleter();
-    }
+    c10::DeleterFnPtr raw_deleter() const override { return &spyre_host_free; }
     void copy_data(void *target, const void *source, std::size_t bytes) const override
     {
         default_copy_data(target, source, bytes);
     }
     bool record_event(void *, void *, c10::Stream) override { return true; }
-    void empty_cache() override {}
-    at::HostStats get_stats() override { return {}; }
+    void empty_cache() override { spyre_host_empty_cache(); }
+    at::HostStats get_stats() override
+    {
+        at::HostStats stats;
+        spyre_host_statistics now = spyre_host_read_statistics();
+        stats.active_bytes.current = now.bytes;
+        stats.allocated_bytes.current = now.bytes + now.kept_bytes;
+        stats.active_requests.current = now.blocks;
+        stats.allocations.current = now.blocks + now.kept_blocks;
+        return stats;
+    }
     void reset_accumulated_stats() override {}
     void reset_peak_stats() override {}
 };
@@ -275,6 +284,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     {
         return &pinned_allocator();
     }
+    bool isPinnedPtr(const void *pointer) const override { return spyre_host_is_pinned(pointer); }
     void resizePrivateUse1Bytes(const c10::Storage &storage, size_t bytes) const override
     {
         c10::DeviceGuard guard(storage.device());

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "spyre/placement.h"
 #include "spyre/profile.h"
 
 #ifdef __cplusplus
@@ -48,6 +49,7 @@ spyre_memory_statistics memory_statistics(uint32_t card);
 void memory_reset_peak(uint32_t card);
 void memory_reset_totals(uint32_t card);
 void memory_empty_caches(void);
+const spyre_placement *memory_placement(void);  // of this thread's new storages
 
 // ---- storages (storage.c)
 typedef struct storage storage;

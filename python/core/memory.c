@@ -120,7 +120,41 @@ static PyObject *py_check_room(PyObject *self, PyObject *args)
     return core_raise();
 }
 
+// chunks(tensor) -> [(region, offset, bytes, domain)] of its storage's memory
+static PyObject *py_chunks(PyObject *self, PyObject *tensor)
+{
+    (void)self;
+    spyre_chunk chunks[SPYRE_MEMORY_DOMAINS];
+    uint32_t count;
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) return core_raise();
+    if (!t.storage || !tensor_settle(&t)) {
+        core_fail(SPYRE_INVALID_ARGUMENT, "a composite address is that of a tensor on the card");
+        return core_raise();
+    }
+    if (!core_check(spyre_memory_chunks(device_context(), t.storage->card, t.storage->address,
+                                        chunks, &count)))
+        return core_raise();
+    CORE_RETURN_LIST(count, Py_BuildValue("(IKLI)", chunks[i].region,
+                                          (unsigned long long)chunks[i].offset,
+                                          (long long)chunks[i].bytes, chunks[i].domain));
+}
+
+// memory_domains([card]) -> free bytes of each
+static PyObject *py_domains(PyObject *self, PyObject *args)
+{
+    (void)self;
+    uint32_t card;
+    int64_t bytes[SPYRE_MEMORY_DOMAINS];
+    if (!card_argument(args, &card)) return NULL;
+    if (!device_context() || !core_check(spyre_memory_domains(device_context(), card, bytes)))
+        return core_raise();
+    return core_int_list(bytes, SPYRE_MEMORY_DOMAINS);
+}
+
 static PyMethodDef methods[] = {
+    {"_chunks", py_chunks, METH_O, "(tensor) -> [(region, offset, bytes, domain)]"},
+    {"_memory_domains", py_domains, METH_VARARGS, "([card]) -> free bytes of each domain"},
     {"_on_empty_cache", py_on_empty_cache, METH_O,
      "(callable): called when the cache of the allocator is emptied"},
     {"check_room", py_check_room, METH_VARARGS, "(name, dtype, elements) -> None"},

@@ -113,10 +113,10 @@ static PyObject *py_prepare_kernel(PyObject *self, PyObject *args, PyObject *key
 
 static PyObject *plan_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("<JobPlan steps=%u job_allocation_size=%lld arguments=%u>",
-                                spyre_program_step_count(of(self)),
-                                (long long)spyre_program_allocation_bytes(of(self)),
-                                spyre_program_argument_count(of(self)));
+    return PyUnicode_FromFormat(
+        "<JobPlan steps=%u job_allocation_size=%lld expected_inputs=%u pinned_buffers=%u>",
+        spyre_program_step_count(of(self)), (long long)spyre_program_allocation_bytes(of(self)),
+        spyre_program_argument_count(of(self)), spyre_program_pinned_buffers(of(self)));
 }
 
 static PyObject *plan_argument_count(PyObject *self, PyObject *unused)

@@ -114,8 +114,8 @@ static bool give_type(storage *s, spyre_dtype dtype, const spyre_view *dense,
     spyre_context *context = device_context();
     if (!context) return false;
     int64_t bytes = spyre_layout_bytes(layout);
-    if (!core_check(spyre_memory_allocate(context, s->card, stream_current(s->card), bytes,
-                                          &s->address)))
+    if (!core_check(spyre_memory_place(context, s->card, stream_current(s->card), bytes,
+                                       memory_placement(), &s->address)))
         return false;
     s->typed = true;
     s->dtype = dtype;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The card as a thing: its address space, its LX and its host threads.
+#define _GNU_SOURCE             // memfd_create
 #include "card/card.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -130,11 +132,16 @@ void *card_memory(card *c, uint64_t address, uint64_t bytes)
     return bytes <= left ? c->memory + address : NULL;
 }
 
+uint64_t card_page_bytes(void)
+{
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 void card_memory_discard(card *c, uint64_t address, uint64_t bytes)
 {
     uint8_t *begin = card_memory(c, address, bytes);
     if (!begin || bytes == 0) return;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t page = card_page_bytes();
     uint64_t skip = (page - address % page) % page;
     if (bytes < skip + page) {
         memset(begin, 0, bytes);
@@ -142,8 +149,67 @@ void card_memory_discard(card *c, uint64_t address, uint64_t bytes)
     }
     uint64_t whole = (bytes - skip) / page * page;
     memset(begin, 0, skip);
-    if (madvise(begin + skip, whole, MADV_DONTNEED) != 0) memset(begin + skip, 0, whole);
+    // Of memory in pieces MADV_DONTNEED would only forget where it is.
+    bool shared = c->composed && madvise(begin + skip, whole, MADV_REMOVE) == 0;
+    if (!shared && madvise(begin + skip, whole, MADV_DONTNEED) != 0)
+        memset(begin + skip, 0, whole);
     memset(begin + skip + whole, 0, bytes - skip - whole);
+}
+
+// --- Memory in pieces: one file of the host's memory, mapped in both places
+
+static bool map_at(card *c, uint64_t address, uint64_t bytes, int file, uint64_t offset)
+{
+    int flags = MAP_FIXED | (file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED);
+    void *place = card_memory(c, address, bytes);
+    return place && mmap(place, bytes, PROT_READ | PROT_WRITE, flags, file, (off_t)offset) == place;
+}
+
+static uint64_t total_bytes(const card_piece *pieces, uint32_t count)
+{
+    uint64_t bytes = 0;
+    for (uint32_t n = 0; n < count; n++) bytes += pieces[n].bytes;
+    return bytes;
+}
+
+static bool map_pieces(card *c, uint64_t address, const card_piece *pieces, uint32_t count,
+                       int file)
+{
+    uint64_t at = 0, bytes = total_bytes(pieces, count);
+    if (ftruncate(file, (off_t)bytes) != 0 || !map_at(c, address, bytes, file, 0)) return false;
+    for (uint32_t n = 0; n < count; at += pieces[n++].bytes)
+        if (!map_at(c, pieces[n].address, pieces[n].bytes, file, at)) return false;
+    return true;
+}
+
+spyre_status card_memory_compose(card *c, uint64_t address, const card_piece *pieces,
+                                 uint32_t count)
+{
+    int file = memfd_create("spyre-card", MFD_CLOEXEC);
+    bool mapped = file >= 0 && map_pieces(c, address, pieces, count, file);
+    int reason = errno;
+    if (file >= 0) close(file);
+    c->composed++;
+    if (mapped) return NULL;
+    card_memory_separate(c, address, pieces, count);
+    return status_new(SPYRE_OUT_OF_MEMORY, "card: the host maps no memory in %u pieces: %s", count,
+                      strerror(reason));
+}
+
+static void map_plain(card *c, uint64_t address, uint64_t bytes)
+{
+    if (map_at(c, address, bytes, -1, 0)) {
+        madvise(card_memory(c, address, bytes), bytes, MADV_HUGEPAGE);
+        return;
+    }
+    memset(card_memory(c, address, bytes), 0, bytes);   // the old mapping still serves
+}
+
+void card_memory_separate(card *c, uint64_t address, const card_piece *pieces, uint32_t count)
+{
+    map_plain(c, address, total_bytes(pieces, count));
+    for (uint32_t n = 0; n < count; n++) map_plain(c, pieces[n].address, pieces[n].bytes);
+    c->composed--;
 }
 
 void card_wipe_lx(card *c)

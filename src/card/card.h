@@ -35,6 +35,20 @@ void *card_memory(card *c, uint64_t address, uint64_t bytes);
 // Returns the pages of a range to the host; they read as zero afterwards.
 void card_memory_discard(card *c, uint64_t address, uint64_t bytes);
 
+// Memory in pieces that is one range, too: from then on the bytes at `address` are those of the
+// pieces in their order, and either way of access sees what the other has written. Addresses and
+// bytes are multiples of card_page_bytes(); all of it begins as zeros. SPYRE_OUT_OF_MEMORY when the
+// host refuses, with nothing changed but contents.
+typedef struct {
+    uint64_t address, bytes;
+} card_piece;
+SPYRE_MUST_CHECK spyre_status card_memory_compose(card *c, uint64_t address,
+                                                  const card_piece *pieces, uint32_t count);
+
+// Undoes it: range and pieces are memory of their own, and zeros.
+void card_memory_separate(card *c, uint64_t address, const card_piece *pieces, uint32_t count);
+uint64_t card_page_bytes(void);
+
 // Translates a program once into what the card executes. Verifies it first.
 SPYRE_MUST_CHECK spyre_status card_load(card *c, const isa_program *program,
                                         card_program **out_program);

@@ -46,6 +46,7 @@ typedef struct {
 struct card {
     uint8_t *memory;                        // CARD_SEGMENTS * CARD_SEGMENT_BYTES
     uint8_t *lx;                            // ISA_CORES * ISA_LX_BYTES
+    _Atomic uint32_t composed;              // ranges whose memory lies in pieces
     card_mode mode;
     bool wipe_each_launch;
     pool *workers;

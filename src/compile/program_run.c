@@ -196,6 +196,11 @@ int64_t spyre_program_allocation_bytes(const spyre_program *program)
     return program->code ? (int64_t)program->code->space_bytes : 0;
 }
 
+uint32_t spyre_program_pinned_buffers(const spyre_program *program)
+{
+    return program->host_buffer != NULL;
+}
+
 const spyre_kernel_counters *spyre_program_counters(const spyre_program *program,
                                                     uint32_t *out_count)
 {

@@ -18,6 +18,7 @@
 #include "compile/program_state.h"
 #include "compile/sizes.h"
 #include "isa/numbers.h"
+#include "spyre/host_memory.h"
 
 spyre_program *program_new(void)
 {
@@ -46,6 +47,7 @@ void spyre_program_close(spyre_program *program)
         spyre_program_close(each);
     }
     job_destroy(program->job);
+    spyre_host_free(program->host_buffer);
     arena_destroy(program->memory);
 }
 
@@ -102,7 +104,10 @@ spyre_status program_take_code(spyre_program *program, const spyrecode *code)
     TRY(spyrecode_program(program->memory, code, &image, &program->arguments));
     program->code = code;
     program->image = image;
-    return sizes_of(program) ? describe_arguments(program) : make_job(program);
+    if (!sizes_of(program)) return make_job(program);
+    program->host_buffer = spyre_host_allocate(host_of(code)->byte_count);
+    TRY_ALLOC(program->host_buffer);
+    return describe_arguments(program);
 }
 
 // --- Programs that wait for sizes (sizes.h)
@@ -159,10 +164,9 @@ static spyre_status correct_image(const spyre_program *program, const int64_t *g
 {
     const spyrecode_command *host = host_of(program->code);
     uint64_t *nowhere = ARENA_NEW(memory, uint64_t, host->argument_count);
-    uint8_t *table = ARENA_NEW(memory, uint8_t, host->byte_count);
+    uint8_t *table = program->host_buffer;
     int64_t *values = ARENA_NEW(memory, int64_t, program->image->value_count);
     TRY_ALLOC(nowhere);
-    TRY_ALLOC(table);
     TRY_ALLOC(values);
     TRY(spyrecode_correct(host, nowhere, host->argument_count, granules, table));
     for (uint32_t v = 0; v < program->image->value_count; v++)

@@ -23,6 +23,7 @@ struct spyre_program {
     int64_t *sized_bytes;               // one among them: the arguments it was made for
     job *job;                           // null: launches choose sizes
     char name[SPYRE_PROFILE_NAME];      // of the job
+    uint8_t *host_buffer;               // of them: what ComputeOnHost writes, pinned; or null
     uint32_t argument_count;
     int64_t *argument_bytes;
     const spyrecode_operand **operands; // of launch arguments, or null

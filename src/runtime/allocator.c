@@ -4,6 +4,7 @@
 // so the search for the best fit is a short scan.
 #include "runtime/allocator.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,24 +73,24 @@ static uint32_t gap_above(const allocator *a, uint64_t address)
     return low;
 }
 
-static void insert_block(allocator *a, uint64_t address, uint64_t bytes)
+static void insert_block(allocator *a, uint64_t address, uint64_t bytes, allocator_kind kind)
 {
     uint32_t index = a->unused_block;
     if (index == NO_BLOCK) index = a->block_count++;
     else a->unused_block = (uint32_t)a->blocks[index].address;
-    a->blocks[index] = (allocator_block){.address = address, .bytes = bytes};
+    a->blocks[index] = (allocator_block){.address = address, .bytes = bytes, .kind = kind};
     uint64_t place = address / ALLOCATOR_BLOCK_BYTES;
     uint32_t at = entry_at(a, place);
     memmove(&a->used[at + 1], &a->used[at], (a->used_count - at) * sizeof *a->used);
     a->used[at] = (allocator_entry){(uint32_t)place, index};
     a->used_count++;
-    a->used_bytes += bytes;
+    if (kind != ALLOCATOR_RANGE) a->used_bytes += bytes;
 }
 
 static void remove_block(allocator *a, uint32_t at)
 {
     uint32_t index = a->used[at].block;
-    a->used_bytes -= a->blocks[index].bytes;
+    if (a->blocks[index].kind != ALLOCATOR_RANGE) a->used_bytes -= a->blocks[index].bytes;
     a->blocks[index].address = a->unused_block;
     a->unused_block = index;
     a->used_count--;
@@ -213,30 +214,61 @@ void allocator_trim(allocator *a, uint64_t idle_bytes, allocator_release *releas
     }
 }
 
+void allocator_release_range(allocator *a, uint64_t address, uint64_t bytes,
+                             allocator_release *release, void *context)
+{
+    release_gap(a, &(allocator_gap){.address = address, .bytes = bytes}, release, context);
+}
+
 // --- Taking
 
-static spyre_status too_large(const allocator *a, uint64_t bytes)
+static bool in_segment(const allocator_gap *gap, uint32_t segment)
+{
+    return segment == ALLOCATOR_ANY_SEGMENT || gap->address / CARD_SEGMENT_BYTES == segment;
+}
+
+static spyre_status too_large(const allocator *a, const allocator_request *request)
 {
     uint64_t largest = 0;
     for (uint32_t n = 0; n < a->gap_count; n++)
-        if (a->gaps[n].bytes > largest) largest = a->gaps[n].bytes;
+        if (in_segment(&a->gaps[n], request->segment) && a->gaps[n].bytes > largest)
+            largest = a->gaps[n].bytes;
     uint64_t left = a->limit_bytes - a->used_bytes;
     if (largest > left) largest = left;
+    char where[32] = "";
+    if (request->segment != ALLOCATOR_ANY_SEGMENT)
+        snprintf(where, sizeof where, " in domain %u", request->segment);
     return status_new(SPYRE_OUT_OF_MEMORY,
-                      "card out of memory: %llu bytes asked, %llu bytes free, largest block %llu "
+                      "card out of memory%s: %llu bytes asked, %llu bytes free, largest block %llu "
                       "bytes, %llu bytes in use in %u blocks, %llu bytes reserved",
-                      (unsigned long long)bytes, (unsigned long long)left,
+                      where, (unsigned long long)request->bytes, (unsigned long long)left,
                       (unsigned long long)largest, (unsigned long long)a->used_bytes,
                       a->used_count, (unsigned long long)a->reserved_bytes);
 }
 
+uint64_t allocator_free_bytes(const allocator *a, uint32_t segment)
+{
+    uint64_t bytes = 0;
+    for (uint32_t n = 0; n < a->gap_count; n++)
+        if (in_segment(&a->gaps[n], segment)) bytes += a->gaps[n].bytes;
+    return bytes;
+}
+
+// Bytes in front of the first aligned address of a gap.
+static uint64_t skipped(const allocator_gap *gap, uint64_t align_bytes)
+{
+    return (align_bytes - gap->address % align_bytes) % align_bytes;
+}
+
 // The smallest gap that fits, of equals the one freed last; gap_count when there is none.
-static uint32_t best_fit(const allocator *a, uint64_t bytes)
+static uint32_t best_fit(const allocator *a, const allocator_request *request, uint64_t bytes)
 {
     uint32_t best = a->gap_count;
     for (uint32_t n = 0; n < a->gap_count; n++) {
         const allocator_gap *gap = &a->gaps[n], *other = &a->gaps[best];
-        if (gap->bytes < bytes) continue;
+        if (gap->bytes < bytes || !in_segment(gap, request->segment) ||
+            gap->bytes - bytes < skipped(gap, request->align_bytes))
+            continue;
         bool better = best == a->gap_count || gap->bytes < other->bytes ||
                       (gap->bytes == other->bytes && gap->age > other->age);
         if (better) best = n;
@@ -250,21 +282,41 @@ uint64_t allocator_round(uint64_t bytes)
     return (blocks ? blocks : 1) * ALLOCATOR_BLOCK_BYTES;
 }
 
+// Cuts a block out of a gap; what is left in front of and behind it stays.
+static uint64_t cut(allocator *a, uint32_t at, uint64_t bytes, uint64_t align_bytes)
+{
+    allocator_gap *from = &a->gaps[at], behind = *from;
+    uint64_t skip = skipped(from, align_bytes), address = from->address + skip;
+    behind.address = address + bytes;
+    behind.bytes -= skip + bytes;
+    from->bytes = skip;
+    if (skip && behind.bytes) insert_gap(a, at + 1, behind);
+    else if (behind.bytes) *from = behind;
+    else if (!skip) remove_gap(a, at);
+    return address;
+}
+
+spyre_status allocator_take_as(allocator *a, const allocator_request *request,
+                               uint64_t *out_address)
+{
+    if (request->bytes > CARD_SEGMENT_BYTES) return too_large(a, request);
+    uint64_t rounded = allocator_round(request->bytes);
+    bool counts = request->kind != ALLOCATOR_RANGE;
+    uint32_t at = best_fit(a, request, rounded);
+    if (at == a->gap_count || (counts && rounded > a->limit_bytes - a->used_bytes))
+        return too_large(a, request);
+    if (!room_for_block(a) || !room_for_gaps(a)) return status_no_memory();
+    *out_address = cut(a, at, rounded, request->align_bytes);
+    insert_block(a, *out_address, rounded, request->kind);
+    if (counts) back(a, *out_address, rounded);
+    return NULL;
+}
+
 spyre_status allocator_take(allocator *a, uint64_t bytes, uint64_t *out_address)
 {
-    if (bytes > CARD_SEGMENT_BYTES) return too_large(a, bytes);
-    uint64_t rounded = allocator_round(bytes);
-    uint32_t at = best_fit(a, rounded);
-    if (at == a->gap_count || rounded > a->limit_bytes - a->used_bytes) return too_large(a, bytes);
-    if (!room_for_block(a) || !room_for_gaps(a)) return status_no_memory();
-    allocator_gap *from = &a->gaps[at];
-    *out_address = from->address;
-    from->address += rounded;
-    from->bytes -= rounded;
-    if (from->bytes == 0) remove_gap(a, at);
-    insert_block(a, *out_address, rounded);
-    back(a, *out_address, rounded);
-    return NULL;
+    const allocator_request request = {.bytes = bytes, .segment = ALLOCATOR_ANY_SEGMENT,
+                                       .align_bytes = ALLOCATOR_BLOCK_BYTES};
+    return allocator_take_as(a, &request, out_address);
 }
 
 // --- Giving back

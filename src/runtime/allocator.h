@@ -15,6 +15,19 @@
 // A page is what the host backs and takes back: the size of a huge page of x86-64 and of arm64.
 enum { ALLOCATOR_BLOCK_BYTES = 128, ALLOCATOR_PAGE_BYTES = 2 << 20, ALLOCATOR_SEGMENTS = 7 };
 
+#define ALLOCATOR_ANY_SEGMENT UINT32_MAX
+
+// MEMORY: bytes for a user. CHUNK: bytes of an allocation that lies in several. RANGE: addresses
+// through which such an allocation is one; they count as no bytes and touch no pages.
+typedef enum { ALLOCATOR_MEMORY, ALLOCATOR_CHUNK, ALLOCATOR_RANGE } allocator_kind;
+
+typedef struct {
+    uint64_t bytes;
+    uint32_t segment;                   // or ALLOCATOR_ANY_SEGMENT
+    uint64_t align_bytes;               // of the address, a multiple of ALLOCATOR_BLOCK_BYTES
+    allocator_kind kind;
+} allocator_request;
+
 // The tasks that touch a block, kept here for the owner of the allocator.
 typedef struct {
     uint64_t sequence;                  // of the last one; 0: none
@@ -28,6 +41,7 @@ typedef struct {
 typedef struct {
     uint64_t address;
     uint64_t bytes;
+    allocator_kind kind;
     block_use use;
 } allocator_block;
 
@@ -68,14 +82,25 @@ uint64_t allocator_round(uint64_t bytes);
 // A block of `bytes` rounded up, at least one; SPYRE_OUT_OF_MEMORY names bytes asked and free.
 SPYRE_MUST_CHECK spyre_status allocator_take(allocator *a, uint64_t bytes, uint64_t *out_address);
 
+// The same as the request says; the message names its segment as a memory domain.
+SPYRE_MUST_CHECK spyre_status allocator_take_as(allocator *a, const allocator_request *request,
+                                                uint64_t *out_address);
+
 // Gives back the block that starts at `address`; false when there is none.
 bool allocator_give(allocator *a, uint64_t address);
 
 // The block in use that holds `address`, or null; valid until the next change.
 allocator_block *allocator_find(const allocator *a, uint64_t address);
 
+// Bytes of a segment that no block has; addresses of ranges count as taken.
+uint64_t allocator_free_bytes(const allocator *a, uint32_t segment);
+
 // Releases pages that no block in use touches, those freed longest ago first, until at most
 // `idle_bytes` of backed memory are idle.
 void allocator_trim(allocator *a, uint64_t idle_bytes, allocator_release *release, void *context);
+
+// Releases the backed pages that lie wholly in a range in which no bytes are in use.
+void allocator_release_range(allocator *a, uint64_t address, uint64_t bytes,
+                             allocator_release *release, void *context);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "card/card.h"
 #include "runtime/allocator.h"
+#include "spyre/placement.h"
 #include "spyre/profile.h"
 
 enum {
@@ -25,6 +26,7 @@ typedef struct device device;
 typedef struct task task;
 typedef struct activity_list activity_list;
 typedef struct metrics_file metrics_file;
+typedef struct composite composite;
 
 // What a task occupies on the card's virtual clock.
 typedef enum {
@@ -115,6 +117,8 @@ struct device {
     double host_us;                     // the virtual clock when the host last waited for the card
 
     allocator memory;
+    composite *composites;              // allocations over several domains
+    uint32_t composite_count;
     uint64_t cache_limit_bytes;         // most freed memory whose pages are kept
     spyre_memory_statistics statistics;
     waiting_list freed;                 // blocks that several streams touch
@@ -184,10 +188,10 @@ spyre_status device_copy_error(spyre_status error);
 // --- memory.c, all with the lock held
 
 // Card memory that statistics of tensors do not count, for tasks of `stream`; MEMORY_NO_STREAM
-// asks for a block that no task under way touches.
+// asks for a block that no task under way touches. `placement` may be null: anywhere.
 #define MEMORY_NO_STREAM UINT32_MAX
 SPYRE_MUST_CHECK spyre_status memory_take(device *d, uint32_t stream, int64_t bytes,
-                                          uint64_t *out_address);
+                                          const spyre_placement *placement, uint64_t *out_address);
 
 // Gives it back. Tasks of the one stream that uses the block may take it over at once, others when
 // what that stream does so far is done.

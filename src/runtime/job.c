@@ -217,7 +217,7 @@ static spyre_status put_constants(device *d, const job *j, job_binding *binding)
         if (argument->kind != JOB_CONSTANTS) continue;
         pthread_mutex_lock(&d->lock);
         spyre_status status =
-            memory_take(d, MEMORY_NO_STREAM, argument->bytes, &binding->constants[k]);
+            memory_take(d, MEMORY_NO_STREAM, argument->bytes, NULL, &binding->constants[k]);
         pthread_mutex_unlock(&d->lock);
         TRY(status);
         void *bytes = card_memory(d->machine, binding->constants[k], (uint64_t)argument->bytes);
@@ -273,7 +273,7 @@ static spyre_status grow_pool(device *d, int64_t bytes)
     d->pool_address = 0;
     d->pool_bytes = 0;
     uint64_t address;
-    TRY(memory_take(d, MEMORY_NO_STREAM, bytes, &address));
+    TRY(memory_take(d, MEMORY_NO_STREAM, bytes, NULL, &address));
     // Another thread may have been first while this one waited for memory.
     if (d->pool_address) memory_give(d, d->pool_address);
     d->pool_address = address;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "runtime/composite.h"
 #include "runtime/metrics.h"
 
 static void discard(void *machine, uint64_t address, uint64_t bytes)
@@ -16,7 +17,9 @@ static void discard(void *machine, uint64_t address, uint64_t bytes)
 
 static void give_now(device *d, uint64_t address)
 {
-    allocator_give(&d->memory, address);
+    const allocator_block *block = allocator_find(&d->memory, address);
+    if (block && block->kind == ALLOCATOR_RANGE) composite_give(d, address);
+    else allocator_give(&d->memory, address);
     allocator_trim(&d->memory, d->cache_limit_bytes, discard, d->machine);
 }
 
@@ -62,6 +65,7 @@ void memory_forget(device *d)
 {
     for (uint32_t n = 0; n < DEVICE_STREAMS; n++) free(d->streams[n].freed.items);
     free(d->freed.items);
+    free(d->composites);
 }
 
 static bool under_way(const device *d, const block_use *use)
@@ -86,8 +90,8 @@ void memory_give(device *d, uint64_t address)
         log_warn("no host memory to free card address 0x%llx", (unsigned long long)address);
 }
 
-// The block freed last of this very size that only tasks of `stream` touch: they end before the
-// next one begins.
+// The block of one chunk freed last of this very size that only tasks of `stream` touch: they end
+// before the next one begins.
 static bool take_over(device *d, uint32_t stream, uint64_t bytes, uint64_t *out_address)
 {
     if (stream == MEMORY_NO_STREAM) return false;
@@ -95,9 +99,11 @@ static bool take_over(device *d, uint32_t stream, uint64_t bytes, uint64_t *out_
     uint64_t rounded = allocator_round(bytes);
     for (uint32_t n = list->count; n-- > 0;) {
         if (list->items[n].bytes != rounded) continue;
-        *out_address = list->items[n].address;
+        allocator_block *block = allocator_find(&d->memory, list->items[n].address);
+        if (block->kind != ALLOCATOR_MEMORY) continue;
+        *out_address = block->address;
         remove_waiting(list, n, 1);
-        block_use *use = &allocator_find(&d->memory, *out_address)->use;
+        block_use *use = &block->use;
         use->inherited = true;
         use->freed = use->lost = false;
         return true;
@@ -112,11 +118,44 @@ static bool any_waits(const device *d)
     return d->freed.count > 0;
 }
 
-spyre_status memory_take(device *d, uint32_t stream, int64_t bytes, uint64_t *out_address)
+static spyre_status check_placement(const spyre_placement *p)
 {
-    if (take_over(d, stream, (uint64_t)bytes, out_address)) return NULL;
+    uint32_t all = (1u << SPYRE_MEMORY_DOMAINS) - 1;
+    bool one = p->domains && !(p->domains & (p->domains - 1));
+    if (p->kind == SPYRE_PLACE_ANYWHERE || (!(p->domains & ~all) &&
+                                            (p->kind == SPYRE_PLACE_INTERLEAVE || one)))
+        return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT,
+                      "memory domains 0x%x: %s of domains 0 to %d", p->domains,
+                      p->kind == SPYRE_PLACE_BIND ? "expected one" : "expected some",
+                      SPYRE_MEMORY_DOMAINS - 1);
+}
+
+static spyre_status take_at(device *d, int64_t bytes, const spyre_placement *p,
+                            uint64_t *out_address)
+{
+    uint32_t domains = p->domains ? p->domains : (1u << SPYRE_MEMORY_DOMAINS) - 1;
+    bool pages = (uint64_t)bytes > card_page_bytes();
+    if (p->kind == SPYRE_PLACE_ANYWHERE)
+        return allocator_take(&d->memory, (uint64_t)bytes, out_address);
+    if (p->kind == SPYRE_PLACE_INTERLEAVE && pages && (domains & (domains - 1)))
+        return composite_take(d, bytes, domains, out_address);
+    const allocator_request request = {.bytes = (uint64_t)bytes,
+                                       .segment = (uint32_t)__builtin_ctz(domains),
+                                       .align_bytes = ALLOCATOR_BLOCK_BYTES};
+    return allocator_take_as(&d->memory, &request, out_address);
+}
+
+spyre_status memory_take(device *d, uint32_t stream, int64_t bytes,
+                         const spyre_placement *placement, uint64_t *out_address)
+{
+    static const spyre_placement anywhere = {.kind = SPYRE_PLACE_ANYWHERE};
+    if (!placement) placement = &anywhere;
+    bool any = placement->kind == SPYRE_PLACE_ANYWHERE;
+    TRY(check_placement(placement));
+    if (any && take_over(d, stream, (uint64_t)bytes, out_address)) return NULL;
     reclaim_all(d);
-    spyre_status status = allocator_take(&d->memory, (uint64_t)bytes, out_address);
+    spyre_status status = take_at(d, bytes, placement, out_address);
     // Memory that waits for tasks to end may be what is missing.
     if (status && any_waits(d)) d->statistics.retries++;
     device_wait w = {0};
@@ -128,7 +167,7 @@ spyre_status memory_take(device *d, uint32_t stream, int64_t bytes, uint64_t *ou
         }
         reclaim_all(d);
         spyre_status_free(status);
-        status = allocator_take(&d->memory, (uint64_t)bytes, out_address);
+        status = take_at(d, bytes, placement, out_address);
     }
     if (status) d->statistics.failures++;
     return status_at(status, "card %u", d->index);
@@ -174,7 +213,7 @@ spyre_status memory_window(const device *d, uint64_t address, int64_t bytes, boo
                            uint64_t *out_limit)
 {
     const allocator_block *block = allocator_find(&d->memory, address);
-    if (!block || block->use.freed) {
+    if (!block || block->use.freed || block->kind == ALLOCATOR_CHUNK) {
         return status_new(SPYRE_INVALID_ARGUMENT, "address 0x%llx is not allocated on card %u",
                           (unsigned long long)address, d->index);
     }
@@ -214,8 +253,9 @@ static void count_free(spyre_memory_statistics *s, uint64_t bytes)
     s->total_frees++;
 }
 
-spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                                   int64_t bytes, uint64_t *out_address)
+spyre_status spyre_memory_place(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                                int64_t bytes, const spyre_placement *placement,
+                                uint64_t *out_address)
 {
     device *d;
     TRY(device_of(context, card_id, stream_id, &d));
@@ -224,14 +264,20 @@ spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uin
     }
     pthread_mutex_lock(&d->lock);
     if (d->metrics) metrics_create(d->metrics);
-    spyre_status status = memory_take(d, stream_id, bytes, out_address);
+    spyre_status status = memory_take(d, stream_id, bytes, placement, out_address);
     if (!status) {
-        uint64_t rounded = allocator_round((uint64_t)bytes);
+        uint64_t rounded = allocator_find(&d->memory, *out_address)->bytes;
         count_allocation(&d->statistics, rounded);
         if (d->metrics) metrics_memory(d, *out_address, (int64_t)rounded);
     }
     pthread_mutex_unlock(&d->lock);
     return status;
+}
+
+spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                                   int64_t bytes, uint64_t *out_address)
+{
+    return spyre_memory_place(context, card_id, stream_id, bytes, NULL, out_address);
 }
 
 spyre_status spyre_memory_map(spyre_context *context, uint32_t card_id, uint32_t stream_id,
@@ -254,7 +300,8 @@ void spyre_memory_free(spyre_context *context, uint32_t card_id, uint64_t addres
     device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);
     if (!d) return;
     const allocator_block *block = allocator_find(&d->memory, address);
-    bool known = block && block->address == address && !block->use.freed;
+    bool known = block && block->address == address && !block->use.freed &&
+                 block->kind != ALLOCATOR_CHUNK;
     if (known) {
         int64_t bytes = (int64_t)block->bytes;
         count_free(&d->statistics, block->bytes);
@@ -316,4 +363,31 @@ void spyre_memory_empty_cache(spyre_context *context, uint32_t card_id)
     allocator_trim(&d->memory, 0, discard, d->machine);
     if (d->metrics) metrics_memory(d, 0, 0);
     pthread_mutex_unlock(&d->lock);
+}
+
+// --- Where memory lies
+
+spyre_status spyre_memory_chunks(spyre_context *context, uint32_t card_id, uint64_t address,
+                                 spyre_chunk out_chunks[SPYRE_MEMORY_DOMAINS], uint32_t *out_count)
+{
+    device *d;
+    uint64_t left;
+    TRY(device_of(context, card_id, SPYRE_DEFAULT_STREAM, &d));
+    pthread_mutex_lock(&d->lock);
+    spyre_status status = memory_window(d, address, 0, false, &left);
+    if (!status) *out_count = composite_chunks(d, allocator_find(&d->memory, address), out_chunks);
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
+
+spyre_status spyre_memory_domains(spyre_context *context, uint32_t card_id,
+                                  int64_t out_free_bytes[SPYRE_MEMORY_DOMAINS])
+{
+    device *d;
+    TRY(device_of(context, card_id, SPYRE_DEFAULT_STREAM, &d));
+    pthread_mutex_lock(&d->lock);
+    for (uint32_t k = 0; k < SPYRE_MEMORY_DOMAINS; k++)
+        out_free_bytes[k] = (int64_t)allocator_free_bytes(&d->memory, k);
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
 }

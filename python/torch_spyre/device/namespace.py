@@ -11,7 +11,7 @@ import torch
 
 from .. import _C
 from .._pytorch.dynamo import untraced
-from . import properties, streams
+from . import placement, properties, streams
 from .streams import Device
 
 
@@ -197,9 +197,11 @@ def make_module() -> types.ModuleType:
         properties.get_device_name, properties.get_device_capability,
         properties.is_bf16_supported, properties.get_arch_list, properties.can_device_access_peer,
         get_rng_state_all, set_rng_state_all, seed, seed_all,
+        placement.composite_address, placement.memory_domains,
         _C.device_count, _C.current_device,
     ):  # fmt: skip
         setattr(module, function.__name__, function)
+    module.AllocationDirective = placement.AllocationDirective  # type: ignore[attr-defined]
     module._maybe_exchange_device = _exchange_device  # type: ignore[attr-defined]
     module._is_compiled = lambda: True  # type: ignore[attr-defined]
     module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Over which memory domains a thread's new storages lie, for torch_spyre/device/placement.py.
+#include "core.h"
+
+static _Thread_local spyre_placement placement;
+
+const spyre_placement *memory_placement(void)
+{
+    return &placement;
+}
+
+// exchange_placement(kind, domains) -> (kind, domains) before
+static PyObject *py_exchange_placement(PyObject *self, PyObject *args)
+{
+    (void)self;
+    unsigned int kind, domains;
+    if (!PyArg_ParseTuple(args, "II", &kind, &domains)) return NULL;
+    PyObject *before = Py_BuildValue("(II)", (unsigned int)placement.kind, placement.domains);
+    if (before && kind <= SPYRE_PLACE_INTERLEAVE)
+        placement = (spyre_placement){(spyre_place_kind)kind, domains};
+    return before;
+}
+
+static PyMethodDef methods[] = {
+    {"_exchange_placement", py_exchange_placement, METH_VARARGS,
+     "(kind, domains) -> those before: where this thread's tensors are placed"},
+    {NULL, NULL, 0, NULL},
+};
+
+bool placement_register(PyObject *module)
+{
+    return PyModule_AddFunctions(module, methods) == 0;
+}
