@@ -11,15 +11,19 @@
 #ifndef SPYRE_INSPECT_H
 #define SPYRE_INSPECT_H
 
+#include <stdint.h>
+
 #include "spyre/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// The text of the artefact at `path`, freed with spyre_string_free() (spyre/graph.h). Everything
-// is verified first: an error names file, place and rule. Thread safe.
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_inspect(const char *path, char **out_text);
+// The text of the artefact at `path`, freed with spyre_string_free() (spyre/graph.h); of a bundle
+// at the sizes that a launch of it would choose, "s0=128": symbols that none of `sizes` names are
+// at their largest. Everything is verified first: an error names file, place and rule. Thread safe.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_inspect(const char *path, const char *const *sizes,
+                                                  uint32_t size_count, char **out_text);
 
 // How the emulated card will execute the program image at `path`, or of the SpyreCode directory
 // there: its plan after every pass (docs/card.md), for SPYRE_THREADS host threads. Freed with

@@ -2,6 +2,10 @@
 //
 // Sizes that a launch chooses, at one of their values. Only sizes, the counts of loops and where
 // slices begin change; everything that follows from them is derived anew.
+#include "bundle/symbols.h"
+
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bundle/derived.h"
@@ -81,4 +85,35 @@ spyre_status bundle_bind(arena *memory, const bundle *b, const int64_t *values,
     TRY(bundle_verify(out));
     *out_bundle = out;
     return NULL;
+}
+
+// --- Sizes by name
+
+static spyre_status read_size(const bundle *b, const char *size, int64_t *values)
+{
+    const char *equals = strchr(size, '=');
+    size_t length = equals ? (size_t)(equals - size) : strlen(size);
+    char *end = NULL;
+    errno = 0;
+    long long value = equals ? strtoll(equals + 1, &end, 10) : 0;
+    if (!equals || end == equals + 1 || *end || errno)
+        return status_new(SPYRE_INVALID_ARGUMENT, "size '%s': expected NAME=SIZE", size);
+    for (uint32_t s = 0; s < b->symbols.count; s++) {
+        const char *name = b->symbols.items[s].name;
+        if (strlen(name) != length || memcmp(name, size, length) != 0) continue;
+        values[s] = value;
+        return NULL;
+    }
+    return status_new(SPYRE_INVALID_ARGUMENT, "size '%s': the bundle has %u sizes that a launch "
+                      "chooses%s%s", size, b->symbols.count, b->symbols.count ? ", the first " : "",
+                      b->symbols.count ? b->symbols.items[0].name : "");
+}
+
+spyre_status bundle_bind_named(arena *memory, const bundle *b, const char *const *sizes,
+                               uint32_t count, bundle **out_bundle)
+{
+    int64_t values[BUNDLE_MAX_SYMBOLS];
+    for (uint32_t s = 0; s < b->symbols.count; s++) values[s] = b->symbols.items[s].most;
+    for (uint32_t n = 0; n < count; n++) TRY(read_size(b, sizes[n], values));
+    return bundle_bind(memory, b, values, out_bundle);
 }

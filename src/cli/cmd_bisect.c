@@ -9,12 +9,14 @@ typedef struct {
     const char *directory;
     bool pool_first;
     launch_arguments launch;
+    launch_sizes sizes;
 } request;
 
 static int read_request(cli_arguments *in, request *r)
 {
     while (in->at < in->count) {
         int result;
+        if (launch_size_option(in, &r->sizes)) continue;
         if (launch_option(in, &r->launch, false, &result)) {
             if (result) return result;
         } else if (cli_flag(in, "--pool")) {
@@ -50,7 +52,7 @@ static int run(request *r)
     bool equal;
     for (uint32_t k = 0; k < r->launch.named; k++) buffers[k] = r->launch.items[k].buffer;
     spyre_status status = spyre_bundle_bisect(r->directory, r->pool_first, buffers, r->launch.named,
-                                              &equal, &content);
+                                              r->sizes.items, r->sizes.count, &equal, &content);
     if (status) return cli_report("bisect", status);
     int code = cli_print("bisect", content);
     spyre_string_free(content);

@@ -59,6 +59,20 @@ bool launch_option(cli_arguments *in, launch_arguments *arguments, bool outputs,
     return false;
 }
 
+bool launch_size_option(cli_arguments *in, launch_sizes *sizes)
+{
+    static const char option[] = "--size";
+    const char *item = in->items[in->at];
+    bool joined = strncmp(item, "--size=", sizeof option) == 0;
+    const char *value = joined ? item + sizeof option : NULL;
+    if (strcmp(item, option) == 0 && in->at + 1 < in->count) value = in->items[in->at + 1];
+    if (!value || (*value >= '0' && *value <= '9') || sizes->count == LAUNCH_MOST_SIZES)
+        return false;
+    sizes->items[sizes->count++] = value;
+    in->at += joined ? 1 : 2;
+    return true;
+}
+
 long long launch_file_bytes(const char *path)
 {
     struct stat about;

@@ -27,6 +27,16 @@ typedef struct {
 // else *out_result is CLI_OK, or an exit code after the line that says why.
 bool launch_option(cli_arguments *in, launch_arguments *arguments, bool outputs, int *out_result);
 
+// Sizes that a launch chooses: --size NAME=SIZE, with a name that is no number.
+enum { LAUNCH_MOST_SIZES = 16 };
+typedef struct {
+    const char *items[LAUNCH_MOST_SIZES];
+    uint32_t count;
+} launch_sizes;
+
+// Takes one. False when the next item is none, or one too many.
+bool launch_size_option(cli_arguments *in, launch_sizes *sizes);
+
 // Bytes of the file, for an argument whose size nothing else says; 0 when it cannot be read.
 long long launch_file_bytes(const char *path);
 

@@ -10,6 +10,7 @@
 
 #include "back/back.h"
 #include "bundle/files.h"
+#include "bundle/symbols.h"
 #include "bundle/unroll.h"
 #include "card/card.h"
 #include "compile/bisect_compare.h"
@@ -236,10 +237,11 @@ static spyre_status judge(bisection *x, bool *out_equal)
     return NULL;
 }
 
-static spyre_status prepare(bisection *x, const char *directory, bool pool_first, uint32_t count)
+static spyre_status prepare(bisection *x, const bundle *read, uint32_t count,
+                            const char *const *sizes, uint32_t size_count)
 {
     uint32_t kept;
-    TRY(bundle_read(x->memory, directory, pool_first, &x->b));
+    TRY(bundle_bind_named(x->memory, read, sizes, size_count, &x->b));
     if (count > x->b->args.count)
         return status_new(SPYRE_INVALID_ARGUMENT, "there is no launch argument %u, only %u of them",
                           count - 1, x->b->args.count);
@@ -258,14 +260,17 @@ static spyre_status prepare(bisection *x, const char *directory, bool pool_first
 
 spyre_status spyre_bundle_bisect(const char *directory, bool pool_first,
                                  const spyre_program_buffer *arguments, uint32_t argument_count,
-                                 bool *out_equal, char **out_text)
+                                 const char *const *sizes, uint32_t size_count, bool *out_equal,
+                                 char **out_text)
 {
+    bundle *b;
     text out = {0};
     arena *memory = arena_create();
     TRY_ALLOC(memory);
     bisection x = {.memory = memory, .given = arguments, .out = &out};
     *out_equal = false;
-    spyre_status status = prepare(&x, directory, pool_first, argument_count);
+    spyre_status status = bundle_read(memory, directory, pool_first, &b);
+    if (!status) status = prepare(&x, b, argument_count, sizes, size_count);
     if (!status) status = judge(&x, out_equal);
     for (uint32_t k = 0; x.defined && k < x.b->args.count; k++) free(x.defined[k].bytes);
     free(x.lx);

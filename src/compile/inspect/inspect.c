@@ -35,14 +35,18 @@ static spyre_status inspect_graph(const char *path, const char *source, size_t l
     return status;
 }
 
-static spyre_status inspect_directory(arena *memory, const char *path, text *out)
+static spyre_status inspect_directory(arena *memory, const char *path, const char *const *sizes,
+                                      uint32_t size_count, text *out)
 {
     const char *code = file_join(memory, path, "spyrecode.json");
     const char *steps = file_join(memory, path, "bundle.mlir");
     TRY_ALLOC(code);
     TRY_ALLOC(steps);
+    if (file_exists(steps) && (size_count || !file_exists(code)))
+        return inspect_bundle(memory, path, sizes, size_count, out);
+    if (size_count)
+        return status_new(SPYRE_INVALID_ARGUMENT, "%s: sizes are those of a bundle", path);
     if (file_exists(code)) return inspect_spyrecode(memory, path, out);
-    if (file_exists(steps)) return inspect_bundle(memory, path, out);
     return status_new(SPYRE_NOT_FOUND, "%s: holds neither bundle.mlir nor spyrecode.json", path);
 }
 
@@ -58,13 +62,16 @@ static spyre_status inspect_file(arena *memory, const char *path, text *out)
     return inspect_graph(path, bytes, length, out);
 }
 
-spyre_status spyre_inspect(const char *path, char **out_text)
+spyre_status spyre_inspect(const char *path, const char *const *sizes, uint32_t size_count,
+                           char **out_text)
 {
     text out = {0};
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    spyre_status status = file_is_directory(path) ? inspect_directory(memory, path, &out)
-                                                  : inspect_file(memory, path, &out);
+    spyre_status status =
+        file_is_directory(path) ? inspect_directory(memory, path, sizes, size_count, &out)
+        : size_count ? status_new(SPYRE_INVALID_ARGUMENT, "%s: sizes are those of a bundle", path)
+                     : inspect_file(memory, path, &out);
     arena_destroy(memory);
     return text_give(&out, status, out_text);
 }

@@ -10,7 +10,9 @@
 #include "bundle/model.h"
 #include "isa/isa.h"
 
-SPYRE_MUST_CHECK spyre_status inspect_bundle(arena *memory, const char *directory, text *out);
+SPYRE_MUST_CHECK spyre_status inspect_bundle(arena *memory, const char *directory,
+                                             const char *const *sizes, uint32_t size_count,
+                                             text *out);
 
 // A verified bundle; `name` is where it comes from.
 SPYRE_MUST_CHECK spyre_status inspect_print_bundle(const bundle *b, const char *name, text *out);

@@ -9,6 +9,7 @@
 #include "bundle/derived.h"
 #include "bundle/files.h"
 #include "bundle/read.h"
+#include "bundle/symbols.h"
 #include "compile/inspect/inspect.h"
 #include "compile/inspect/suspicions.h"
 #include "compile/sizes.h"
@@ -217,11 +218,13 @@ static spyre_status print_steps(const bundle *b, text *out)
     return NULL;
 }
 
-spyre_status inspect_bundle(arena *memory, const char *directory, text *out)
+spyre_status inspect_bundle(arena *memory, const char *directory, const char *const *sizes,
+                            uint32_t size_count, text *out)
 {
     bundle *b;
     bundle_warnings warnings = {0};
     TRY(status_at(bundle_read_warned(memory, directory, false, &b, &warnings), "%s", directory));
+    TRY(status_at(bundle_bind_named(memory, b, sizes, size_count, &b), "%s", directory));
     TRY(inspect_print_bundle(b, directory, out));
     if (warnings.count) text_append(out, "\n");
     for (uint32_t i = 0; i < warnings.count; i++)

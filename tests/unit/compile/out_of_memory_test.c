@@ -146,7 +146,7 @@ static spyre_status bundle_to_code(const char *directory, uint64_t *out_hash)
 static spyre_status inspect(const char *directory, uint64_t *out_hash)
 {
     char *content;
-    TRY(spyre_inspect(directory, &content));
+    TRY(spyre_inspect(directory, NULL, 0, &content));
     *out_hash = XXH3_64bits(content, strlen(content));
     spyre_string_free(content);
     return NULL;
