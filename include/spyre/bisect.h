@@ -19,7 +19,8 @@ extern "C" {
 // `sizes` are those that a launch of the bundle would choose, "s0=128"; symbols that none names are
 // at their largest. *out_equal: every bit is the same. *out_text, freed with spyre_string_free()
 // (spyre/graph.h), names step, core, indices and distance of what differs.
-// SPYRE_INVALID_ARGUMENT when an argument is missing; errors of reading, verifying and compiling are passed on.
+// SPYRE_INVALID_ARGUMENT when an argument is missing; errors of reading, verifying and compiling
+// are passed on.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_bundle_bisect(const char *directory, bool pool_first,
                                                             const spyre_program_buffer *arguments,
                                                             uint32_t argument_count,

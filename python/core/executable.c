@@ -3,6 +3,7 @@
 // torch_spyre._C.Executable: what it tells of itself. launch.c has its launches.
 #include "core.h"
 #include "spyre/counters.h"
+#include "spyre/sizes.h"
 
 static spyre_executable *of(PyObject *self)
 {
@@ -217,7 +218,36 @@ static PyObject *py_op_costs(PyObject *self, PyObject *index)
     return loops_costs(loops);
 }
 
+// serve_sizes(next, granule, most) -> None, or why it does not
+static PyObject *py_serve_sizes(PyObject *self, PyObject *args)
+{
+    PyObject *next;
+    long long granule, most;
+    bool serves;
+    char *reason;
+    if (!PyArg_ParseTuple(args, "OLL", &next, &granule, &most)) return NULL;
+    spyre_executable *other = executable_of_object(next);
+    if (!other) return NULL;
+    if (!core_check(spyre_executable_serve_sizes(of(self), other, granule, most, &serves, &reason)))
+        return core_raise();
+    if (serves) Py_RETURN_NONE;
+    return core_text(NULL, &reason);
+}
+
+// at_size(size) -> Executable
+static PyObject *py_at_size(PyObject *self, PyObject *size)
+{
+    spyre_executable *at;
+    long long value = PyLong_AsLongLong(size);
+    if (value == -1 && PyErr_Occurred()) return NULL;
+    if (!core_check(spyre_executable_at_size(of(self), value, &at))) return core_raise();
+    return executable_to_object(at);
+}
+
 static PyMethodDef executable_methods[] = {
+    {"serve_sizes", py_serve_sizes, METH_VARARGS,
+     "(next, granule, most) -> None when it serves these sizes from now on, or why not"},
+    {"at_size", py_at_size, METH_O, "(size) -> the executable at one of them"},
     {"segment_count", py_segment_count, METH_NOARGS, NULL},
     {"segment", py_segment, METH_O, "(index) -> dict of kind, nodes, inputs, outputs, counts"},
     {"input_storage", py_input_storage, METH_VARARGS,

@@ -77,6 +77,7 @@ globals().update(
 )
 hbm_pool_planning: bool = Config(alias=f"{__name__}.memory_plan")  # torch-spyre's newer name
 # Of the Python side, which no program depends on.
+symbolic_programs: bool = True  # one program for all buckets of a dim, where that can be
 max_buckets: int = _count("MAX_BUCKETS", 32)  # of a dim that torch._dynamo.mark_dynamic() bounds
 min_default_granularity: int = _count("MIN_DEFAULT_GRANULARITY", 4)  # of its buckets, without min=
 eager_bytes: int = _bytes("SPYRE_EAGER_MEMORY", "256M")  # of programs of single operators

@@ -8,6 +8,7 @@
 
 #include "compile/cache/cache_table.h"
 #include "compile/counters.h"
+#include "compile/size_rules.h"
 
 // Constants come last.
 static spyre_status bind_scalars(arena *memory, executable_segment *segment)
@@ -213,6 +214,8 @@ void spyre_executable_destroy(spyre_executable *executable)
         text_free(&executable->segments[s].loop_dump);
     }
     spyre_executable_destroy(executable->stages);
+    spyre_executable_destroy(executable->base);
+    size_rules_destroy(executable->sizes);
     pthread_mutex_destroy(&executable->lock);
     arena_destroy(executable->memory);
 }

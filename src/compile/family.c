@@ -330,17 +330,36 @@ static spyre_status build_code(family *f, spyrecode **out_code)
     return spyrecode_build(f->memory, f->largest.program, f->largest.arguments, &sizes, out_code);
 }
 
+// Finds rules, and whether they hold at every size.
+static spyre_status find_family(family *f)
+{
+    uint32_t count = family_count(f->b);
+    f->fits = count <= FAMILY_MOST_SIZES;
+    if (!f->fits) return NULL;
+    TRY(take_points(f));
+    if (f->fits) TRY(find_rules(f));
+    f->fits = f->fits && f->b->args.count + f->value_count <= SPYRECODE_MOST_PATCHES;
+    if (f->fits) TRY(correct_program(f));
+    for (uint32_t number = 0; number < count && f->fits; number++) TRY(check_size(f, number));
+    return NULL;
+}
+
 spyre_status family_compile(arena *memory, const bundle *b, const back_options *options,
                             spyrecode **out_code)
 {
     *out_code = NULL;
-    family f = {.memory = memory, .b = b, .options = options, .fits = true};
-    if (family_count(b) > FAMILY_MOST_SIZES) return NULL;
-    TRY(take_points(&f));
-    if (f.fits) TRY(find_rules(&f));
-    f.fits = f.fits && b->args.count + f.value_count <= SPYRECODE_MOST_PATCHES;
-    if (f.fits) TRY(correct_program(&f));
-    uint32_t count = family_count(b);
-    for (uint32_t number = 0; number < count && f.fits; number++) TRY(check_size(&f, number));
+    family f = {.memory = memory, .b = b, .options = options};
+    TRY(find_family(&f));
     return f.fits ? build_code(&f, out_code) : NULL;
+}
+
+spyre_status family_program(arena *memory, const bundle *b, const back_options *options,
+                            spyrecode_sizes *out_sizes, isa_program **out_program)
+{
+    *out_program = NULL;
+    family f = {.memory = memory, .b = b, .options = options};
+    TRY(find_family(&f));
+    *out_sizes = sizes_of(&f);
+    if (f.fits) *out_program = f.largest.program;
+    return NULL;
 }

@@ -19,6 +19,14 @@ void family_granules(const bundle *b, uint32_t number, int64_t *out_granules);
 SPYRE_MUST_CHECK spyre_status family_bind(arena *memory, const bundle *b, const int64_t *granules,
                                           bundle **out_bundle);
 
+// One program for all sizes: that of the largest, whose corrections take the values of *out_sizes'
+// expressions (its symbols are null), the first `value_count` of them. *out_program is null where
+// there is none.
+SPYRE_MUST_CHECK spyre_status family_program(arena *memory, const bundle *b,
+                                             const back_options *options,
+                                             spyrecode_sizes *out_sizes,
+                                             isa_program **out_program);
+
 // The code of a bundle that was read from files, whose sizes launches choose. *out_code is null
 // where no one program serves all of them: there are too many, or their programs differ in more
 // than numbers. Errors are those of compiling the largest.

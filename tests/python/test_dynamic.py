@@ -8,6 +8,7 @@ import torch
 import torch_spyre
 import torch_spyre.report
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim
+from torch_spyre.compile import families, handover
 
 
 class Block(torch.nn.Module):
@@ -107,8 +108,8 @@ def sweep(function, lengths, dim=0, shape=(64,), **bounds):
 
 def test_a_program_serves_a_bucket_of_sizes():
     assert sweep(torch.exp, range(33, 65), min=32, max=128) == 1
-    assert sweep(torch.exp, [33, 64, 65, 96, 97, 128, 40], min=32, max=128) == 3
-    assert sweep(lambda x: torch.softmax(x, -1).sum(-1), range(9, 17), min=2, max=128) == 2
+    assert sweep(torch.exp, [33, 64, 65, 96, 97, 128, 40], min=32, max=128) == 1
+    assert sweep(lambda x: torch.softmax(x, -1).sum(-1), range(9, 17), min=2, max=128) == 1
     assert (
         sweep(lambda x: torch.layer_norm(x, [64]) * 2, [5, 6, 7, 8], 1, (2, 64), min=2, max=64) == 1
     )
@@ -123,7 +124,8 @@ def test_filling_up_compiles_nothing():
     sweep(torch.exp, [33], min=32, max=64)
     before = torch_spyre.compile_statistics()["compilations"]
     assert sweep(torch.tanh, [35, 34, 38, 39], min=32, max=64) == 1
-    assert torch_spyre.compile_statistics()["compilations"] <= before + 1
+    # Of the program of all sizes and of one that it is compared with.
+    assert torch_spyre.compile_statistics()["compilations"] <= before + 2
 
 
 def test_buckets_of_a_layer():
@@ -198,3 +200,76 @@ def test_slices_of_nothing():
     x = torch.zeros(0, 5, dtype=torch.float16, device="spyre")
     found = torch.compile(lambda x: x[:, 1:3:2] + 1, dynamic=True)(x)
     assert found.shape == (0, 1)
+
+
+H = torch.float16
+FEED = torch.nn.Sequential(
+    torch.nn.LayerNorm(64), torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 64)
+)
+
+
+@pytest.mark.parametrize(
+    "function, shape, dim",
+    [
+        (lambda x: torch.exp(x) * 2 + x, (64,), 0),
+        (lambda x: (torch.softmax(x, -1), x.float() + 1), (100,), 0),
+        (lambda x: x.relu() * 2, (3, 128), 1),
+        (FEED, (64,), 0),
+        (lambda x: torch.softmax(x @ x.transpose(-1, -2), -1) @ x, (40, 64), 0),
+    ],
+    ids=["element-wise", "rows", "inner dim", "feed-forward", "attention over a batch"],
+)
+def test_one_program_serves_all_buckets(function, shape, dim, monkeypatch):
+    """Two compilations, at the largest size and a granule below, and every bit of the programs that
+    are compiled for a size."""
+    torch._dynamo.reset()
+    if isinstance(function, torch.nn.Module):
+        function = copy.deepcopy(function).half().eval().to("spyre")
+    compiled = torch.compile(function)
+    torch_spyre.report.reports.clear()
+    graphs = []  # beside copies, which are eager operators
+    told = [lambda made: graphs.append(made) if "(eager " not in made.report() else None]
+    monkeypatch.setattr(handover, "observers", told)
+    cases = []
+    with torch.no_grad():
+        for size in (17, 32, 256, 100, 241, 64):
+            sizes = list(shape)
+            sizes.insert(dim, size)
+            x = torch.randn(sizes, dtype=H)
+            on_card = x.to("spyre")
+            torch._dynamo.mark_dynamic(on_card, dim, min=16, max=256)
+            cases.append((x, compiled(on_card)))
+        assert len(graphs) == 2
+        assert len(torch_spyre.compile_reports()) == 1
+        torch._dynamo.reset()
+        static = torch.compile(function, dynamic=False)
+        for x, results in cases:
+            expected = static(x.to("spyre"))
+            for one, other in zip(
+                *map(torch.utils._pytree.tree_leaves, (results, expected)), strict=True
+            ):
+                assert one.shape == other.shape
+                assert one.cpu().equal(other.cpu()), x.shape
+
+
+@pytest.mark.parametrize(
+    "function, shape, dim, why",
+    [
+        (lambda x: x.relu() * 2, (4,), 1, "differ in more than sizes"),  # its sticks
+        (lambda x: torch.cat([x, x * 2], 0), (4, 64), 1, "buffers are used otherwise"),
+        (lambda x: torch.exp(x) * 2 + x, (33,), 0, "rounded up"),
+    ],
+)
+def test_where_one_program_cannot_serve_each_bucket_has_its_own(
+    function, shape, dim, why, monkeypatch
+):
+    told = []
+    monkeypatch.setattr(families._log, "info", lambda text, *values: told.append(text % values))
+    lengths = [33, 70, 128, 66, 35]
+    assert sweep(function, lengths, dim, shape, min=32, max=128) == 3
+    assert len(told) == 1 and why in told[0]
+
+
+def test_one_program_is_a_choice():
+    with torch_spyre.config.patch(symbolic_programs=False):
+        assert sweep(torch.exp, [33, 64, 65, 96, 97, 128, 40], min=32, max=128) == 3

@@ -33,6 +33,7 @@ from . import (
     buckets,
     decompositions,
     effects,
+    families,
     handover,
     hint_scopes,
     lowering,
@@ -185,6 +186,7 @@ class CompiledGraph:
         self.number = next(_numbers)
         weakref.finalize(self, _drop, self.number, self.programs).atexit = False
         self.buckets = buckets.plan(gm)
+        self.families = families.Families(self.buckets, self._compile_at) if self.buckets else None
         self.scalars = scalars.plan(gm)
         self.multiplied = weights.multiplied(gm)
         self.takes_tensors_only = all(
@@ -215,11 +217,38 @@ class CompiledGraph:
         if weights.lay_out(args, self.multiplied):
             return None
         with config.patch(self.settings):
-            program = self.programs[key] = _build(self.gm, args, self.folder, call)
+            program = None if call or self.folder else self._at_size(args)
+            program = program or _build(self.gm, args, self.folder, call)
+        self.programs[key] = program
         programs.add((self.number, key), _Kept(self.programs, key, program))
         self.folder = None
         if self.trace and isinstance(program, Program):
             self.trace.program(program)
+        return program
+
+    def _compile_at(self, args: list[Any]) -> _C.Executable | None:
+        """The executable of these arguments; None for a graph that is interpreted."""
+        try:
+            builder = _builder(self.gm, args, None)
+        except (Inexpressible, UnknownSize):
+            return None
+        return handover.compile_graph(builder.graph, host_fallback=True) if builder else None
+
+    def _at_size(self, args: list[Any]) -> Program | None:
+        """The one program of all buckets at that of the arguments, or None."""
+        if self.families is None or any(named_dims.dims_of(a) for a in args):
+            return None
+        if compile_log.wants_passes() or artefacts.wants_stages():
+            return None
+        found = self.families.find(args, self._key)
+        builder = _builder(self.gm, args, None) if found else None
+        if found is None or builder is None:
+            return None
+        family, size, is_new = found
+        program = Program(builder, family.executable.at_size(size))
+        program.family = family
+        if is_new:
+            _tell(program, None)
         return program
 
     def _program_of_call(self, args: list[Any]) -> tuple[Program | _Eager, scalars.Call | None]:
@@ -274,19 +303,27 @@ def _build(
     call: scalars.Call | None,
 ) -> Program | _Eager:
     try:
-        values = node_values(gm, args)
-        devices = [value.device for value in pytree.tree_leaves(list(values.values()))
-                   if isinstance(value, torch.Tensor) and value.device.type == "spyre"]  # fmt: skip
-        if not devices:
-            return _Eager(gm)
-        builder = GraphBuilder(gm, values, devices[0], call)
-        builder.build(args)
-        return _finish(builder, folder)
+        builder = _builder(gm, args, call)
+        return _finish(builder, folder) if builder else _Eager(gm)
     except (Inexpressible, UnknownSize) as error:
         reason = f"it is interpreted node by node: {error}"
         report = CompileReport(interpreted=str(error), text=_interpreted_text(gm, reason))
         reports.append(report)
         return _Eager(gm, reason)
+
+
+def _builder(
+    gm: torch.fx.GraphModule, args: Values, call: scalars.Call | None
+) -> GraphBuilder | None:
+    """The graph at these arguments, handed over; None for one without tensors of the card."""
+    values = node_values(gm, args)
+    devices = [value.device for value in pytree.tree_leaves(list(values.values()))
+               if isinstance(value, torch.Tensor) and value.device.type == "spyre"]  # fmt: skip
+    if not devices:
+        return None
+    builder = GraphBuilder(gm, values, devices[0], call)
+    builder.build(args)
+    return builder
 
 
 def _finish(builder: GraphBuilder, folder: artefacts.Folder | None) -> Program:
@@ -307,11 +344,15 @@ def _program(
     program = Program(builder, executable)
     if folder:
         folder.program(program)
+    _tell(program, stages)
+    return program
+
+
+def _tell(program: Program, stages: str | None) -> None:
     artefacts.show_program(program, stages)
     reports.append(program.report())
     listings = functools.partial(artefacts.passes_of, stages) if stages else None
     compile_log.of_program(program, reports[-1], listings)
-    return program
 
 
 _interpreted = itertools.count()  # graphs that run node by node

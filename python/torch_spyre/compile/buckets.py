@@ -51,21 +51,29 @@ class Buckets:
 
     def fill(self, args: Sequence[Any]) -> tuple[list[Any], Sizes]:
         """The arguments at the ends of their buckets, and the sizes by symbol."""
-        sizes: Sizes = {}
-        for symbols, value in zip(self.inputs, args, strict=True):
-            for dim, symbol in symbols.items():
-                sizes[symbol] = value if dim is None else value.shape[dim]
+        sizes = self.sizes(args)
         ends = {
             symbol: min(-(-size // self.step[symbol]) * self.step[symbol], self.most[symbol])
             for symbol, size in sizes.items()
         }
         if ends == sizes:
             return list(args), {}
-        filled = [
+        return self.at(args, ends), sizes
+
+    def sizes(self, args: Sequence[Any]) -> Sizes:
+        """What the arguments have, by symbol."""
+        return {
+            symbol: value if dim is None else value.shape[dim]
+            for symbols, value in zip(self.inputs, args, strict=True)
+            for dim, symbol in symbols.items()
+        }
+
+    def at(self, args: Sequence[Any], ends: Sizes) -> list[Any]:
+        """The arguments filled up with zeros to these sizes, or cut to them."""
+        return [
             _fill(value, {dim: ends[symbol] for dim, symbol in symbols.items()})
             for symbols, value in zip(self.inputs, args, strict=True)
         ]
-        return filled, sizes
 
     def cut(self, results: list[Any], sizes: Sizes) -> list[Any]:
         """The results at the sizes of the call."""
@@ -84,8 +92,9 @@ def _fill(value: Any, ends: Mapping[int | None, int]) -> Any:
     if shape is None or shape == list(value.shape):
         return value
     whole = part = value.new_zeros(shape)
-    for dim, size in enumerate(value.shape):
-        part = part.narrow(dim, 0, size)
+    for dim, size in enumerate(shape):
+        kept = min(size, value.shape[dim])
+        part, value = part.narrow(dim, 0, kept), value.narrow(dim, 0, kept)
     part.copy_(value)
     return whole
 

@@ -82,6 +82,7 @@ class Program:
 
     def __init__(self, builder: GraphBuilder, executable: _C.Executable):
         self.executable = executable
+        self.family: object = None  # whose executable this is at a size, while it is used
         self.used = False  # since the table of programs has asked
         self.device = builder.device
         self.nodes = builder.nodes

@@ -44,6 +44,14 @@ spyre_executable *cache_table_add(spyre_executable *made)
     return known ? known : made;
 }
 
+spyre_executable *cache_table_hold(spyre_executable *executable)
+{
+    pthread_mutex_lock(&lock);
+    executable->references++;
+    pthread_mutex_unlock(&lock);
+    return executable;
+}
+
 bool cache_table_let_go(spyre_executable *executable)
 {
     pthread_mutex_lock(&lock);

@@ -15,6 +15,9 @@ spyre_executable *cache_table_find(cache_key key, const char *subject);
 // one of the same subject, that one with one more reference.
 spyre_executable *cache_table_add(spyre_executable *made);
 
+// One more reference.
+spyre_executable *cache_table_hold(spyre_executable *executable);
+
 // Gives a reference back, also of an executable that the table does not have. True when it was the
 // last: the executable has left the table and may be destroyed.
 bool cache_table_let_go(spyre_executable *executable);

@@ -95,6 +95,18 @@ bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint3
     return place.stick_var == LOOP_NO_DIM || !loop_var_is_reduced(op, place.stick_var);
 }
 
+// A loop of symbolic_size stands for loops of any multiple of the granule, which have the slices
+// that a granule has.
+static bool as_granule(const loop_graph *loops, division_sizes *sizes, uint32_t v)
+{
+    int64_t granule = loops->settings.symbolic_granule;
+    if (!loops->settings.symbolic_size || sizes->size[v] != loops->settings.symbolic_size)
+        return false;
+    int64_t unit = sizes->size[v] / sizes->units[v];
+    sizes->units[v] = granule % unit ? 1 : granule / unit;
+    return true;
+}
+
 division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
 {
     division_sizes sizes;
@@ -103,8 +115,8 @@ division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
         bool kept = op->operand[op->operand_count - 1].stride[v] != 0;
         if (!kept && op->op == OPFUNC_SHUFFLE) continue; // a loop over cores that get the same
         if (kept ? loop_var_is_rank(op, v) : !division_combines(op, v)) sizes.units[v] = 1;
-        sizes.uneven[v] = kept && loops->settings.uneven_splits && !division_is_published(loops) &&
-                          op->op != OPFUNC_SHUFFLE;
+        sizes.uneven[v] = !as_granule(loops, &sizes, v) && kept && op->op != OPFUNC_SHUFFLE &&
+                          loops->settings.uneven_splits && !division_is_published(loops);
     }
     return sizes;
 }

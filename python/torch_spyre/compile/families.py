@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One program for all buckets of a dim (buckets.py), which each launch's size corrects.
+
+The graph is compiled at the largest size and at one granule less; the library finds how every
+number of the program follows from the size (`include/spyre/sizes.h`), or says why one program
+cannot serve all. Then each bucket has its own, as every other size.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import sympy
+import torch
+
+from .. import _C, config
+from .buckets import Buckets
+
+_log = logging.getLogger("spyre.inductor")
+
+Compile = Callable[[list[Any]], _C.Executable | None]  # of arguments; None: it is interpreted
+
+
+class Family:
+    """An executable that serves multiples of a granule."""
+
+    def __init__(self, executable: _C.Executable) -> None:
+        self.executable = executable
+
+
+class _Span(NamedTuple):
+    symbol: sympy.Symbol
+    granule: int
+    most: int
+
+
+class Families:
+    """Those of one graph, by its arguments at the largest size. A family goes with the last of its
+    programs."""
+
+    def __init__(self, buckets: Buckets, compile: Compile) -> None:
+        self._buckets = buckets
+        self._compile = compile
+        self._found: weakref.WeakValueDictionary[Any, Family] = weakref.WeakValueDictionary()
+        self._refused: dict[Any, str] = {}
+        self._span = _span_of(buckets)
+
+    def find(
+        self, args: Sequence[Any], key_of: Callable[[list[Any]], Any]
+    ) -> tuple[Family, int, bool] | None:
+        """The family of arguments that end a bucket, their size, and whether it was made for
+        them. None where there is none."""
+        span = self._span
+        if span is None or not config.symbolic_programs:
+            return None
+        size = self._buckets.sizes(args)[span.symbol]
+        if size % span.granule or size > span.most or not self._lie_as_new(args):
+            return None
+        largest = self._buckets.at(args, {span.symbol: span.most})
+        key = key_of(largest)
+        if key in self._refused:
+            return None
+        known = self._found.get(key)
+        family = known or self._make(span, key, largest)
+        return (family, size, known is None) if family else None
+
+    def _lie_as_new(self, args: Sequence[Any]) -> bool:
+        """Whether tensors that have the dim lie on the card as new ones of their sizes do."""
+        return all(
+            _C.tensor_key(value) == _C.tensor_key(torch.empty_like(value))
+            for symbols, value in zip(self._buckets.inputs, args, strict=True)
+            if symbols and isinstance(value, torch.Tensor)
+        )
+
+    def _make(self, span: _Span, key: Any, largest: list[Any]) -> Family | None:
+        next_size = span.most - span.granule
+        with config.patch(symbolic_size=span.most, symbolic_granule=span.granule):
+            executable = self._compile(largest)
+        with config.patch(symbolic_size=next_size, symbolic_granule=span.granule):
+            smaller = self._compile(self._buckets.at(largest, {span.symbol: next_size}))
+        if executable is None or smaller is None:
+            why: str | None = "the graph is interpreted"
+        else:
+            why = executable.serve_sizes(smaller, span.granule, span.most)
+        if why or executable is None:
+            self._refused[key] = why or ""
+            _log.info("a program for each bucket of %s sizes up to %d: %s", span.most
+                      // span.granule, span.most, why)  # fmt: skip
+            return None
+        family = self._found[key] = Family(executable)
+        return family
+
+
+def _span_of(buckets: Buckets) -> _Span | None:
+    """Of graphs in which one size has several buckets."""
+    if len(buckets.step) != 1:
+        return None
+    [(symbol, granule)] = buckets.step.items()
+    most = buckets.most[symbol] // granule * granule
+    return _Span(symbol, granule, most) if most > granule else None

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One executable for several sizes of a dim: its programs with corrections (family.h), and where
+// tensors lie. Every size in a view, layout or count of bytes is either the same at both sizes or a
+// multiple of the dim's, so it follows by proportion; a size that is rounded up to sticks, or the
+// square of the dim's, is neither and found out.
+#include "compile/size_rules.h"
+
+#include <string.h>
+
+#include "compile/cache/cache_table.h"
+#include "isa/numbers.h"
+
+void size_rules_destroy(size_rules *rules)
+{
+    if (!rules) return;
+    spyre_executable_destroy(rules->next);
+    arena_destroy(rules->memory);
+}
+
+// --- Numbers by proportion
+
+typedef struct {
+    int64_t largest, granules;          // granules of the largest size, and of the one that is made
+    bool fits;
+} proportion;
+
+// `*number` is that of the largest size, `next` that at one granule less.
+static void scale(proportion *p, int64_t *number, int64_t next)
+{
+    int64_t each = *number - next;
+    if (each == 0) return;
+    if (each > INT64_MAX / p->largest || each < -INT64_MAX / p->largest ||
+        *number != each * p->largest)
+        p->fits = false;
+    else
+        *number = each * p->granules;
+}
+
+static void scale_view(proportion *p, spyre_view *view, const spyre_view *next)
+{
+    p->fits = p->fits && view->rank == next->rank;
+    for (uint32_t d = 0; p->fits && d < view->rank; d++) {
+        scale(p, &view->size[d], next->size[d]);
+        scale(p, &view->stride[d], next->stride[d]);
+    }
+    p->fits = p->fits && view->offset == next->offset;
+}
+
+static void scale_layout(proportion *p, spyre_layout *layout, const spyre_layout *next)
+{
+    p->fits = p->fits && layout->rank == next->rank && layout->format == next->format &&
+              layout->arrangement == next->arrangement;
+    for (uint32_t d = 0; p->fits && d < layout->rank; d++) {
+        scale(p, &layout->device_size[d], next->device_size[d]);
+        scale(p, &layout->stride_map[d], next->stride_map[d]);
+    }
+}
+
+// --- Inputs and outputs
+
+static spyre_status scale_outputs(arena *memory, proportion *p, spyre_segment *info,
+                                  const spyre_segment *next)
+{
+    p->fits = p->fits && info->output_count == next->output_count &&
+              info->buffer_count == next->buffer_count;
+    if (!p->fits) return NULL;
+    spyre_segment_output *outputs = ARENA_NEW(memory, spyre_segment_output, info->output_count);
+    TRY_ALLOC(outputs);
+    for (uint32_t i = 0; i < info->output_count; i++) {
+        const spyre_segment_output *other = &next->outputs[i];
+        outputs[i] = info->outputs[i];
+        scale_view(p, &outputs[i].type.view, &other->type.view);
+        scale_view(p, &outputs[i].storage, &other->storage);
+        scale_layout(p, &outputs[i].layout, &other->layout);
+        scale(p, &outputs[i].bytes, other->bytes);
+        p->fits = p->fits && outputs[i].input == other->input && outputs[i].value == other->value &&
+                  outputs[i].buffer == other->buffer;
+    }
+    info->outputs = outputs;
+    return NULL;
+}
+
+static spyre_status scale_inputs(arena *memory, proportion *p, spyre_segment *info,
+                                 const spyre_segment *next)
+{
+    p->fits = p->fits && info->input_count == next->input_count;
+    if (!p->fits) return NULL;
+    spyre_view *storages = ARENA_NEW(memory, spyre_view, info->input_count);
+    spyre_layout *layouts = ARENA_NEW(memory, spyre_layout, info->input_count);
+    TRY_ALLOC(storages);
+    spyre_layout *preferred = ARENA_NEW(memory, spyre_layout, info->input_count);
+    TRY_ALLOC(layouts);
+    TRY_ALLOC(preferred);
+    for (uint32_t i = 0; i < info->input_count; i++) {
+        storages[i] = info->input_storages[i];
+        layouts[i] = info->input_layouts[i];
+        preferred[i] = info->preferred_layouts[i];
+        scale_view(p, &storages[i], &next->input_storages[i]);
+        scale_layout(p, &layouts[i], &next->input_layouts[i]);
+        scale_layout(p, &preferred[i], &next->preferred_layouts[i]);
+    }
+    info->input_storages = storages;
+    info->input_layouts = layouts;
+    info->preferred_layouts = preferred;
+    return NULL;
+}
+
+static spyre_status scale_arguments(arena *memory, proportion *p, executable_segment *segment,
+                                    const executable_segment *next)
+{
+    job_argument *arguments = ARENA_NEW(memory, job_argument, segment->argument_count);
+    TRY_ALLOC(arguments);
+    for (uint32_t k = 0; k < segment->argument_count; k++) {
+        arguments[k] = segment->arguments[k];
+        if (arguments[k].kind == JOB_INPUT || arguments[k].kind == JOB_BUFFER)
+            scale(p, &arguments[k].bytes, next->arguments[k].bytes);
+    }
+    segment->arguments = arguments;
+    return NULL;
+}
+
+// A copy of a segment of the largest size at another one, without its program.
+static spyre_status scale_segment(arena *memory, proportion *p, executable_segment *segment,
+                                  const executable_segment *next)
+{
+    TRY(scale_outputs(memory, p, &segment->info, &next->info));
+    if (segment->info.kind != SPYRE_SEGMENT_CARD) return NULL;
+    TRY(scale_inputs(memory, p, &segment->info, &next->info));
+    return p->fits ? scale_arguments(memory, p, segment, next) : NULL;
+}
+
+// --- Finding the rules
+
+static spyre_status find_program(arena *memory, const executable_segment *segment,
+                                 size_segment *out, const char **out_why)
+{
+    back_options options = BACK_OPTIONS_INIT;
+    options.lx_reserved_bytes =
+        (int64_t)(ISA_LX_BYTES * segment->front.loops->settings.dxp_lx_frac_avail);
+    spyre_status status =
+        family_program(memory, out->symbolic, &options, &out->sizes, &out->program);
+    if (spyre_status_code(status) != SPYRE_UNSUPPORTED) {
+        TRY(status);
+        if (!out->program) *out_why = "programs of some sizes differ in more than numbers";
+        return NULL;
+    }
+    spyre_status_free(status);
+    *out_why = "some size does not fit the plan of the largest";
+    return NULL;
+}
+
+static spyre_status find_segment(size_rules *rules, const executable_segment *segment,
+                                 const executable_segment *next, size_segment *out,
+                                 const char **out_why)
+{
+    proportion p = {rules->most / rules->granule, 1, true};
+    executable_segment scaled = *segment;
+    TRY(scale_segment(rules->memory, &p, &scaled, next));
+    if (!p.fits) *out_why = "a size is rounded up, or more than proportional to the dim";
+    if (*out_why || segment->info.kind != SPYRE_SEGMENT_CARD) return NULL;
+    TRY(size_symbolic_bundle(rules->memory, segment, next, rules->granule, rules->most,
+                             &out->symbolic, out_why));
+    return *out_why ? NULL : find_program(rules->memory, segment, out, out_why);
+}
+
+static spyre_status find_rules(size_rules *rules, const spyre_executable *largest,
+                               const spyre_executable *next, const char **out_why)
+{
+    bool same = largest->segment_count == next->segment_count;
+    for (uint32_t s = 0; same && s < largest->segment_count; s++) {
+        const spyre_segment *a = &largest->segments[s].info, *b = &next->segments[s].info;
+        same = a->kind == b->kind && a->node_count == b->node_count &&
+               memcmp(a->nodes, b->nodes, a->node_count * sizeof *a->nodes) == 0;
+    }
+    if (!same) *out_why = "other parts of the graph are the host's at another size";
+    rules->segments = ARENA_NEW(rules->memory, size_segment, largest->segment_count);
+    TRY_ALLOC(rules->segments);
+    for (uint32_t s = 0; s < largest->segment_count && !*out_why; s++)
+        TRY(status_at(find_segment(rules, &largest->segments[s], &next->segments[s],
+                                   &rules->segments[s], out_why), "segment %u", s));
+    return NULL;
+}
+
+static spyre_status make_rules(spyre_executable *largest, spyre_executable *next, int64_t granule,
+                               int64_t most, size_rules **out_rules, const char **out_why)
+{
+    const spyre_executable *staged, *staged_next;
+    TRY(executable_with_stages(largest, &staged));
+    TRY(executable_with_stages(next, &staged_next));
+    arena *memory = arena_create();
+    size_rules *rules = memory ? ARENA_NEW(memory, size_rules, 1) : NULL;
+    if (!rules) arena_destroy(memory);
+    TRY_ALLOC(rules);
+    *rules = (size_rules){.memory = memory, .granule = granule, .most = most};
+    spyre_status status = find_rules(rules, staged, staged_next, out_why);
+    if (status || *out_why) {
+        arena_destroy(memory);
+        return status;
+    }
+    rules->next = cache_table_hold(next);
+    *out_rules = rules;
+    return NULL;
+}
+
+spyre_status spyre_executable_serve_sizes(spyre_executable *largest, spyre_executable *next,
+                                          int64_t granule, int64_t most, bool *out_serves,
+                                          char **out_reason)
+{
+    const char *why = NULL;
+    text reason = {0};
+    *out_serves = false;
+    *out_reason = NULL;
+    if (granule < 1 || most % granule || most / granule < 2 || largest == next)
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "sizes are multiples of %lld up to %lld: expected two of them or more",
+                          (long long)granule, (long long)most);
+    pthread_mutex_lock(&largest->lock);
+    bool known = largest->sizes && largest->sizes->most == most &&
+                 largest->sizes->granule == granule;
+    pthread_mutex_unlock(&largest->lock);
+    size_rules *rules = NULL;
+    if (!known) TRY(make_rules(largest, next, granule, most, &rules, &why));
+    pthread_mutex_lock(&largest->lock);
+    if (rules && !largest->sizes) largest->sizes = rules;
+    else size_rules_destroy(rules);
+    *out_serves = !why && largest->sizes;
+    pthread_mutex_unlock(&largest->lock);
+    if (!why) return NULL;
+    text_append(&reason, why);
+    return text_give(&reason, NULL, out_reason);
+}
+
+// --- An executable at a size
+
+static spyre_status correct_program(spyre_executable *e, executable_segment *segment,
+                                    const size_segment *rule, const size_rules *rules, int64_t size)
+{
+    const isa_program *family = rule->program;
+    const int64_t granules = size / rules->granule;
+    int64_t *values = ARENA_NEW(e->memory, int64_t, family->value_count);
+    int64_t *bytes = ARENA_NEW(e->memory, int64_t, family->arg_count);
+    TRY_ALLOC(values);
+    TRY_ALLOC(bytes);
+    for (uint32_t v = 0; v < family->value_count; v++)
+        TRY(spyrecode_evaluate(&rule->sizes, v, &granules, &values[v]));
+    TRY(isa_correct(e->memory, family, values, &segment->program));
+    for (uint32_t k = 0; k < family->arg_count; k++) bytes[k] = segment->arguments[k].bytes;
+    segment->program->arg_bytes = bytes;
+    return bundle_bind(e->memory, rule->symbolic, &size, &segment->front.bundle);
+}
+
+static spyre_status fill(spyre_executable *e, const spyre_executable *largest,
+                         const size_rules *rules, int64_t size)
+{
+    e->segment_count = largest->segment_count;
+    e->segments = ARENA_NEW(e->memory, executable_segment, e->segment_count);
+    TRY_ALLOC(e->segments);
+    for (uint32_t s = 0; s < e->segment_count; s++) {
+        proportion p = {rules->most / rules->granule, size / rules->granule, true};
+        executable_segment *segment = &e->segments[s];
+        *segment = largest->segments[s];
+        segment->job = NULL;
+        segment->loop_dump = (text){0};
+        TRY(scale_segment(e->memory, &p, segment, &rules->next->segments[s]));
+        if (segment->info.kind != SPYRE_SEGMENT_CARD) continue;
+        TRY(correct_program(e, segment, &rules->segments[s], rules, size));
+        TRY(executable_make_job(e, s));
+    }
+    return NULL;
+}
+
+spyre_status spyre_executable_at_size(spyre_executable *largest, int64_t size,
+                                      spyre_executable **out_executable)
+{
+    pthread_mutex_lock(&largest->lock);
+    const size_rules *rules = largest->sizes;
+    pthread_mutex_unlock(&largest->lock);
+    if (!rules || size < rules->granule || size > rules->most || size % rules->granule)
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "size %lld: the program serves multiples of %lld up to %lld",
+                          (long long)size, rules ? (long long)rules->granule : 0,
+                          rules ? (long long)rules->most : 0);
+    const spyre_executable *staged;
+    TRY(executable_with_stages(largest, &staged));
+    spyre_executable *e = executable_create();
+    TRY_ALLOC(e);
+    e->base = cache_table_hold(largest);
+    e->prepared = staged->prepared;
+    e->options = largest->options;
+    spyre_status status = fill(e, staged, rules, size);
+    if (status) spyre_executable_destroy(e);
+    else *out_executable = e;
+    return status;
+}

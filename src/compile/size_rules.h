@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an executable that serves several sizes keeps for them. Internal to src/compile.
+#ifndef COMPILE_SIZE_RULES_H
+#define COMPILE_SIZE_RULES_H
+
+#include "compile/executable.h"
+#include "compile/family.h"
+#include "spyre/sizes.h"
+
+// Of a card segment; empty for one of the host.
+typedef struct {
+    bundle *symbolic;
+    isa_program *program;               // of the largest size, with corrections
+    spyrecode_sizes sizes;              // expressions of their values
+} size_segment;
+
+typedef struct size_rules {
+    arena *memory;
+    int64_t granule, most;
+    spyre_executable *next;             // at one granule less
+    size_segment *segments;
+} size_rules;
+
+// The bundle of `largest` with the dims as a symbol in which `next` differs, or null with *out_why,
+// a phrase of static text, when they differ in more.
+SPYRE_MUST_CHECK spyre_status size_symbolic_bundle(arena *memory,
+                                                   const executable_segment *largest,
+                                                   const executable_segment *next, int64_t granule,
+                                                   int64_t most, bundle **out_bundle,
+                                                   const char **out_why);
+
+void size_rules_destroy(size_rules *rules);
+
+#endif
