@@ -37,6 +37,12 @@ typedef enum {
                           // result; values, or positions as integers
     ATEN_KIND_MATMUL,     // (x [batch.., M, K], y [batch.., K, N]), or y [K, N] for all batches; no
                           // other broadcast of batch dims
+    ATEN_KIND_WINDOWS,    // (x [batch.., extent.., K], y [batch.., taps.., K, N], INT LIST
+                          // strides, INT LIST dilations of 1 to 3 extents) -> [batch..,
+                          // windows.., N]: window i has at tap t what x has at i * stride +
+                          // t * dilation, all of it inside of x. y has the last batch dims of x.
+                          // Channel by channel: y [taps.., K] -> [batch.., windows.., K]; some
+                          // extent has several windows of several taps
     ATEN_KIND_LAYER_NORM, // (x, weight or NONE, bias or NONE, REAL eps), over the last dim; weight
                           // and bias have rank 1
     ATEN_KIND_GATHER,     // (table [R, C > 1], index of integers) -> index sizes + [C]

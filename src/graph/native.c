@@ -304,6 +304,52 @@ static spyre_status check_matmul(const checker *c, const operand *result)
     return expect_sizes(&result->view, &sizes, RESULT);
 }
 
+// Strides or dilations: as many as there are extents, 1 or more each.
+static spyre_status check_steps(const checker *c, uint32_t index, int64_t *out, uint32_t *count)
+{
+    TRY(graph_arg_ints(c->graph, c->node_id, index, out, count));
+    if (*count < 1 || *count > 3)
+        return rule("argument %u: %u steps, expected 1 to 3", index, *count);
+    for (uint32_t i = 0; i < *count; i++)
+        if (out[i] < 1 || out[i] > INT32_MAX)
+            return rule("argument %u: a step of %lld", index, (long long)out[i]);
+    return NULL;
+}
+
+static spyre_status check_windows(const checker *c, const operand *result)
+{
+    operand x, y;
+    int64_t stride[SPYRE_MAX_RANK], dilation[SPYRE_MAX_RANK];
+    uint32_t count, dilations;
+    TRY(expect_args(c, 4));
+    TRY(load_arg(c, 0, c->dtypes, &x));
+    TRY(load_arg(c, 1, c->dtypes, &y));
+    TRY(check_steps(c, 2, stride, &count));
+    TRY(check_steps(c, 3, dilation, &dilations));
+    if (dilations != count) return rule("argument 3: %u dilations of %u extents", dilations, count);
+    bool contracts = c->row->opfunc == OPFUNC_CONV2D;
+    uint32_t rank = x.view.rank, least = count + (contracts ? 2 : 1);
+    if (rank < count + 1) return rule("operand 0: rank %u of %u extents", rank, count);
+    uint32_t batch = rank - count - 1, shared = y.view.rank - least;
+    if (y.view.rank < least || shared > (contracts ? batch : 0))
+        return rule("operand 1: rank %u beside %u", y.view.rank, rank);
+    spyre_view second = y.view, sizes = x.view;
+    for (uint32_t d = 0; d < shared; d++) second.size[d] = x.view.size[batch - shared + d];
+    second.size[shared + count] = x.view.size[rank - 1];
+    TRY(expect_sizes(&y.view, &second, 1));
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t reach = dilation[i] * (y.view.size[shared + i] - 1), size = x.view.size[batch + i];
+        if (reach >= size)
+            return rule("operand 1: a window of %lld in %lld", (long long)reach + 1,
+                        (long long)size);
+        sizes.size[batch + i] = (size - 1 - reach) / stride[i] + 1;
+    }
+    sizes.size[rank - 1] = y.view.size[y.view.rank - 1];
+    TRY(expect_dtype(y.dtype, x.dtype, 1));
+    TRY(expect_dtype(result->dtype, x.dtype, RESULT));
+    return expect_sizes(&result->view, &sizes, RESULT);
+}
+
 static spyre_status check_layer_norm(const checker *c, const operand *result)
 {
     operand x, vector;
@@ -423,6 +469,7 @@ spyre_status native_check(const spyre_graph *graph, uint32_t node)
     case ATEN_KIND_REDUCTION: return check_reduction(&c, &result);
     case ATEN_KIND_RANK: return check_rank(&c, &result);
     case ATEN_KIND_MATMUL: return check_matmul(&c, &result);
+    case ATEN_KIND_WINDOWS: return check_windows(&c, &result);
     case ATEN_KIND_LAYER_NORM: return check_layer_norm(&c, &result);
     case ATEN_KIND_GATHER: return check_gather(&c, &result);
     case ATEN_KIND_SCATTER: return check_scatter(&c, &result);

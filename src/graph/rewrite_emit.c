@@ -347,6 +347,25 @@ spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y, const te
     return emit(r, ATEN_SPYRE_BATCHMATMUL, args, 2, x->dtype, &view, into, out);
 }
 
+// The list lives in the graph's memory.
+static spyre_status ints_arg(rewriter *r, const int64_t *values, uint32_t count, spyre_arg *out)
+{
+    spyre_arg *items = ARENA_NEW(r->target->memory, spyre_arg, count);
+    TRY_ALLOC(items);
+    for (uint32_t i = 0; i < count; i++) items[i] = int_arg(values[i]);
+    *out = (spyre_arg){.kind = SPYRE_ARG_LIST, .of.list = {.items = items, .count = count}};
+    return NULL;
+}
+
+spyre_status make_windows(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                          const window_steps *steps, const spyre_view *result, tensor *out)
+{
+    spyre_arg args[4] = {tensor_arg(x), tensor_arg(y)};
+    TRY(ints_arg(r, steps->stride, steps->count, &args[2]));
+    TRY(ints_arg(r, steps->dilation, steps->count, &args[3]));
+    return emit(r, op, args, 4, x->dtype, result, NULL, out);
+}
+
 spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index, const tensor *into,
                          tensor *out)
 {

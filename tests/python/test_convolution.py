@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions as products, against float32 on the CPU."""
+"""Convolutions on the card, against float32 on the CPU."""
 
 import pytest
 import torch
@@ -12,20 +12,30 @@ CASES = {
     "same": ((1, 3, 8, 9), (4, 3, 3, 3), 1, 1, 1, 1),
     "strided": ((2, 4, 9, 7), (6, 2, 3, 3), (2, 1), 0, 1, 2),
     "depthwise": ((2, 4, 8, 8), (4, 1, 3, 3), 1, 1, 1, 4),
-    "dilated": ((1, 2, 9, 9), (3, 2, 3, 3), 1, (2, 1), 2, 1),
-}
-TILES = {
+    "dilated": ((1, 8, 9, 9), (3, 8, 3, 3), 1, (2, 1), 2, 1),
+    "few channels": ((1, 2, 9, 9), (3, 2, 3, 3), 1, (2, 1), 2, 1),
+    "dilated and strided": ((2, 70, 9, 12), (5, 70, 3, 2), (2, 3), (1, 0), (1, 2), 1),
+    "one line of windows": ((1, 9, 5, 9), (3, 9, 5, 3), 1, 0, 1, 1),
+    "one window": ((2, 9, 5, 9), (3, 9, 5, 9), 1, 0, 1, 1),
+    "one window of each channel": ((2, 66, 3, 5), (66, 1, 3, 3), 1, 0, 1, 66),
+    "depthwise in steps": ((2, 70, 9, 8), (70, 1, 3, 3), 2, 1, 1, 70),
+    "depthwise, taps of one dim": ((1, 5, 6, 7), (5, 1, 1, 3), 1, 0, 2, 5),
+    "several features a channel": ((1, 3, 6, 7), (6, 1, 3, 2), 1, 1, 1, 3),
     "patches": ((2, 3, 16, 24), (70, 3, 8, 8), 8, 0, 1, 1),
     "pointwise": ((1, 5, 6, 8), (4, 5, 1, 1), 1, 0, 1, 1),
     "groups": ((1, 6, 8, 8), (4, 3, 2, 2), 2, 0, 1, 2),
 }
 
 
-def check(case, compiled):
+def check(case, compiled, prepare=lambda x: x):
     (x, w), rest = (numbers(*case[0]), numbers(*case[1])), case[2:]
     bias = numbers(case[1][0])
     torch._dynamo.reset()
-    function = torch.compile(F.conv2d) if compiled else F.conv2d
+
+    def function(x, *others):
+        return F.conv2d(prepare(x), *others)
+
+    function = torch.compile(function) if compiled else function
     for b in (bias,) if compiled else (bias, None):
         actual = function(x.to("spyre"), w.to("spyre"), b if b is None else b.to("spyre"), *rest)
         expected = F.conv2d(x.float(), w.float(), b if b is None else b.float(), *rest)
@@ -33,16 +43,18 @@ def check(case, compiled):
         torch.testing.assert_close(actual.cpu().float(), expected, atol=5e-2, rtol=2e-2)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_windows(name):
-    check(CASES[name], compiled=name == "strided")
-
-
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("name", TILES)
-def test_tiles_stay_on_the_card(name, compiled):
+@pytest.mark.parametrize("name", CASES)
+def test_windows(name, compiled):
     with torch_spyre.fallback("error"):
-        check(TILES[name], compiled)
+        check(CASES[name], compiled)
+
+
+def test_windows_of_parts_and_of_what_was_folded():
+    """A dim of the input that is none of its storage is copied, or cut where windows do not lie."""
+    with torch_spyre.fallback("error"):
+        check(CASES["dilated"], True, lambda x: torch.cat((x, x), 2)[:, :, 9:])
+        check(CASES["one line of windows"], True, lambda x: x.flatten(1).neg().neg().view(x.shape))
 
 
 @pytest.mark.host("aten.convolution")

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions as products: the card has no opfunc for them.
+"""Convolutions that the compiler makes of others: it knows those of one to three dims.
 
-The windows of the input become rows of a matrix, which the weight as a matrix multiplies. Windows
-that neither overlap nor leave gaps (patches of images, 1 x 1) are views; others are gathered by
-aten.im2col. A third dim's windows become channels; a transposed convolution is one over its input
-with zeros between the elements, by the weight turned around.
+Windows of images of few channels become rows of a matrix: patches are views, others are gathered
+by lines and columns. One of three dims is one for every image and group; a transposed convolution
+is one over its input with zeros between the elements, by the weight turned around.
 """
 
 from __future__ import annotations
@@ -18,6 +17,69 @@ from .parts.pooling import at_tap, padded, taps, windows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten
+
+# Fewer leave most of a stick empty at every tap of a window: there the windows become rows of a
+# matrix, whose sticks are full.
+_FEW_CHANNELS = 8
+
+
+def convolution(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    *_flags: bool,
+) -> torch.Tensor | NotTaken:
+    """Transposed ones, and several [C, D, H, W] or groups of them; NotImplemented for what the
+    compiler knows, and for others."""
+    # One number stands for all dims, as padding="valid" gives it.
+    stride, padding, dilation, output_padding = (
+        list(sizes) * (x.dim() - 2 if len(sizes) == 1 else 1)
+        for sizes in (stride, padding, dilation, output_padding)
+    )
+    if x.dim() not in (3, 4, 5) or x.dtype not in computed() or weight.dtype != x.dtype:
+        return NOT_TAKEN
+    few = groups == 1 and x.dim() == 4 and x.shape[1] < _FEW_CHANNELS
+    if not transposed and few and max(weight.shape[2:]) > 1:
+        return _of_few_channels(x, weight, bias, stride, padding, dilation)
+    if not transposed and _is_known(x, groups):
+        return NOT_TAKEN
+    if not transposed:
+        return _forward(x, weight, bias, stride, padding, dilation, groups)
+    kernel = weight.shape[2:]
+    for dim, step in enumerate(stride):
+        x = _spread(x, dim + 2, step)
+    around = list[int]()
+    for k, d, p, more in reversed(
+        list(zip(kernel, dilation, padding, output_padding, strict=True))
+    ):
+        around += [d * (k - 1) - p, d * (k - 1) - p + more]
+    ones, none = [1] * len(kernel), [0] * len(kernel)
+    x = _aten.constant_pad_nd(x, around) if any(around) else x
+    return _forward(x, _turned(weight, groups), bias, ones, none, dilation, groups)
+
+
+def _of_few_channels(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+) -> torch.Tensor:
+    """[N, C, H, W] by [features, C, height, width]: windows as rows of a matrix."""
+    features, _channels, *kernel = weight.shape
+    rows = _rows(x, kernel, stride, padding, dilation)
+    product = torch.nn.functional.linear(rows, weight.reshape(features, -1), bias)
+    windows = _windows(x.shape[2:], kernel, stride, padding, dilation)
+    if _has_channels_last(x) or _has_channels_last(weight):
+        return product.reshape(-1, *windows, features).permute(0, 3, 1, 2)
+    return product.transpose(1, 2).contiguous().view(-1, features, *windows)
 
 
 def _rows(
@@ -78,42 +140,6 @@ def _has_channels_last(x: torch.Tensor) -> bool:
     return x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
 
 
-def convolution(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-    *_flags: bool,
-) -> torch.Tensor | NotTaken:
-    """aten.convolution of [N, C, D, H, W], [N, C, H, W] or [N, C, L]; NotImplemented for
-    others."""
-    # One number stands for all dims, as padding="valid" gives it.
-    stride, padding, dilation, output_padding = (
-        list(sizes) * (x.dim() - 2 if len(sizes) == 1 else 1)
-        for sizes in (stride, padding, dilation, output_padding)
-    )
-    if x.dim() not in (3, 4, 5) or x.dtype not in computed() or weight.dtype != x.dtype:
-        return NOT_TAKEN
-    if not transposed:
-        return _forward(x, weight, bias, stride, padding, dilation, groups)
-    kernel = weight.shape[2:]
-    for dim, step in enumerate(stride):
-        x = _spread(x, dim + 2, step)
-    around = list[int]()
-    for k, d, p, more in reversed(
-        list(zip(kernel, dilation, padding, output_padding, strict=True))
-    ):
-        around += [d * (k - 1) - p, d * (k - 1) - p + more]
-    ones, none = [1] * len(kernel), [0] * len(kernel)
-    x = _aten.constant_pad_nd(x, around) if any(around) else x
-    return _forward(x, _turned(weight, groups), bias, ones, none, dilation, groups)
-
-
 def _spread(x: torch.Tensor, dim: int, step: int) -> torch.Tensor:
     """With step - 1 zeros between the elements of a dim."""
     size = x.shape[dim]
@@ -133,6 +159,11 @@ def _turned(weight: torch.Tensor, groups: int) -> torch.Tensor:
     return weight.reshape(groups * features, channels // groups, *kernel)
 
 
+def _is_known(x: torch.Tensor, groups: int) -> bool:
+    """What has no more loops than an operation of the card may have."""
+    return x.dim() < 5 or (x.shape[0] == 1 and groups == 1)
+
+
 def _forward(
     x: torch.Tensor,
     weight: torch.Tensor,
@@ -142,77 +173,16 @@ def _forward(
     dilation: list[int],
     groups: int,
 ) -> torch.Tensor:
-    if x.dim() == 3:
-        result = _convolution_2d(
-            x.unsqueeze(2), weight.unsqueeze(2), bias, [1, *stride], [0, *padding], [1, *dilation],
-            groups,
-        )  # fmt: skip
-        return result.squeeze(2)
-    if x.dim() == 4:
-        return _convolution_2d(x, weight, bias, stride, padding, dilation, groups)
-    return _convolution_3d(x, weight, bias, stride, padding, dilation, groups)
-
-
-def _convolution_3d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
-) -> torch.Tensor:
-    """[N, C, D, H, W] by [features, C / groups, depth, height, width]: images of each window of the
-    first dim, whose planes are channels."""
-    batch, channels, _size, *sizes = x.shape
-    features, inner, depth, *kernel = weight.shape
-    if batch > 1:  # with images of several ones the gathers have more dims than a step of the card
-        parts = [x[n : n + 1] for n in range(batch)]
-        return torch.cat(
-            [_convolution_3d(x, weight, bias, stride, padding, dilation, groups) for x in parts]
-        )
-    step, spread = stride[0], dilation[0]
-    (windows,) = _windows(x.shape[2:3], [depth], stride[:1], padding[:1], dilation[:1])
-    # As turns of `step` planes: windows begin with each turn.
-    turns = windows + (depth - 1) * spread // step
-    behind = turns * step - x.shape[2] - padding[0]
-    x = _aten.constant_pad_nd(x, [0, 0, 0, 0, padding[0], behind])
-    x = x.reshape(batch, channels, turns, step, *sizes)
-    starts = [divmod(k * spread, step) for k in range(depth)]
-    planes = [x[:, :, turn : turn + windows, place] for turn, place in starts]
-    images = torch.stack(planes, 2).permute(0, 3, 1, 2, 4, 5)
-    images = images.reshape(batch * windows, channels * depth, *sizes)
-    matrices = weight.reshape(features, inner * depth, *kernel)
-    result = _convolution_2d(
-        images, matrices, bias, stride[1:], padding[1:], dilation[1:], groups
-    )  # fmt: skip
-    return result.reshape(batch, windows, *result.shape[1:]).transpose(1, 2).contiguous()
-
-
-def _convolution_2d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
-) -> torch.Tensor:
-    """[N, C, H, W] by [features, C / groups, height, width]."""
-    batch, channels, *sizes = x.shape
-    features, _depth, *kernel = weight.shape
-    rows = _rows(x, kernel, stride, padding, dilation)
-    if groups == 1:
-        product = torch.nn.functional.linear(rows, weight.reshape(features, -1), bias)
-    else:
-        rows = rows.reshape(batch, rows.shape[1], groups, -1).transpose(1, 2)
-        matrices = weight.reshape(groups, features // groups, -1).transpose(1, 2)
-        product = (rows @ matrices).transpose(1, 2).reshape(batch, rows.shape[2], features)
-        product = product if bias is None else product + bias
-    windows = _windows(sizes, kernel, stride, padding, dilation)
-    if _has_channels_last(x) or _has_channels_last(weight):
-        return product.reshape(batch, *windows, features).permute(0, 3, 1, 2)
-    return product.transpose(1, 2).contiguous().view(batch, features, *windows)
+    how = stride, padding, dilation
+    if _is_known(x, groups):
+        none = [0] * len(stride)
+        known: torch.Tensor = _aten.convolution(x, weight, bias, *how, False, none, groups)
+        return known
+    if x.shape[0] > 1:
+        return torch.cat([_forward(image, weight, bias, *how, groups) for image in x.split(1)])
+    biases = [None] * groups if bias is None else bias.chunk(groups)
+    parts = zip(x.chunk(groups, 1), weight.chunk(groups), biases, strict=True)
+    return torch.cat([_forward(*part, *how, 1) for part in parts], 1)
 
 
 spyre_decompositions[_aten.convolution.default] = convolution

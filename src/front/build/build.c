@@ -144,6 +144,50 @@ static spyre_status build_matmul(builder *b, opfunc func)
     return build_finish_op(b, &op);
 }
 
+// Windows of x [batch.., extent.., K] by y [batch.., taps.., K, N], whose batch dims are the last
+// of x's, or by y [taps.., K]. The loop over windows and that over a window's taps walk one dim of
+// x.
+static spyre_status build_windows(builder *b, opfunc func)
+{
+    bool contracts = func == OPFUNC_CONV2D;
+    uint32_t left, right, count, dilations, result = build_node_of(b)->results[0];
+    int64_t stride[SPYRE_MAX_RANK], dilation[SPYRE_MAX_RANK];
+    spyre_view x, y;
+    space dims = {0};
+    TRY(build_tensor_arg(b, 0, &left));
+    TRY(build_tensor_arg(b, 1, &right));
+    TRY(graph_arg_ints(b->graph, b->node, 2, stride, &count));
+    TRY(graph_arg_ints(b->graph, b->node, 3, dilation, &dilations));
+    TRY(build_view(b, left, &x));
+    TRY(build_view(b, right, &y));
+    TRY(build_space(b, result, &dims));
+    uint32_t batch = x.rank - 1 - count, last = x.rank - 1, taps = x.rank;
+    uint32_t k = contracts ? taps + count : last, shared = y.rank - count - (contracts ? 2 : 1);
+    dims.rank = taps + count + contracts;
+    if (dims.rank > LOOP_MAX_VARS + 2) return build_refuse(b, "windows of too many dims");
+    memcpy(&dims.size[taps], &y.size[shared], count * sizeof dims.size[0]);
+    dims.size[k] = x.size[last];
+    int64_t strides[LOOP_MAX_VARS + 2] = {0};
+    memcpy(strides, x.stride, batch * sizeof strides[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        strides[batch + i] = x.stride[batch + i] * stride[i];
+        strides[taps + i] = x.stride[batch + i] * dilation[i];
+    }
+    strides[k] = x.stride[last];
+    uint32_t map[SPYRE_MAX_RANK];
+    for (uint32_t d = 0; d < shared; d++) map[d] = batch - shared + d;
+    for (uint32_t i = 0; i < count; i++) map[shared + i] = taps + i;
+    map[shared + count] = k;
+    map[y.rank - 1] = last;
+    loop_op op;
+    TRY(build_begin_op(b, func, &dims, &op));
+    build_add_access(&op, &dims, b->buffer_of[left], x.offset, strides);
+    TRY(build_add_value(b, &op, &dims, right, map));
+    for (uint32_t d = 0; d <= last; d++) map[d] = d;
+    TRY(build_add_result(b, &op, &dims, map));
+    return build_finish_op(b, &op);
+}
+
 static spyre_status build_gather(builder *b)
 {
     uint32_t table, index;
@@ -294,15 +338,18 @@ static spyre_status build_node(builder *b)
     if (func == OPFUNC_NONE) return build_refuse(b, "no opfunc of that name");
     switch (opfunc_describe(func)->kind) {
     case OPFUNC_KIND_REDUCTION: return build_reduction(b, func);
-    case OPFUNC_KIND_MATMUL: return build_matmul(b, func);
+    case OPFUNC_KIND_MATMUL:
+        return func == OPFUNC_CONV2D ? build_windows(b, func) : build_matmul(b, func);
     case OPFUNC_KIND_RANK: return build_rank(b, func);
     case OPFUNC_KIND_UNARY:
     case OPFUNC_KIND_BINARY:
     case OPFUNC_KIND_TERNARY:
     case OPFUNC_KIND_PARAMETRIC:
     case OPFUNC_KIND_COPY: return build_pointwise(b, func);
-    case OPFUNC_KIND_NORM:
     case OPFUNC_KIND_POOL:
+        if (func == OPFUNC_DEPTHWISECONV2D) return build_windows(b, func);
+        break;
+    case OPFUNC_KIND_NORM:
     case OPFUNC_KIND_MASK: break;
     }
     return build_refuse(b, "an opfunc that no graph op maps to");

@@ -159,10 +159,10 @@ static spyre_status run(evaluation *e)
     case OPFUNC_KIND_NORM:
         return e->op->op == OPFUNC_LAYERNORMSCALE ? interpret_layernormscale(&e->x)
                                                   : interpret_pointwise(&e->x);
-    case OPFUNC_KIND_REDUCTION: return interpret_reduction(&e->x);
+    case OPFUNC_KIND_REDUCTION:
+    case OPFUNC_KIND_POOL: return interpret_reduction(&e->x);
     case OPFUNC_KIND_MATMUL: return interpret_matmul(&e->x);
     case OPFUNC_KIND_RANK: return interpret_rank(&e->x);
-    case OPFUNC_KIND_POOL:
     case OPFUNC_KIND_MASK: break; // no native of a graph
     }
     return status_new(SPYRE_INTERNAL, "an opfunc of no kind");

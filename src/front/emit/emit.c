@@ -59,26 +59,40 @@ static bool is_row(const loop_op *op, uint32_t v)
 }
 
 // torch-spyre takes the last of ki, kj, y, x, mb, out, in, one a loop (torch_spyre/_inductor/
-// constants.py at e1abccf); it has one contracted loop.
+// constants.py at e1abccf); it has one contracted loop. Windows have the names of the
+// specification's example of a convolution.
+enum { MOST_ROWS = 6, MOST_SUMS = 4 };
+typedef struct {
+    const char *rows[MOST_ROWS]; // innermost first
+    const char *sums[MOST_SUMS];
+} product_names;
+
+static const product_names *names_of(const loop_op *op)
+{
+    static const product_names plain = {{"mb", "x", "y", "kj", "ki", "z"}, {"i", "j", "kk", "kl"}};
+    static const product_names sliding = {{"j", "i", "mb", "x", "y", "z"},
+                                          {"ki", "kj", "kk", "kl"}};
+    return opfunc_slides(op->op) ? &sliding : &plain;
+}
+
 static spyre_status add_matmul_dims(emitter *e)
 {
-    static const char *const rows[] = {"mb", "x", "y", "kj", "ki", "z"}; // innermost first
-    static const char *const sums[] = {"i", "j", "kk", "kl"};
     const loop_op *op = e->op;
+    const product_names *names = names_of(op);
     uint32_t row = 0, sum = 0;
     uint8_t k = e->place[0].stick_var;
     for (uint32_t v = 0; v < op->var_count; v++) row += is_row(op, v);
-    if (row > sizeof rows / sizeof rows[0]) return refuse(e, "too many batch dims");
+    if (row > MOST_ROWS) return refuse(e, "too many batch dims");
     for (uint32_t v = 0; v < op->var_count; v++)
-        if (is_row(op, v)) TRY(add_var(e, rows[--row], v));
+        if (is_row(op, v)) TRY(add_var(e, names->rows[--row], v));
     if (op->stick != LOOP_NO_DIM)
         TRY(add_var(e, "out", op->stick));
     else
         TRY(add_lane_dim(e, "out", loop_lanes(&e->loops->buffers.items[op->operand[1].buffer])));
     for (uint32_t v = 0; v < op->var_count; v++)
         if (loop_var_is_reduced(op, v) && v != k) {
-            if (sum == sizeof sums / sizeof sums[0]) return refuse(e, "too many contracted dims");
-            TRY(add_var(e, sums[sum++], v));
+            if (sum == MOST_SUMS) return refuse(e, "too many contracted dims");
+            TRY(add_var(e, names->sums[sum++], v));
         }
     if (k != LOOP_NO_DIM) return add_var(e, "in", k);
     int64_t lanes = loop_lanes(&e->loops->buffers.items[op->operand[0].buffer]);
@@ -146,6 +160,39 @@ static bool needs_room(const emitter *e)
         if (least > SPYRE_STICK_BYTES) return true;
     }
     return false;
+}
+
+static void find_windows(emitter *e)
+{
+    const loop_buffer *buffer = &e->loops->buffers.items[e->op->operand[0].buffer];
+    for (uint32_t v = 0; v < e->op->var_count; v++) e->tap_of[v] = loop_tap_of(e->op, buffer, v);
+}
+
+uint8_t emit_windows_at(const emitter *e, uint32_t v)
+{
+    for (uint8_t u = 0; u < e->op->var_count; u++)
+        if (e->tap_of[u] == v) return u;
+    return LOOP_NO_DIM;
+}
+
+// Windows lie inside of what they are of: what a convolution pads was written around its input.
+static spyre_status add_windows(emitter *e)
+{
+    const loop_access *access = &e->op->operand[0];
+    const loop_buffer *buffer = &e->loops->buffers.items[access->buffer];
+    for (uint32_t v = 0; v < e->op->var_count; v++) {
+        uint8_t tap = e->tap_of[v];
+        if (tap == LOOP_NO_DIM) continue;
+        if (e->step->window_count == BUNDLE_MAX_WINDOWS) return refuse(e, "too many windows");
+        int64_t index = buffer->dim[loop_dim_at(buffer, access->stride[v])].stride;
+        bundle_window *w = &e->step->windows[e->step->window_count++];
+        *w = (bundle_window){.dim = e->dim_of_var[v],
+                             .kernel = e->dim_of_var[tap],
+                             .stride = access->stride[v] / index,
+                             .dilation = access->stride[tap] / index};
+        w->total = (e->op->extent[v] - 1) * w->stride + (e->op->extent[tap] - 1) * w->dilation + 1;
+    }
+    return NULL;
 }
 
 static void divide_cores(const emitter *e)
@@ -265,6 +312,8 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     opfunc_kind kind = opfunc_describe(op->op)->kind;
     e.last_var = opfunc_reduces(op->op) ? e.place[0].stick_var : op->stick;
     TRY(kind == OPFUNC_KIND_MATMUL ? add_matmul_dims(&e) : add_plain_dims(&e));
+    find_windows(&e);
+    TRY(add_windows(&e));
     if (needs_room(&e)) TRY(add_dim(&e, "room", -1, 1, 1, &e.room_dim));
     divide_cores(&e);
     step->tensor_count = op->operand_count;

@@ -16,6 +16,7 @@ typedef struct {
     uint8_t dim_of_var[LOOP_MAX_VARS];
     int8_t var_of_dim[BUNDLE_MAX_DIMS]; // -1 for a synthetic dim
     int64_t valid[BUNDLE_MAX_DIMS];     // the dim's extent before padding
+    uint8_t tap_of[LOOP_MAX_VARS];      // the variable of a window's taps, or LOOP_NO_DIM
     uint8_t last_var;                   // of the contracted or reduced stick, else of the result's
     uint8_t lane_dim;                   // synthetic stick dim, or LOOP_NO_DIM
     uint8_t sum_dim;                    // matmul of K = 1: synthetic contracted stick dim
@@ -23,6 +24,9 @@ typedef struct {
     uint8_t row_of_cast;                // synthetic dim of size 1 of casts of one dim
     uint8_t row_dim;                    // the dim whose index chooses rows of the table
 } emitter;
+
+// The variable whose windows have their taps along variable v, or LOOP_NO_DIM.
+uint8_t emit_windows_at(const emitter *e, uint32_t v);
 
 // Fills step->tensors[k] from operand k.
 SPYRE_MUST_CHECK spyre_status emit_tensor(emitter *e, uint32_t k);

@@ -58,9 +58,12 @@ static void add_link(chain_link *chain, uint32_t *count, chain_link link)
     chain[at] = link;
 }
 
-// Indices of step dim d that operand k has a place for: in LX only those of the core's slice.
+// Indices of step dim d, of windows those that they reach, that operand k has a place for: in LX
+// only those of the core's slice.
 static int64_t room_of(const emitter *e, uint32_t k, uint8_t d)
 {
+    const bundle_window *window = bundle_window_of(e->step, k, d);
+    if (window) return window->total;
     return buffer_of(e, k)->in_lx ? bundle_held_size(e->step, &e->step->tensors[k], d)
                                   : e->step->size[d];
 }
@@ -73,8 +76,14 @@ static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
     uint32_t count = 0;
     int64_t lanes = tensor->stick_elements;
     for (uint32_t v = 0; v < e->op->var_count; v++) {
-        if (!place->stride[v]) continue;
+        if (!place->stride[v] || (k == 0 && emit_windows_at(e, v) != LOOP_NO_DIM)) continue;
         uint8_t d = e->dim_of_var[v];
+        const bundle_window *window = bundle_window_of(e->step, k, d);
+        if (window) {
+            int64_t index = place->stride[v] / window->stride;
+            add_link(chain, &count, (chain_link){d, index, window->total});
+            continue;
+        }
         bool stick = v == place->stick_var;
         int64_t room = room_of(e, k, d), extent = stick ? (room + lanes - 1) / lanes : room;
         int64_t stride = stick && extent == 1 ? 0 : place->stride[v];
@@ -108,7 +117,7 @@ static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link
     bundle_tensor *tensor = &e->step->tensors[k];
     uint8_t d = link->dim;
     int64_t stride = link->stride ? link->stride : SPYRE_STICK_BYTES, gap, room = room_of(e, k, d);
-    int64_t valid = room < e->valid[d] ? room : e->valid[d];
+    int64_t valid = room < e->valid[d] || bundle_window_of(e->step, k, d) ? room : e->valid[d];
     bool stick = d == tensor->stick_dim;
     int64_t extent = next ? next / stride : link->extent;
     if (next % stride) return refuse(e, k, "its strides are no multiples of each other");
@@ -178,6 +187,7 @@ static spyre_status set_order(const emitter *e, uint32_t k)
             continue;
         }
         if (d == e->sum_dim && k == 2) continue;
+        if (bundle_window_of(e->step, k, d)) continue; // taps are in no layout
         if (is_matmul(e) && d != tensor->stick_dim) continue; // a product's operands lack dims
         bool walks = d == tensor->stick_dim && walks_lane_dim(e, k);
         tensor->order[tensor->order_count++] = d;

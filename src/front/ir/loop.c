@@ -244,6 +244,17 @@ uint8_t loop_stick_var(const loop_op *op, const loop_access *access, const loop_
     return v < op->var_count ? v : LOOP_NO_DIM;
 }
 
+uint8_t loop_tap_of(const loop_op *op, const loop_buffer *buffer, uint32_t v)
+{
+    const int64_t *stride = op->operand[0].stride;
+    if (!opfunc_slides(op->op) || !stride[v] || loop_var_is_reduced(op, v)) return LOOP_NO_DIM;
+    uint32_t d = loop_dim_at(buffer, stride[v]);
+    for (uint8_t u = 0; u < op->var_count; u++)
+        if (loop_var_is_reduced(op, u) && stride[u] && loop_dim_at(buffer, stride[u]) == d)
+            return u;
+    return LOOP_NO_DIM;
+}
+
 bool loop_starts_dim(const loop_buffer *buffer, int64_t offset, int64_t stride)
 {
     if (buffer->dim_count == 0) return false;

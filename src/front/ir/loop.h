@@ -232,6 +232,16 @@ int64_t loop_lanes(const loop_buffer *buffer);
 // access that loop_locate() can express, its stick_var.
 uint8_t loop_stick_var(const loop_op *op, const loop_access *access, const loop_buffer *buffer);
 
+// Whether loop IR has the opfunc's windows: those that lie inside of what they are of.
+static inline bool loop_slides(opfunc op)
+{
+    return op == OPFUNC_CONV2D || op == OPFUNC_DEPTHWISECONV2D;
+}
+
+// The reduced variable that walks the taps of windows along v, in the same dim of operand 0;
+// LOOP_NO_DIM when v walks no windows.
+uint8_t loop_tap_of(const loop_op *op, const loop_buffer *buffer, uint32_t v);
+
 // True when an access with that offset starts at index 0 of the dim in which a step of `stride`
 // host elements moves.
 bool loop_starts_dim(const loop_buffer *buffer, int64_t offset, int64_t stride);

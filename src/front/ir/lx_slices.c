@@ -57,6 +57,8 @@ static const char *why_not_cut(const loop_op *op, const loop_access *access, con
     int64_t step = access->stride[v] / b->dim[d].stride;
     if (sizes->size[v] > op->extent[v] && d != b->stick) return "its slices are of unequal length";
     if (walk->tiled[d]) return "tiles and cores cut the same dim of it";
+    if (access == op->operand && loop_tap_of(op, b, v) != LOOP_NO_DIM)
+        return "windows walk a divided dim of it";
     if (walk->last[d] - step * (op->extent[v] - 1) >= step)
         return "a core reaches into its neighbour's slice";
     return NULL;

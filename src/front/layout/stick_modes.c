@@ -139,6 +139,18 @@ static void reduction_modes(const loop_graph *loops, const loop_op *op, uint16_t
     }
 }
 
+// Bits of the variables over windows and over their taps, which walk dims of operand 0 together.
+static uint32_t window_vars(const loop_graph *loops, const loop_op *op)
+{
+    const loop_buffer *of = &loops->buffers.items[op->operand[0].buffer];
+    uint32_t vars = 0;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        uint8_t tap = loop_tap_of(op, of, v);
+        if (tap != LOOP_NO_DIM) vars |= 1u << tap | 1u << v;
+    }
+    return vars;
+}
+
 // Bits of the variables that operand k may stick on, in a role that only it has.
 static uint32_t role_vars(const loop_op *op, uint32_t k, bool reduced)
 {
@@ -154,7 +166,8 @@ static uint32_t role_vars(const loop_op *op, uint32_t k, bool reduced)
 static void matmul_modes(const loop_graph *loops, const loop_op *op, uint16_t writable,
                          stick_mode_list *out)
 {
-    uint32_t contracted = role_vars(op, 0, true), columns = role_vars(op, 1, false);
+    uint32_t contracted = role_vars(op, 0, true) & ~window_vars(loops, op);
+    uint32_t columns = role_vars(op, 1, false);
     for (uint32_t n = 0; n <= LOOP_MAX_VARS; n++) {
         if (columns ? !(columns >> n & 1u) : n < LOOP_MAX_VARS) continue;
         for (uint32_t k = 0; k <= LOOP_MAX_VARS; k++) {
@@ -226,8 +239,10 @@ void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writabl
     } else if (kind == OPFUNC_KIND_MATMUL) {
         matmul_modes(loops, op, writable, out);
     } else {
+        uint32_t windows = window_vars(loops, op);
         for (uint8_t v = 0; v < op->var_count; v++)
-            if (!moves_moments(loops, op, v)) add(loops, op, writable, v, out);
+            if (!moves_moments(loops, op, v) && !(windows >> v & 1u))
+                add(loops, op, writable, v, out);
         add(loops, op, writable, LOOP_NO_DIM, out);
     }
     if (op->cut_sticks) keep_whole_sticks(op, out);

@@ -275,6 +275,14 @@ static bool keep_column_factors(const loop_graph *loops, bool *kept)
     return more;
 }
 
+// What windows walk has both their loops in one dim.
+static void keep_windows(const loop_graph *loops, bool *kept)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        if (opfunc_slides(loops->ops.items[i].op))
+            kept[loops->ops.items[i].operand[0].buffer] = true;
+}
+
 // Marks for the buffers of the graph; those beyond the `count` that had marks are kept whole.
 static spyre_status mark_buffers(const loop_graph *loops, restraint *held, uint32_t count)
 {
@@ -284,6 +292,7 @@ static spyre_status mark_buffers(const loop_graph *loops, restraint *held, uint3
     TRY_ALLOC(held->product);
     TRY_ALLOC(held->kept);
     for (uint32_t b = 0; old && b < loops->buffers.count; b++) held->kept[b] = b >= count || old[b];
+    keep_windows(loops, held->kept);
     return NULL;
 }
 

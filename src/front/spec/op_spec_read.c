@@ -143,7 +143,8 @@ static spyre_status read_op(spec_reader *r, const json_node *spec)
     TRY(json_get_string(spec, "op", &name));
     op.op = opfunc_named(name);
     if (op.op == OPFUNC_NONE) return json_error_at(spec, "no opfunc is named '%.40s'", name);
-    if (opfunc_is_of_bundles(op.op)) return json_error_at(spec, "'%s' is for bundles only", name);
+    if (opfunc_is_of_bundles(op.op) && !loop_slides(op.op))
+        return json_error_at(spec, "'%s' is for bundles only", name);
     TRY(read_space(r, spec, &s, &op));
     TRY(read_tiled_symbols(r, spec, &s));
     TRY(read_info(r, spec, &s, &op));

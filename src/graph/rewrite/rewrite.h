@@ -24,6 +24,12 @@ typedef struct {
     tensor made;
 } rewrite_constant;
 
+// How windows follow each other along `count` dims, and the elements of one.
+typedef struct {
+    uint32_t count;
+    int64_t stride[SPYRE_MAX_RANK], dilation[SPYRE_MAX_RANK];
+} window_steps;
+
 typedef struct rewriter {
     const spyre_graph *source;
     graph_rules rules;
@@ -129,6 +135,10 @@ SPYRE_MUST_CHECK spyre_status make_rank(rewriter *r, aten_op op, const tensor *x
 // Of float8_e4m3fn a fresh result is float32.
 SPYRE_MUST_CHECK spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y,
                                           const tensor *into, tensor *out);
+// A native of windows, which gives a fresh dense tensor of that view.
+SPYRE_MUST_CHECK spyre_status make_windows(rewriter *r, aten_op op, const tensor *x,
+                                           const tensor *y, const window_steps *steps,
+                                           const spyre_view *result, tensor *out);
 SPYRE_MUST_CHECK spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index,
                                           const tensor *into, tensor *out);
 // Rows of a table along its first `dims` dims, which index has a number for, or its elements; the
