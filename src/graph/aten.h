@@ -62,6 +62,7 @@ typedef enum {
     ATEN_DTYPES_INT = 8,  // int32, int64: IEEE_INT32
     ATEN_DTYPES_FP8 = 16, // float8_e4m3fn: SEN143_FP8
     ATEN_DTYPES_I8 = 32,  // int8: SENINT8
+    ATEN_DTYPES_NARROW = 64, // int16: SENINT16; uint8: SENUINT32
 } aten_dtypes;
 
 // Dtype of a native's result.

@@ -37,7 +37,7 @@ static uint32_t dtype_set(spyre_dtype dtype)
     case SPYRE_DTYPE_F8_E4M3: return ATEN_DTYPES_FP8;
     case SPYRE_DTYPE_I8: return ATEN_DTYPES_I8;
     case SPYRE_DTYPE_I16:
-    case SPYRE_DTYPE_U8:
+    case SPYRE_DTYPE_U8: return ATEN_DTYPES_NARROW;
     case SPYRE_DTYPE_F8_E5M2Z:
     case SPYRE_DTYPE_F64:
     case SPYRE_DTYPE_COUNT: break;
@@ -86,7 +86,8 @@ static spyre_status load_arg(const checker *c, uint32_t index, uint32_t dtypes, 
 }
 
 static const uint32_t any_dtype = ATEN_DTYPES_HALF | ATEN_DTYPES_BOOL | ATEN_DTYPES_F32 |
-                                  ATEN_DTYPES_INT | ATEN_DTYPES_FP8;
+                                  ATEN_DTYPES_INT | ATEN_DTYPES_FP8 | ATEN_DTYPES_I8 |
+                                  ATEN_DTYPES_NARROW;
 
 static spyre_status load_result(const checker *c, operand *out)
 {

@@ -161,6 +161,24 @@ static spyre_status try_card(rewriter *r, const char *const *host_reasons)
     return status_new(SPYRE_UNSUPPORTED, "%s", r->from->reason ? r->from->reason : "");
 }
 
+// The same; once more in 32 bits where that has no form for integers of 8 or 16.
+static spyre_status try_widths(rewriter *r, const char *const *host_reasons)
+{
+    uint32_t nodes = r->target->nodes.count, values = r->target->values.count;
+    spyre_status status = try_card(r, host_reasons);
+    bool again = spyre_status_code(status) == SPYRE_UNSUPPORTED && rewrite_has_narrow(r) &&
+                 r->from->layer == GRAPH_LAYER_DECOMPOSITION;
+    if (!again) return status;
+    spyre_status_free(status);
+    take_back(r, nodes, values);
+    r->widens = true;
+    r->wide_results.count = 0;
+    status = try_card(r, host_reasons);
+    if (!status) status = rewrite_narrow_results(r);
+    r->widens = false;
+    return status;
+}
+
 // The layer that took the node, for the report: what it became from node `first` on.
 static graph_layer layer_taken(const spyre_graph *target, uint32_t first)
 {
@@ -252,7 +270,7 @@ static spyre_status prepare_node(rewriter *r, const char *const *host_reasons)
     graph_fate *fate = &r->target->fates.items[r->node];
     r->from = &r->source->nodes.items[r->node];
     r->serial = 0;
-    spyre_status status = try_card(r, host_reasons);
+    spyre_status status = try_widths(r, host_reasons);
     if (!status) status = check_results(r, nodes);
     if (status) {
         if (spyre_status_code(status) != SPYRE_UNSUPPORTED || !r->rules.host_fallback) {

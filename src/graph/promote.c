@@ -80,5 +80,6 @@ spyre_status promote_args(const rewriter *r, uint32_t first, uint32_t second,
             *out_dtype = common(*out_dtype, lower);
         found = true;
     }
+    *out_dtype = rewrite_computed(r, *out_dtype);
     return NULL;
 }

@@ -56,6 +56,12 @@ static spyre_status fresh_value(rewriter *r, spyre_dtype dtype, const spyre_view
     return graph_add_value(r->target, name, &type, out_value);
 }
 
+spyre_status make_fresh(rewriter *r, spyre_dtype dtype, const spyre_view *view, tensor *out)
+{
+    *out = (tensor){.dtype = dtype, .view = *view};
+    return fresh_value(r, dtype, view, &out->value);
+}
+
 // Adds the node. Without `into` the result is a fresh value of that dtype and view.
 static spyre_status emit(rewriter *r, aten_op op, const spyre_arg *args, uint32_t arg_count,
                          spyre_dtype dtype, const spyre_view *view, const tensor *into, tensor *out)
@@ -431,12 +437,17 @@ spyre_status make_cast(rewriter *r, const tensor *x, spyre_dtype dtype, const te
         return NULL;
     }
     if (dtype == SPYRE_DTYPE_BOOL) {
-        tensor half = *x;
+        tensor number = *x;
         if (x->dtype == SPYRE_DTYPE_F8_E4M3)
-            TRY(make_cast(r, x, SPYRE_DTYPE_F16, NULL, &half));
-        return make_with(r, ATEN_SPYRE_NOTEQUAL, &half, 0, into, out);
+            TRY(make_cast(r, x, SPYRE_DTYPE_F16, NULL, &number));
+        if (rewrite_is_narrow(x->dtype)) TRY(make_cast(r, x, SPYRE_DTYPE_I32, NULL, &number));
+        return make_with(r, ATEN_SPYRE_NOTEQUAL, &number, 0, into, out);
     }
-    spyre_arg args[1] = {tensor_arg(x)};
+    // Integers wrap in a cast, floats would stop at the ends; uint8 lies in 32 bits.
+    tensor given = *x;
+    if (rewrite_is_narrow(dtype)) TRY(make_cast(r, x, SPYRE_DTYPE_I32, NULL, &given));
+    if (dtype == SPYRE_DTYPE_U8) TRY(make_with(r, ATEN_SPYRE_BITAND, &given, 255, NULL, &given));
+    spyre_arg args[1] = {tensor_arg(&given)};
     spyre_view view = view_contiguous(x->view.size, x->view.rank);
     return emit(r, ATEN_SPYRE_CAST, args, 1, dtype, &view, into, out);
 }

@@ -73,6 +73,25 @@ static void quieten(float *restrict out, const float *restrict from, size_t coun
     for (size_t n = 0; n < count; n++) out[n] = quiet_bits(float_bits(from[n]));
 }
 
+#define FROM_INTEGERS(name, integer, number)                                                       \
+    BASE_CLONES                                                                                    \
+    static void name(number *restrict out, const integer *restrict from, size_t count)             \
+    {                                                                                              \
+        for (size_t n = 0; n < count; n++) out[n] = (number)from[n];                               \
+    }
+
+FROM_INTEGERS(floats_from_int8, int8_t, float)
+FROM_INTEGERS(floats_from_int16, int16_t, float)
+FROM_INTEGERS(doubles_from_int32, int32_t, double)
+FROM_INTEGERS(doubles_from_uint32, uint32_t, double)
+
+// Whether elements of `format` lie side by side, each at a multiple of its size.
+static bool is_dense(const void *at, int64_t stride, spyre_format format, spyre_format wanted)
+{
+    uint32_t bytes = spyre_format_bytes(wanted);
+    return format == wanted && stride == bytes && (uintptr_t)at % bytes == 0;
+}
+
 static float load_one(const uint8_t *from, spyre_format format)
 {
     uint32_t bits;
@@ -133,6 +152,10 @@ void lanes_load_f32(float *out, const uint8_t *from, int64_t stride, spyre_forma
         convert_dl16_to_float(out, from, count);
     } else if (stride == 4 && format == SPYRE_FORMAT_IEEE_FP32 && (uintptr_t)from % 4 == 0) {
         quieten(out, (const float *)(const void *)from, count);
+    } else if (is_dense(from, stride, format, SPYRE_FORMAT_SENINT8)) {
+        floats_from_int8(out, (const int8_t *)from, count);
+    } else if (is_dense(from, stride, format, SPYRE_FORMAT_SENINT16)) {
+        floats_from_int16(out, (const int16_t *)(const void *)from, count);
     } else {
         load_scattered(out, from, stride, format, count);
     }
@@ -181,12 +204,6 @@ static void dl16_from_doubles(uint16_t *restrict out, const double *restrict fro
     }
 }
 
-BASE_CLONES
-static void doubles_from_int32(double *restrict out, const int32_t *restrict from, size_t count)
-{
-    for (size_t n = 0; n < count; n++) out[n] = (double)from[n];
-}
-
 // As element_store does: cut, beyond the ends these, NaN the least.
 BASE_CLONES
 static void int32_from_doubles(int32_t *restrict out, const double *restrict from, size_t count)
@@ -197,16 +214,13 @@ static void int32_from_doubles(int32_t *restrict out, const double *restrict fro
     }
 }
 
-static bool is_dense_int32(const void *at, int64_t stride, spyre_format format)
-{
-    return stride == 4 && format == SPYRE_FORMAT_IEEE_INT32 && (uintptr_t)at % 4 == 0;
-}
-
 void lanes_load_f64(double *out, const uint8_t *from, int64_t stride, spyre_format format,
                     size_t count)
 {
-    if (is_dense_int32(from, stride, format)) {
+    if (is_dense(from, stride, format, SPYRE_FORMAT_IEEE_INT32)) {
         doubles_from_int32(out, (const int32_t *)(const void *)from, count);
+    } else if (is_dense(from, stride, format, SPYRE_FORMAT_SENUINT32)) {
+        doubles_from_uint32(out, (const uint32_t *)(const void *)from, count);
     } else if (stride == 0) {
         double value = element_load(from, format);
         for (size_t n = 0; n < count; n++) out[n] = value;
@@ -227,7 +241,7 @@ void lanes_store_f64(uint8_t *to, int64_t stride, spyre_format format, const dou
         dl16_from_doubles((uint16_t *)(void *)to, values, count);
     } else if (stride == 4 && format == SPYRE_FORMAT_IEEE_FP32 && (uintptr_t)to % 4 == 0) {
         narrow((float *)(void *)to, values, count);
-    } else if (is_dense_int32(to, stride, format)) {
+    } else if (is_dense(to, stride, format, SPYRE_FORMAT_IEEE_INT32)) {
         int32_from_doubles((int32_t *)(void *)to, values, count);
     } else {
         for (size_t n = 0; n < count; n++)

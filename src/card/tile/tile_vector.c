@@ -10,6 +10,7 @@
 #include "base/clones.h"
 #include "card/simd/lanes.h"
 #include "card/simd/simd.h"
+#include "tensor/convert.h"
 
 // --- Vector loops
 
@@ -211,6 +212,21 @@ static bool is_int32_line(const plan_tile *tile, const runs *r)
     return fits;
 }
 
+// Whether a line is converted as it lies, and by what.
+static bool is_dense_cast(const plan_tile *tile, const runs *r, converter *out_converter)
+{
+    const isa_instruction *i = tile->instruction;
+    if (opfunc_describe(i->op)->kind != OPFUNC_KIND_COPY || i->operand_count != 2) return false;
+    for (uint32_t o = 0; o < 2; o++) {
+        uint32_t bytes = spyre_format_bytes(i->operand[o].format);
+        if (run_stride(tile, o) != bytes || (uintptr_t)r->at[o] % bytes != 0) return false;
+    }
+    spyre_status status = converter_find(i->operand[0].format, i->operand[1].format, out_converter);
+    bool found = !status;
+    spyre_status_free(status);
+    return found;
+}
+
 static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     if (!runs_independent(tile, address)) {
@@ -220,7 +236,12 @@ static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_sc
     const isa_instruction *i = tile->instruction;
     uint32_t second = i->operand_count > 2 ? 2 : 1;
     runs r = first_run(tile, address, 1);
+    converter cast;
     do {
+        if (is_dense_cast(tile, &r, &cast)) {
+            converter_run(&cast, r.at[0], r.at[1], (size_t)run_length(tile));
+            continue;
+        }
         if (is_int32_line(tile, &r)) {
             apply_int32(i->op, (uint32_t *)(void *)r.at[0], (const uint32_t *)(const void *)r.at[1],
                         (size_t)run_stride(tile, 1) / 4, (const uint32_t *)(const void *)r.at[2],
@@ -237,10 +258,13 @@ static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_sc
     } while (next_run(&r));
 }
 
+// Of integers of one width, too, which wrap.
 static bool copies_bits(const isa_instruction *i)
 {
+    spyre_format to = i->operand[0].format, from = i->operand[1].format;
+    bool same_width = spyre_format_bytes(to) == spyre_format_bytes(from);
     return opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY &&
-           i->operand[0].format == i->operand[1].format;
+           (to == from || (integer_wraps(i) && same_width));
 }
 
 // Tables of UNARY opfuncs are built when the first tile runs: loading does not wait for that.

@@ -17,7 +17,7 @@ aten_op native_of(opfunc func)
     return ATEN_COUNT;
 }
 
-spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out)
+static spyre_status load_value(rewriter *r, uint32_t value, tensor *out)
 {
     const graph_value *v = &r->target->values.items[value];
     *out = (tensor){.value = value, .dtype = v->dtype};
@@ -31,6 +31,13 @@ spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out)
     bool is_result = value < r->source->values.count &&
                      r->source->values.items[value].node == r->node;
     return r->change_operand && !is_result ? r->change_operand(r, out) : NULL;
+}
+
+spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out)
+{
+    TRY(load_value(r, value, out));
+    tensor given = *out;
+    return make_cast(r, &given, rewrite_computed(r, given.dtype), NULL, out);
 }
 
 spyre_status rewrite_optional(rewriter *r, uint32_t index, bool *out_present, tensor *out)
@@ -174,7 +181,10 @@ spyre_status rewrite_result(rewriter *r, uint32_t index, tensor *out)
         return status_new(SPYRE_INVALID_ARGUMENT, "%u results, expected at least %u",
                           r->from->result_count, index + 1);
     }
-    return status_at(rewrite_value(r, r->from->results[index], out), "result %u", index);
+    uint32_t value = r->from->results[index];
+    TRY(status_at(load_value(r, value, out), "result %u", index));
+    bool is_wide = rewrite_computed(r, out->dtype) != out->dtype;
+    return is_wide ? rewrite_wide_result(r, value, out) : NULL;
 }
 
 bool rewrite_uses(const rewriter *r, uint32_t result)

@@ -30,6 +30,11 @@ typedef struct {
     int64_t stride[SPYRE_MAX_RANK], dilation[SPYRE_MAX_RANK];
 } window_steps;
 
+// A result of 8 or 16 bits and the int32 tensor that a handler makes of it.
+typedef struct {
+    tensor narrow, wide;
+} rewrite_wide;
+
 typedef struct rewriter {
     const spyre_graph *source;
     graph_rules rules;
@@ -44,12 +49,24 @@ typedef struct rewriter {
     spyre_status (*change_operand)(struct rewriter *r, tensor *x);
     const graph_node *from;
     uint32_t serial; // names the results of this node's natives
+    bool widens;     // integers of 8 and 16 bits are int32 to the handler: rewrite_narrow.c
+    VEC(rewrite_wide) wide_results; // of this node
 } rewriter;
 
 typedef spyre_status (*rewrite_handler)(rewriter *r);
 #define ATEN_REWRITE(id, name, handler, opfunc, doc)                                               \
     SPYRE_MUST_CHECK spyre_status rewrite_##handler(rewriter *r);
 #include "graph/aten.def"
+
+// Integers of 8 and 16 bits: whether a dtype is one, whether the node has some, what a handler gets
+// of a dtype.
+bool rewrite_is_narrow(spyre_dtype dtype);
+bool rewrite_has_narrow(const rewriter *r);
+spyre_dtype rewrite_computed(const rewriter *r, spyre_dtype dtype);
+// From the narrow result `value` to the int32 tensor that the handler makes instead, the same each
+// time; casts those that it has made.
+SPYRE_MUST_CHECK spyre_status rewrite_wide_result(rewriter *r, uint32_t value, tensor *into);
+SPYRE_MUST_CHECK spyre_status rewrite_narrow_results(rewriter *r);
 
 // Whether the node's row has a UNARY opfunc that takes the dtype of its result: rewrite_unary().
 bool rewrite_is_unary(const rewriter *r);
@@ -92,6 +109,10 @@ bool rewrite_uses(const rewriter *r, uint32_t result);
 
 // UNSUPPORTED when a result beyond `index` is used.
 SPYRE_MUST_CHECK spyre_status rewrite_only_result(rewriter *r, uint32_t index);
+
+// A tensor that no node has made yet; contiguous or not, as `view` is.
+SPYRE_MUST_CHECK spyre_status make_fresh(rewriter *r, spyre_dtype dtype, const spyre_view *view,
+                                         tensor *out);
 
 // Makers. `into` is a result of the node (its dtype, sizes and strides are taken), or null: then
 // *out becomes a fresh contiguous tensor. `out` may be null when `into` is not.

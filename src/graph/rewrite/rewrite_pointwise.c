@@ -50,7 +50,8 @@ bool rewrite_is_unary(const rewriter *r)
     opfunc op = row_opfunc(r);
     if (op == OPFUNC_NONE || opfunc_describe(op)->kind != OPFUNC_KIND_UNARY) return false;
     if (!rewrite_allows(r, op)) return false;
-    return rewrite_takes(r, native_of(op), r->source->values.items[r->from->results[0]].dtype);
+    spyre_dtype dtype = r->source->values.items[r->from->results[0]].dtype;
+    return rewrite_takes(r, native_of(op), rewrite_computed(r, dtype));
 }
 
 spyre_status rewrite_unary(rewriter *r)

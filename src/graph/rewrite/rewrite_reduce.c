@@ -99,9 +99,20 @@ spyre_status rewrite_aminmax(rewriter *r)
     return NULL;
 }
 
+// The result is bool, of uint8 it is uint8.
 spyre_status rewrite_reduce_bool(rewriter *r)
 {
-    return rewrite_reduce(r);
+    tensor x, into, found;
+    reduction over;
+    uint32_t dims, keepdim;
+    aten_op op = native_of(aten_describe((aten_op)r->from->op)->opfunc);
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, SPYRE_DTYPE_BOOL, &x));
+    reduction_args(r, &dims, &keepdim);
+    TRY(load_reduction(r, &x, dims, keepdim, &over));
+    bool is_bool = into.dtype == SPYRE_DTYPE_BOOL;
+    TRY(make_reduced(r, op, &x, over.reduced, over.keepdim, is_bool ? &into : NULL, &found));
+    return is_bool ? NULL : make_cast(r, &found, into.dtype, &into, NULL);
 }
 
 // The biased variance times n / (n - correction), in float32; std is its root.

@@ -12,7 +12,8 @@ from .. import handover
 
 HALVES = (torch.float16, torch.bfloat16)
 FLOATS = (*HALVES, torch.float32)
-INTEGERS = (torch.int64, torch.int32)
+INDICES = (torch.int64, torch.int32)
+INTEGERS = (*INDICES, torch.int16, torch.int8, torch.uint8)
 # Comparisons of every element of a line with every other, in all: some 40 ms of the host's time.
 # Beyond, operators run on the host, as all that needs to sort in less than n^2 does.
 MOST_COMPARISONS = 1 << 22

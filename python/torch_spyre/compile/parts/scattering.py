@@ -18,6 +18,7 @@ from ..registered import NOT_TAKEN, NotTaken, part
 from .host_operands import on_device
 from .lines import (
     FLOATS,
+    INDICES,
     INTEGERS,
     MOST_COMPARISONS,
     MOST_COUNTED,
@@ -35,7 +36,7 @@ def _is_taken(x: torch.Tensor, dim: int, index: torch.Tensor, reduce: str) -> bo
     dtypes = (*FLOATS, *INTEGERS, torch.bool) if reduce == "set" else FLOATS
     if x.dim() == 0 or index.dim() != x.dim() or x.dtype not in dtypes:
         return False
-    if index.dtype not in INTEGERS or index.numel() == 0 or x.numel() == 0:
+    if index.dtype not in INDICES or index.numel() == 0 or x.numel() == 0:
         return False
     if reduce == "set":
         return index.numel() // index.shape[dim] * x.shape[dim] <= MOST_SET
@@ -309,7 +310,7 @@ def index_put(
         return _put_masked(x, indices[0], values, accumulate)
     dims = [d for d, index in enumerate(indices) if index is not None]
     given = [index for index in indices if index is not None]
-    if not given or any(index.dtype not in INTEGERS or index.numel() == 0 for index in given):
+    if not given or any(index.dtype not in INDICES or index.numel() == 0 for index in given):
         return NOT_TAKEN
     own = _is_row(x, dims, accumulate)
     if x.dtype not in FLOATS or values.dtype != x.dtype or x.numel() == 0 or own:

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Integers of 8 and 16 bits. The card stores and converts them; it computes in 32 bits. A node whose
+// handler has no form for them is rewritten again with `r->widens`: its operands are then int32
+// tensors, its results int32 tensors that rewrite_narrow_results() casts, modulo 2^bits as PyTorch
+// does:
+//
+//     %sum: i8 = add(%x: i8, %y: i8)   ->   %a = cast %x to i32;  %b = cast %y to i32
+//                                           %c = add(%a, %b);     %sum = cast %c to i8
+#include "graph/rewrite/rewrite.h"
+
+bool rewrite_is_narrow(spyre_dtype dtype)
+{
+    return dtype == SPYRE_DTYPE_I8 || dtype == SPYRE_DTYPE_I16 || dtype == SPYRE_DTYPE_U8;
+}
+
+spyre_dtype rewrite_computed(const rewriter *r, spyre_dtype dtype)
+{
+    return r->widens && rewrite_is_narrow(dtype) ? SPYRE_DTYPE_I32 : dtype;
+}
+
+static bool value_is_narrow(const rewriter *r, uint32_t value)
+{
+    return rewrite_is_narrow(r->target->values.items[value].dtype);
+}
+
+bool rewrite_has_narrow(const rewriter *r)
+{
+    for (uint32_t i = 0; i < r->from->result_count; i++)
+        if (value_is_narrow(r, r->from->results[i])) return true;
+    for (uint32_t i = 0; i < r->from->arg_count; i++) {
+        const spyre_arg *arg = &r->from->args[i];
+        bool is_list = arg->kind == SPYRE_ARG_LIST;
+        const spyre_arg *items = is_list ? arg->of.list.items : arg;
+        uint32_t count = is_list ? arg->of.list.count : 1;
+        for (uint32_t k = 0; k < count; k++)
+            if (items[k].kind == SPYRE_ARG_VALUE && value_is_narrow(r, items[k].of.value))
+                return true;
+    }
+    return false;
+}
+
+spyre_status rewrite_wide_result(rewriter *r, uint32_t value, tensor *into)
+{
+    for (uint32_t i = 0; i < r->wide_results.count; i++) {
+        const rewrite_wide *known = &r->wide_results.items[i];
+        if (known->narrow.value != value) continue;
+        *into = known->wide;
+        return NULL;
+    }
+    rewrite_wide result = {.narrow = *into};
+    TRY(make_fresh(r, SPYRE_DTYPE_I32, &into->view, &result.wide));
+    *into = result.wide;
+    return VEC_PUSH(r->target->memory, &r->wide_results, result);
+}
+
+spyre_status rewrite_narrow_results(rewriter *r)
+{
+    for (uint32_t i = 0; i < r->wide_results.count; i++) {
+        const rewrite_wide *result = &r->wide_results.items[i];
+        if (r->target->values.items[result->wide.value].node == SPYRE_NO_ID) continue;
+        TRY(make_cast(r, &result->wide, result->narrow.dtype, &result->narrow, NULL));
+    }
+    return NULL;
+}
