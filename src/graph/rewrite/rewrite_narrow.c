@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Integers of 8 and 16 bits. The card stores and converts them; it computes in 32 bits. A node whose
-// handler has no form for them is rewritten again with `r->widens`: its operands are int32 tensors
-// then, its results int32 tensors that rewrite_narrow_results() casts, modulo 2^bits as PyTorch
-// does:
+// Integers of 8 and 16 bits. The card stores and converts them; it computes in 32 bits. A node
+// whose handler has no form for them is rewritten again with `r->widens`: its operands are int32
+// tensors then, its results int32 tensors that rewrite_narrow_results() casts, modulo 2^bits as
+// PyTorch does:
 //
 //     %sum: i8 = add(%x: i8, %y: i8)   ->   %a = cast %x to i32;  %b = cast %y to i32
 //                                           %c = add(%a, %b);     %sum = cast %c to i8
