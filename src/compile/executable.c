@@ -206,6 +206,13 @@ spyre_executable *executable_create(void)
     return e;
 }
 
+void size_rules_destroy(size_rules *rules)
+{
+    if (!rules) return;
+    spyre_executable_destroy(rules->next);
+    arena_destroy(rules->memory);
+}
+
 void spyre_executable_destroy(spyre_executable *executable)
 {
     if (!executable || !cache_table_let_go(executable)) return;

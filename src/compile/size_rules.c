@@ -11,13 +11,6 @@
 #include "compile/cache/cache_table.h"
 #include "isa/numbers.h"
 
-void size_rules_destroy(size_rules *rules)
-{
-    if (!rules) return;
-    spyre_executable_destroy(rules->next);
-    arena_destroy(rules->memory);
-}
-
 // --- Numbers by proportion
 
 typedef struct {

@@ -30,6 +30,7 @@ SPYRE_MUST_CHECK spyre_status size_symbolic_bundle(arena *memory,
                                                    int64_t most, bundle **out_bundle,
                                                    const char **out_why);
 
+// Of executable.c, whose life it ends with. Null is allowed.
 void size_rules_destroy(size_rules *rules);
 
 #endif
