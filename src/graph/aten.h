@@ -86,6 +86,9 @@ typedef struct {
 
 const aten_row *aten_describe(aten_op op);
 
+// Integers of 8 and 16 bits, which the card stores and converts but does not compute with.
+bool aten_is_narrow(spyre_dtype dtype);
+
 // Dtypes of a native's operands. `extended`: with the profile of that name every native that
 // computes in 16 bits what it gives in 16 bits does so in float32.
 uint32_t aten_operand_dtypes(aten_op native, bool extended);

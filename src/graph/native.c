@@ -45,6 +45,11 @@ static uint32_t dtype_set(spyre_dtype dtype)
     return 0;
 }
 
+bool aten_is_narrow(spyre_dtype dtype)
+{
+    return (dtype_set(dtype) & (ATEN_DTYPES_I8 | ATEN_DTYPES_NARROW)) != 0;
+}
+
 uint32_t aten_operand_dtypes(aten_op native, bool extended)
 {
     const aten_row *row = aten_describe(native);

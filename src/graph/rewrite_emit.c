@@ -440,12 +440,12 @@ spyre_status make_cast(rewriter *r, const tensor *x, spyre_dtype dtype, const te
         tensor number = *x;
         if (x->dtype == SPYRE_DTYPE_F8_E4M3)
             TRY(make_cast(r, x, SPYRE_DTYPE_F16, NULL, &number));
-        if (rewrite_is_narrow(x->dtype)) TRY(make_cast(r, x, SPYRE_DTYPE_I32, NULL, &number));
+        if (aten_is_narrow(x->dtype)) TRY(make_cast(r, x, SPYRE_DTYPE_I32, NULL, &number));
         return make_with(r, ATEN_SPYRE_NOTEQUAL, &number, 0, into, out);
     }
     // Integers wrap in a cast, floats would stop at the ends; uint8 lies in 32 bits.
     tensor given = *x;
-    if (rewrite_is_narrow(dtype)) TRY(make_cast(r, x, SPYRE_DTYPE_I32, NULL, &given));
+    if (aten_is_narrow(dtype)) TRY(make_cast(r, x, SPYRE_DTYPE_I32, NULL, &given));
     if (dtype == SPYRE_DTYPE_U8) TRY(make_with(r, ATEN_SPYRE_BITAND, &given, 255, NULL, &given));
     spyre_arg args[1] = {tensor_arg(&given)};
     spyre_view view = view_contiguous(x->view.size, x->view.rank);

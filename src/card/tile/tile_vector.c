@@ -221,7 +221,10 @@ static bool is_dense_cast(const plan_tile *tile, const runs *r, converter *out_c
         uint32_t bytes = spyre_format_bytes(i->operand[o].format);
         if (run_stride(tile, o) != bytes || (uintptr_t)r->at[o] % bytes != 0) return false;
     }
-    spyre_status status = converter_find(i->operand[0].format, i->operand[1].format, out_converter);
+    spyre_format to = i->operand[0].format, from = i->operand[1].format;
+    // Transfers take these for the two formats of uint8.
+    if (to == SPYRE_FORMAT_SENUINT32 && from == SPYRE_FORMAT_SENINT8) return false;
+    spyre_status status = converter_find(to, from, out_converter);
     bool found = !status;
     spyre_status_free(status);
     return found;

@@ -168,13 +168,6 @@ static void find_windows(emitter *e)
     for (uint32_t v = 0; v < e->op->var_count; v++) e->tap_of[v] = loop_tap_of(e->op, buffer, v);
 }
 
-uint8_t emit_windows_at(const emitter *e, uint32_t v)
-{
-    for (uint8_t u = 0; u < e->op->var_count; u++)
-        if (e->tap_of[u] == v) return u;
-    return LOOP_NO_DIM;
-}
-
 // Windows lie inside of what they are of: what a convolution pads was written around its input.
 static spyre_status add_windows(emitter *e)
 {

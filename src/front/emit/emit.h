@@ -25,9 +25,6 @@ typedef struct {
     uint8_t row_dim;                    // the dim whose index chooses rows of the table
 } emitter;
 
-// The variable whose windows have their taps along variable v, or LOOP_NO_DIM.
-uint8_t emit_windows_at(const emitter *e, uint32_t v);
-
 // Fills step->tensors[k] from operand k.
 SPYRE_MUST_CHECK spyre_status emit_tensor(emitter *e, uint32_t k);
 

@@ -68,6 +68,14 @@ static int64_t room_of(const emitter *e, uint32_t k, uint8_t d)
                                   : e->step->size[d];
 }
 
+// Whether variable v walks the taps of windows.
+static bool is_tap(const emitter *e, uint32_t v)
+{
+    for (uint32_t u = 0; u < e->op->var_count; u++)
+        if (e->tap_of[u] == v) return true;
+    return false;
+}
+
 // The moving dims of operand k, by ascending stride.
 static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
 {
@@ -76,7 +84,7 @@ static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
     uint32_t count = 0;
     int64_t lanes = tensor->stick_elements;
     for (uint32_t v = 0; v < e->op->var_count; v++) {
-        if (!place->stride[v] || (k == 0 && emit_windows_at(e, v) != LOOP_NO_DIM)) continue;
+        if (!place->stride[v] || (k == 0 && is_tap(e, v))) continue;
         uint8_t d = e->dim_of_var[v];
         const bundle_window *window = bundle_window_of(e->step, k, d);
         if (window) {

@@ -58,9 +58,7 @@ typedef spyre_status (*rewrite_handler)(rewriter *r);
     SPYRE_MUST_CHECK spyre_status rewrite_##handler(rewriter *r);
 #include "graph/aten.def"
 
-// Integers of 8 and 16 bits: whether a dtype is one, whether the node has some, what a handler gets
-// of a dtype.
-bool rewrite_is_narrow(spyre_dtype dtype);
+// Integers of 8 and 16 bits: whether the node has some, what a handler gets of a dtype.
 bool rewrite_has_narrow(const rewriter *r);
 spyre_dtype rewrite_computed(const rewriter *r, spyre_dtype dtype);
 // From the narrow result `value` to the int32 tensor that the handler makes instead, the same each

@@ -9,19 +9,14 @@
 //                                           %c = add(%a, %b);     %sum = cast %c to i8
 #include "graph/rewrite/rewrite.h"
 
-bool rewrite_is_narrow(spyre_dtype dtype)
-{
-    return dtype == SPYRE_DTYPE_I8 || dtype == SPYRE_DTYPE_I16 || dtype == SPYRE_DTYPE_U8;
-}
-
 spyre_dtype rewrite_computed(const rewriter *r, spyre_dtype dtype)
 {
-    return r->widens && rewrite_is_narrow(dtype) ? SPYRE_DTYPE_I32 : dtype;
+    return r->widens && aten_is_narrow(dtype) ? SPYRE_DTYPE_I32 : dtype;
 }
 
 static bool value_is_narrow(const rewriter *r, uint32_t value)
 {
-    return rewrite_is_narrow(r->target->values.items[value].dtype);
+    return aten_is_narrow(r->target->values.items[value].dtype);
 }
 
 bool rewrite_has_narrow(const rewriter *r)
