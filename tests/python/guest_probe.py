@@ -18,7 +18,12 @@ def state() -> dict:
     loggers = logging.root.manager.loggerDict
     return {
         "environ": dict(os.environ),
-        "meta_path": [str(getattr(finder, "__name__", type(finder))) for finder in sys.meta_path],
+        # Without the one that waits for Inductor (inductor_modules.py).
+        "meta_path": [
+            str(getattr(finder, "__name__", type(finder)))
+            for finder in sys.meta_path
+            if type(finder).__module__ != "torch_spyre._pytorch.inductor_modules"
+        ],
         "path_hooks": len(sys.path_hooks),
         "excepthook": str(sys.excepthook),
         "filters": [str(entry) for entry in warnings.filters],

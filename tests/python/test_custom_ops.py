@@ -47,6 +47,8 @@ CALLS = {
     "silu": (spyre.silu, F.silu),
     "clamp": (lambda x: spyre.clamp(x, min=-0.5), lambda x: x.clamp(min=-0.5)),
     "clamp_nothing": (spyre.clamp, torch.clone),
+    "opaque_copy_": (lambda x: spyre.opaque_copy_(x * 2, x), lambda x: x * 2),
+    "stagger_to_standard_ea": (lambda x: spyre.stagger_to_standard_ea(x.t()), lambda x: x.t()),
     "logical_not": (spyre.logical_not, torch.logical_not),
     "layer_norm": (
         lambda x: spyre.layer_norm(x, [70], x[0], None, 1e-5),

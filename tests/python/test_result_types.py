@@ -102,9 +102,13 @@ def as_tuple(result):
     return result if isinstance(result, tuple) else (result,)
 
 
-# The rule of the one is for batches, which PyTorch's own refuses (test_fp8.py has the results); of
-# the other PyTorch has none (test_parts.py).
+# What PyTorch's own refuses (batches of test_fp8.py, cells without biases of test_decomposed.py), does
+# not have (test_parts.py), or gives in another memory format than its CPU kernel
+# (test_memory_format.py).
 BEYOND_PYTORCH = {
+    aten._thnn_fused_lstm_cell.default,
+    aten._thnn_fused_gru_cell.default,
+    aten.convolution.default,
     aten._scaled_mm.default,
     aten._scaled_dot_product_fused_attention_overrideable_backward.default,
     aten.scaled_dot_product_attention.default,

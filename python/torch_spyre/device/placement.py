@@ -81,7 +81,7 @@ class AllocationDirective:
 
 
 def composite_address(tensor: torch.Tensor) -> CompositeAddress:
-    """Where the memory of the tensor's storage lies, rounded bytes included.
+    """Where the memory of the storage of a tensor of any shape lies, rounded bytes included.
 
     Raises: ValueError for a tensor that is not on the card.
     """

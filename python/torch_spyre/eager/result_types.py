@@ -223,6 +223,16 @@ def _attention_backward(
                  for x, is_wanted in pairs)  # fmt: skip
 
 
+def _convolution(x: Tensor, weight: Tensor, *how: Any) -> Tensor:
+    """In channels_last where an operand is, as on the CPU; that of the device `meta` is not."""
+    result: Tensor = _by_pytorch(_aten.convolution.default, [x, weight, *how])
+    last = any(
+        y.is_contiguous(memory_format=torch.channels_last) and not y.is_contiguous()
+        for y in (x, weight)
+    )
+    return result.contiguous(memory_format=torch.channels_last) if last else result
+
+
 def _lstm_cell(
     gates: Tensor, _hidden_gates: Tensor, cell: Tensor, *_biases: Tensor | None
 ) -> tuple[Tensor, ...]:
@@ -257,6 +267,7 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten._scaled_mm.default: _scaled_mm,
         _aten._scaled_dot_product_fused_attention_overrideable_backward.default:
             _attention_backward,
+        _aten.convolution.default: _convolution,
         _aten._thnn_fused_lstm_cell.default: _lstm_cell,
         _aten._thnn_fused_gru_cell.default: _gru_cell,
         _aten.scaled_dot_product_attention.default: _attention,
