@@ -126,3 +126,21 @@ def test_transposed_ones_and_those_of_three_dims(name, dtype):
         assert actual.shape == expected.shape
         tolerance = 0.01 if dtype is torch.float16 else 0.05
         torch.testing.assert_close(actual.float(), expected, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("sizes, weight, stride, padding, dilation, groups", [
+    ((1, 16, 7), (128, 1, 2), 2, 2, 1, 16),  # several features of a channel
+    ((2, 24, 9, 8), (48, 1, 3, 2), (3, 2), 0, (2, 1), 24),
+    ((1, 16, 12, 9), (8, 16, 5, 1), (1, 3), (0, 2), 1, 1),  # windows of one element, apart
+    ((1, 16, 7, 9), (8, 16, 5, 3), (2, 1), (1, 0), (2, 1), 1),  # one window, spread and padded
+    ((2, 1, 90), (16, 1, 10), 5, 0, 1, 1),  # lines of one channel
+])  # fmt: skip
+def test_windows_that_do_not_overlap_or_move(sizes, weight, stride, padding, dilation, groups):
+    x, w = torch.randn(sizes).half(), torch.randn(weight).half() / 4
+    form = torch.nn.functional.conv1d if len(sizes) == 3 else torch.nn.functional.conv2d
+    how = (None, stride, padding, dilation, groups)
+    with torch_spyre.fallback("error"):
+        results = [f(x.to("spyre"), w.to("spyre"), *how) for f in (form, torch.compile(form))]
+    for result in results:
+        expected = form(x.float(), w.float(), *how)
+        torch.testing.assert_close(result.cpu().float(), expected, rtol=1e-2, atol=2e-2)

@@ -102,8 +102,8 @@ def as_tuple(result):
     return result if isinstance(result, tuple) else (result,)
 
 
-# What PyTorch's own refuses (batches of test_fp8.py, cells without biases of test_decomposed.py), does
-# not have (test_parts.py), or gives in another memory format than its CPU kernel
+# What PyTorch's own refuses (batches of test_fp8.py, cells without biases of test_decomposed.py),
+# does not have (test_parts.py), or gives in another memory format than its CPU kernel
 # (test_memory_format.py).
 BEYOND_PYTORCH = {
     aten._thnn_fused_lstm_cell.default,

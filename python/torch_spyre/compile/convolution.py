@@ -44,13 +44,21 @@ def convolution(
     )
     if x.dim() not in (3, 4, 5) or x.dtype not in computed() or weight.dtype != x.dtype:
         return NOT_TAKEN
-    few = groups == 1 and x.dim() == 4 and x.shape[1] < _FEW_CHANNELS
+    few = groups == 1 and x.dim() < 5 and x.shape[1] < _FEW_CHANNELS
     if not transposed and few and max(weight.shape[2:]) > 1:
-        return _of_few_channels(x, weight, bias, stride, padding, dilation)
-    if not transposed and _is_known(x, groups):
-        return NOT_TAKEN
+        if x.dim() == 4:
+            return _of_few_channels(x, weight, bias, stride, padding, dilation)
+        how = [1, *stride], [0, *padding], [1, *dilation]
+        return _of_few_channels(x.unsqueeze(2), weight.unsqueeze(2), bias, *how).squeeze(2)
     if not transposed:
-        return _forward(x, weight, bias, stride, padding, dilation, groups)
+        cut, *how = _cut(x, weight, stride, padding, dilation)
+        many = weight.shape[0] // groups
+        if groups > 1 and groups == x.shape[1] and many > 1:  # features of one channel
+            groups *= many
+            cut = cut.index_select(1, torch.arange(groups, device=x.device) // many)
+        if cut is x and _is_known(x, groups):
+            return NOT_TAKEN
+        return _forward(cut, weight, bias, *how, groups)
     kernel = weight.shape[2:]
     for dim, step in enumerate(stride):
         x = _spread(x, dim + 2, step)
@@ -62,6 +70,30 @@ def convolution(
     ones, none = [1] * len(kernel), [0] * len(kernel)
     x = _aten.constant_pad_nd(x, around) if any(around) else x
     return _forward(x, _turned(weight, groups), bias, ones, none, dilation, groups)
+
+
+def _cut(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+) -> tuple[torch.Tensor, list[int], list[int], list[int]]:
+    """The input without what no window reads, along dims of a single window and of windows of one
+    element; and the stride, padding and dilation that are left."""
+    stride, padding, dilation = list(stride), list(padding), list(dilation)
+    counts = _windows(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    for dim, (k, count) in enumerate(zip(weight.shape[2:], counts, strict=True)):
+        s, p, d = stride[dim], padding[dim], dilation[dim]
+        if (k > 1 and count > 1) or (s, p, d) == (1, 0, 1) or (k == 1 and s == 1):
+            continue
+        if p:
+            around = [0, 0] * (x.dim() - 3 - dim) + [p, p]
+            x = _aten.constant_pad_nd(x, around)
+        kept = slice(0, (count - 1) * s + (k - 1) * d + 1, s if k == 1 else d)
+        x = x[(slice(None),) * (dim + 2) + (kept,)]
+        stride[dim], padding[dim], dilation[dim] = 1, 0, 1
+    return x, stride, padding, dilation
 
 
 def _of_few_channels(

@@ -72,6 +72,18 @@ static spyre_view taps_first(const spyre_view *weight, int64_t groups)
     return view;
 }
 
+// Windows that never come to overlap or never move leave no loops of their own: such a dim is read
+// in steps of one, or without any (compile/convolution.py cuts the input for that).
+static spyre_status check_dim(const convolution *c, uint32_t d, int64_t taps, int64_t windows)
+{
+    bool plain = c->steps.stride[d] == 1 && c->steps.dilation[d] == 1 && c->padding[d] == 0;
+    if (taps == 1 && c->steps.stride[d] > 1)
+        return status_new(SPYRE_UNSUPPORTED, "dim %u: a stride of windows of one element", d);
+    if (taps > 1 && windows == 1 && !plain)
+        return status_new(SPYRE_UNSUPPORTED, "dim %u: one window, spread or padded", d);
+    return NULL;
+}
+
 // Whether every dim of x is one of its storage: windows walk a dim, no part of one.
 static spyre_status has_whole_dims(const rewriter *r, const tensor *x, bool *out)
 {
@@ -149,6 +161,10 @@ spyre_status rewrite_convolution(rewriter *r)
         return status_new(SPYRE_INVALID_ARGUMENT, "%lld channels by a weight of %lld to %lld",
                           (long long)x.view.size[1], (long long)weight.view.size[1],
                           (long long)weight.view.size[0]);
+    for (uint32_t d = 0; d < dims; d++)
+        TRY(check_dim(&c, d, weight.view.size[d + 2], into.view.size[d + 2]));
+    if (c.groups > 1 && c.groups == x.view.size[1] && weight.view.size[0] != c.groups)
+        return status_new(SPYRE_UNSUPPORTED, "several features a channel");
     bool depthwise = is_depthwise(&x, &weight, &into, c.groups);
     aten_op op = depthwise ? ATEN_SPYRE_DEPTHWISE : ATEN_SPYRE_CONV2D;
     int64_t groups = depthwise ? 1 : c.groups;
