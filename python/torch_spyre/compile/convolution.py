@@ -51,14 +51,14 @@ def convolution(
         how = [1, *stride], [0, *padding], [1, *dilation]
         return _of_few_channels(x.unsqueeze(2), weight.unsqueeze(2), bias, *how).squeeze(2)
     if not transposed:
-        cut, *how = _cut(x, weight, stride, padding, dilation)
+        cut, stride, padding, dilation = _cut(x, weight, stride, padding, dilation)
         many = weight.shape[0] // groups
         if groups > 1 and groups == x.shape[1] and many > 1:  # features of one channel
             groups *= many
             cut = cut.index_select(1, torch.arange(groups, device=x.device) // many)
         if cut is x and _is_known(x, groups):
             return NOT_TAKEN
-        return _forward(cut, weight, bias, *how, groups)
+        return _forward(cut, weight, bias, stride, padding, dilation, groups)
     kernel = weight.shape[2:]
     for dim, step in enumerate(stride):
         x = _spread(x, dim + 2, step)
