@@ -3,7 +3,7 @@
 
 Programs of the device name Inductor's modules so, because torch-spyre's package imports all of
 Inductor when PyTorch loads it. This one compiles without Inductor, whose import takes a second, so
-a module is imported when somebody names it. `torch._inductor` itself is not there yet when the
+a module is imported when a program names it. `torch._inductor` itself is not there yet when the
 device is registered.
 """
 

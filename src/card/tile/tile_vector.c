@@ -212,22 +212,26 @@ static bool is_int32_line(const plan_tile *tile, const runs *r)
     return fits;
 }
 
-// Whether a line is converted as it lies, and by what.
-static bool is_dense_cast(const plan_tile *tile, const runs *r, converter *out_converter)
+// The converter of a cast, whose dense lines it takes as they lie.
+static bool find_cast(const isa_instruction *i, converter *out)
 {
-    const isa_instruction *i = tile->instruction;
     if (opfunc_describe(i->op)->kind != OPFUNC_KIND_COPY || i->operand_count != 2) return false;
-    for (uint32_t o = 0; o < 2; o++) {
-        uint32_t bytes = spyre_format_bytes(i->operand[o].format);
-        if (run_stride(tile, o) != bytes || (uintptr_t)r->at[o] % bytes != 0) return false;
-    }
     spyre_format to = i->operand[0].format, from = i->operand[1].format;
     // Transfers take these for the two formats of uint8.
     if (to == SPYRE_FORMAT_SENUINT32 && from == SPYRE_FORMAT_SENINT8) return false;
-    spyre_status status = converter_find(to, from, out_converter);
+    spyre_status status = converter_find(to, from, out);
     bool found = !status;
     spyre_status_free(status);
     return found;
+}
+
+static bool is_dense_line(const plan_tile *tile, const runs *r)
+{
+    for (uint32_t o = 0; o < 2; o++) {
+        uint32_t bytes = spyre_format_bytes(tile->instruction->operand[o].format);
+        if (run_stride(tile, o) != bytes || (uintptr_t)r->at[o] % bytes != 0) return false;
+    }
+    return true;
 }
 
 static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
@@ -240,8 +244,9 @@ static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_sc
     uint32_t second = i->operand_count > 2 ? 2 : 1;
     runs r = first_run(tile, address, 1);
     converter cast;
+    bool casts = find_cast(i, &cast);
     do {
-        if (is_dense_cast(tile, &r, &cast)) {
+        if (casts && is_dense_line(tile, &r)) {
             converter_run(&cast, r.at[0], r.at[1], (size_t)run_length(tile));
             continue;
         }
