@@ -137,6 +137,9 @@ static spyre_status define_symbol(mlir_parser *p, const token *name, int64_t gra
     if (!granularity || !most || most % granularity)
         return BAD(name->line, "%.*s: max_value %lld is no multiple of granularity %lld",
                    token_shown(name), name->start, (long long)most, (long long)granularity);
+    for (uint32_t s = 0; s < p->program->symbols.count; s++)
+        if (strcmp(p->program->symbols.items[s].name, symbol.name) == 0)
+            return BAD(name->line, "two sizes are named %s", symbol.name);
     if (p->program->symbols.count == BUNDLE_MAX_SYMBOLS)
         return mlir_error(name->line, SPYRE_UNSUPPORTED, "more than %d sizes that a launch chooses",
                           BUNDLE_MAX_SYMBOLS);

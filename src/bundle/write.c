@@ -30,8 +30,8 @@ static spyre_status number_symbols(arena *memory, bundle_writer *w)
         const bundle_statement *statement = &w->b->body.items[at];
         TRY(VEC_PUSH(memory, &w->first_symbol, next));
         if (statement->kind != BUNDLE_EXECUTE) continue;
-        int32_t ids[BUNDLE_MAX_TENSORS][BUNDLE_MAX_CORES];
-        next += writer_number_symbols(&w->b->steps.items[statement->step], ids);
+        uint32_t sizes;
+        next += writer_count_symbols(w, &w->b->steps.items[statement->step], &sizes);
     }
     return NULL;
 }
@@ -118,8 +118,6 @@ spyre_status bundle_write_form(const bundle *b, const char *directory, bundle_fo
     bool any_advances;
     TRY(bundle_verify(b));
     TRY(find_advances(b, &any_advances));
-    if (b->symbols.count)
-        return status_new(SPYRE_UNSUPPORTED, "sizes that a launch chooses are not written");
     if (form == BUNDLE_FORM_ABSOLUTE && any_advances) {
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "addresses that loops advance have no absolute form");

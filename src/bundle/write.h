@@ -31,10 +31,15 @@ SPYRE_MUST_CHECK spyre_status bundle_write_form(const bundle *b, const char *dir
 // The launch argument's place when the pool comes first.
 int32_t writer_segment(const bundle_writer *w, int32_t arg);
 
-// The distinct symbol of every tensor and core of a step, in the order of first use.
-// ids[tensor][core] is 0-based within the step, -1 in LX; returns their count.
-uint32_t writer_number_symbols(const bundle_step *step,
-                               int32_t ids[BUNDLE_MAX_TENSORS][BUNDLE_MAX_CORES]);
+// The distinct address of every tensor and core of a step, in the order of first use: its symbols
+// in the symbolic form. ids[tensor][core] is 0-based within the step, -1 in LX; returns how many.
+uint32_t writer_number_addresses(const bundle_step *step,
+                                 int32_t ids[BUNDLE_MAX_TENSORS][BUNDLE_MAX_CORES]);
+
+// Symbols of a step: those of its addresses, if they have some, then one for every dim whose size a
+// launch chooses, in the order of dims. *out_sizes is the number of the first of these.
+uint32_t writer_count_symbols(const bundle_writer *w, const bundle_step *step,
+                              uint32_t *out_sizes);
 
 // The JSON of one step under the name "<number>_<opfunc>"; a new reference, or null when memory is
 // short. `first_symbol` is the id of the step's first symbol.

@@ -128,12 +128,43 @@ static json_t *windows(step_writer *s, bool of_core)
     return all;
 }
 
+// Of a core's part: how large a dim can be there, and what it is a multiple of.
+static json_t *symbolic_dims(step_writer *s)
+{
+    const bundle_step *step = s->step;
+    json_t *all = json_object();
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (!step->symbol[d]) continue;
+        const bundle_symbol *symbol = &s->w->b->symbols.items[step->symbol[d] - 1];
+        int64_t slices = step->cores->slices[d];
+        put(s, all, step->dim_name[d],
+            json_pack("{s:I, s:I}", "maxSize_", (json_int_t)(symbol->most / slices),
+                      "granularity_", (json_int_t)(symbol->granularity / slices)));
+    }
+    return all;
+}
+
 static json_t *stage(step_writer *s, const char *name, const int64_t *sizes)
 {
-    json_t *object = dim_sizes(s, name, sizes);
-    if (s->step->window_count)
-        put(s, object, "paddingSizes_", windows(s, sizes != s->step->size));
+    bool of_core = sizes != s->step->size;
+    json_t *object = dim_sizes(s, name, sizes), *symbolic = symbolic_dims(s);
+    if (s->step->window_count) put(s, object, "paddingSizes_", windows(s, of_core));
+    if (of_core && json_object_size(symbolic) > 0) put(s, object, "symbolicDimInfo_", symbolic);
+    else json_decref(symbolic);
     return object;
+}
+
+// Which symbol of bundle.mlir is the size of a dim.
+static void put_symbolic_sizes(step_writer *s, json_t *dsc)
+{
+    uint32_t next;
+    json_t *mapping = json_object();
+    (void)writer_count_symbols(s->w, s->step, &next);
+    for (uint32_t d = 0; d < s->step->dim_count; d++)
+        if (s->step->symbol[d])
+            put(s, mapping, s->step->dim_name[d], json_pack("[I]", -(s->first_symbol + next++)));
+    if (json_object_size(mapping) > 0) put(s, dsc, "dimToSymbolMapping_", mapping);
+    else json_decref(mapping);
 }
 
 static void put_space(step_writer *s, json_t *dsc)
@@ -152,6 +183,7 @@ static void put_space(step_writer *s, json_t *dsc)
     put(s, dsc, "numCoreletsUsed_", number(1));
     put(s, dsc, "coreIdsUsed_", cores);
     put(s, dsc, "N_", stage(s, "n", step->size));
+    put_symbolic_sizes(s, dsc);
     put(s, dsc, "coordinateMasking_", masks);
     bool fills = step->mask_count > 0 && step->mask_constant >= 0;
     put(s, dsc, "maskingConstId_", number(fills ? step->mask_constant : -1));
@@ -382,7 +414,7 @@ json_t *writer_step_json(const bundle_writer *w, const bundle_step *step, uint32
                          int64_t first_symbol)
 {
     step_writer s = {.w = w, .step = step, .first_symbol = first_symbol};
-    (void)writer_number_symbols(step, s.ids);
+    (void)writer_number_addresses(step, s.ids);
     snprintf(s.opfunc_name, sizeof s.opfunc_name, "%s%s", opfunc_describe(step->op)->name,
              step->nonstick ? "nonstick" : "");
     char key[72];

@@ -76,13 +76,13 @@ def write(directory, program, change=str):
     return directory
 
 
-def expected(before):
+def expected(before, rounds=8, third=20992 + 96):
     """Each round negates a row of A into B for both cores, and that into C."""
     memory = bytearray(before)
-    for i in range(8):
+    for i in range(rounds):
         row = memory[1024 + 128 * i :][:128]
         for core in range(2):
-            b, c = 12288 + 1024 * i + 256 * core, 20992 + 96 + 256 * i + 512 * core
+            b, c = 12288 + 1024 * i + 256 * core, third + 256 * i + 512 * core
             memory[b : b + 128] = bytes(x ^ (at % 2 << 7) for at, x in enumerate(row))
             memory[c : c + 128] = row
     return bytes(memory)
@@ -104,6 +104,27 @@ def test_the_address_of_the_example(spyre, tmp_path):
     directory = write(tmp_path / "bundle", PROGRAM.replace("20992", "17888"))
     spyre.good("dxp", "--bundle", "-d", directory)
     assert "step 1" in spyre.good("inspect", directory)
+
+
+def test_as_many_rounds_as_a_launch_chooses(spyre, tmp_path):
+    """One program; the bytes of the argument say how many rounds there are."""
+    third = 20992 + 96
+    size = "%rounds_base: !sdscbundle.input_arg<index, granularity=1, max_value=8>"
+    program = PROGRAM.replace("@two_steps()", f"@two_steps({size})").replace("20992", str(third))
+    taken = "sdscbundle.input_arg_extract value from %rounds_base"
+    program = program.replace("%rounds = arith.constant 8 : index", f"%rounds = {taken}")
+    directory = write(tmp_path / "bundle", program)
+    spyre.good("dxp", "--bundle", "-d", directory)
+    source, target = tmp_path / "x", tmp_path / "y"
+    for rounds in (1, 3, 8):
+        count = third + 512 + 128 + 256 * (rounds - 1)
+        words = (0x2000 + i // 4 for i in range(count // 2))
+        source.write_bytes(struct.pack(f"<{count // 2}H", *words))
+        chosen = [f"--input=0={source}", f"--size=rounds={rounds}"]
+        assert "equal\n" in spyre.good("bisect", directory, *chosen)
+        files = [f"--input=0={source}", f"--output=0={target}", f"--size=0={count}"]
+        spyre.good("run", directory / "spyreCodeDir", *files)
+        assert target.read_bytes() == expected(source.read_bytes(), rounds, third)
 
 
 OWN_MEMORY = """

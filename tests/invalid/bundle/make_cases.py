@@ -215,6 +215,7 @@ MLIR_CASES = {
     "mlir_symbol_sign": with_address(execute("%a", FILE + ', "symbol_ids"=[1]')),
     "mlir_undefined": function(execute("%b")),
     "mlir_size_kind": function(head=SIZED.replace("max_value", "most")),
+    "mlir_size_name": function(head=SIZED.replace("%n_base:", f"%n: {SIZE}, %n_base:")),
     "mlir_size_range": function(head=SIZED.replace("max_value=8", "max_value=7")),
     "mlir_size_sum": function(TAKEN, "%x = arith.addi %n, %n : index", head=SIZED),
     "mlir_size_field": function(TAKEN.replace("value from", "least from"), head=SIZED),

@@ -392,6 +392,32 @@ static inline bundle *golden_loops(arena *memory)
     return b;
 }
 
+// A launch chooses the rows of a sum, 4, 8 or 12 on two cores, and a loop negates as many tiles of
+// two rows, which are 256 bytes apart.
+static inline bundle *golden_sizes(arena *memory)
+{
+    bundle *b = make_bundle(memory, 3, 0);
+    const bundle_symbol rows = {.name = "rows", .granularity = 4, .most = 12};
+    const bundle_statement loop = {.kind = BUNDLE_LOOP, .count = 6, .symbol = 1, .per = 2};
+    const bundle_statement end = {.kind = BUNDLE_END};
+    assert_ok(VEC_PUSH(memory, &b->symbols, rows));
+    bundle_step s = make_step(memory, OPFUNC_ADD, DIMS({"mb", 12, 2}, {"out", 128, 1}));
+    s.symbol[0] = 1;
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", ""), 0, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", "mb"), 1, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", ""), 2, 0);
+    finish_step(b, &s);
+    assert_ok(VEC_PUSH(memory, &b->body, loop));
+    s = make_step(memory, OPFUNC_NEG, DIMS({"mb", 2, 2}, {"out", 128, 1}));
+    s.name = "1_neg";
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", ""), 2, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", ""), 2, 0);
+    for (uint32_t t = 0; t < 2; t++) s.tensors[t].loop_stride[0] = 512;
+    finish_step(b, &s);
+    assert_ok(VEC_PUSH(memory, &b->body, end));
+    return b;
+}
+
 // SEN169_FP16 to IEEE_FP32 and back through LX.
 static inline bundle *golden_casts(arena *memory)
 {
@@ -497,6 +523,7 @@ static const golden_case golden_cases[] = {
     {"matmul", golden_matmul, false},
     {"mean_rows", golden_mean_rows, false},
     {"restickify", golden_restickify, false},
+    {"sizes", golden_sizes, false},
     {"softmax", golden_softmax, false},
     {"topk", golden_topk, false},
     {"uneven", golden_uneven, false},

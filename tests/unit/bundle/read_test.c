@@ -216,12 +216,13 @@ static void count_status(fuzz_count *count, spyre_status status)
     spyre_status_free(status);
 }
 
-static spyre_status read_mutated_step(arena *memory, const mlir_statement *statement,
-                                      const char *bytes, size_t length)
+static spyre_status read_mutated_step(arena *memory, const mlir_program *program,
+                                      const mlir_statement *statement, const char *bytes,
+                                      size_t length)
 {
     json_node root;
     bundle_step step = {0};
-    step_source source = {.memory = memory, .statement = statement};
+    step_source source = {.memory = memory, .program = program, .statement = statement};
     TRY(json_read_buffer("mutated", bytes, length, &root));
     spyre_status status = read_step(&source, &root, &step);
     json_close(&root);
@@ -268,17 +269,21 @@ static void read__lines_of_the_user(void **state)
     arena_destroy(memory);
 }
 
-static void fuzz_file(const char *original, size_t length, const mlir_statement *statement,
-                      uint32_t rounds, uint64_t *random, fuzz_count *count)
+// Mutations of bundle.mlir, or of the file of one statement of it.
+static void fuzz_file(const char *original, size_t length, const mlir_program *of,
+                      const mlir_statement *statement, uint64_t *random, fuzz_count *count)
 {
+    uint32_t rounds = statement ? 60 : 400;
     for (uint32_t i = 0; i < rounds; i++) {
         arena *memory = arena_create();
         char *bytes = arena_alloc(memory, length + 1);
         memcpy(bytes, original, length);
         size_t mutated = mutate(random, bytes, length);
         mlir_program program;
-        if (statement) count_status(count, read_mutated_step(memory, statement, bytes, mutated));
-        else count_status(count, mlir_read(memory, bytes, mutated, false, &program));
+        if (statement)
+            count_status(count, read_mutated_step(memory, of, statement, bytes, mutated));
+        else
+            count_status(count, mlir_read(memory, bytes, mutated, false, &program));
         arena_destroy(memory);
     }
 }
@@ -297,13 +302,13 @@ static void read__mutated_files_do_no_harm(void **state)
         assert_ok(file_read(memory, file_join(memory, folder, "bundle.mlir"), 1 << 20, &source,
                             &length));
         assert_ok(mlir_read(memory, source, length, false, &program));
-        fuzz_file(source, length, NULL, 400, &random, &mlir);
+        fuzz_file(source, length, NULL, NULL, &random, &mlir);
         for (uint32_t at = 0; at < program.body.count; at++) {
             const mlir_statement *statement = &program.body.items[at];
             if (statement->kind != BUNDLE_EXECUTE) continue;
             assert_ok(file_read(memory, file_join(memory, folder, statement->file), 1 << 20, &bytes,
                                 &length));
-            fuzz_file(bytes, length, statement, 60, &random, &steps);
+            fuzz_file(bytes, length, &program, statement, &random, &steps);
         }
         arena_destroy(memory);
     }

@@ -44,8 +44,6 @@ static void symbols__refusals(void **state)
     for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
         assert_error(bundle_bind(memory, b, &refused[n], &bound), SPYRE_INVALID_ARGUMENT,
                      "possible are multiples of 2 up to 4");
-    assert_error(bundle_write(b, "unwritten"), SPYRE_UNSUPPORTED,
-                 "sizes that a launch chooses are not written");
     arena_destroy(memory);
 }
 
