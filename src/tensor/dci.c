@@ -12,7 +12,8 @@
 //
 // The coordinates below a limit are a union of boxes: those whose top digit is below limit / s_top,
 // then with the top digit fixed there those whose next digit is below the remainder's share, and so
-// on. A copy is one choice of box in every group.
+// on. A copy is one choice of box in every group. A device dim of stride 0 repeats the host's elements:
+// there is a copy for each of its indices.
 #include "tensor/dci.h"
 
 #include <stdbool.h>
@@ -36,7 +37,12 @@ typedef struct {
     uint32_t digit_count;
     digit_group groups[SPYRE_MAX_DEVICE_RANK];
     uint32_t group_count;
+    uint32_t repeated[SPYRE_MAX_DEVICE_RANK];   // device dims of stride 0
+    uint32_t repeated_count;
+    uint32_t repeats;       // the product of their sizes
 } cover;
+
+enum { MOST_REPEATS = 4096 };
 
 #define INVALID_COVER "Invalid device sizes and stride map for host sizes and strides: "
 
@@ -93,10 +99,19 @@ static spyre_status sort_digits(const spyre_layout *layout, cover *c)
     for (uint32_t dim = 0; dim < layout->rank; dim++) {
         int64_t size = layout->device_size[dim], weight = layout->stride_map[dim];
         if (size == 1 || (weight == -1 && size)) continue;
-        if (weight == 0 || size == 0) {
+        if (size == 0) {
             return status_new(SPYRE_INVALID_ARGUMENT,
-                              INVALID_COVER "device dim %u has size %lld and stride %lld", dim,
-                              (long long)size, (long long)weight);
+                              INVALID_COVER "device dim %u has size 0 and stride %lld", dim,
+                              (long long)weight);
+        }
+        if (weight == 0) {
+            if (size > MOST_REPEATS / c->repeats)
+                return status_new(SPYRE_UNSUPPORTED,
+                                  "device dim %u of %lld has stride 0: elements are repeated at "
+                                  "most %d times", dim, (long long)size, MOST_REPEATS);
+            c->repeats *= (uint32_t)size;
+            c->repeated[c->repeated_count++] = dim;
+            continue;
         }
         uint32_t at = c->digit_count++;
         for (; at > 0 && c->digits[at - 1].weight > weight; at--) c->digits[at] = c->digits[at - 1];
@@ -170,11 +185,21 @@ static dci_copy whole_copy(const spyre_layout *layout, const cover *c, int64_t h
     return copy;
 }
 
-// Every choice of one box a group, the first group varying fastest.
+// Takes the copy to one of the indices of the repeated dims.
+static void repeat(const spyre_layout *layout, const cover *c, uint32_t which, dci_copy *copy)
+{
+    for (uint32_t r = 0; r < c->repeated_count; r++) {
+        uint32_t dim = c->repeated[r], size = (uint32_t)layout->device_size[dim];
+        copy->card_offset += which % size * copy->card_stride[layout->rank - 1 - dim];
+        which /= size;
+    }
+}
+
+// Every choice of one box a group, the first group varying fastest, and of one repeat.
 static spyre_status make_copies(arena *memory, const spyre_layout *layout, const cover *c,
                                 int64_t host_offset, dci *out_dci)
 {
-    uint32_t boxes[SPYRE_MAX_DEVICE_RANK], total = 1;
+    uint32_t boxes[SPYRE_MAX_DEVICE_RANK], total = c->repeats;
     dci_copy whole = whole_copy(layout, c, host_offset);
     for (uint32_t g = 0; g < c->group_count; g++) {
         dci_copy scratch = whole;
@@ -196,6 +221,7 @@ static spyre_status make_copies(arena *memory, const spyre_layout *layout, const
             apply_box(c, &c->groups[g], choice % boxes[g], layout->rank, copy);
             choice /= boxes[g];
         }
+        repeat(layout, c, choice, copy);
     }
     return NULL;
 }
@@ -223,7 +249,7 @@ spyre_status dci_build(arena *memory, const spyre_view *storage, const spyre_lay
     int64_t elements = 0;
     TRY(count_dense(storage, &elements));
     if (elements == 0) return NULL;
-    cover c = {0};
+    cover c = {.repeats = 1};
     TRY(sort_digits(layout, &c));
     TRY(group_digits(&c, elements));
     return make_copies(memory, layout, &c, storage->offset, out_dci);

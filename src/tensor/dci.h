@@ -38,7 +38,8 @@ typedef struct {
 // layout describes. SPYRE_INVALID_ARGUMENT "Invalid device sizes and stride map" when the layout
 // does not cover that tensor exactly once; SPYRE_UNSUPPORTED when the formats do not convert
 // (uint8 goes to SENUINT32 and SENINT8 only, because its host format does not tell its sign).
-// A tensor without elements gives no copies.
+// A tensor without elements gives no copies. A device dim of stride 0 gives each of its indices the
+// same elements.
 SPYRE_MUST_CHECK spyre_status dci_build(arena *memory, const spyre_view *storage,
                                         const spyre_layout *layout, spyre_dtype host_dtype,
                                         dci *out_dci);

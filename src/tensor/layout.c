@@ -53,16 +53,16 @@ static spyre_status check_order(uint32_t rank, const int32_t *dim_order, uint32_
 }
 
 // Gives one device dim its step. The dims of one host dim are visited from fine to coarse:
-// `reached[d]` is how many host elements the finer ones of dim d cover, at most the whole dim.
+// `reached[d]` is how many host elements the finer ones of dim d cover, whether it has them or not: a
+// single tile is still a whole tile away from the next, as torch-spyre has it.
 static void map_stride(spyre_layout *layout, uint32_t at, int32_t dim, const int64_t *size,
                        const int64_t *stride, int64_t *reached)
 {
     if (dim == ABSENT || size[dim] == 1) return;
     int64_t step = reached[dim] == ABSENT ? stride[dim] : reached[dim];
-    int64_t covered, whole = size[dim] * stride[dim];
     layout->stride_map[at] = step;
-    bool overflow = __builtin_mul_overflow(step, layout->device_size[at], &covered);
-    reached[dim] = overflow || covered > whole ? whole : covered;
+    if (__builtin_mul_overflow(step, layout->device_size[at], &reached[dim]))
+        reached[dim] = size[dim] * stride[dim];
 }
 
 static void place_dims(spyre_layout *layout, const int64_t *size, const int64_t *stride,

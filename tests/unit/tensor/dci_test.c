@@ -192,6 +192,30 @@ static void dci__flattened_and_half_stick_layouts(void **state)
     arena_destroy(memory);
 }
 
+// A device dim of stride 0 has the same elements at each of its indices.
+static void dci__expanding_layouts_repeat(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    spyre_view host = dense_view((const int64_t[]){60}, 1);
+    spyre_layout layout = {.rank = 3, .format = SPYRE_FORMAT_SEN169_FP16,
+                           .device_size = {1, 5, 64}, .stride_map = {64, 0, 1}};
+    dci transfer;
+    uint16_t sent[60], card[5 * 64] = {0}, back[60] = {0};
+    for (uint16_t i = 0; i < 60; i++) sent[i] = fp16_from_float(1.0f + i);
+    assert_ok(dci_build(memory, &host, &layout, SPYRE_DTYPE_F16, &transfer));
+    assert_ok(dci_to_card(&transfer, card, sent));
+    for (int row = 1; row < 5; row++)
+        assert_memory_equal(card + row * 64, card, 64 * sizeof *card);
+    assert_int_not_equal(card[0], card[59]);
+    assert_ok(dci_to_host(&transfer, back, card));
+    assert_memory_equal(back, sent, sizeof sent);
+    layout.device_size[1] = 5000;
+    assert_error(dci_build(memory, &host, &layout, SPYRE_DTYPE_F16, &transfer),
+                 SPYRE_UNSUPPORTED, "device dim 1 of 5000 has stride 0");
+    arena_destroy(memory);
+}
+
 static void dci__host_views_of_any_strides(void **state)
 {
     (void)state;
@@ -393,6 +417,7 @@ int main(void)
         cmocka_unit_test(dci__random_layouts_round_trip),
         cmocka_unit_test(dci__scalar_is_one_lane),
         cmocka_unit_test(dci__flattened_and_half_stick_layouts),
+        cmocka_unit_test(dci__expanding_layouts_repeat),
         cmocka_unit_test(dci__host_views_of_any_strides),
         cmocka_unit_test(dci__expanded_views_send_copies),
         cmocka_unit_test(dci__flattened_layouts_need_dense_views),

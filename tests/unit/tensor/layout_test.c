@@ -28,13 +28,13 @@ static void layout__default_examples(void **state)
         {1, {100}, DL16("2, 64", "64, 1")},
         {1, {1}, DL16("1, 64", "-1, -1")},
         {2, {1024, 256}, DL16("4, 1024, 64", "64, 256, 1")},
-        {2, {8, 40}, DL16("1, 8, 64", "40, 40, 1")},
+        {2, {8, 40}, DL16("1, 8, 64", "64, 40, 1")},
         {2, {8, 1}, DL16("1, 8, 64", "-1, 1, -1")},
         {3, {5, 100, 150}, DL16("100, 3, 5, 64", "150, 64, 15000, 1")},
         {3, {1, 7, 64}, DL16("7, 1, 1, 64", "64, 64, -1, 1")},
         {4, {2, 3, 4, 128}, DL16("3, 4, 2, 2, 64", "512, 128, 64, 1536, 1")},
-        {6, {2, 2, 2, 2, 2, 2}, DL16("2, 2, 2, 2, 1, 2, 64", "16, 8, 4, 2, 2, 32, 1")},
-        {2, {0, 5}, DL16("1, 0, 64", "5, 5, 1")},
+        {6, {2, 2, 2, 2, 2, 2}, DL16("2, 2, 2, 2, 1, 2, 64", "16, 8, 4, 2, 64, 32, 1")},
+        {2, {0, 5}, DL16("1, 0, 64", "64, 5, 1")},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         spyre_layout layout;
@@ -73,6 +73,10 @@ static void layout__ordered_examples(void **state)
     assert_prints(&layout, DL16("8, 256, 64", "16384, 1, 256"));
     assert_ok(spyre_layout_ordered(size, transposed, 2, SPYRE_DTYPE_F16, same, 2, &layout));
     assert_prints(&layout, DL16("4, 512, 64", "32768, 1, 512"));
+    const int64_t cube[] = {512, 8, 256}, steps[] = {2048, 256, 1};
+    const int32_t inner[] = {0, 2, 1};      // sticks of a dim that has less than one
+    assert_ok(spyre_layout_ordered(cube, steps, 3, SPYRE_DTYPE_F16, inner, 3, &layout));
+    assert_prints(&layout, DL16("256, 1, 512, 64", "1, 16384, 2048, 256"));
 }
 
 static void layout__default_is_the_identity_order(void **state)
