@@ -115,6 +115,53 @@ def test_cores_that_start_beside_their_slices(spyre, bundle):
     assert "core 2 starts at byte 384 of Tensor0, but its slices begin at byte 256" in found
 
 
+def with_an_index_of_two_dims(directory, table_order):
+    """The golden gather with an index of 4 x 3: each of its dims is an indexed one of the table."""
+    path = directory / "sdsc_0.json"
+    ((key, body),) = json.loads(path.read_text()).items()
+    ((_op, dsc),) = body["dscs_"][0].items()
+    dsc["N_"]["x_"] = 3
+    body["numWkSlicesPerDim_"]["x"] = 1
+    for core in body["coreIdToWkSlice_"].values():
+        core["x"] = 0
+    index, table, rows = dsc["scheduleTree_"]
+    labels = dsc["primaryDsInfo_"]
+    labels["KERNEL_IDX"].update(layoutDimOrder_=["mb", "x"], stickDimOrder_=["x"])
+    labels["OUTPUT"]["layoutDimOrder_"] = ["out", "mb", "x"]
+    index.update(layoutDimOrder_=["mb", "x"], maxDimSizes_=[-1, -1])
+    table.update(layoutDimOrder_=table_order, maxDimSizes_=[-1, 1, 1])
+    rows.update(layoutDimOrder_=["mb", "out", "x"], maxDimSizes_=[-1, -1, -1])
+    rows["startAddressCoreCorelet_"]["data_"] = {
+        f"[{core}, 0, 0]": str((2 << 34) + 4 * 128 * core) for core in range(2)
+    }
+    for tensor in dsc["labeledDs_"]:
+        tensor["scale_"] = [1] * (2 if tensor["dsType_"] == "KERNEL_IDX" else 3)
+    path.write_text(json.dumps({key: body}))
+    return directory
+
+
+def test_an_index_of_two_dims(spyre, bundle, tmp_path):
+    directory = with_an_index_of_two_dims(bundle("gather"), ["out", "mb", "x"])
+    spyre.good("dxp", "--bundle", "-d", directory)
+    chosen = np.random.default_rng(7).integers(0, 10, (4, 3)).astype(np.int32)
+    np.pad(chosen, ((0, 0), (0, 29))).tofile(tmp_path / "index")
+    table = np.arange(10 * 128, dtype=np.uint16).reshape(10, 128)
+    table.tofile(tmp_path / "table")
+    given = [f"--input=0={tmp_path / 'index'}", f"--input=1={tmp_path / 'table'}"]
+    given += ["--size=0=512", "--size=1=2560", "--size=2=3072"]
+    out = tmp_path / "out"
+    spyre.good("run", directory / "spyreCodeDir", *given, f"--output=2={out}")
+    found = np.fromfile(out, np.uint16).reshape(3, 2, 4, 64).transpose(2, 0, 1, 3)
+    assert np.array_equal(found.reshape(4, 3, 128), table[chosen])
+    assert "0 of 1 differ" in spyre.good("bisect", directory, *given)
+
+
+def test_an_index_of_two_dims_apart_from_each_other(spyre, bundle):
+    directory = with_an_index_of_two_dims(bundle("gather"), ["mb", "out", "x"])
+    line = spyre.bad("dxp", "--bundle", "-d", directory)
+    assert "Tensor1 needs exactly one indexed dim (size 1)" in line
+
+
 def test_masks_go_by_the_name_of_the_constant(spyre, tmp_path):
     (tmp_path / "mean.graph").write_text(MEAN)
     spyre.good("compile", tmp_path / "mean.graph", "-o", tmp_path / "made")
