@@ -15,8 +15,10 @@
 extern "C" {
 #endif
 
-// A checked SpyreCode directory whose program is one of this stack. Read only once opened, but for
-// spyre_program_sized().
+// A checked SpyreCode directory. Read only once opened, but for spyre_program_sized(). Code of
+// another back-end opens, too, for its steps and sizes; spyre_program_sized() and
+// spyre_program_run() refuse it with SPYRE_UNSUPPORTED and what it lacks, because its programs have
+// no public meaning.
 typedef struct spyre_program spyre_program;
 
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_open(const char *directory,
@@ -78,6 +80,8 @@ typedef enum {
 SPYRE_API uint32_t spyre_program_step_count(const spyre_program *program);
 // `index` is below the count.
 SPYRE_API spyre_program_step spyre_program_step_at(const spyre_program *program, uint32_t index);
+// What the code itself calls a step of computation, or null. Owned by the program.
+SPYRE_API const char *spyre_program_step_name(const spyre_program *program, uint32_t index);
 SPYRE_API int64_t spyre_program_allocation_bytes(const spyre_program *program);
 
 // Buffers of pinned host memory that the program keeps for its steps: one, that of its host

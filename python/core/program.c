@@ -15,7 +15,8 @@
 
 typedef struct {
     PyObject_HEAD spyre_program *program;
-    PyObject *name;                     // of its compute steps: a text
+    PyObject *name;                     // of its compute steps before their number
+    bool named;                         // by the caller
 } plan_object;
 
 static PyTypeObject *plan_type;
@@ -47,6 +48,8 @@ static uint32_t compute_step(const spyre_program *program)
 
 static PyObject *step_name(PyObject *plan, uint32_t step)
 {
+    const char *own = spyre_program_step_name(of(plan), step);
+    if (own && !((plan_object *)plan)->named) return PyUnicode_FromString(own);
     return PyUnicode_FromFormat("%U#%u", ((plan_object *)plan)->name, step);
 }
 
@@ -67,15 +70,18 @@ static PyObject *directory_name(const char *directory)
 
 static bool name_plan(PyObject *plan, const char *directory, const char *name)
 {
-    PyObject *text = name && *name ? PyUnicode_FromString(name) : directory_name(directory);
+    bool named = name && *name;
+    PyObject *text = named ? PyUnicode_FromString(name) : directory_name(directory);
     ((plan_object *)plan)->name = text;
+    ((plan_object *)plan)->named = named;
     PyObject *full = text ? step_name(plan, compute_step(of(plan))) : NULL;
     PyObject *bytes = full ? PyUnicode_AsUTF8String(full) : NULL;
     const char *label = bytes ? PyBytes_AsString(bytes) : NULL;
     bool ok = label != NULL;
-    if (ok && name && strlen(label) > NAME_MOST) {
-        PyErr_Format(PyExc_ValueError, "profiler_name: %zu bytes with the step's number, at most "
-                     "%d are possible", strlen(label), NAME_MOST);
+    if (ok && named && strlen(label) > NAME_MOST) {
+        PyErr_Format(PyExc_RuntimeError, "profiler-visible compute name exceeds AIUPTI limit: %zu "
+                     "bytes with the step's number, at most %d are possible", strlen(label),
+                     NAME_MOST);
         ok = false;
     }
     if (ok) spyre_program_set_name(of(plan), label);

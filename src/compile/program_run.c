@@ -191,6 +191,12 @@ spyre_program_step spyre_program_step_at(const spyre_program *program, uint32_t 
     return SPYRE_STEP_COMPUTE;
 }
 
+const char *spyre_program_step_name(const spyre_program *program, uint32_t index)
+{
+    assert(index < spyre_program_step_count(program));
+    return program->code ? program->code->commands.items[index].name : NULL;
+}
+
 int64_t spyre_program_allocation_bytes(const spyre_program *program)
 {
     return program->code ? (int64_t)program->code->space_bytes : 0;

@@ -98,11 +98,22 @@ static spyre_status make_job(spyre_program *program)
     return counters_describe(program->memory, program->image, kernels, &program->counters);
 }
 
+// Code of another back-end has steps to tell about; what its programs do is not public.
+static spyre_status take_foreign(spyre_program *program, spyre_status why)
+{
+    program->foreign = arena_strdup(program->memory, spyre_status_message(why));
+    spyre_status_free(why);
+    TRY_ALLOC(program->foreign);
+    return NULL;
+}
+
 spyre_status program_take_code(spyre_program *program, const spyrecode *code)
 {
     isa_program *image;
-    TRY(spyrecode_program(program->memory, code, &image, &program->arguments));
     program->code = code;
+    spyre_status status = spyrecode_program(program->memory, code, &image, &program->arguments);
+    if (spyre_status_code(status) == SPYRE_UNSUPPORTED) return take_foreign(program, status);
+    TRY(status);
     program->image = image;
     if (!sizes_of(program)) return make_job(program);
     program->host_buffer = spyre_host_allocate(host_of(code)->byte_count);
@@ -401,6 +412,8 @@ spyre_status spyre_program_sized(spyre_program *program, const int64_t *argument
                                  const spyre_program **out_program)
 {
     *out_program = program;
+    if (program->foreign)
+        return status_new(SPYRE_UNSUPPORTED, "%s: %s", program->name, program->foreign);
     if (program->job && !(program->bundle && falls_short(program, argument_bytes))) return NULL;
     spyre_program *sized = program->compiled;
     while (sized && !has_sizes(sized, argument_bytes, layouts)) sized = sized->next;

@@ -16,6 +16,7 @@ struct spyre_program {
     const char *bundle;                 // its directory where sizes may need it, or null
     bool pool_first;
     const bundle *waiting;              // what is in it, where the program waits
+    const char *foreign;                // null, or why `code` is listed and not launched
     const isa_program *image;           // of `code`
     const spyrecode_argument *arguments;    // of `image`
     spyre_program *compiled;            // for sizes of launches so far, the latest first

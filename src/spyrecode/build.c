@@ -94,6 +94,7 @@ static spyre_status add_correction(builder *b)
                                                .source = SPYRECODE_FROM_SIZES, .index = v};
     spyrecode_command host = {.kind = SPYRECODE_COMPUTE_ON_HOST,
                               .handle = "correction",
+                              .input = SPYRECODE_LAUNCH_NUMBERS,
                               .byte_count = (count + values) * sizeof(uint64_t),
                               .argument_count = b->launch_count,
                               .program_bytes = b->program_bytes,
@@ -192,6 +193,9 @@ spyre_status spyrecode_program(arena *memory, const spyrecode *code, isa_program
     if (code->transfers.count != 1 || device->address != init->target)
         return foreign("one init.bin that starts with the program");
     if (!init->bytes) return foreign("init.bin was not read");
+    if (host && host->foreign) return foreign("hcm that says how addresses become arguments");
+    if (isa_image_bytes(init->bytes, init->byte_count) == 0)
+        return foreign("init.bin that begins with SPYRECOD");
     if (corrected && (commands[1].address != init->target + ISA_ARGUMENT_TABLE_OFFSET))
         return foreign("a correction of the argument table");
     uint64_t bytes = host ? host->program_bytes : init->byte_count;

@@ -57,6 +57,7 @@ static spyre_status value_of(const spyrecode_command *command, const spyrecode_p
 spyre_status spyrecode_correct(const spyrecode_command *command, const uint64_t *arguments,
                                uint32_t argument_count, const int64_t *granules, uint8_t *output)
 {
+    if (command->foreign) return status_new(SPYRE_UNSUPPORTED, "hcm is of another back-end");
     if (argument_count != command->argument_count) {
         return status_new(SPYRE_INVALID_ARGUMENT, "launch of %u arguments, the code takes %u",
                           argument_count, command->argument_count);

@@ -21,6 +21,9 @@ enum {
     SPYRECODE_MOST_SYMBOLS = 4,
 };
 
+// The handle of what a launch gives to a host function: addresses, and whatever else it chooses.
+#define SPYRECODE_LAUNCH_NUMBERS "iargs"
+
 // Preparation, once: `bytes` of the file `name` go to card address `target`.
 typedef struct {
     const char *name;
@@ -92,6 +95,9 @@ typedef enum {
 typedef struct {
     spyrecode_command_kind kind;
     const char *handle;                 // HOST: of its output; TRANSFER: of the host's side
+    const char *input;                  // HOST: of its input, SPYRECODE_LAUNCH_NUMBERS or an output
+    const char *foreign;                // HOST: the metadata of another back-end, as JSON, or null
+    const char *name;                   // DEVICE: in profiles, or null
     uint64_t byte_count;                // HOST: of its output; TRANSFER
     uint64_t address;                   // TRANSFER, DEVICE: card address
     bool to_host;                       // TRANSFER

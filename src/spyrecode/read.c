@@ -31,20 +31,32 @@ static spyre_status only_members(const json_node *object, const char *const *kno
     return NULL;
 }
 
-static spyre_status get_size(const json_node *object, const char *key, uint64_t *out)
+static spyre_status get_unsigned(const json_node *object, const char *key, int64_t most,
+                                 uint64_t *out)
 {
+    json_node member;
+    const char *digits;
     int64_t value;
-    TRY(json_get_number(object, key, 0, MOST_BYTES, &value));
+    TRY(json_member(object, key, &member));
+    if (json_is_string(member.value)) {
+        TRY(json_as_string(&member, &digits));
+        if (digits[strspn(digits, " \t")] == '-')
+            return json_error_at(&member, "\"%.24s\": negative value not allowed for unsigned "
+                                 "integer", digits);
+    }
+    TRY(json_as_number(&member, 0, most, &value));
     *out = (uint64_t)value;
     return NULL;
 }
 
+static spyre_status get_size(const json_node *object, const char *key, uint64_t *out)
+{
+    return get_unsigned(object, key, MOST_BYTES, out);
+}
+
 static spyre_status get_address(const json_node *object, const char *key, uint64_t *out)
 {
-    int64_t value;
-    TRY(json_get_number(object, key, 0, INT64_MAX, &value));
-    *out = (uint64_t)value;
-    return NULL;
+    return get_unsigned(object, key, INT64_MAX, out);
 }
 
 static spyre_status get_name(reader *r, const json_node *object, const char *key,
@@ -295,11 +307,28 @@ static spyre_status read_sizes(reader *r, const json_node *hcm, spyrecode_sizes 
     return NULL;
 }
 
+// What another back-end says to its own host function: kept, not understood.
+static spyre_status keep_metadata(reader *r, const json_node *hcm, const json_node *vdci,
+                                  spyrecode_command *command)
+{
+    text out = {0};
+    if (!json_is_object(vdci->value))
+        return json_error_at(hcm, "Failed to parse SpyreCode command: the vdci field must be an "
+                             "object");
+    spyre_status status = json_print(hcm->value, 0, &out);
+    if (!status) command->foreign = arena_strdup(r->code->memory, text_string(&out));
+    text_free(&out);
+    TRY(status);
+    TRY_ALLOC(command->foreign);
+    return NULL;
+}
+
 static spyre_status read_metadata(reader *r, spyrecode_command *command)
 {
     json_node hcm, list, item;
     int64_t version;
     TRY(json_get_object(&r->properties, "hcm", &hcm));
+    if (json_find(&hcm, "vdci", &item)) return keep_metadata(r, &hcm, &item, command);
     TRY(only_members(&hcm, (const char *const[]){"version", "program_bytes", "patches", "arguments",
                                                  "symbols", "expressions", NULL}));
     TRY(json_get_number(&hcm, "version", 1, 1, &version));
@@ -319,22 +348,46 @@ static spyre_status read_metadata(reader *r, spyrecode_command *command)
     return read_operands(r, &hcm, command);
 }
 
+// How many numbers the input of a host function has.
+static spyre_status read_shape(reader *r, spyrecode_command *command)
+{
+    json_node shape, extent;
+    int64_t count = 1;
+    TRY(json_member(&r->properties, "ishape", &shape));
+    if (!json_is_array(shape.value))
+        return json_error_at(&shape, "ComputeOnHost 'ishape' must be an array");
+    for (size_t n = 0; n < json_count(&shape); n++) {
+        int64_t extents;
+        TRY(json_item(&shape, n, &extent));
+        TRY(json_as_number(&extent, 0, SPYRECODE_MOST_PATCHES, &extents));
+        count *= extents;
+        if (count > SPYRECODE_MOST_PATCHES)
+            return json_error_at(&shape, "more than %d numbers", SPYRECODE_MOST_PATCHES);
+    }
+    command->argument_count = (uint32_t)count;
+    return NULL;
+}
+
+static spyre_status needs(reader *r, const char *command, const char *const *keys)
+{
+    json_node member;
+    for (; *keys; keys++)
+        if (!json_find(&r->properties, *keys, &member))
+            return json_error_at(&r->properties, "%s command missing '%s' property", command, *keys);
+    return NULL;
+}
+
 static spyre_status read_host(reader *r, spyrecode_command *command)
 {
+    static const char *const needed[] = {"ihandle", "ishape", "ohandle", "size", "hcm", NULL};
     static const char *const known[] = {"ihandle", "ishape", "ohandle", "oshape",
                                         "size",    "hcm",    NULL};
     const json_node *p = &r->properties;
-    json_node shape, extent;
-    int64_t count;
-    const char *input;
     command->kind = SPYRECODE_COMPUTE_ON_HOST;
     TRY(only_members(p, known));
-    TRY(json_get_string(p, "ihandle", &input));
-    TRY(json_get_array(p, "ishape", &shape));
-    TRY(json_expect_array_of(&shape, 1));
-    TRY(json_item(&shape, 0, &extent));
-    TRY(json_as_number(&extent, 0, SPYRECODE_MOST_PATCHES, &count));
-    command->argument_count = (uint32_t)count;
+    TRY(needs(r, "ComputeOnHost", needed));
+    TRY(get_name(r, p, "ihandle", &command->input));
+    TRY(read_shape(r, command));
     TRY(get_name(r, p, "ohandle", &command->handle));
     TRY(get_size(p, "size", &command->byte_count));
     return read_metadata(r, command);
@@ -368,8 +421,11 @@ static spyre_status read_transfer(reader *r, spyrecode_command *command)
 
 static spyre_status read_device(reader *r, spyrecode_command *command)
 {
+    json_node name;
     command->kind = SPYRECODE_COMPUTE_ON_DEVICE;
-    TRY(only_members(&r->properties, (const char *const[]){"job_bin_ptr", NULL}));
+    TRY(only_members(&r->properties, (const char *const[]){"job_bin_ptr", "name", NULL}));
+    if (json_find(&r->properties, "name", &name))
+        TRY(get_name(r, &r->properties, "name", &command->name));
     return get_address(&r->properties, "job_bin_ptr", &command->address);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rules that tie commands together. Order of execution: nothing before ComputeOnDevice, or
-// ComputeOnHost and the transfer of its output first, as torch-spyre's runtime asks.
+// ComputeOnHost and the transfer of its output first, as torch-spyre's runtime asks. Transfers to
+// the host, of the job's space or of a launch argument (segments 0 to 6), may stand anywhere else.
 #include <string.h>
 
 #include "spyrecode/model.h"
@@ -95,6 +96,33 @@ static bool same_handle(const spyrecode_command *a, const spyrecode_command *b)
     return strcmp(a->handle, b->handle) == 0;
 }
 
+// The input of a host function: what the launch gives, or what a command before has given.
+static spyre_status check_input(const spyrecode *code, uint32_t n)
+{
+    const char *input = code->commands.items[n].input;
+    bool given = !*input || strcmp(input, SPYRECODE_LAUNCH_NUMBERS) == 0;
+    for (uint32_t before = 0; before < n && !given; before++) {
+        const spyrecode_command *command = &code->commands.items[before];
+        given = command->handle && strcmp(command->handle, input) == 0;
+    }
+    if (!given) BROKEN("ihandle '%s' not found in pinned buffer map", input);
+    return NULL;
+}
+
+static spyre_status check_to_host(const spyrecode *code, uint32_t n)
+{
+    const spyrecode_command *command = &code->commands.items[n];
+    if (n > 0 && command[-1].kind == SPYRECODE_COMPUTE_ON_HOST)
+        BROKEN("the output of ComputeOnHost must be transferred to the card first");
+    if (command->address >= SPYRECODE_BASE)
+        return check_place(code, "dev_ptr", command->address, command->byte_count);
+    uint64_t at = command->address % ISA_SEGMENT_BYTES;
+    if (command->byte_count > ISA_SEGMENT_BYTES - at)
+        BROKEN("dev_ptr %llu: %llu bytes leave the segment", (unsigned long long)command->address,
+               (unsigned long long)command->byte_count);
+    return NULL;
+}
+
 static spyre_status check_command(const spyrecode *code, uint32_t n)
 {
     const spyrecode_command *command = &code->commands.items[n];
@@ -102,11 +130,12 @@ static spyre_status check_command(const spyrecode *code, uint32_t n)
     case SPYRECODE_COMPUTE_ON_HOST:
         if (n != 0) BROKEN("ComputeOnHost must be the first command");
         if (code->commands.count < 3) BROKEN("a transfer and ComputeOnDevice must follow");
+        TRY(check_input(code, n));
         return check_host(code, command);
     case SPYRECODE_DATA_TRANSFER:
+        if (command->to_host) return check_to_host(code, n);
         if (n != 1 || command[-1].kind != SPYRECODE_COMPUTE_ON_HOST)
             BROKEN("DataTransfer must follow ComputeOnHost");
-        if (command->to_host) BROKEN("DataTransfer must go to the card");
         if (!same_handle(command, &command[-1]))
             BROKEN("host_handle \"%s\": nothing has that name", command->handle);
         if (command->byte_count != command[-1].byte_count) {
@@ -135,7 +164,8 @@ spyre_status spyrecode_verify(const spyrecode *code)
     if (count == 0) BROKEN("JobExecPlan: no commands");
     for (uint32_t n = 0; n < count; n++)
         TRY(status_at(check_command(code, n), "JobExecPlan[%u]", n));
-    if (code->commands.items[count - 1].kind != SPYRECODE_COMPUTE_ON_DEVICE)
-        BROKEN("JobExecPlan: must end with ComputeOnDevice");
+    const spyrecode_command *last = &code->commands.items[count - 1];
+    if (last->kind != SPYRECODE_COMPUTE_ON_DEVICE && !last->to_host)
+        BROKEN("JobExecPlan: must end with ComputeOnDevice or a transfer to the host");
     return NULL;
 }

@@ -160,13 +160,14 @@ static json_t *metadata_of(const spyrecode_command *command)
 static json_t *compute_on_host(const spyrecode_command *command)
 {
     properties p = new_properties();
-    set(&p, "ihandle", json_string("iargs"));
+    set(&p, "ihandle", json_string(command->input));
     json_t *shape = json_array();
     if (json_array_append_new(shape, decimal(command->argument_count)) != 0) p.failed = true;
     set(&p, "ishape", shape);
     set(&p, "ohandle", json_string(command->handle));
     set_number(&p, "size", command->byte_count);
-    set(&p, "hcm", metadata_of(command));
+    set(&p, "hcm", command->foreign ? json_loads(command->foreign, 0, NULL)
+                                    : metadata_of(command));
     return command_of("ComputeOnHost", &p);
 }
 
@@ -176,6 +177,7 @@ static json_t *execution_command(const spyrecode_command *command)
     properties p = new_properties();
     if (command->kind == SPYRECODE_COMPUTE_ON_DEVICE) {
         set_number(&p, "job_bin_ptr", command->address);
+        if (command->name) set(&p, "name", json_string(command->name));
         return command_of("ComputeOnDevice", &p);
     }
     set(&p, "dirn", json_string(command->to_host ? "true" : "false"));

@@ -135,6 +135,12 @@ static void code__correction_gives_the_argument_table(void **state)
 #define TRANSFER(handle, size)                                                                   \
     "{\"command\":\"DataTransfer\",\"properties\":{\"dirn\":\"false\",\"host_handle\":\"" handle \
     "\",\"dev_ptr\":\"120259084416\",\"size\":\"" size "\"}}"
+#define FOREIGN(input, metadata)                                                                 \
+    "{\"command\":\"ComputeOnHost\",\"properties\":{\"ihandle\":\"" input                           \
+    "\",\"ishape\":[\"64\",\"16\"],\"ohandle\":\"T\",\"size\":\"16\",\"hcm\":" metadata "}}"
+#define TO_HOST(address, size)                                                                   \
+    "{\"command\":\"DataTransfer\",\"properties\":{\"dirn\":\"true\",\"host_handle\":\"back\","    \
+    "\"dev_ptr\":\"" address "\",\"size\":\"" size "\"}}"
 #define PATCH "{\"offset\":\"8\",\"source\":\"argument\",\"index\":\"1\"}"
 #define PLAN(commands) "{" PREPARATION ",\"JobExecPlan\":[" commands "]}"
 
@@ -167,6 +173,18 @@ static const struct {
     {PLAN(HOST(PATCH) "," DEVICE "," DEVICE), "must be transferred first"},
     {PLAN(HOST(PATCH) "," TRANSFER("U", "16") "," DEVICE), "host_handle \"U\": nothing has"},
     {PLAN(HOST(PATCH) "," TRANSFER("T", "8") "," DEVICE), "size 8: ComputeOnHost gives 16"},
+    {PLAN(FOREIGN("", "{\"vdci\":7}") "," TRANSFER("T", "16") "," DEVICE),
+     "properties.hcm: Failed to parse SpyreCode command: the vdci field must be"},
+    {PLAN(FOREIGN("moon", "{\"vdci\":{}}") "," TRANSFER("T", "16") "," DEVICE),
+     "JobExecPlan[0]: ihandle 'moon' not found in pinned buffer map"},
+    {PLAN("{\"command\":\"ComputeOnHost\",\"properties\":{\"ihandle\":\"\"}}"),
+     "properties: ComputeOnHost command missing 'ishape' property"},
+    {PLAN(TO_HOST("0", "-16")), "size: \"-16\": negative value not allowed for unsigned integer"},
+    {PLAN(TO_HOST("0", " -16")), "size: \" -16\": negative value not allowed"},
+    {PLAN(TO_HOST("17179869056", "256")), "dev_ptr 17179869056: 256 bytes leave the segment"},
+    {PLAN(TO_HOST("120259084288", "4224")), "JobExecPlan[0]: dev_ptr 120259084288: 4224 bytes leave"},
+    {PLAN(HOST(PATCH) "," TO_HOST("0", "16") "," DEVICE),
+     "JobExecPlan[1]: the output of ComputeOnHost must be transferred to the card first"},
     {PLAN(HOST("{\"offset\":\"4\",\"source\":\"argument\",\"index\":\"1\"}") ","
           TRANSFER("T", "16") "," DEVICE), "hcm.patches[0]: offset 4: must be a multiple of 8"},
     {PLAN(HOST("{\"offset\":\"16\",\"source\":\"argument\",\"index\":\"1\"}") ","
@@ -216,6 +234,36 @@ static void code__takes_the_keys_of_the_specification(void **state)
     const spyrecode_argument *found;
     assert_error(spyrecode_program(memory, code, &program, &found), SPYRE_UNSUPPORTED,
                  "init.bin was not read");
+    arena_destroy(memory);
+}
+
+// What another back-end says to its own host function is kept and never executed.
+static void code__of_another_back_end_is_kept(void **state)
+{
+    (void)state;
+    static const char json[] = PLAN(
+        FOREIGN("", "{\"vdci\":{\"a\":[1]},\"senConstants\":[]}") "," TRANSFER("T", "16") ","
+        "{\"command\":\"ComputeOnDevice\",\"properties\":{\"job_bin_ptr\":\"120259084288\","
+        "\"name\":\"a b\"}}," DEVICE "," TO_HOST("34359738496", "256"));
+    arena *memory = arena_create();
+    spyrecode *code, *again;
+    text first = {0}, second = {0};
+    assert_ok(spyrecode_parse(memory, "x.json", json, strlen(json), &code));
+    const spyrecode_command *commands = code->commands.items;
+    assert_int_equal(code->commands.count, 5);
+    assert_int_equal(commands[0].argument_count, 64 * 16);
+    assert_string_equal(commands[2].name, "a b");
+    assert_null(commands[3].name);
+    uint64_t nothing[64 * 16] = {0}, output[2];
+    assert_error(spyrecode_correct(&commands[0], nothing, 64 * 16, NULL, (uint8_t *)output),
+                 SPYRE_UNSUPPORTED, "of another back-end");
+    assert_ok(spyrecode_print(code, 0, &first));
+    assert_non_null(strstr(text_string(&first), "\"vdci\":"));
+    assert_ok(spyrecode_parse(memory, "x.json", text_string(&first), first.length, &again));
+    assert_ok(spyrecode_print(again, 0, &second));
+    assert_string_equal(text_string(&first), text_string(&second));
+    text_free(&first);
+    text_free(&second);
     arena_destroy(memory);
 }
 
@@ -372,6 +420,7 @@ int main(void)
         cmocka_unit_test(code__correction_gives_the_argument_table),
         cmocka_unit_test(code__refuses_with_place_and_rule),
         cmocka_unit_test(code__takes_the_keys_of_the_specification),
+        cmocka_unit_test(code__of_another_back_end_is_kept),
         cmocka_unit_test(code__missing_and_short_files_are_named),
         cmocka_unit_test(code__mutations_do_not_crash),
         cmocka_unit_test(code__damaged_programs_are_refused),
