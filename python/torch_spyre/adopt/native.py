@@ -5,10 +5,8 @@ Python adds to it, and the operators that torch-spyre registers in C++."""
 from __future__ import annotations
 
 import atexit
-import importlib
 import os
 import types
-from typing import Any
 
 import torch
 
@@ -16,7 +14,7 @@ from .. import _C, _formats  # noqa: F401  (_formats completes _C)
 from .._pytorch import distributed
 from ..device import autocast, bindings
 from ..eager import resize
-from . import differences
+from . import differences, packer
 
 _libraries: list[torch.library.Library] = []  # registrations live as long as these
 
@@ -31,26 +29,17 @@ def fill_tensor(self: torch.Tensor, value: float) -> torch.Tensor:
     return _C.copy_tensor(number.expand(self.shape), self)
 
 
-class NativePermutationLayoutSolver:
-    """torch-spyre's packer of scratchpad buffers, which its package also has in Python, with equal
-    results: that one."""
-
-    def __new__(cls, *arguments: Any) -> Any:
-        packer = importlib.import_module("torch_spyre._inductor.scratchpad.permutation_layout")
-        return packer.PermutationBasedLayoutSolver(*arguments)
-
-
 def module() -> types.ModuleType:
     """The binding, complete. To be called once."""
     bindings.install()
     _C._print_no_arrangement()  # generated programs evaluate the text without that enumeration
     _C.createSpyreCCLBackend = distributed.create_backend
     _C.fill_tensor = fill_tensor
-    vars(_C)["NativePermutationLayoutSolver"] = NativePermutationLayoutSolver
+    vars(_C)["NativePermutationLayoutSolver"] = packer.NativePermutationLayoutSolver
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)
     _libraries.extend(autocast.register())
-    _libraries.append(resize.register())
+    _libraries.append(resize.register(resize.by_host))
     atexit.register(_C._leave)
     differences.install()
     return _C

@@ -5,6 +5,7 @@ import importlib
 import pickle
 import subprocess
 import sys
+import types
 import warnings
 
 import torch
@@ -43,7 +44,17 @@ plan = C.prepare_kernel(directory + "/spyreCodeDir", profiler_name=name)
 symbolic = [C.SymbolicArg(C.SymbolicArgKind.kAddress, number) for number in range(3)]
 C.launch_jobplan(plan, on_card, symbolic)
 assert on_card[2].cpu().equal(x + x + x)
-assert C.NativePermutationLayoutSolver([3], [0], 128, 1) == ([3], [0], 128, 1)
+packer = C.NativePermutationLayoutSolver([types.SimpleNamespace(uses=[0])], [0], 128, 1)
+assert isinstance(packer, C.NativePermutationLayoutSolver) and packer.swap(0) == 0.5
+for wrong in (lambda: packer.swap(1), lambda: packer.rotate(0, -1)):
+    try:
+        wrong()
+    except ValueError as error:
+        assert "index out of range" in str(error)
+    else:
+        raise AssertionError("an index beyond the buffers")
+tall = torch.arange(33 * 4).half().reshape(33, 4).to("spyre")
+assert tall.resize_(2, 70).cpu().flatten()[:132].equal(torch.arange(132).half())
 
 library = torch.library.Library("aten", "IMPL")
 library.impl("fill_.Scalar", lambda self, number: C.fill_tensor(self, number), "PrivateUse1")
