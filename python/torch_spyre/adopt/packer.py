@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's packer of scratchpad buffers. It has one in C++ and one in Python, whose results are
-equal: the latter, which refuses what the one in C++ does."""
+"""torch-spyre's packer of scratchpad buffers. It has one in C++ and an equal one in Python: this is
+the latter, and it refuses what the one in C++ does."""
 
 from __future__ import annotations
 
