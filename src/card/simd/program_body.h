@@ -294,7 +294,8 @@ typedef void unit_loop(const vector_program *w);
 UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s++)
                     take_step(x, y, s->op, s->rounding, s, u);)
 
-// Programs that norms and softmax consist of: the ops are known when this is compiled.
+// Programs that norms, softmax and rotary embeddings consist of: the ops are known when this is
+// compiled.
 #define MAXIMA(STEP)       STEP(0, LOAD_X, AS_IS) STEP(1, MAX, AS_IS)
 #define KEPT_MAXIMA(STEP)                                                                     \
     STEP(0, LOAD_X, AS_IS) STEP(1, KEEP, AS_IS) STEP(2, MAX, AS_IS)
@@ -331,6 +332,20 @@ UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s
     STEP(8, APPLY + OPFUNC_ADD, AS_IS) STEP(9, STORE, AS_IS)
 #define NORMS(STEP)      NORMS_OF(LOAD_X, STEP)
 #define KEPT_NORMS(STEP) NORMS_OF(KEPT_X, STEP)
+// (a + bi)(c + di), both parts: rotary embeddings.
+#define ROTATIONS(STEP)                                                                       \
+    STEP(0, LOAD_X, AS_IS) STEP(1, KEEP, AS_IS)                                               \
+    STEP(2, LOAD_Y, AS_IS) STEP(3, KEEP_Y, AS_IS)                                             \
+    STEP(4, APPLY + OPFUNC_MUL, ROUND) STEP(5, KEEP, AS_IS)                                   \
+    STEP(6, LOAD_X, AS_IS) STEP(7, KEEP, AS_IS)                                               \
+    STEP(8, LOAD_Y, AS_IS) STEP(9, KEEP_Y, AS_IS)                                             \
+    STEP(10, APPLY + OPFUNC_MUL, ROUND) STEP(11, X_TO_Y, AS_IS) STEP(12, KEPT_X, AS_IS)       \
+    STEP(13, APPLY + OPFUNC_SUB, AS_IS) STEP(14, STORE, AS_IS)                                \
+    STEP(15, KEPT_X, AS_IS) STEP(16, KEPT_Y, AS_IS)                                           \
+    STEP(17, APPLY + OPFUNC_MUL, ROUND) STEP(18, KEEP, AS_IS)                                 \
+    STEP(19, KEPT_X, AS_IS) STEP(20, KEPT_Y, AS_IS)                                           \
+    STEP(21, APPLY + OPFUNC_MUL, ROUND) STEP(22, X_TO_Y, AS_IS) STEP(23, KEPT_X, AS_IS)       \
+    STEP(24, APPLY + OPFUNC_ADD, AS_IS) STEP(25, STORE, AS_IS)
 #define KNOWN_PROGRAMS(PROGRAM)                                                               \
     PROGRAM(take_maxima, MAXIMA)                                                              \
     PROGRAM(take_kept_maxima, KEPT_MAXIMA)                                                    \
@@ -339,7 +354,8 @@ UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s
     PROGRAM(take_kept_exponentials, KEPT_EXPONENTIALS)                                        \
     PROGRAM(take_scaled, SCALED)                                                              \
     PROGRAM(take_norms, NORMS)                                                                \
-    PROGRAM(take_kept_norms, KEPT_NORMS)
+    PROGRAM(take_kept_norms, KEPT_NORMS)                                                      \
+    PROGRAM(take_rotations, ROTATIONS)
 #define SUMMING_PROGRAMS(PROGRAM)                                                             \
     PROGRAM(take_means, MEANS)                                                                \
     PROGRAM(take_kept_means, KEPT_MEANS)                                                      \
