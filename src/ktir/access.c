@@ -192,24 +192,23 @@ static spyre_status race(tile *t, const ktir_op *op, bool writes, uint32_t other
 static spyre_status check_order(tile *t, const ktir_op *op, const access_view *v, int64_t at,
                                 bool writes, bool same)
 {
-    const machine *x = t->x;
+    machine *x = t->x;
     uint32_t me = t->number + 1;
     const uint32_t *clock = x->clocks + (size_t)t->number * x->tiles;
     for (int64_t g = at / 2; g <= (at + v->element_bytes - 1) / 2; g++) {
         machine_access *a = &v->memory->accesses[g];
         bool behind_writer = a->writer && a->writer != me && clock[a->writer - 1] < a->written;
-        bool behind_reader = writes && a->reader && a->reader != me &&
-                             clock[a->reader - 1] < a->read;
-        if (same && (behind_writer || behind_reader)) continue;
+        uint32_t reader = writes ? readers_ahead(&x->readers, a->readers, t->number, clock)
+                                 : UINT32_MAX;
+        if (same && (behind_writer || reader != UINT32_MAX)) continue;
         if (behind_writer) return race(t, op, writes, a->writer - 1u, true, at);
-        if (behind_reader) return race(t, op, writes, a->reader - 1u, false, at);
+        if (reader != UINT32_MAX) return race(t, op, writes, reader, false, at);
         if (writes) {
-            a->writer = (uint16_t)me;
+            a->writer = me;
             a->written = clock[t->number];
-            a->reader = 0;
+            a->readers = 0;
         } else {
-            a->reader = (uint16_t)me;
-            a->read = clock[t->number];
+            TRY(readers_add(&x->readers, a->readers, t->number, clock[t->number], &a->readers));
         }
     }
     return NULL;

@@ -74,7 +74,8 @@ static spyre_status begin_placed(call_memory *c)
         const ktir_parameter *p = &c->parameters->items[n];
         if (p->space != KTIR_HBM) continue;
         ktir_placed *placed = &c->placed[c->placed_count];
-        *placed = (ktir_placed){p->address, calloc(1, (size_t)p->byte_count + 1), p->byte_count};
+        *placed = (ktir_placed){.address = p->address, .byte_count = p->byte_count,
+                                .bytes = calloc(1, (size_t)p->byte_count + 1)};
         TRY_ALLOC(placed->bytes);
         c->placed_count++;
     }

@@ -112,15 +112,17 @@ static spyre_status begin_arguments(lowering *w)
     TRY_ALLOC(w->memory_of);
     for (uint32_t a = 0; a < body->argument_count; a++)
         w->memory_of[a] = call->arguments[a].is_memory ? (int32_t)count++ : LOWERING_NO_MEMORY;
-    w->first_placed = count;
-    int64_t *bytes = ARENA_NEW(w->memory, int64_t, count + call->placed_count + 2);
+    w->first_placed = w->memory_count = count;
+    for (uint32_t p = 0; p < call->placed_count; p++)
+        w->memory_count += call->placed[p].is_argument;
+    int64_t *bytes = ARENA_NEW(w->memory, int64_t, w->memory_count + 2);
     TRY_ALLOC(bytes);
     for (uint32_t a = 0; a < body->argument_count; a++)
         if (w->memory_of[a] >= 0) bytes[w->memory_of[a]] = call->arguments[a].byte_count;
-    for (uint32_t p = 0; p < call->placed_count; p++)
+    for (uint32_t p = 0; count + p < w->memory_count; p++)
         bytes[count + p] = call->placed[p].byte_count;
-    bytes[count + call->placed_count] = LOWER_COUNTED * (int64_t)sizeof(int32_t);
-    w->program->arg_count = count + call->placed_count;
+    bytes[w->memory_count] = LOWER_COUNTED * (int64_t)sizeof(int32_t);
+    w->program->arg_count = w->memory_count;
     w->program->arg_bytes = bytes;
     return NULL;
 }
@@ -163,7 +165,9 @@ static spyre_status begin_wave(lowering *w, uint32_t first)
 static spyre_status lower_wave(lowering *w, uint32_t first)
 {
     TRY(begin_wave(w, first));
+    TRY(lower_begin_lx(w));
     TRY(lower_region(w, &w->call->function->body));
+    TRY(lower_end_lx(w));
     return lower_end_kernel(w);
 }
 
@@ -182,7 +186,7 @@ static spyre_status lower_waves(lowering *w)
 }
 
 spyre_status ktir_lower(const ktir_module *m, const ktir_lowering *call, arena *memory,
-                        isa_program **out_program)
+                        isa_program **out_program, ktir_places *out_places)
 {
     lowering *w = ARENA_NEW(memory, lowering, 1);
     TRY_ALLOC(w);
@@ -198,5 +202,6 @@ spyre_status ktir_lower(const ktir_module *m, const ktir_lowering *call, arena *
     TRY(lower_waves(w));
     w->program->arg_count += w->counts;
     *out_program = w->program;
+    *out_places = w->places;
     return VEC_PUSH(memory, &w->program->code, (isa_instruction){.opcode = ISA_HALT});
 }

@@ -15,7 +15,9 @@
 typedef struct {
     const ktir_op *op;
     uint16_t argument;                  // of the program
-    lowered_index first;                // bytes from the argument's begin
+    bool in_lx;                         // of core `owner`, or of each core its own
+    uint32_t owner;
+    lowered_index first;                // bytes from the argument's begin, or LX's
     int64_t element;
     uint32_t rank;
     int64_t size[KTIR_MOST_RANK], stride[KTIR_MOST_RANK];       // elements
@@ -23,8 +25,10 @@ typedef struct {
     int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];        // coordinates that it has
 } view;
 
+#define OWN_LX UINT32_MAX
 enum { MOST_PARTS = 32 };
 typedef struct {
+    bool distributed;                   // what lies with another core comes and goes in messages
     uint32_t count;
     view part[MOST_PARTS];
 } views;
@@ -47,6 +51,7 @@ SPYRE_MUST_CHECK spyre_status view_find(lowering *w, const ktir_op *op, uint32_t
 typedef struct {
     const ktir_op *op;                  // that constructs the tile
     view v;
+    bool distributed;
     uint32_t rank;
     uint32_t permutation[KTIR_MOST_RANK];
     int64_t from[KTIR_MOST_RANK];       // of its points those from here on, by dim of the tile
@@ -90,5 +95,15 @@ SPYRE_MUST_CHECK spyre_status access_move(lowering *w, const ktir_op *op, isa_op
 // One GATHER into `t`, or one SCATTER of it: dims of the view are looked up in views of indices.
 SPYRE_MUST_CHECK spyre_status access_move_rows(lowering *w, const ktir_op *op, isa_opcode opcode,
                                                access *a, const lowered_tensor *t);
+
+// --- LX (lower_place.c)
+
+// Where a view at a constant address in LX lies.
+SPYRE_MUST_CHECK spyre_status place_of_view(lowering *w, const ktir_op *op, int64_t space,
+                                            view *v);
+
+// `t` from or to the points of the access, whose view is in LX.
+SPYRE_MUST_CHECK spyre_status place_move(lowering *w, const ktir_op *op, bool loads,
+                                         const access *a, const lowered_tensor *t);
 
 #endif

@@ -44,17 +44,18 @@ static spyre_status make_plan(lowering *w, plan *p)
     return NULL;
 }
 
-static spyre_status message(lowering *w, const plan *p, isa_opcode opcode,
-                            const lowered_tensor *t, const int64_t *peers)
+spyre_status lower_message(lowering *w, const ktir_op *op, isa_opcode opcode,
+                           const lowered_tensor *t, const int64_t *peers)
 {
     uint16_t slot;
     lowered_tile tile = {.i = {.opcode = opcode, .operand_count = 1}, .rank = t->rank};
-    TRY(lower_slot(w, p->op, peers, &slot));
+    TRY(lower_slot(w, op, peers, &slot));
     tile.i.token = slot;
     tile.i.operand[0] = (isa_operand){.format = t->format, .offset = t->offset};
+    memcpy(tile.i.operand[0].loop_stride, t->loop, sizeof t->loop);
     memcpy(tile.size, t->size, sizeof t->size);
     memcpy(tile.stride[0], t->stride, sizeof t->stride);
-    return lower_tile(w, p->op, &tile);
+    return lower_tile(w, op, &tile);
 }
 
 // The member at `place` of every core's own group.
@@ -86,11 +87,11 @@ static spyre_status combine(lowering *w, const plan *p, const lowered_tensor *re
 }
 
 // Cores that part inside of a hardware loop ask for the loop to stand around kernels.
-static spyre_status begin_step(lowering *w, const plan *p, uint32_t cores)
+spyre_status lower_meet(lowering *w, const ktir_op *op, uint32_t cores)
 {
     if (w->in_kernel && w->depth > w->kernel_depth) {
         w->wants_break = true;
-        return LOWER_NO(w, p->op, "cores meet inside of a loop");
+        return LOWER_NO(w, op, "cores meet inside of a loop");
     }
     TRY(lower_end_kernel(w));
     w->active = cores;
@@ -114,10 +115,10 @@ static spyre_status travel(lowering *w, const plan *p)
     received.element = p->sum.element;
     for (uint32_t place = 0; place < p->most; place++) {
         uint32_t cores = cores_at(p, place), onwards = 0;
-        TRY(begin_step(w, p, cores));
+        TRY(lower_meet(w, p->op, cores));
         if (place) {
             peers_at(p, cores, place - 1, false, peers);
-            TRY(message(w, p, ISA_RECEIVE, &received, peers));
+            TRY(lower_message(w, p->op, ISA_RECEIVE, &received, peers));
             TRY(combine(w, p, &received));
         } else {
             TRY(lower_copy(w, p->op, &p->sum, &p->partial));
@@ -127,7 +128,7 @@ static spyre_status travel(lowering *w, const plan *p)
         if (!onwards) continue;
         if (onwards != cores) return LOWER_NO(w, p->op, "groups of different sizes");
         peers_at(p, cores, place + 1, false, peers);
-        TRY(message(w, p, ISA_SEND, &p->sum, peers));
+        TRY(lower_message(w, p->op, ISA_SEND, &p->sum, peers));
     }
     return NULL;
 }
@@ -138,15 +139,15 @@ static spyre_status return_result(lowering *w, const plan *p)
     int64_t peers[ISA_CORES];
     uint32_t last = cores_at(p, p->most - 1), others = 0;
     if (p->most < 2) return NULL;
-    TRY(begin_step(w, p, last));
+    TRY(lower_meet(w, p->op, last));
     for (uint32_t place = 0; place + 1 < p->most; place++) {
         peers_at(p, last, place, false, peers);
-        TRY(message(w, p, ISA_SEND, &p->sum, peers));
+        TRY(lower_message(w, p->op, ISA_SEND, &p->sum, peers));
         others |= cores_at(p, place);
     }
-    TRY(begin_step(w, p, others));
+    TRY(lower_meet(w, p->op, others));
     peers_at(p, others, 0, true, peers);
-    return message(w, p, ISA_RECEIVE, &p->sum, peers);
+    return lower_message(w, p->op, ISA_RECEIVE, &p->sum, peers);
 }
 
 spyre_status lower_tile_reduce(lowering *w, const ktir_op *op)
@@ -168,7 +169,7 @@ spyre_status lower_tile_reduce(lowering *w, const ktir_op *op)
     p.sum = *sum;
     TRY(travel(w, &p));
     TRY(return_result(w, &p));
-    TRY(begin_step(w, &p, all));
+    TRY(lower_meet(w, op, all));
     const ktir_type *type = ktir_result_type(m, op);
     int64_t stride = spyre_format_bytes(sum->format);
     *result = *sum;

@@ -38,7 +38,7 @@ static spyre_status load(lowering *w, const ktir_op *op, const lowered_index *fi
     }
     w->counts = true;
     *memory = (isa_operand){.space = ISA_SPACE_MEMORY, .format = SPYRE_FORMAT_IEEE_INT32,
-                            .arg = (uint16_t)(w->first_placed + w->call->placed_count)};
+                            .arg = (uint16_t)w->memory_count};
     TRY(lower_slot(w, op, at, &memory->slot));
     for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++)
         memory->loop_stride[n] = first->loop[n] * (int64_t)sizeof(int32_t);

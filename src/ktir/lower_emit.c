@@ -73,6 +73,16 @@ static spyre_status hand_over(lowering *w, isa_queue from, isa_queue to)
     return push(w, (isa_instruction){.opcode = ISA_WAIT, .queue = to, .token = token});
 }
 
+// Of the latest instruction; what an attempt that was taken back has noted behind it is gone.
+static spyre_status note_place(lowering *w, const ktir_op *op)
+{
+    uint32_t number = w->program->code.count - 1;
+    const ktir_place place = {op->line, op->column, op->opcode};
+    if (w->places.count > number) w->places.count = number;
+    while (w->places.count < number) TRY(VEC_PUSH(w->memory, &w->places, (ktir_place){0}));
+    return VEC_PUSH(w->memory, &w->places, place);
+}
+
 spyre_status lower_emit(lowering *w, const ktir_op *op, isa_instruction i)
 {
     if (!w->in_kernel) TRY(begin_kernel(w, op));
@@ -80,7 +90,8 @@ spyre_status lower_emit(lowering *w, const ktir_op *op, isa_instruction i)
     if (w->last_queue != ISA_QUEUE_SEQ && w->last_queue != i.queue)
         TRY(hand_over(w, w->last_queue, i.queue));
     w->last_queue = i.queue;
-    return push(w, i);
+    TRY(push(w, i));
+    return note_place(w, op);
 }
 
 spyre_status lower_loop(lowering *w, const ktir_op *op, int64_t trips)

@@ -35,22 +35,16 @@ static spyre_status move_part(lowering *w, const ktir_op *op, isa_opcode opcode,
             a->address.at[c] += (from - v->origin[d]) * a->stride[k];
         *out_count *= part.size[k];
     }
+    if (v->in_lx) return place_move(w, op, opcode == ISA_LOAD, a, &part);
     return access_move(w, op, opcode, a, &part);
 }
 
-// A tile over several parts: where it begins is known and the same on all cores.
-static spyre_status move_parts(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
-                               const views *all, const lowered_tensor *t)
+// A tile over several parts that begins at `base`, the same on all active cores.
+static spyre_status move_parts_at(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
+                                  const views *all, const int64_t *base, const lowered_tensor *t)
 {
-    int64_t base[KTIR_MOST_RANK], wanted = 1, moved = 0;
-    for (uint32_t d = 0; d < a->rank; d++) {
-        lowered_index x;
-        TRY(access_base(w, a, d, &x));
-        wanted *= t->size[d];
-        if (lower_uniform(w, &x, &base[d])) continue;
-        w->wants_unroll = true;
-        return LOWER_NO(w, a->op, "another place in parts of memory for every core");
-    }
+    int64_t wanted = 1, moved = 0;
+    for (uint32_t d = 0; d < a->rank; d++) wanted *= t->size[d];
     for (uint32_t p = 0; p < all->count; p++) {
         int64_t count;
         a->v = all->part[p];
@@ -63,6 +57,36 @@ static spyre_status move_parts(lowering *w, const ktir_op *op, isa_opcode opcode
                       (long long)moved, (long long)wanted);
 }
 
+// Cores whose tiles begin elsewhere go on their own, those at one place together.
+static spyre_status move_parts(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
+                               const views *parts, const lowered_tensor *t)
+{
+    lowered_index x[KTIR_MOST_RANK];
+    int64_t base[KTIR_MOST_RANK];
+    uint32_t all = w->active;
+    for (uint32_t d = 0; d < a->rank; d++) {
+        TRY(access_base(w, a, d, &x[d]));
+        for (uint32_t l = 0; l < ISA_MAX_LOOPS; l++) {
+            if (!x[d].loop[l]) continue;
+            w->wants_unroll = true;
+            return LOWER_NO(w, a->op, "another place in parts of memory in every iteration");
+        }
+    }
+    for (uint32_t left = all; left;) {
+        uint32_t first = (uint32_t)__builtin_ctz(left), cores = 0;
+        for (uint32_t d = 0; d < a->rank; d++) base[d] = x[d].at[first];
+        for (uint32_t c = first; c < ISA_CORES; c++) {
+            bool same = left >> c & 1;
+            for (uint32_t d = 0; d < a->rank; d++) same = same && x[d].at[c] == base[d];
+            if (same) cores |= 1u << c;
+        }
+        if (cores != w->active) TRY(lower_meet(w, op, cores));
+        TRY(move_parts_at(w, op, opcode, a, parts, base, t));
+        left &= ~cores;
+    }
+    return w->active == all ? NULL : lower_meet(w, op, all);
+}
+
 static spyre_status move_tile(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
                               const lowered_tensor *t)
 {
@@ -70,8 +94,10 @@ static spyre_status move_tile(lowering *w, const ktir_op *op, isa_opcode opcode,
     TRY(view_find_parts(w, a->op, 0, &all));
     TRY(access_points(w, t, a));
     a->v = all.part[0];
+    a->distributed = all.distributed;
     if (all.count > 1) return move_parts(w, op, opcode, a, &all, t);
     TRY(access_direct(w, a));
+    if (a->v.in_lx) return place_move(w, op, opcode == ISA_LOAD, a, t);
     return access_move(w, op, opcode, a, t);
 }
 

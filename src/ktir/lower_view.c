@@ -39,8 +39,8 @@ static spyre_status place_of(lowering *w, const ktir_op *op, view *v)
 {
     const lowered_index *base = lower_operand(w, op, 0)->index;
     int64_t address;
-    if (ktir_number(w->m, op, KTIR_KEY_MEMORY_SPACE, KTIR_HBM) != KTIR_HBM)
-        return LOWER_NO(w, op, "a view of LX: what lies there is for the card's tensors");
+    int64_t space = ktir_number(w->m, op, KTIR_KEY_MEMORY_SPACE, KTIR_HBM);
+    if (space != KTIR_HBM) return place_of_view(w, op, space, v);
     v->first = *base;
     if (base->memory != LOWERING_NO_MEMORY) {
         v->argument = (uint16_t)base->memory;
@@ -48,7 +48,9 @@ static spyre_status place_of(lowering *w, const ktir_op *op, view *v)
         if (!lower_uniform(w, base, &address))
             return LOWER_NO(w, op, "a constant address that differs between cores or iterations");
         uint32_t p = 0;
-        while (p < w->call->placed_count && w->call->placed[p].address != address) p++;
+        while (p < w->call->placed_count && (w->call->placed[p].space != KTIR_HBM ||
+                                             w->call->placed[p].address != address))
+            p++;
         if (p == w->call->placed_count)
             return LOWER_NO(w, op, "address %lld, where no view begins", (long long)address);
         v->argument = (uint16_t)(w->first_placed + p);
@@ -157,7 +159,8 @@ static bool distance_of(const view *v, uint32_t d, int64_t coordinates, int64_t 
 // have. False when they do not.
 static bool join_part(const lowering *w, view *whole, const view *part)
 {
-    bool same = whole->argument == part->argument;
+    bool same = whole->argument == part->argument && whole->in_lx == part->in_lx &&
+                whole->owner == part->owner;
     int64_t shift = 0, bytes;
     for (uint32_t d = 0; d < whole->rank && same; d++) {
         same = whole->stride[d] == part->stride[d] &&
@@ -208,6 +211,7 @@ static spyre_status parts_of(lowering *w, const ktir_op *maker, views *out)
     view whole = out->part[0];
     for (uint32_t p = 1; p < maker->operand_count && joins; p++)
         joins = join_part(w, &whole, &out->part[p]);
+    out->distributed = true;
     out->count = joins ? 1 : maker->operand_count;
     if (joins) out->part[0] = whole;
     whole_range(&out->part[0]);
@@ -218,6 +222,7 @@ spyre_status view_find_parts(lowering *w, const ktir_op *op, uint32_t n, views *
 {
     const ktir_op *maker = view_maker(w, op, n);
     out->count = 1;
+    out->distributed = false;
     if (maker->opcode == KTIR_OP_MEMORY_VIEW) {
         TRY(memory_view(w, maker, &out->part[0]));
         return set_range(w, &out->part[0]);
@@ -241,6 +246,7 @@ spyre_status view_find(lowering *w, const ktir_op *op, uint32_t n, view *v)
     views all;
     TRY(view_find_parts(w, op, n, &all));
     *v = all.part[0];
+    if (v->in_lx) return LOWER_NO(w, op, "indices into LX, or of it");
     if (all.count == 1) return NULL;
     return LOWER_NO(w, op, "parts that do not lie side by side in one memory");
 }

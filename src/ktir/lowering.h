@@ -52,6 +52,12 @@ typedef struct {
 
 typedef VEC(int64_t *) lowered_slots;           // [slot][ISA_CORES]
 
+// Bytes of views in LX that these cores have written, or got from the caller.
+typedef struct {
+    uint32_t cores;
+    int64_t begin, end;
+} lowered_bytes;
+
 typedef struct lowering {
     const ktir_module *m;
     const ktir_lowering *call;
@@ -62,6 +68,7 @@ typedef struct lowering {
     uint32_t *parent;                   // [operations]: the one whose region it is in
     int32_t *memory_of;                 // [arguments]: the program's argument
     uint32_t first_placed;              // the program's argument of placed[0]
+    uint32_t memory_count;              // the program's arguments but for the numbers 0, 1, ..
     uint32_t tiles, first_tile;         // of the grid; of core 0
     uint32_t waves;                     // of ISA_CORES compute tiles, taken by loop 0; 0: no loop
     uint32_t present, active;           // cores that have a compute tile; that take part now
@@ -74,6 +81,8 @@ typedef struct lowering {
     lowered_heap heap;
     bool wants_break, wants_unroll;     // why a rolled loop could not be
     bool counts;                        // the program's last argument holds 0, 1, ..
+    VEC(lowered_bytes) known;
+    ktir_places places;
     spyre_status (*op)(struct lowering *w, uint32_t number);
 } lowering;
 
@@ -126,6 +135,15 @@ void lower_keep(lowering *w, int64_t offset, uint32_t last);
 void lower_hold(lowering *w, uint32_t last);
 void lower_let_go(lowering *w, uint32_t last);
 void lower_free(lowering *w, uint32_t number);      // what nobody reads behind operation `number`
+
+// --- Cores that meet (lower_between.c)
+
+// A kernel of these cores begins, behind what all have done.
+SPYRE_MUST_CHECK spyre_status lower_meet(lowering *w, const ktir_op *op, uint32_t cores);
+
+// SEND or RECEIVE of the active cores, with peers[core].
+SPYRE_MUST_CHECK spyre_status lower_message(lowering *w, const ktir_op *op, isa_opcode opcode,
+                                            const lowered_tensor *t, const int64_t *peers);
 
 // --- Tensors (lower_tensor.c)
 
@@ -206,6 +224,8 @@ SPYRE_MUST_CHECK spyre_status lower_reduce_in_loops(lowering *w, const ktir_op *
 SPYRE_MUST_CHECK spyre_status lower_load(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_store(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_tile_reduce(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_begin_lx(lowering *w);
+SPYRE_MUST_CHECK spyre_status lower_end_lx(lowering *w);
 SPYRE_MUST_CHECK spyre_status lower_for(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_nest(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_scf_reduce(lowering *w, const ktir_op *op);

@@ -4,6 +4,7 @@
 #ifndef KTIR_MACHINE_H
 #define KTIR_MACHINE_H
 
+#include "ktir/readers.h"
 #include "ktir/run.h"
 #include "ktir/tensor.h"
 
@@ -25,10 +26,10 @@ typedef struct {
 
 typedef enum { MACHINE_RUNS, MACHINE_WAITS, MACHINE_ENDED } machine_state;
 
-// Who has written and read two bytes of memory, and when by its own clock. 0: nobody.
+// Who has written two bytes of memory, when by its own clock, and who has read them since.
 typedef struct {
-    uint16_t writer, reader;            // compute tile + 1
-    uint32_t written, read;
+    uint32_t writer;                    // compute tile + 1; 0: nobody
+    uint32_t written, readers;
 } machine_access;
 
 typedef struct {
@@ -46,6 +47,8 @@ typedef struct machine {
     machine_memory *placed;             // [call->placed_count]
     machine_memory *lx;                 // [tiles]
     uint32_t *clocks;                   // [tiles][tiles]
+    arena *memory;
+    readers readers;
     struct tile *tile;                  // [tiles]
     // Runs one operation that neither branches nor touches memory.
     spyre_status (*compute)(struct tile *t, const ktir_op *op);

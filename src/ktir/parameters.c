@@ -123,8 +123,7 @@ static spyre_status use_constant(const ktir_module *m, const ktir_op *view, int6
 
 // --- What is written
 
-// The memory of a view at an argument's or a constant address in HBM; null: any, as LX is one
-// memory.
+// The memory of a view at an argument's or a constant address in HBM; null: any.
 static ktir_parameter *parameter_of(const ktir_module *m, const ktir_function *f,
                                     const ktir_op *view, const parameter_list *list)
 {
@@ -132,7 +131,6 @@ static ktir_parameter *parameter_of(const ktir_module *m, const ktir_function *f
     uint32_t argument = ktir_argument_of(m, f, ktir_operand(m, view, 0));
     if (argument != UINT32_MAX) return &list->items[argument];
     if (!constant_of(m, ktir_operand(m, view, 0), &address)) return NULL;
-    if (ktir_number(m, view, KTIR_KEY_MEMORY_SPACE, KTIR_HBM) != KTIR_HBM) return NULL;
     for (uint32_t n = f->body.argument_count; n < list->count; n++) {
         ktir_parameter *p = &list->items[n];
         if (p->space == KTIR_HBM && p->address == address) return p;
@@ -156,6 +154,13 @@ static void mark_written(const ktir_module *m, const ktir_function *f, uint32_t 
     for (uint32_t n = 0; opcode == KTIR_OP_DISTRIBUTED_VIEW && n < op->operand_count; n++)
         mark_written(m, f, ktir_operand(m, op, n), list);
     if (opcode == KTIR_OP_DISTRIBUTED_VIEW) return;
+    if (opcode == KTIR_OP_MEMORY_VIEW &&
+        ktir_number(m, op, KTIR_KEY_MEMORY_SPACE, KTIR_HBM) != KTIR_HBM) {
+        // LX is one memory: all that is there.
+        for (uint32_t n = 0; n < list->count; n++)
+            if (list->items[n].space != KTIR_HBM) list->items[n].form.is_written = true;
+        return;
+    }
     if (opcode == KTIR_OP_MEMORY_VIEW) one = parameter_of(m, f, op, list);
     if (one) one->form.is_written = true;
     for (uint32_t n = 0; !one && n < list->count; n++)

@@ -22,6 +22,8 @@ struct spyre_ktir_program {
     ktir_parameter *parameters;
     int32_t *argument_of;               // the program's argument of a parameter, or -1
     bool *overwritten;                  // of a parameter: from end to end
+    const char *file;
+    ktir_places places;
 };
 
 void spyre_ktir_program_destroy(spyre_ktir_program *program)
@@ -41,6 +43,20 @@ static spyre_status describe_argument(const ktir_parameter *p, const spyre_ktir_
     return p->form.is_memory ? kernel_card_bytes(p, value, &out->byte_count) : NULL;
 }
 
+// LX that the caller has no array for is nobody's but the kernel's.
+static bool is_argument(const ktir_parameter *p, const spyre_ktir_value *value)
+{
+    if (!p->form.is_memory) return false;
+    return !p->form.is_view || p->space == KTIR_HBM || value->byte_count > 0;
+}
+
+static ktir_placed placed_as(const ktir_parameter *p, bool argument)
+{
+    return (ktir_placed){.address = p->address, .byte_count = p->byte_count, .space = p->space,
+                         .element = p->element, .is_argument = argument,
+                         .is_written = p->form.is_written};
+}
+
 static spyre_status describe_call(spyre_ktir_program *program, const ktir_parameters *all,
                                   const spyre_ktir_value *values, ktir_lowering *call)
 {
@@ -54,12 +70,13 @@ static spyre_status describe_call(spyre_ktir_program *program, const ktir_parame
         program->parameters[n] = *p;
         program->argument_of[n] = -1;
         if (n < own) TRY(describe_argument(p, &values[n], &arguments[n]));
-        bool on_card = p->form.is_memory && (!p->form.is_view || p->space == KTIR_HBM);
-        if (on_card) program->argument_of[n] = (int32_t)next++;
-        if (on_card && p->form.is_view)
-            placed[call->placed_count++] = (ktir_placed){.address = p->address,
-                                                         .byte_count = p->byte_count};
+        if (!is_argument(p, &values[n])) continue;
+        program->argument_of[n] = (int32_t)next++;
+        if (p->form.is_view) placed[call->placed_count++] = placed_as(p, true);
     }
+    for (uint32_t n = own; n < all->count; n++)
+        if (program->argument_of[n] < 0)
+            placed[call->placed_count++] = placed_as(&all->items[n], false);
     call->arguments = arguments;
     call->placed = placed;
     program->memory_count = next;
@@ -119,7 +136,9 @@ static spyre_status lower(const spyre_ktir *kernel, const spyre_ktir_options *op
     TRY_ALLOC(program->argument_of);
     TRY(kernel_function(kernel, options, &call.function, call.grid, &call.grid_rank));
     TRY(describe_call(program, all, values, &call));
-    TRY(ktir_lower(kernel->m, &call, program->memory, &program->program));
+    TRY(ktir_lower(kernel->m, &call, program->memory, &program->program, &program->places));
+    program->file = arena_strdup(program->memory, kernel->m->file);
+    TRY_ALLOC(program->file);
     TRY(find_overwritten(program));
     return make_job(program, arena_strdup(program->memory, call.function->name));
 }
@@ -305,7 +324,8 @@ static spyre_status execute(const run *r)
     for (uint32_t n = 0; n < r->program->parameter_count; n++) {
         const ktir_parameter *p = &r->program->parameters[n];
         if (p->form.is_view && r->program->argument_of[n] < 0 && r->values[n].bytes)
-            return status_new(SPYRE_UNSUPPORTED, "%s: a view of LX", p->form.name);
+            return status_new(SPYRE_INVALID_ARGUMENT, "%s: a view of LX that had no array when "
+                              "the program was made", p->form.name);
     }
     TRY(place_all(r));
     TRY(spyre_ktir_launch(r->context, r->card, SPYRE_DEFAULT_STREAM, r->program, r->addresses));
@@ -317,6 +337,30 @@ static spyre_status execute(const run *r)
             TRY(move(r, n, false));
     }
     return NULL;
+}
+
+// The card's faults name instructions: behind each, the operation that it was made for.
+static spyre_status with_operations(const spyre_ktir_program *program, spyre_status status)
+{
+    static const char word[] = "instruction ";
+    if (spyre_status_code(status) != SPYRE_DEVICE_FAULT) return status;
+    text out = {0};
+    const char *at = spyre_status_message(status), *found;
+    while ((found = strstr(at, word))) {
+        char *end;
+        unsigned long n = strtoul(found + sizeof word - 1, &end, 10);
+        text_append_bytes(&out, at, (size_t)(end - at));
+        const ktir_place *place = &program->places.items[n];
+        if (n < program->places.count && place->line)
+            text_printf(&out, " (%s:%u:%u: %s)", program->file, place->line, place->column,
+                        ktir_op_describe(place->opcode)->mnemonic);
+        at = end;
+    }
+    text_append(&out, at);
+    spyre_status named = status_new(SPYRE_DEVICE_FAULT, "%s", text_string(&out));
+    text_free(&out);
+    spyre_status_free(status);
+    return named;
 }
 
 spyre_status spyre_ktir_program_run(spyre_context *context, uint32_t card_id,
@@ -332,5 +376,5 @@ spyre_status spyre_ktir_program_run(spyre_context *context, uint32_t card_id,
         if (r.addresses[a] && r.addresses[a] < CARD_HALVES)
             spyre_memory_free(context, card_id, r.addresses[a]);
     free(r.addresses);
-    return status;
+    return with_operations(program, status);
 }

@@ -351,7 +351,11 @@ spyre_status ktir_run(const ktir_module *m, const ktir_call *call)
 {
     machine x = {.m = m, .call = call, .tiles = 1, .compute = compute};
     for (uint32_t d = 0; d < call->grid_rank; d++) x.tiles *= (uint32_t)call->grid[d];
-    spyre_status status = begin(&x) ? run_all(&x) : status_no_memory();
+    x.memory = arena_create();
+    TRY_ALLOC(x.memory);
+    spyre_status status = readers_begin(&x.readers, x.memory, x.tiles);
+    if (!status) status = begin(&x) ? run_all(&x) : status_no_memory();
     end(&x);
+    arena_destroy(x.memory);
     return status;
 }

@@ -37,11 +37,15 @@ typedef struct {
     int64_t byte_count;
 } ktir_space;
 
-// Memory of all compute tiles at a constant address.
+// Memory at a constant address: of all compute tiles, or a part of LX.
 typedef struct {
-    int64_t address;
+    int64_t address;                    // in elements
     uint8_t *bytes;
     int64_t byte_count;
+    int64_t space;                      // KTIR_HBM ..
+    ktir_element element;               // LX: of its view
+    bool is_argument;                   // LX: the program brings it from memory,
+    bool is_written;                    // and takes it back
 } ktir_placed;
 
 typedef struct {

@@ -2,35 +2,11 @@
 //
 // The text form: golden modules print as the .printed file beside them says, which prints as itself
 // (SPYRE_BLESS=1 rewrites it); invalid modules of tests/invalid/ktir give the error beside them.
-#include "unit/check.h"
+#include "unit/ktir/golden_kernel.h"
 
-#include <stdlib.h>
-
-#include "base/file.h"
 #include "ktir/ir.h"
 
-#define GOLDEN  SPYRE_TESTS_DIR "/golden/ktir"
 #define INVALID SPYRE_TESTS_DIR "/invalid/ktir"
-
-enum { LIMIT_BYTES = 1 << 20 };
-
-static char *read(arena *memory, const char *path, size_t *out_length)
-{
-    char *content;
-    assert_ok(file_read(memory, path, LIMIT_BYTES, &content, out_length));
-    return content;
-}
-
-static void check_text(const char *path, const char *expected, const char *name)
-{
-    if (getenv("SPYRE_BLESS")) assert_ok(file_write(path, expected, strlen(expected)));
-    arena *memory = arena_create();
-    size_t length;
-    const char *found = read(memory, path, &length);
-    if (strcmp(found, expected) != 0) print_error("%s\n", name);
-    assert_string_equal(found, expected);
-    arena_destroy(memory);
-}
 
 static void print(arena *memory, const char *source, const char *name, text *out)
 {
@@ -53,7 +29,7 @@ static void text__golden_modules(void **state)
         size_t length;
         const char *path = file_join(memory, GOLDEN, names.items[i]);
         const char *stem = arena_strndup(memory, path, strlen(path) - strlen(".mlir"));
-        print(memory, read(memory, path, &length), names.items[i], &once);
+        print(memory, read_file(memory, path, &length), names.items[i], &once);
         check_text(arena_printf(memory, "%s.printed", stem), text_string(&once), names.items[i]);
         print(memory, text_string(&once), "printed", &twice);
         assert_string_equal(text_string(&twice), text_string(&once));
@@ -73,7 +49,7 @@ static void text__invalid_modules(void **state)
     for (uint32_t i = 0; i < names.count; i++) {
         const char *directory = file_join(memory, INVALID, names.items[i]);
         size_t length;
-        const char *source = read(memory, file_join(memory, directory, "input.mlir"), &length);
+        const char *source = read_file(memory, file_join(memory, directory, "input.mlir"), &length);
         ktir_module *m;
         spyre_status status = ktir_parse(memory, source, length, "input.mlir", &m);
         if (!status) status = ktir_verify(m);

@@ -1,0 +1,14 @@
+module { func.func @f(%x: index, %n: index) attributes {grid = [2]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %id = ktdp.get_compute_tile_id : index
+  %v = ktdp.construct_memory_view %x, sizes: [8, 64], strides: [64, 1] {memory_space = #ktdp.memory_space<global>} : memref<8x64xf16>
+  %i = arith.index_cast %id : index to i32
+  %f = arith.sitofp %i : i32 to f16
+  %s = tensor.splat %f : tensor<1x64xf16>
+  %l = ktdp.construct_memory_view %c0, sizes: [8, 64], strides: [64, 1] {coordinate_set = affine_set<(d0, d1) : (d0 >= 0, d0 <= 7, d1 >= 0, d1 <= 63)>, memory_space = #ktdp.memory_space<ct_local, ct_id = 5>} : memref<8x64xf16>
+  %w = ktdp.construct_distributed_memory_view (%l : memref<8x64xf16>) : memref<8x64xf16>
+  %t = ktdp.construct_access_tile %w[%c1, %c0] : memref<8x64xf16> -> <1x64xindex>
+  ktdp.store %s, %t : tensor<1x64xf16>, <1x64xindex>
+  return
+} }

@@ -1,0 +1,10 @@
+module { func.func @f(%x: index, %n: index) attributes {grid = [2]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %id = ktdp.get_compute_tile_id : index
+  %v = ktdp.construct_memory_view %x, sizes: [8, 64], strides: [64, 1] {memory_space = #ktdp.memory_space<global>} : memref<8x64xf16>
+  %w = ktdp.construct_memory_view %x, sizes: [8, 64], strides: [64, 1] {coordinate_set = affine_set<(d0, d1) : (d0 >= 1, d0 <= 6, d1 >= 0, d1 <= 63)>, memory_space = #ktdp.memory_space<global>} : memref<8x64xf16>
+  %t = ktdp.construct_access_tile %w[%id, %c0] : memref<8x64xf16> -> <1x64xindex>
+  %a = ktdp.load %t : <1x64xindex> -> tensor<1x64xf16>
+  return
+} }
