@@ -19,7 +19,7 @@ from .. import _C
 from .._pytorch.fake import symbol_of
 from ..compile import backend as driver
 from ..compile import buckets
-from . import late_rows, paged, recording, resident, slots, variables, warmup
+from . import ahead, late_rows, paged, recording, resident, slots, variables, warmup
 from .reference import to_host
 
 Run = Callable[[list[Any]], Any]
@@ -42,6 +42,7 @@ class PagedCalls:
         if context := variables.limit("VLLM_DT_MAX_CONTEXT_LEN"):
             plan.form.most_blocks = -(-context // plan.form.block_size)
         self.cache_inputs = [index for store in plan.stores for index in store.caches]
+        self.ahead = ahead.Ahead(self)
 
     def end_late(self, ends: list[End]) -> None:
         """`ends` of the graph, one for each of the plan's tails."""
@@ -62,14 +63,26 @@ class PagedCalls:
             self.in_warm_up = True
             warmup.at_end(lambda: self._compile_rest(run, list(args)))
         mapping = args[self.plan.slot_mapping]
-        caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
-        read = self._reads(args, caches[0].shape[0])
         size, tokens = mapping.shape
-        kind, blocks = "decode" if tokens == 1 else "prompt", read.rows.shape[1] if read else 0
-        with recording.recorded(recording.Step(kind, size, tokens, blocks)):
-            results = self._run(run, args, caches, read, self._filled(size))
-            self._store(results, caches, mapping)
-            return self._results(results, args, size)
+        looks_ahead = tokens == 1 and bool(self.plan.metadata) and not warmup.get_warmup_mode()
+        begun = self.ahead.take(args) if looks_ahead else None
+        step = begun or self.step(args)
+        kind = "decode" if tokens == 1 else "prompt"
+        with recording.recorded(recording.Step(kind, size, tokens, step.blocks()), step.card_begin):
+            results = step.results or list(run(self.values(args, step)))
+            self._store(results, step.caches, mapping)
+            if looks_ahead:
+                self.ahead.look_at(args)
+            found = self._results(results, args, size)
+        if looks_ahead:
+            self.ahead.begin(run, found[0])
+        return found
+
+    def step(self, args: Sequence[Any]) -> ahead.Step:
+        """Not begun; as ahead.Calls has it."""
+        caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
+        batch = self._filled(args[self.plan.slot_mapping].shape[0])
+        return ahead.Step(caches, self._reads(args, caches[0].shape[0]), batch)
 
     # ---- sizes
 
@@ -107,30 +120,25 @@ class PagedCalls:
             if index < len(args) and dim is not None and symbol == self.batch
         )
 
-    def _run(
-        self,
-        run: Run,
-        args: Sequence[Any],
-        caches: Sequence[torch.Tensor],
-        read: slots.Reads | None,
-        batch: int,
-    ) -> list[Any]:
-        """The rewritten graph on the caches of the card, and on inputs that are filled up to
-        `batch` sequences."""
+    def values(self, args: Sequence[Any], step: ahead.Step) -> list[Any]:
+        """Inputs of the rewritten graph: caches of the card, the others filled up."""
         values = list(args)
-        for i, rows in zip(self.cache_inputs, caches, strict=True):
+        for i, rows in zip(self.cache_inputs, step.caches, strict=True):
             values[i] = rows
-        if read:
-            values += [read.rows, read.seen, read.fresh]
-        values = [values[i] for i in self.plan.kept]
-        if read:
-            sizes = {self.batch: batch, self.blocks: read.rows.shape[1]}
+        if step.read:
+            values += [step.read.rows, step.read.seen, step.read.fresh]
             for i in self.sized:
-                values[i] = self._fit(i, values[i], sizes)
-        return list(run(values))
+                kept = self.plan.kept[i]
+                values[kept] = self._fit(i, values[kept], step)
+        return [values[i] for i in self.plan.kept]
 
-    def _fit(self, index: int, value: Any, sizes: dict[Any, int]) -> Any:
-        """An input with the sizes of the program in the place of those of the call."""
+    def fit(self, index: int, value: Any, step: ahead.Step) -> Any:
+        """Input `index` of the graph as large as the step's program has it."""
+        return self._fit(self.plan.kept.index(index), value, step)
+
+    def _fit(self, index: int, value: Any, step: ahead.Step) -> Any:
+        """The same, of the rewritten graph."""
+        sizes = {self.batch: step.batch, self.blocks: step.blocks()}
         symbols = self.shapes[index]
         if None in symbols:
             return sizes.get(symbols[None], value)
@@ -165,6 +173,7 @@ class PagedCalls:
         return tuple(given[: self.plan.result_count])
 
     def _store(self, results: list[Any], caches: list[Any], slot_mapping: torch.Tensor) -> None:
+        resident.count_store()
         runs = slots.writes(slot_mapping)
         rows = [results[i] for store in self.plan.stores for i in store.rows]
         for cache, fresh in zip(caches, rows, strict=True):
@@ -181,10 +190,10 @@ class PagedCalls:
             return
         batch, queries = args[self.plan.slot_mapping].shape
         for more, blocks in self._later_sizes(batch):
-            read = self._nothing(more, queries, blocks)
             caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
+            step = ahead.Step(caches, self._nothing(more, queries, blocks), more)
             with driver.without_launch():
-                self._run(run, self._of_batch(args, more), caches, read, more)
+                run(self.values(self._of_batch(args, more), step))
 
     def _later_sizes(self, batch: int) -> list[tuple[int, int]]:
         most_blocks, block_size = self.plan.form.most_blocks, self.plan.form.block_size

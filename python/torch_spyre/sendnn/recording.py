@@ -79,21 +79,30 @@ def _memory() -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def recorded(step: Step) -> Iterator[None]:
-    """Records a step, whose work has ended when the block ends."""
+def recorded(step: Step, card_begin: float | None = None) -> Iterator[None]:
+    """Records a step, whose work has ended when the block ends; `card_begin` is card_seconds() of
+    one whose work has begun before."""
     global _recorder
-    if not (FILE in os.environ or SHARED in os.environ):
+    if not _wanted():
         yield
         return
     _recorder = _recorder or _Recorder()
-    begin, card_begin = time.perf_counter(), _card_seconds()
+    begin = time.perf_counter()
+    card_begin = card_seconds() if card_begin is None else card_begin
     yield
-    card_s = _card_seconds() - card_begin
+    card_s = card_seconds() - card_begin
     _recorder.add(step, time.perf_counter() - begin, card_s)
 
 
-def _card_seconds() -> float:
-    """Where the current stream, all of whose work ends, is on the card's virtual clock."""
+def _wanted() -> bool:
+    return FILE in os.environ or SHARED in os.environ
+
+
+def card_seconds() -> float:
+    """Where the current stream, all of whose work ends, is on the card's virtual clock; 0 if no
+    steps are recorded."""
+    if not _wanted():
+        return 0.0
     card = _C.current_device()
     stream = _C._current_stream(card)
     _C._stream_synchronize(card, stream)

@@ -27,7 +27,8 @@ _copies = WeakTensorKeyDictionary()
 _lock = threading.Lock()
 
 
-def _state(tensor: torch.Tensor) -> tuple[int, int]:
+def state_of(tensor: torch.Tensor) -> tuple[int, int]:
+    """Another one when the tensor has changed."""
     return version_of(tensor), tensor.data_ptr()
 
 
@@ -39,9 +40,9 @@ def on_card(tensor: torch.Tensor, multiplied: bool = False) -> torch.Tensor:
     with _lock:
         copies: dict[bool, tuple[tuple[int, int], torch.Tensor]] = _copies.setdefault(tensor, {})
         state, copy = copies.get(multiplied, (None, tensor))
-        if state != _state(tensor):
+        if state != state_of(tensor):
             copy = _move(tensor.detach(), multiplied)
-            copies[multiplied] = _state(tensor), copy
+            copies[multiplied] = state_of(tensor), copy
         return copy
 
 
@@ -59,7 +60,7 @@ class Input:
 
     def known(self, value: Any) -> torch.Tensor | None:
         """The copy of the last tensor, if the value is that and has not changed."""
-        if self.tensor() is value and self.state == _state(value):
+        if self.tensor() is value and self.state == state_of(value):
             return self.copy()
         return None
 
@@ -68,7 +69,7 @@ class Input:
         copy = on_card(tensor, self.multiplied)
         if not tensor.is_inference():
             self.tensor, self.copy = weakref.ref(tensor), weakref.ref(copy)
-            self.state = _state(tensor)
+            self.state = state_of(tensor)
         return copy
 
 
@@ -88,10 +89,24 @@ def cache_rows(tensor: torch.Tensor) -> torch.Tensor:
     with _lock:
         rows: torch.Tensor
         state, rows = _caches.get(tensor, (None, tensor))
-        if state != _state(tensor):
+        if state != state_of(tensor):
             rows = _rows(tensor.detach().flatten(2).flatten(0, 1))
-            _caches[tensor] = _state(tensor), rows
+            _caches[tensor] = state_of(tensor), rows
     return rows
+
+
+_stores = 0
+
+
+def count_store() -> None:
+    """A call writes into a cache."""
+    global _stores
+    _stores += 1
+
+
+def stores() -> int:
+    """Counts the calls of the process that wrote into a cache."""
+    return _stores
 
 
 def _rows(slots: torch.Tensor) -> torch.Tensor:
