@@ -111,6 +111,24 @@ bool ktir_type_same(const ktir_type *a, const ktir_type *b)
                       memcmp(a->size, b->size, a->rank * sizeof *a->size) == 0);
 }
 
+bool ktir_slice_dims(const ktir_module *m, const ktir_op *op, uint32_t *out_dims)
+{
+    const ktir_attribute *sizes = ktir_find(m, op, KTIR_KEY_SIZES);
+    bool inserts = op->opcode == KTIR_OP_INSERT_SLICE;
+    const ktir_type *part = inserts ? ktir_operand_type(m, op, 0) : ktir_result_type(m, op);
+    uint32_t next = 0;
+    for (uint32_t d = 0; d < sizes->count; d++) {
+        bool more = next < part->rank, spare = sizes->count - d > part->rank - next;
+        int64_t wanted = more ? part->size[next] : 0;
+        bool fits = more && (sizes->list[d] == wanted || sizes->list[d] == KTIR_OPERAND ||
+                             wanted == KTIR_DYNAMIC);
+        bool unit = sizes->list[d] == 1;
+        if (fits && !(unit && spare && wanted != 1)) out_dims[next++] = d;
+        else if (!unit || !spare) return false;
+    }
+    return next == part->rank;
+}
+
 int64_t ktir_type_elements(const ktir_type *type)
 {
     int64_t count = 1;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ktir/combiner.h"
+#include "ktir/contraction.h"
 #include "ktir/lowering.h"
 #include "tensor/opfunc.h"
 
@@ -14,16 +15,23 @@ static uint32_t lanes_of(spyre_format format)
     return spyre_format_elements_per_stick(format);
 }
 
-// The matrix of the last two dims of one batch.
-static lowered_tensor matrix_of(const lowered_tensor *t, int64_t batch)
+// Operand n of the product as a matrix with these columns, of one batch. What it lacks is one row
+// or column.
+static lowered_tensor matrix_of(const ktir_contraction *c, uint32_t n, const lowered_tensor *t,
+                                int64_t batch, ktir_axis columns)
 {
     lowered_tensor m = *t;
-    if (t->rank == 2) return m;
-    m.offset += t->is_constant ? 0 : batch * t->stride[0];
     m.rank = 2;
-    for (uint32_t d = 0; d < 2; d++) {
-        m.size[d] = t->size[d + 1];
-        m.stride[d] = t->stride[d + 1];
+    m.size[0] = m.size[1] = 1;
+    m.stride[0] = m.stride[1] = spyre_format_bytes(t->format);
+    for (uint32_t d = 0; d < c->rank[n]; d++) {
+        ktir_axis axis = c->axis[n][d];
+        if (axis == KTIR_AXIS_B) {
+            m.offset += t->is_constant ? 0 : batch * t->stride[d];
+            continue;
+        }
+        m.size[axis == columns] = t->size[d];
+        m.stride[axis == columns] = t->stride[d];
     }
     return m;
 }
@@ -96,32 +104,72 @@ static spyre_status product(lowering *w, const ktir_op *op, lowered_tensor a, lo
     return lower_copy(w, op, out, &sums);
 }
 
-// Types may leave sizes open.
-static bool fits(const lowered_tensor *a, const lowered_tensor *b, const lowered_tensor *c)
+// As sum after sum of rows times columns, on the SFP, in a loop of the card over k.
+static spyre_status integer_product(lowering *w, const ktir_op *op, const lowered_tensor *a,
+                                    const lowered_tensor *b, const lowered_tensor *start,
+                                    const lowered_tensor *out)
 {
-    uint32_t batch = c->rank == 3;
-    return a->size[batch] == c->size[batch] && b->size[batch + 1] == c->size[batch + 1] &&
-           a->size[batch + 1] == b->size[batch] &&
-           (!batch || (a->size[0] == c->size[0] && b->size[0] == c->size[0]));
+    lowered_tensor wide[2], part, x, y;
+    const lowered_tensor *from[2] = {a, b};
+    for (uint32_t n = 0; n < 2; n++) {
+        TRY(lower_scratch(w, op, out->format, 2, from[n]->size, lower_number(w, op), &wide[n]));
+        wide[n].element = out->element;
+        TRY(lower_copy(w, op, &wide[n], from[n]));
+    }
+    TRY(lower_scratch(w, op, out->format, 2, out->size, lower_number(w, op), &part));
+    part.element = out->element;
+    TRY(lower_copy(w, op, out, start));
+    TRY(lower_loop(w, op, a->size[1]));
+    uint32_t begin = w->program->code.count;
+    x = y = *out;
+    x.offset = wide[0].offset;
+    x.stride[0] = wide[0].stride[0];
+    y.offset = wide[1].offset;
+    y.stride[1] = wide[1].stride[1];
+    x.stride[1] = y.stride[0] = 0;
+    x.loop[w->depth - 1] = wide[0].stride[1];
+    y.loop[w->depth - 1] = wide[1].stride[0];
+    const lowered_tensor *factors[] = {&x, &y}, *terms[] = {out, &part};
+    TRY(lower_integer(w, op, KTIR_INTEGER_MUL, &part, factors, 2));
+    TRY(lower_integer(w, op, KTIR_INTEGER_ADD, out, terms, 2));
+    return lower_end_loop(w, lower_first_queue(w, begin));
+}
+
+// Types may leave sizes open. *out_size: of the axes.
+static bool fits(const lowering *w, const ktir_op *op, const ktir_contraction *c,
+                 int64_t *out_size)
+{
+    for (uint32_t axis = 0; axis < KTIR_AXES; axis++) out_size[axis] = 0;
+    for (uint32_t n = 0; n < 3; n++)
+        for (uint32_t d = 0; d < c->rank[n]; d++) {
+            int64_t *known = &out_size[c->axis[n][d]];
+            int64_t size = lower_operand(w, op, n)->tensor->size[d];
+            if (*known && *known != size) return false;
+            *known = size;
+        }
+    return true;
 }
 
 static spyre_status matmul(lowering *w, const ktir_op *op)
 {
+    const ktir_contraction c = ktir_contraction_of(op->opcode);
     const lowered_tensor *a = lower_operand(w, op, 0)->tensor;
     const lowered_tensor *b = lower_operand(w, op, 1)->tensor;
     const lowered_tensor *start = lower_operand(w, op, 2)->tensor;
     ktir_element element = ktir_result_type(w->m, op)->element;
+    int64_t size[KTIR_AXES];
     lowered_tensor *out;
-    int64_t batches = start->rank == 3 ? start->size[0] : 1;
-    if (!fits(a, b, start))
+    if (!fits(w, op, &c, size))
         return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "factors that do not fit the result");
     TRY(lower_new(w, op, op->first_result, element, start->rank, start->size, &out));
-    for (uint32_t n = 0; n < 2; n++)
-        if (lower_operand(w, op, n)->tensor->format == SPYRE_FORMAT_IEEE_INT32)
-            return LOWER_NO(w, op, "the PT multiplies floating-point numbers");
-    for (int64_t batch = 0; batch < batches; batch++) {
-        lowered_tensor from = matrix_of(start, batch), to = matrix_of(out, batch);
-        TRY(product(w, op, matrix_of(a, batch), matrix_of(b, batch), &from, &to));
+    bool real = ktir_element_describe(element)->is_float;
+    for (int64_t n = 0; n < (size[KTIR_AXIS_B] ? size[KTIR_AXIS_B] : 1); n++) {
+        lowered_tensor from = matrix_of(&c, 2, start, n, KTIR_AXIS_N);
+        lowered_tensor to = matrix_of(&c, 2, out, n, KTIR_AXIS_N);
+        lowered_tensor left = matrix_of(&c, 0, a, n, KTIR_AXIS_K);
+        lowered_tensor right = matrix_of(&c, 1, b, n, KTIR_AXIS_N);
+        TRY(real ? product(w, op, left, right, &from, &to)
+                 : integer_product(w, op, &left, &right, &from, &to));
     }
     return NULL;
 }

@@ -29,8 +29,11 @@ static spyre_status bind(lowering *w, const ktir_op *op, uint32_t n, const space
     t->rank = a->rank;
     memset(t->stride, 0, sizeof t->stride);
     memcpy(t->size, a->extent, sizeof t->size);
-    for (uint32_t k = 0; k < map->count; k++)
-        t->stride[map->results[k]->number] += from->stride[k];
+    for (uint32_t k = 0; k < map->count; k++) {
+        const ktir_expr *e = map->results[k];
+        if (e->kind == KTIR_EXPR_NAME) t->stride[e->number] += from->stride[k];
+        else if (!t->is_constant) t->offset += e->number * from->stride[k];
+    }
     w->cells[argument].tensor = t;
     return NULL;
 }
@@ -113,6 +116,11 @@ static spyre_status find_extents(const lowering *w, const ktir_op *op, int64_t *
         const lowered_tensor *t = lower_operand(w, op, n)->tensor;
         for (uint32_t k = 0; k < maps->maps[n]->count; k++) {
             int64_t d = maps->maps[n]->results[k]->number;
+            if (maps->maps[n]->results[k]->kind == KTIR_EXPR_NUMBER) {
+                if (d < t->size[k]) continue;
+                return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "its map asks for index %lld of "
+                                  "%lld", (long long)d, (long long)t->size[k]);
+            }
             if (extent[d] && extent[d] != t->size[k])
                 return ktir_error(w->m, op, SPYRE_DEVICE_FAULT,
                                   "dim d%lld has %lld and %lld points", (long long)d,
@@ -176,7 +184,7 @@ static spyre_status close_loops(lowering *w, const space *a, uint32_t begin)
     return NULL;
 }
 
-// A tensor as the loops walk it; dim k of it is dim of[k] of the space.
+// A tensor as the loops walk it; dim k of it is dim of[k] of the space, or stays where it is.
 static void walk(const space *a, const uint32_t *of, const lowered_tensor *from,
                  lowered_tensor *to)
 {
@@ -185,6 +193,7 @@ static void walk(const space *a, const uint32_t *of, const lowered_tensor *from,
     memset(to->stride, 0, sizeof to->stride);
     memcpy(to->size, a->extent, sizeof to->size);
     for (uint32_t k = 0; k < from->rank; k++) {
+        if (of[k] == UINT32_MAX) continue;
         if (a->reduced[of[k]]) to->loop[a->loop_of[of[k]]] += from->stride[k];
         else to->stride[of[k]] += from->stride[k];
     }
@@ -219,10 +228,13 @@ static spyre_status generic_reduces(lowering *w, const ktir_op *op, space *a)
     TRY(open_loops(w, op, a));
     uint32_t begin = w->program->code.count;
     for (uint32_t n = 0; n <= outs; n++) {
-        const lowered_tensor *from = n == outs ? out : lower_operand(w, op, n)->tensor;
-        for (uint32_t k = 0; k < from->rank; k++)
-            of[k] = (uint32_t)maps->maps[n]->results[k]->number;
-        TRY(walk_argument(w, a, of, from, first + n));
+        lowered_tensor from = n == outs ? *out : *lower_operand(w, op, n)->tensor;
+        for (uint32_t k = 0; k < from.rank; k++) {
+            const ktir_expr *e = maps->maps[n]->results[k];
+            of[k] = e->kind == KTIR_EXPR_NAME ? (uint32_t)e->number : UINT32_MAX;
+            if (of[k] == UINT32_MAX && !from.is_constant) from.offset += e->number * from.stride[k];
+        }
+        TRY(walk_argument(w, a, of, &from, first + n));
     }
     TRY(run_region(w, op, a, &result));
     TRY(lower_copy(w, op, w->cells[first + outs].tensor, result));

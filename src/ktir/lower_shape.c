@@ -113,6 +113,20 @@ static spyre_status slice_entry(lowering *w, const ktir_op *op, ktir_key key, ui
     return LOWER_NO(w, op, "a slice that differs between cores or iterations");
 }
 
+// The dims that the slice's type has.
+static spyre_status drop_dims(const lowering *w, const ktir_op *op, lowered_tensor *t)
+{
+    uint32_t dims[KTIR_MOST_RANK];
+    bool inserts = op->opcode == KTIR_OP_INSERT_SLICE;
+    t->rank = (inserts ? ktir_operand_type(w->m, op, 0) : ktir_result_type(w->m, op))->rank;
+    if (!ktir_slice_dims(w->m, op, dims)) return LOWER_NO(w, op, "no slice of these sizes");
+    for (uint32_t k = 0; k < t->rank; k++) {
+        t->size[k] = t->size[dims[k]];
+        t->stride[k] = t->stride[dims[k]];
+    }
+    return NULL;
+}
+
 // The part of `t` that the operation names.
 static spyre_status cut(lowering *w, const ktir_op *op, uint32_t next, lowered_tensor *t)
 {
@@ -133,7 +147,7 @@ static spyre_status cut(lowering *w, const ktir_op *op, uint32_t next, lowered_t
         t->size[d] = size;
         t->stride[d] *= stride;
     }
-    return NULL;
+    return drop_dims(w, op, t);
 }
 
 static spyre_status insert_slice(lowering *w, const ktir_op *op)

@@ -7,39 +7,84 @@
 #include <string.h>
 
 #include "ktir/combiner.h"
+#include "ktir/contraction.h"
 #include "ktir/machine.h"
 
 // --- Products
 
-static void product(const ktir_number_value *a, const ktir_number_value *b, float *sums,
-                    int64_t depth, int64_t columns)
+typedef struct {
+    int64_t size[KTIR_AXES];
+    int64_t stride[3][KTIR_AXES];       // of the factors and of the result, in elements
+} product;
+
+static spyre_status product_of(tile *t, const ktir_op *op, product *p)
 {
-    for (int64_t k = 0; k < depth; k++) {
-        float factor = (float)a[k].real;
+    const ktir_contraction c = ktir_contraction_of(op->opcode);
+    *p = (product){.size = {-1, -1, -1, -1}};
+    for (uint32_t n = 0; n < 3; n++) {
+        const ktir_tensor *from = machine_tensor(t, op, n);
+        int64_t stride = 1;
+        for (uint32_t d = c.rank[n]; d-- > 0; stride *= from->size[d]) {
+            ktir_axis axis = c.axis[n][d];
+            if (p->size[axis] >= 0 && p->size[axis] != from->size[d])
+                return machine_fault(t, op, "factors that do not fit: %lld and %lld",
+                                     (long long)p->size[axis], (long long)from->size[d]);
+            p->size[axis] = from->size[d];
+            p->stride[n][axis] = stride;
+        }
+    }
+    for (uint32_t axis = 0; axis < KTIR_AXES; axis++)
+        if (p->size[axis] < 0) p->size[axis] = 1;
+    return NULL;
+}
+
+// One row of the result; `a` and `b` are the row of one factor and the matrix of the other.
+static void real_row(const product *p, const ktir_number_value *a, const ktir_number_value *b,
+                     ktir_element element, ktir_number_value *out, float *sums)
+{
+    int64_t columns = p->size[KTIR_AXIS_N], next = p->stride[1][KTIR_AXIS_N];
+    for (int64_t n = 0; n < columns; n++) sums[n] = (float)out[n * p->stride[2][KTIR_AXIS_N]].real;
+    for (int64_t k = 0; k < p->size[KTIR_AXIS_K]; k++) {
+        float factor = (float)a[k * p->stride[0][KTIR_AXIS_K]].real;
+        const ktir_number_value *row = b + k * p->stride[1][KTIR_AXIS_K];
         for (int64_t n = 0; n < columns; n++)
-            sums[n] = fmaf(factor, (float)b[k * columns + n].real, sums[n]);
+            sums[n] = fmaf(factor, (float)row[n * next].real, sums[n]);
+    }
+    for (int64_t n = 0; n < columns; n++)
+        out[n * p->stride[2][KTIR_AXIS_N]].real = ktir_round(element, (double)sums[n]);
+}
+
+static void integer_row(const product *p, const ktir_number_value *a, const ktir_number_value *b,
+                        ktir_element element, ktir_number_value *out)
+{
+    for (int64_t n = 0; n < p->size[KTIR_AXIS_N]; n++) {
+        int64_t *sum = &out[n * p->stride[2][KTIR_AXIS_N]].integer;
+        for (int64_t k = 0; k < p->size[KTIR_AXIS_K]; k++) {
+            uint64_t x = (uint64_t)a[k * p->stride[0][KTIR_AXIS_K]].integer;
+            uint64_t y = (uint64_t)b[k * p->stride[1][KTIR_AXIS_K] +
+                                     n * p->stride[1][KTIR_AXIS_N]].integer;
+            *sum = ktir_wrap(element, (int64_t)((uint64_t)*sum + x * y));
+        }
     }
 }
 
 static spyre_status matmul(tile *t, const ktir_op *op)
 {
-    const ktir_tensor *a = machine_tensor(t, op, 0), *b = machine_tensor(t, op, 1);
     const ktir_tensor *c = machine_tensor(t, op, 2);
-    uint32_t batch = op->opcode == KTIR_OP_BATCH_MATMUL;
-    int64_t batches = batch ? c->size[0] : 1, rows = c->size[batch], columns = c->size[batch + 1];
-    int64_t depth = a->size[batch + 1];
-    if (a->count != batches * rows * depth || b->count != batches * depth * columns)
-        return machine_fault(t, op, "factors of %lld and %lld elements for %lld x %lld x %lld",
-                             (long long)a->count, (long long)b->count, (long long)rows,
-                             (long long)depth, (long long)columns);
+    bool real = ktir_element_describe(c->element)->is_float;
+    product p;
+    TRY(product_of(t, op, &p));
     ktir_tensor *out = ktir_tensor_like(c);
-    float *sums = malloc((size_t)columns * sizeof *sums + 1);
-    for (int64_t r = 0; out && sums && r < batches * rows; r++) {
-        for (int64_t n = 0; n < columns; n++) sums[n] = (float)c->at[r * columns + n].real;
-        product(a->at + r * depth, b->at + (rows ? r / rows : 0) * depth * columns, sums, depth,
-                columns);
-        for (int64_t n = 0; n < columns; n++)
-            out->at[r * columns + n].real = ktir_round(c->element, (double)sums[n]);
+    float *sums = malloc((size_t)p.size[KTIR_AXIS_N] * sizeof *sums + 1);
+    if (out) memcpy(out->at, c->at, (size_t)c->count * sizeof *c->at);
+    for (int64_t r = 0; out && sums && r < p.size[KTIR_AXIS_B] * p.size[KTIR_AXIS_M]; r++) {
+        int64_t batch = r / p.size[KTIR_AXIS_M], row = r % p.size[KTIR_AXIS_M], at[3];
+        for (uint32_t n = 0; n < 3; n++)
+            at[n] = batch * p.stride[n][KTIR_AXIS_B] + row * p.stride[n][KTIR_AXIS_M];
+        const ktir_number_value *a = machine_tensor(t, op, 0)->at + at[0];
+        const ktir_number_value *b = machine_tensor(t, op, 1)->at + at[1];
+        if (real) real_row(&p, a, b, c->element, out->at + at[2], sums);
+        else integer_row(&p, a, b, c->element, out->at + at[2]);
     }
     if (!sums) {
         ktir_tensor_drop(out);
@@ -232,6 +277,7 @@ static spyre_status reduce(tile *t, const ktir_op *op)
 typedef struct {
     uint32_t rank;
     int64_t extent[KTIR_MOST_RANK];
+    int64_t first[KTIR_MOST_NAMES];                     // element of an operand
     int64_t stride[KTIR_MOST_NAMES][KTIR_MOST_RANK];    // of an operand along a dim
 } space;
 
@@ -245,7 +291,14 @@ static spyre_status space_of(tile *t, const ktir_op *op, space *s)
         const ktir_tensor *operand = machine_tensor(t, op, n);
         int64_t stride = 1;
         for (uint32_t k = operand->rank; k-- > 0; stride *= operand->size[k]) {
-            int64_t d = maps->maps[n]->results[k]->number;
+            const ktir_expr *e = maps->maps[n]->results[k];
+            int64_t d = e->number;
+            if (e->kind == KTIR_EXPR_NUMBER) {
+                s->first[n] += d * stride;
+                if (d < operand->size[k]) continue;
+                return machine_fault(t, op, "its map asks for index %lld of %lld", (long long)d,
+                                     (long long)operand->size[k]);
+            }
             s->stride[n][d] += stride;
             if (s->extent[d] >= 0 && s->extent[d] != operand->size[k])
                 return machine_fault(t, op, "dim d%lld has %lld and %lld points", (long long)d,
@@ -260,7 +313,8 @@ static spyre_status run_points(tile *t, const ktir_op *op, const space *s, ktir_
 {
     const ktir_region *region = ktir_op_region(t->x->m, op, 0);
     uint32_t operands = op->operand_count;
-    int64_t at[KTIR_MOST_NAMES] = {0};
+    int64_t at[KTIR_MOST_NAMES];
+    memcpy(at, s->first, sizeof at);
     memset(t->indices, 0, sizeof t->indices);
     for (;;) {
         const machine_cell *yielded;

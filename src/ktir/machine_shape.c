@@ -109,10 +109,15 @@ static spyre_status extract_slice(tile *t, const ktir_op *op)
 {
     const ktir_tensor *whole = machine_tensor(t, op, 0);
     moves w = {0};
+    uint32_t rank = ktir_result_type(t->x->m, op)->rank, dims[KTIR_MOST_RANK];
+    int64_t size[KTIR_MOST_RANK], strides[KTIR_MOST_RANK];
     TRY(slice_of(t, op, whole, 1, &w, &w.first_from));
-    ktir_tensor *out = ktir_tensor_new(whole->element, w.rank, w.size);
+    if (!ktir_slice_dims(t->x->m, op, dims)) return machine_fault(t, op, "no slice of these sizes");
+    for (uint32_t k = 0; k < rank; k++) size[k] = w.size[dims[k]];
+    ktir_tensor *out = ktir_tensor_new(whole->element, rank, size);
     if (out) {
-        dense_strides(out, w.to);
+        dense_strides(out, strides);
+        for (uint32_t k = 0; k < rank; k++) w.to[dims[k]] = strides[k];
         move(&w, out, whole);
     }
     return machine_give(t, op, op->first_result, out);
@@ -121,14 +126,20 @@ static spyre_status extract_slice(tile *t, const ktir_op *op)
 static spyre_status insert_slice(tile *t, const ktir_op *op)
 {
     const ktir_tensor *part = machine_tensor(t, op, 0), *whole = machine_tensor(t, op, 1);
+    uint32_t dims[KTIR_MOST_RANK];
+    int64_t strides[KTIR_MOST_RANK];
     moves w = {0};
     TRY(slice_of(t, op, whole, 2, &w, &w.first_to));
-    for (uint32_t d = 0; d < w.rank; d++)
-        if (w.size[d] != part->size[d])
-            return machine_fault(t, op, "a part of %lld in dim %u, the slice has %lld",
-                                 (long long)part->size[d], d, (long long)w.size[d]);
+    if (!ktir_slice_dims(t->x->m, op, dims)) return machine_fault(t, op, "no slice of these sizes");
     memcpy(w.to, w.from, sizeof w.to);
-    dense_strides(part, w.from);
+    memset(w.from, 0, sizeof w.from);
+    dense_strides(part, strides);
+    for (uint32_t k = 0; k < part->rank; k++) {
+        w.from[dims[k]] = strides[k];
+        if (w.size[dims[k]] != part->size[k])
+            return machine_fault(t, op, "a part of %lld in dim %u, the slice has %lld",
+                                 (long long)part->size[k], k, (long long)w.size[dims[k]]);
+    }
     ktir_tensor *out = ktir_tensor_like(whole);
     if (out) {
         memcpy(out->at, whole->at, (size_t)whole->count * sizeof *whole->at);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rules of linalg on tensors.
+#include "ktir/contraction.h"
 #include "ktir/verify.h"
 
 static spyre_status verify_tensors(const ktir_module *m, const ktir_op *op, uint32_t first)
@@ -27,8 +28,11 @@ static spyre_status verify_elementwise(const ktir_module *m, const ktir_op *op)
         if (in->element != out->element || !verify_same_sizes(in, out))
             return verify_bad_operand(m, op, n, "ins and outs have one type");
     }
-    if (!ktir_element_describe(out->element)->is_float && info->integer == KTIR_INTEGER_NONE)
+    bool real = ktir_element_describe(out->element)->is_float;
+    if (!real && info->integer == KTIR_INTEGER_NONE)
         return verify_bad_operand(m, op, 0, "floating-point elements are wanted");
+    if (real && info->op == OPFUNC_NONE)
+        return verify_bad_operand(m, op, 0, "integers are wanted");
     return NULL;
 }
 
@@ -37,28 +41,36 @@ static bool sizes_agree(int64_t a, int64_t b)
     return a == b || a == KTIR_DYNAMIC || b == KTIR_DYNAMIC;
 }
 
+// What an axis of a factor must agree with.
+static const char *const axis_rules[] = {
+    [KTIR_AXIS_B] = "it has another number of batches than outs",
+    [KTIR_AXIS_M] = "it has another number of rows than outs",
+    [KTIR_AXIS_N] = "it has another number of columns than outs",
+    [KTIR_AXIS_K] = "its rows are not the columns of the other factor",
+};
+
 static spyre_status verify_matmul(const ktir_module *m, const ktir_op *op)
 {
-    uint32_t batch = op->opcode == KTIR_OP_BATCH_MATMUL;
+    const ktir_contraction c = ktir_contraction_of(op->opcode);
+    int64_t size[KTIR_AXES];
     TRY(verify_ins(m, op, 2));
-    const ktir_type *a = ktir_operand_type(m, op, 0), *b = ktir_operand_type(m, op, 1);
-    const ktir_type *c = ktir_operand_type(m, op, 2);
-    for (uint32_t n = 0; n < 3; n++) {
+    bool real = ktir_element_describe(ktir_operand_type(m, op, 2)->element)->is_float;
+    for (uint32_t axis = 0; axis < KTIR_AXES; axis++) size[axis] = KTIR_DYNAMIC;
+    for (uint32_t k = 0; k < 3; k++) {
+        uint32_t n = (k + 2) % 3;       // outs first
         const ktir_type *type = ktir_operand_type(m, op, n);
-        if (type->rank != 2 + batch) return verify_bad_operand(m, op, n, "it has another rank");
-        if (!ktir_element_describe(type->element)->is_float)
-            return verify_bad_operand(m, op, n, "floating-point elements are wanted");
-        if (batch && !sizes_agree(type->size[0], c->size[0]))
-            return verify_bad_operand(m, op, n, "it has another number of batches than outs");
+        if (type->rank != c.rank[n]) return verify_bad_operand(m, op, n, "it has another rank");
+        if (ktir_element_describe(type->element)->is_float != real)
+            return verify_bad_operand(m, op, n, "factors and outs are floats, or integers");
+        for (uint32_t d = 0; d < c.rank[n]; d++) {
+            int64_t *known = &size[c.axis[n][d]];
+            if (!sizes_agree(*known, type->size[d]))
+                return verify_bad_operand(m, op, n, axis_rules[c.axis[n][d]]);
+            if (*known == KTIR_DYNAMIC) *known = type->size[d];
+        }
     }
-    if (a->element != b->element) return verify_bad_operand(m, op, 1, "ins have one element type");
-    if (!sizes_agree(a->size[batch], c->size[batch]))
-        return verify_bad_operand(m, op, 0, "it has another number of rows than outs");
-    if (!sizes_agree(a->size[batch + 1], b->size[batch]))
-        return verify_bad_operand(m, op, 1, "its rows are not the columns of the other factor");
-    if (!sizes_agree(b->size[batch + 1], c->size[batch + 1]))
-        return verify_bad_operand(m, op, 1, "it has another number of columns than outs");
-    return NULL;
+    if (ktir_operand_type(m, op, 0)->element == ktir_operand_type(m, op, 1)->element) return NULL;
+    return verify_bad_operand(m, op, 1, "ins have one element type");
 }
 
 // The dims are different ones below `rank`; sets bit d of *out_dims.
@@ -163,9 +175,14 @@ static spyre_status verify_maps(const ktir_module *m, const ktir_op *op,
             return verify_bad_operand(m, op, n, "its indexing map has another number of dims");
         for (uint32_t r = 0; r < map->count; r++) {
             const ktir_expr *e = map->results[r];
+            if (e->kind == KTIR_EXPR_NUMBER) {
+                if (e->number >= 0 && (type->size[r] == KTIR_DYNAMIC || e->number < type->size[r]))
+                    continue;
+                return verify_bad_operand(m, op, n, "its indexing map leaves it");
+            }
             if (e->kind != KTIR_EXPR_NAME)
                 return ktir_error(m, op, SPYRE_UNSUPPORTED,
-                                  "an indexing map whose results are not plain dims");
+                                  "an indexing map whose results are not dims or numbers");
             if (known >> e->number & 1 && !sizes_agree(extent[e->number], type->size[r]))
                 return verify_bad_operand(m, op, n, "its sizes are not those of other operands");
             if (!(known >> e->number & 1) || extent[e->number] == KTIR_DYNAMIC)

@@ -62,18 +62,22 @@ static spyre_status verify_slice(const ktir_module *m, const ktir_op *op)
     if (whole->kind != kind || part->kind != kind || whole->element != part->element)
         return VERIFY_BAD(m, op, "a slice and its whole are %s of one element type",
                           view ? "memrefs" : "tensors");
-    if (part->rank != whole->rank)
+    if (view ? part->rank != whole->rank : part->rank > whole->rank)
         return ktir_error(m, op, SPYRE_UNSUPPORTED, "a slice of %u dims of a whole of %u",
                           part->rank, whole->rank);
     if (offsets->count != whole->rank || sizes->count != whole->rank ||
         strides->count != whole->rank)
         return VERIFY_BAD(m, op, "offsets, sizes and strides are %u, %u and %u for %u dims",
                           offsets->count, sizes->count, strides->count, whole->rank);
+    uint32_t dims[KTIR_MOST_RANK];
+    if (part->rank < whole->rank && !ktir_slice_dims(m, op, dims))
+        return VERIFY_BAD(m, op, "the slice's sizes are not those of the type and dims of 1");
     for (uint32_t d = 0; d < whole->rank; d++) {
         int64_t offset = offsets->list[d], size = sizes->list[d], stride = strides->list[d];
-        if (size != KTIR_OPERAND && part->size[d] != KTIR_DYNAMIC && size != part->size[d])
+        int64_t typed = part->rank == whole->rank ? part->size[d] : KTIR_DYNAMIC;
+        if (size != KTIR_OPERAND && typed != KTIR_DYNAMIC && size != typed)
             return VERIFY_BAD(m, op, "size %lld of dim %u, the type says %lld", (long long)size, d,
-                              (long long)part->size[d]);
+                              (long long)typed);
         if (stride != KTIR_OPERAND && (stride < 1 || stride > INT32_MAX))
             return VERIFY_BAD(m, op, "stride %lld of dim %u", (long long)stride, d);
         if (offset == KTIR_OPERAND || size == KTIR_OPERAND || stride == KTIR_OPERAND ||
