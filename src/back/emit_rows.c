@@ -16,7 +16,7 @@ typedef struct {
     nest n;
     stage tiles;
     uint32_t index, value, rows;            // tensors; rows: what is moved, index by index
-    isa_instruction move;                   // GATHER or SCATTER
+    isa_instruction move;                   // GATHER, SCATTER or SCATTERADD
 } indirect;
 
 static spyre_status load_if_staged(const indirect *w, const box *b, const place_axes *axes,
@@ -102,9 +102,12 @@ static spyre_status place_value(indirect *w)
     int32_t indexed = bundle_indexed_dim(step, w->value);
     bundle_geometry geometry;
     TRY(bundle_tensor_geometry(w->e->b, step, w->value, &geometry));
-    if (indexed < 0 || (uint32_t)indexed == value->stick_dim)
-        return status_new(SPYRE_UNSUPPORTED, "%s: an index along sticks", value->tensor->name);
+    bool along_sticks = indexed >= 0 && bundle_stick_span(value->tensor, (uint32_t)indexed) > 1;
+    if (indexed < 0 || (along_sticks && value->tensor->digit_count))
+        return status_new(SPYRE_UNSUPPORTED, "%s: an index along sticks of several dims",
+                          value->tensor->name);
     w->move.row_stride = geometry.stride[indexed];
+    w->move.row_lanes = along_sticks ? (uint32_t)value->stick : 0;
     w->move.row_count = geometry.valid[indexed];
     value->stride[indexed] = 0;
     nest_operand whole = *value; // with the dims along which a core has one index only
@@ -129,7 +132,9 @@ spyre_status emit_rows(emitter *e, const bundle_step *step)
                   .index = step->indices[0],
                   .value = value,
                   .rows = gathers ? step->output : step->inputs[0],
-                  .move = {.opcode = gathers ? ISA_GATHER : ISA_SCATTER}};
+                  .move = {.opcode = gathers      ? ISA_GATHER
+                                     : step->adds ? ISA_SCATTERADD
+                                                  : ISA_SCATTER}};
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &w.n));
     TRY(place_value(&w));
     w.tiles = stage_of(&w.n);

@@ -87,6 +87,12 @@ static void add_sticks(nest *n, const bundle_tensor *t, uint32_t d)
     if (t->digit_count == 0 && d == t->stick_dim) nest_add_stick(n, d, t->stick_elements);
 }
 
+// An index walks the dim: its sticks are no places of the iteration space.
+static bool by_index(const bundle_tensor *t, uint32_t d)
+{
+    return t->index_kind == BUNDLE_INDEX_VALUE && t->max_size[d] == 1;
+}
+
 static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
 {
     const bundle_step *step = n->step;
@@ -111,7 +117,7 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
         operand->lanes = 2;
     }
     for (uint32_t d = 0; d < n->dim_count; d++)
-        if (operand->stride[d]) add_sticks(n, t, d);
+        if (operand->stride[d] && !by_index(t, d)) add_sticks(n, t, d);
     operand->slot = t->in_lx ? ISA_NO_SLOT : (uint16_t)n->slot_count++;
     return NULL;
 }

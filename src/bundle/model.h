@@ -109,6 +109,7 @@ typedef struct {
     const char *name;                       // "0_add"
     opfunc op;
     bool nonstick;                          // the "...nonstick" form of a reduction
+    bool adds;                              // a scatter that adds to what is there
     uint32_t dim_count;
     char dim_name[BUNDLE_MAX_DIMS][8];
     int64_t size[BUNDLE_MAX_DIMS];          // N_, padded

@@ -209,7 +209,8 @@ static spyre_status read_operands(const json_node *compute, const char *key,
 
 static spyre_status read_operation(const json_node *dsc, const char *name, bundle_step *step)
 {
-    json_node list, compute, attributes, ignored;
+    json_node list, compute, attributes, member;
+    int64_t adds = 0;
     const char *function;
     uint32_t outputs;
     TRY(json_get_array(dsc, "computeOp_", &list));
@@ -226,7 +227,9 @@ static spyre_status read_operation(const json_node *dsc, const char *name, bundl
                       &step->input_count));
     TRY(read_operands(&compute, "outputLabeledDs", step, 1, &step->output, &outputs));
     if (outputs != 1) return json_error_at(&compute, "outputLabeledDs has no tensor");
-    if (json_find(&compute, "indirectAccessIndexLabeledDs", &ignored)) {
+    if (json_find(&compute, "addsToRows_", &member)) TRY(json_as_int(&member, 0, 1, &adds));
+    step->adds = adds != 0;
+    if (json_find(&compute, "indirectAccessIndexLabeledDs", &member)) {
         TRY(read_operands(&compute, "indirectAccessIndexLabeledDs", step, 2, step->indices,
                           &step->index_count));
     }

@@ -259,6 +259,8 @@ static spyre_status verify_sticks(const bundle_step *step, const bundle_tensor *
     for (uint32_t d = 0; d < step->dim_count; d++) {
         int64_t held = bundle_held_size(step, t, d), span = bundle_stick_span(t, d);
         if (t->scale[d] < 0 || held == step->size[d] || held % span == 0) continue;
+        bool by_index = t->index_kind == BUNDLE_INDEX_VALUE && t->max_size[d] == 1;
+        if (by_index) continue; // a core's slice of the index, which reaches all of the dim
         return RULE("numWkSlicesPerDim_: a slice of dim %s has %lld elements, not whole sticks of "
                     "%lld", step->dim_name[d], (long long)held, (long long)span);
     }

@@ -389,6 +389,7 @@ static json_t *operation(step_writer *s)
         "Inner", "inputLabeledDs", inputs, "outputLabeledDs", outputs);
     if (step->index_count > 0) put(s, compute, "indirectAccessIndexLabeledDs", indices);
     else json_decref(indices);
+    if (step->adds) put(s, compute, "addsToRows_", number(1));
     return json_pack("[o]", compute);
 }
 

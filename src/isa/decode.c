@@ -116,6 +116,7 @@ static void get_instruction(reader *r, isa_instruction *i)
     if (uses == ISA_USES_ROWS) {
         i->row_stride = get_signed(r);
         i->row_count = get_signed(r);
+        i->row_lanes = (uint32_t)get_unsigned(r, UINT32_MAX);
     }
     if (*info->roles) get_tile(r, i);
 }

@@ -65,6 +65,7 @@ static void put_instruction(writer *w, const isa_instruction *i)
     if (uses == ISA_USES_ROWS) {
         put_signed(w, i->row_stride);
         put_signed(w, i->row_count);
+        put_unsigned(w, i->row_lanes);
     }
     if (!*info->roles) return;
     put_byte(w, (uint32_t)i->operand_count << 4 | i->dim_count);

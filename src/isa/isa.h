@@ -91,7 +91,8 @@ typedef struct {
     uint32_t count;                             // LOOP: iterations; KERNEL: kernel index
     uint32_t extent[ISA_MAX_DIMS];              // >= 1
     float constant[OPFUNC_MAX_PARAMETERS];
-    int64_t row_stride, row_count;              // GATHER, SCATTER
+    int64_t row_stride, row_count;              // ROWS, see isa_row_offset()
+    uint32_t row_lanes;                         // rows that share a stick, side by side; 0: none do
     isa_operand operand[ISA_MAX_OPERANDS];
 } isa_instruction;
 
@@ -127,7 +128,7 @@ typedef enum {
     ISA_USES_SLOT,  // token, as the parameter slot of a peer
     ISA_USES_COUNT, // count
     ISA_USES_OP,    // op; elsewhere it is ADD, the zero of the enumeration
-    ISA_USES_ROWS,  // row_stride, row_count
+    ISA_USES_ROWS,  // row_stride, row_count, row_lanes
 } isa_use;
 
 // A row of isa.def.
@@ -149,19 +150,20 @@ static inline const isa_info *isa_describe(isa_opcode opcode)
 static inline bool isa_in_memory(isa_opcode opcode, uint32_t operand)
 {
     char role = isa_describe(opcode)->roles[operand];
-    return role == 'R' || role == 'W';
+    return role == 'R' || role == 'W' || role == 'U';
 }
 
 static inline bool isa_writes(isa_opcode opcode, uint32_t operand)
 {
     char role = isa_describe(opcode)->roles[operand];
-    return role == 'w' || role == 'u' || role == 'W';
+    return role == 'w' || role == 'u' || role == 'W' || role == 'U';
 }
 
 // Whether the instruction reads an operand; an updated one it reads and writes.
 static inline bool isa_reads(isa_opcode opcode, uint32_t operand)
 {
-    return !isa_writes(opcode, operand) || isa_describe(opcode)->roles[operand] == 'u';
+    char role = isa_describe(opcode)->roles[operand];
+    return !isa_writes(opcode, operand) || role == 'u' || role == 'U';
 }
 
 // Whether the instruction combines other operands into operand 0, over dims that the latter lacks.
@@ -174,7 +176,7 @@ static inline bool isa_accumulates(isa_opcode opcode)
 // True for what writes memory.
 static inline bool isa_stores(isa_opcode opcode)
 {
-    return isa_describe(opcode)->roles[0] == 'W';
+    return isa_writes(opcode, 0) && isa_in_memory(opcode, 0);
 }
 
 // The operand in memory of which operand 2 chooses rows; ISA_NO_OPERAND without one.
@@ -183,6 +185,16 @@ static inline uint32_t isa_row_operand(isa_opcode opcode)
 {
     if (isa_describe(opcode)->uses != ISA_USES_ROWS) return ISA_NO_OPERAND;
     return isa_stores(opcode) ? 0 : 1;
+}
+
+// The bytes from row 0 to a row: rows lie row_stride apart, or the elements of row_lanes rows side
+// by side in sticks that lie row_stride apart. Ascending in the row where they share sticks.
+static inline int64_t isa_row_offset(const isa_instruction *i, int64_t row)
+{
+    int64_t lanes = i->row_lanes;
+    if (lanes == 0) return row * i->row_stride;
+    int64_t element = spyre_format_bytes(i->operand[isa_row_operand(i->opcode)].format);
+    return row / lanes * i->row_stride + row % lanes * element;
 }
 
 const char *isa_queue_name(isa_queue queue);

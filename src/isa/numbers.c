@@ -121,6 +121,7 @@ static bool same_instruction(const isa_instruction *a, const isa_instruction *b)
     bool same = a->opcode == b->opcode && a->queue == b->queue && a->op == b->op &&
                 a->operand_count == b->operand_count && a->dim_count == b->dim_count &&
                 a->token == b->token && (a->opcode == ISA_LOOP || a->count == b->count) &&
+                a->row_lanes == b->row_lanes &&
                 memcmp(a->constant, b->constant, sizeof a->constant) == 0;
     for (uint32_t o = 0; same && o < a->operand_count; o++)
         same = same_operand(&a->operand[o], &b->operand[o]);

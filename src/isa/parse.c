@@ -304,6 +304,10 @@ static spyre_status get_instruction(parser *p)
         TRY(get_integer(p, 1, INT64_MAX, &i.row_count));
         if (!take_word(p, "stride")) return refuse(p, "expected stride");
         TRY(get_integer(p, INT64_MIN, INT64_MAX, &i.row_stride));
+        if (take_word(p, "lanes")) {
+            TRY(get_integer(p, 1, SPYRE_STICK_BYTES, &value));
+            i.row_lanes = (uint32_t)value;
+        }
     }
     if (*isa_describe(i.opcode)->roles) TRY(get_tile(p, &i));
     return VEC_PUSH(p->memory, &p->program->code, i);

@@ -70,6 +70,7 @@ static void print_instruction(text *out, const isa_instruction *i, uint32_t dept
     if (uses == ISA_USES_ROWS)
         text_printf(out, " rows %lld stride %lld", (long long)i->row_count,
                     (long long)i->row_stride);
+    if (i->row_lanes) text_printf(out, " lanes %u", i->row_lanes);
     if (*info->roles) {
         for (uint32_t d = 0; d < i->dim_count; d++)
             text_printf(out, d ? ", %u" : " [%u", i->extent[d]);

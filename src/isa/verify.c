@@ -111,13 +111,18 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
     if (i->opcode == ISA_RANK && o == 2 && format != SPYRE_FORMAT_IEEE_INT32)
         BROKEN("a position is IEEE_INT32, not %s", spyre_format_name(format));
     bool by_row = isa_row_operand(i->opcode) != ISA_NO_OPERAND;
-    bool moves_bits = i->opcode == ISA_LOAD || i->opcode == ISA_STORE || by_row;
+    bool moves_bits = i->opcode == ISA_LOAD || i->opcode == ISA_STORE ||
+                      (by_row && !isa_reads(i->opcode, 0));
     if (moves_bits && o == 1 && format != i->operand[0].format)
         BROKEN("format %s differs from operand 0's %s; only bits move", spyre_format_name(format),
                spyre_format_name(i->operand[0].format));
     if (i->opcode == ISA_MATMUL && o == 2 && format != i->operand[1].format)
         BROKEN("format %s differs from operand 1's %s", spyre_format_name(format),
                spyre_format_name(i->operand[1].format));
+    if (o == isa_row_operand(i->opcode) &&
+        i->row_lanes && i->row_lanes * (int64_t)spyre_format_bytes(format) > i->row_stride)
+        BROKEN("%u rows a stick, in sticks that lie %lld bytes apart", i->row_lanes,
+               (long long)i->row_stride);
     if (by_row && o == 2 && spyre_format_bytes(format) != 4)
         BROKEN("row numbers have four bytes, %s has not", spyre_format_name(format));
     return NULL;
@@ -193,7 +198,8 @@ static spyre_status check_scalars(const walk *w, const isa_instruction *i)
     if (uses == ISA_USES_TOKEN && i->token >= ISA_MAX_TOKENS)
         BROKEN("token %u of %d", i->token, ISA_MAX_TOKENS);
     if (uses != ISA_USES_COUNT && i->count) BROKEN("count is not used");
-    if (uses != ISA_USES_ROWS && (i->row_stride || i->row_count)) BROKEN("rows are not used");
+    if (uses != ISA_USES_ROWS && (i->row_stride || i->row_count || i->row_lanes))
+        BROKEN("rows are not used");
     if (uses == ISA_USES_ROWS && i->row_count < 1)
         BROKEN("row count %lld", (long long)i->row_count);
     int64_t low = 0, high = 0;

@@ -118,7 +118,7 @@ static bool resolve_rows(core_run *run, const plan_step *step, const queue_state
         return false;
     }
     byte_range span = tile->span[o];
-    int64_t first = named.least * i->row_stride, last = named.most * i->row_stride;
+    int64_t first = isa_row_offset(i, named.least), last = isa_row_offset(i, named.most);
     span.low = add(span.low, first < last ? first : last);
     span.high = add(span.high, first < last ? last : first);
     int64_t offset = loop_offset(&i->operand[o], step->depth, queue);

@@ -323,7 +323,7 @@ static bool check_rows(const access *a, uint64_t at, const uint8_t *rows)
     for (;;) {
         int32_t row;
         memcpy(&row, rows + row_offset, sizeof row);
-        if (!check_range(a, at + (uint64_t)(row * i->row_stride), bytes)) return false;
+        if (!check_range(a, at + (uint64_t)isa_row_offset(i, row), bytes)) return false;
         uint32_t d = tile->dim_count;
         while (d-- > 0) {
             at += (uint64_t)tile->stride[a->operand][d];

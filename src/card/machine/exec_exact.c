@@ -49,7 +49,8 @@ static void gather(const isa_instruction *i, uint8_t *const *address)
     do {
         int32_t row;
         memcpy(&row, address[2] + w.offset[2], sizeof row);
-        memmove(address[0] + w.offset[0], address[1] + w.offset[1] + row * i->row_stride, bytes);
+        memmove(address[0] + w.offset[0], address[1] + w.offset[1] + isa_row_offset(i, row),
+                bytes);
     } while (walk_next(&w));
 }
 
@@ -60,7 +61,22 @@ static void scatter(const isa_instruction *i, uint8_t *const *address)
     do {
         int32_t row;
         memcpy(&row, address[2] + w.offset[2], sizeof row);
-        memmove(address[0] + w.offset[0] + row * i->row_stride, address[1] + w.offset[1], bytes);
+        memmove(address[0] + w.offset[0] + isa_row_offset(i, row), address[1] + w.offset[1],
+                bytes);
+    } while (walk_next(&w));
+}
+
+static void scatter_add(const isa_instruction *i, uint8_t *const *address)
+{
+    walk w = {.i = i};
+    do {
+        int32_t row;
+        float sum;
+        memcpy(&row, address[2] + w.offset[2], sizeof row);
+        uint8_t *at = address[0] + w.offset[0] + isa_row_offset(i, row);
+        memcpy(&sum, at, sizeof sum);
+        sum += load_float(address[1] + w.offset[1], i->operand[1].format);
+        memcpy(at, &sum, sizeof sum);
     } while (walk_next(&w));
 }
 
@@ -236,6 +252,7 @@ void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
     case ISA_STORE: copy(i, address); return;
     case ISA_GATHER: gather(i, address); return;
     case ISA_SCATTER: scatter(i, address); return;
+    case ISA_SCATTERADD: scatter_add(i, address); return;
     case ISA_VECTOR: vector(i, address); return;
     case ISA_FILL: fill(i, address); return;
     case ISA_REDUCE:

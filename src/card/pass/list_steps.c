@@ -51,7 +51,7 @@ static spyre_status add_memory(arena *memory, const plan_tile *tile, const loop_
     for (uint32_t n = 0; n < place->depth; n++)
         widen(&low, &high, (wide)o->loop_stride[n] * ((wide)place->iterations[n] - 1));
     if (operand == isa_row_operand(i->opcode))
-        widen(&low, &high, (wide)i->row_stride * ((wide)i->row_count - 1));
+        widen(&low, &high, isa_row_offset(i, i->row_count - 1));
     plan_memory entry = {.arg = o->arg,
                          .stores = operand == 0,
                          .low = cut(low),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies: LOAD, STORE, GATHER, SCATTER and VECTOR between equal formats. Where the elements that
-// are neighbours in one operand are not in the other, planes are transposed in blocks.
+// Copies: LOAD, STORE and VECTOR between equal formats. Where the elements that are neighbours in
+// one operand are not in the other, planes are transposed in blocks.
 #include <string.h>
 
 #include "card/tile/runs.h"
@@ -49,39 +49,6 @@ static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratc
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
     runs r = first_run(tile, address, 1);
     do copy_elements(r.at[0], to, r.at[1], from, count, bytes);
-    while (next_run(&r));
-}
-
-// All rows along the dim around the innermost one. Operand `table` is the one whose rows are named.
-static void copy_rows(const plan_tile *tile, const runs *r, uint32_t table)
-{
-    uint32_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
-    int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
-    int64_t step[3], rows = outer_extent(tile, 1), row_stride = tile->instruction->row_stride;
-    for (uint32_t o = 0; o < 3; o++) step[o] = outer_stride(tile, 1, o);
-    bool is_stick = to == bytes && from == bytes && count * bytes == SPYRE_STICK_BYTES;
-    for (int64_t n = 0; n < rows; n++) {
-        int32_t row;
-        memcpy(&row, r->at[2] + n * step[2], sizeof row);
-        uint8_t *at[2] = {r->at[0] + n * step[0], r->at[1] + n * step[1]};
-        at[table] += row * row_stride;
-        if (is_stick) memcpy(at[0], at[1], SPYRE_STICK_BYTES);
-        else copy_elements(at[0], to, at[1], from, count, bytes);
-    }
-}
-
-void tile_rows(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
-{
-    // The row must be the same along a run, as it is when rows are copied whole.
-    const isa_instruction *i = tile->instruction;
-    bool scatters = i->opcode == ISA_SCATTER;
-    bool in_order = scatters || runs_disjoint(tile, address, 0, 2);
-    if (run_stride(tile, 2) != 0 || !in_order) {
-        exact_run(tile, address, scratch);
-        return;
-    }
-    runs r = first_run(tile, address, 2);
-    do copy_rows(tile, &r, scatters ? 0 : 1);
     while (next_run(&r));
 }
 

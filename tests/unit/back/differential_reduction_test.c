@@ -166,9 +166,13 @@ static void matmul(uint64_t number)
     trial_end(&t, number);
 }
 
-// A gather, or a scatter of rows that may repeat and may come without some of the dims.
-static void move_rows(uint64_t number, bool scatters)
+typedef enum { GATHER, SCATTER, ACCUMULATE } movement;
+
+// A gather, or a scatter of rows that may repeat and may come without some of the dims. The table
+// may have its sticks along the rows; then there may be an index for each place of other dims.
+static void move_rows(uint64_t number, movement how)
 {
+    bool scatters = how != GATHER, adds = how == ACCUMULATE;
     trial t = trial_begin(number, 9 << 10);
     spyre_format format = pick(&t, 3) ? DL16 : FP32;
     int64_t stick = spyre_format_elements_per_stick(format);
@@ -176,7 +180,6 @@ static void move_rows(uint64_t number, bool scatters)
     bundle_step step =
         random_space(&t, OPFUNC_IDENTITY, (int64_t[DIMS]){1, 1, pick(&t, 2) ? 32 : 1, stick}, 20);
     uint32_t mb = made_dim_number(&step, "mb", 2);
-    bundle_tensor *index = make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
     bool in_order = scatters && step.cores->slices[mb] > 1; // of equal indices the last one counts
     if (in_order || (step.cores->slices[mb] > 1 &&
                      bundle_local_size(&step, mb) % 32)) { // begin at sticks
@@ -188,13 +191,20 @@ static void move_rows(uint64_t number, bool scatters)
         bundle_step again = make_step(t.memory, OPFUNC_IDENTITY, dims);
         memcpy(again.slice_size, step.slice_size, sizeof again.slice_size);
         step = again;
-        index = make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
     }
+    bool elements = pick(&t, 2);
+    uint32_t moves = dim_bit(&step, "mb");
+    if (elements && pick(&t, 2)) moves |= dim_bit(&step, "x");
+    if (elements && pick(&t, 2)) moves |= dim_bit(&step, "y");
+    bundle_tensor *index = make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32,
+                                       random_order(&t, &step, moves), "mb", "");
     index->index_kind = BUNDLE_INDEX_INDEX;
     index->index_peer = 1;
     trial_place(&t, &step, index, 0);
     bundle_tensor *value =
-        make_tensor(&step, "V", format, random_order(&t, &step, all_dims(&step)), "out", "");
+        make_tensor(&step, "V", adds ? FP32 : format,
+                    random_order(&t, &step, all_dims(&step)), elements ? "mb" : "out", "");
+    step.adds = adds;
     value->index_kind = BUNDLE_INDEX_VALUE;
     value->index_peer = 0;
     value->max_size[mb] = 1;
@@ -211,12 +221,17 @@ static void move_rows(uint64_t number, bool scatters)
 
 static void gather(uint64_t number)
 {
-    move_rows(number, false);
+    move_rows(number, GATHER);
 }
 
 static void scatter(uint64_t number)
 {
-    move_rows(number, true);
+    move_rows(number, SCATTER);
+}
+
+static void accumulate(uint64_t number)
+{
+    move_rows(number, ACCUMULATE);
 }
 
 // --- Cases
@@ -255,6 +270,7 @@ static void differential_reduction__scatter(void **state)
 {
     (void)state;
     run(scatter, 8000, 60);
+    run(accumulate, 8500, 60);
 }
 
 int main(void)
