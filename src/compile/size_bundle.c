@@ -19,7 +19,8 @@ static bool same_access(const loop_access *a, const loop_access *b)
 static bool same_op(const loop_op *a, const loop_op *b)
 {
     bool same = a->op == b->op && a->operand_count == b->operand_count && !a->tile_depth &&
-                !b->tile_depth && a->table == b->table && a->row_count == b->row_count &&
+                !b->tile_depth && a->table == b->table && a->adds == b->adds &&
+                a->row_count == b->row_count &&
                 memcmp(a->parameter, b->parameter, sizeof a->parameter) == 0;
     for (uint32_t o = 0; same && o < a->operand_count; o++)
         same = same_access(&a->operand[o], &b->operand[o]);

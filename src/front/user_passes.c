@@ -258,6 +258,7 @@ static spyre_status check_stick(const edit *e, const spyre_loop_edit *wanted)
     const char *ways = "";
     for (uint32_t m = 0; m < modes.count; m++) {
         uint8_t v = modes.items[m].stick[op.operand_count - 1];
+        if (v == LOOP_ROWS) continue;
         ways = v == LOOP_NO_DIM ? arena_printf(loops->memory, "%s none", ways)
                                 : arena_printf(loops->memory, "%s c%u", ways, v);
         TRY_ALLOC(ways);

@@ -46,8 +46,12 @@ typedef enum {
     ATEN_KIND_LAYER_NORM, // (x, weight or NONE, bias or NONE, REAL eps), over the last dim; weight
                           // and bias have rank 1
     ATEN_KIND_GATHER,     // (table [R, C > 1], index of integers) -> index sizes + [C]
-    ATEN_KIND_SCATTER,    // (x, index of integers [K], rows: x's sizes with K along dim, or what
-                          // broadcasts to them, INT dim) -> x's sizes; some other dim is above 1
+    ATEN_KIND_TAKE,       // (x, index of integers, INT dim): the index has x's sizes but for dim,
+                          // or 1 in their place -> x's sizes with the index's along dim. Of a
+                          // vector any sizes, which the result has
+    ATEN_KIND_SCATTER,    // (x, index of integers, rows, INT dim) -> x's sizes. The index has rank
+                          // 1, [K], or x's sizes with K along dim, or 1 in the place of others;
+                          // rows have x's sizes with K along dim, or broadcast to them
     ATEN_KIND_IDENTITY,   // (x): a copy, broadcast to the result's sizes
     ATEN_KIND_CAST,       // (x): same sizes, the result's dtype. Float to int truncates. Never to
                           // bool: that is notequal(x, 0)

@@ -392,29 +392,62 @@ static spyre_status check_gather(const checker *c, const operand *result)
     return expect_sizes(&result->view, &sizes, RESULT);
 }
 
+// The index of a take or scatter: of x's rank, with one place or all of those of x along the other
+// dims. *out_count: places along dim.
+static spyre_status check_index(const spyre_view *index, const spyre_view *x, int64_t dim,
+                                int64_t *out_count)
+{
+    if (dim < 0 || dim >= x->rank) return rule("dim %lld", (long long)dim);
+    if (index->rank != x->rank)
+        return rule("operand 1: rank %u, expected %u", index->rank, x->rank);
+    *out_count = index->size[dim];
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (i == dim || index->size[i] == 1 || index->size[i] == x->size[i]) continue;
+        return rule("operand 1: size %lld in dim %u, expected 1 or %lld",
+                    (long long)index->size[i], i, (long long)x->size[i]);
+    }
+    return NULL;
+}
+
+static spyre_status check_take(const checker *c, const operand *result)
+{
+    operand x, index;
+    int64_t dim, count;
+    TRY(expect_args(c, 3));
+    TRY(load_arg(c, 0, c->dtypes, &x));
+    TRY(load_arg(c, 1, ATEN_DTYPES_INT, &index));
+    TRY(graph_arg_int(c->graph, c->node_id, 2, -1, &dim));
+    spyre_view sizes = index.view;
+    if (x.view.rank != 1 || dim != 0) {
+        TRY(check_index(&index.view, &x.view, dim, &count));
+        sizes = x.view;
+        sizes.size[dim] = count;
+    }
+    TRY(expect_dtype(result->dtype, x.dtype, RESULT));
+    return expect_sizes(&result->view, &sizes, RESULT);
+}
+
 static spyre_status check_scatter(const checker *c, const operand *result)
 {
     operand x, index, rows;
-    int64_t dim;
+    int64_t dim, count;
+    bool adds = c->node->op == ATEN_SPYRE_ACCUMULATE;
     TRY(expect_args(c, 4));
     TRY(load_arg(c, 0, c->dtypes, &x));
     TRY(load_arg(c, 1, ATEN_DTYPES_INT, &index));
     TRY(load_arg(c, 2, c->dtypes, &rows));
     TRY(graph_arg_int(c->graph, c->node_id, 3, -1, &dim));
-    if (dim < 0 || dim >= x.view.rank) return rule("argument 3: dim %lld", (long long)dim);
-    if (index.view.rank != 1) return rule("operand 1: rank %u, expected 1", index.view.rank);
-    if (view_element_count(&x.view) == x.view.size[dim]) {
-        // Several such rows share a stick, and a stick is the least that a scatter can move.
-        return status_new(SPYRE_UNSUPPORTED, "operand 0: rows of one element");
-    }
+    count = index.view.size[0];
+    if (index.view.rank != 1 || x.view.rank == 1 || dim < 0 || dim >= x.view.rank)
+        TRY(check_index(&index.view, &x.view, dim, &count));
     spyre_view sizes = x.view;
-    sizes.size[dim] = index.view.size[0];
-    TRY(expect_dtype(rows.dtype, x.dtype, 2));
+    sizes.size[dim] = count;
+    if (!adds) TRY(expect_dtype(rows.dtype, x.dtype, 2));
     spyre_view wanted = sizes;
     if (rows.view.rank > sizes.rank || !broadcast(&rows.view, &wanted) ||
         !view_same_sizes(&wanted, &sizes))
         return expect_sizes(&rows.view, &sizes, 2);
-    TRY(expect_dtype(result->dtype, x.dtype, RESULT));
+    TRY(expect_dtype(result->dtype, adds ? SPYRE_DTYPE_F32 : x.dtype, RESULT));
     return expect_sizes(&result->view, &x.view, RESULT);
 }
 
@@ -478,6 +511,7 @@ spyre_status native_check(const spyre_graph *graph, uint32_t node)
     case ATEN_KIND_WINDOWS: return check_windows(&c, &result);
     case ATEN_KIND_LAYER_NORM: return check_layer_norm(&c, &result);
     case ATEN_KIND_GATHER: return check_gather(&c, &result);
+    case ATEN_KIND_TAKE: return check_take(&c, &result);
     case ATEN_KIND_SCATTER: return check_scatter(&c, &result);
     case ATEN_KIND_IDENTITY:
     case ATEN_KIND_CAST: return check_copy(&c, &result);

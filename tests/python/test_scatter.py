@@ -26,6 +26,8 @@ SCATTERS = {
     "five of a line": (1, (33, 5), 70),
     "five of few, some of them twice": (-1, (33, 5), 3),
     "of columns": (0, (3, 70), 33),
+    "many of a line": (1, (33, 40), 70),
+    "many of columns, some of them twice": (0, (30, 70), 7),
 }
 
 
@@ -66,7 +68,7 @@ def test_an_index_beyond_the_line_is_a_fault():
     for wrong in (70, 4000, -1):
         index = torch.tensor([[1], [2], [wrong], [3]]).to("spyre")
         for write in (lambda i: x.scatter(1, i, 1.0), lambda i: x.scatter_add(1, i, one)):
-            with pytest.raises(RuntimeError, match=f"gather of row {wrong}, outside 0..69"):
+            with pytest.raises(RuntimeError, match=f"scatter(add)? of row {wrong}, outside 0..69"):
                 write(index).cpu()
     assert x.scatter(1, torch.tensor([[1]] * 4).to("spyre"), 2.0).cpu().sum() == 8
 
@@ -205,3 +207,16 @@ def test_every_nth_place_is_replaced(dim):
         expected = torch.slice_scatter(x, *arguments)
         found = torch.slice_scatter(x.to("spyre"), part.movedim(0, dim).to("spyre"), *arguments[1:])
         assert torch.equal(found.cpu(), expected), (start, step)
+
+
+def test_sums_are_rounded_once():
+    """2048 + 1 is 2048 in 16 bits: of sums that were rounded one by one nothing would be left."""
+    x, ones = torch.full((4, 70), 2048.0, dtype=F16), torch.ones(4, 300, dtype=F16)
+    index = torch.zeros(4, 300, dtype=torch.int64)
+    rows, of_row = torch.ones(300, 70, dtype=F16), torch.full((300,), 3)
+    for form in forms(lambda x, i, y: x.scatter_add(1, i, y)):
+        result = form(x.to("spyre"), index.to("spyre"), ones.to("spyre")).cpu()
+        assert (result[:, 0] == 2348).all() and (result[:, 1:] == 2048).all()
+    for form in forms(lambda x, i, y: x.index_add(0, i, y)):
+        result = form(x.to("spyre"), of_row.to("spyre"), rows.to("spyre")).cpu()
+        assert (result[3] == 2348).all() and (result[:3] == 2048).all()

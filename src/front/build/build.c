@@ -215,9 +215,44 @@ static spyre_status build_gather(builder *b)
     return build_finish_op(b, &op);
 }
 
-// A copy of the whole, whose rows are then replaced in the index's order (write_in_place elides the
-// copy where the result replaces the whole).
-static spyre_status build_scatter(builder *b)
+// The access of a table whose dim `dim` an index walks.
+static void add_table(loop_op *op, const space *dims, uint32_t buffer, spyre_view view, int64_t dim)
+{
+    op->row_stride = view.stride[dim];
+    op->row_count = view.size[dim];
+    view.stride[dim] = 0;
+    for (uint32_t d = 0; d < view.rank; d++)
+        if (view.size[d] == 1) view.stride[d] = 0;
+    int64_t strides[LOOP_MAX_VARS + 2] = {0};
+    memcpy(strides, view.stride, view.rank * sizeof strides[0]);
+    build_add_access(op, dims, buffer, view.offset, strides);
+}
+
+static spyre_status build_take(builder *b)
+{
+    uint32_t x, index;
+    int64_t dim;
+    spyre_view view;
+    space dims = {0};
+    loop_op op;
+    TRY(build_tensor_arg(b, 0, &x));
+    TRY(build_tensor_arg(b, 1, &index));
+    TRY(graph_arg_int(b->graph, b->node, 2, 0, &dim));
+    TRY(build_space(b, build_node_of(b)->results[0], &dims));
+    TRY(build_view(b, x, &view));
+    if (dim < 0 || dim >= view.rank) return build_refuse(b, "an indexed dim outside the operand");
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    op.table = 1;
+    TRY(build_add_value(b, &op, &dims, index, NULL));
+    add_table(&op, &dims, b->buffer_of[x], view, dim);
+    if (op.row_count > 1 && !op.row_stride) return build_refuse(b, "a table of repeated rows");
+    TRY(build_add_result(b, &op, &dims, NULL));
+    return build_finish_op(b, &op);
+}
+
+// A copy of the whole, whose rows are then replaced or added to in the index's order
+// (write_in_place elides the copy where the result replaces the whole).
+static spyre_status build_scatter(builder *b, bool adds)
 {
     uint32_t whole, index, rows, result = build_node_of(b)->results[0];
     uint32_t map[SPYRE_MAX_RANK];
@@ -230,25 +265,26 @@ static spyre_status build_scatter(builder *b)
     TRY(build_tensor_arg(b, 2, &rows));
     TRY(graph_arg_int(b->graph, b->node, 3, 0, &dim));
     TRY(build_space(b, result, &dims));
-    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    bool widens = adds && b->graph->values.items[whole].dtype != SPYRE_DTYPE_F32;
+    TRY(build_begin_op(b, widens ? OPFUNC_DL16TOFP32 : OPFUNC_IDENTITY, &dims, &op));
     TRY(build_add_value(b, &op, &dims, whole, NULL));
     TRY(build_add_result(b, &op, &dims, NULL));
     TRY(build_finish_op(b, &op));
 
-    TRY(build_view(b, index, &view));
-    int64_t count = view.size[0];
+    spyre_view places;
+    TRY(build_view(b, index, &places));
     TRY(build_view(b, result, &view));
     if (dim < 0 || dim >= view.rank) return build_refuse(b, "an indexed dim outside the operand");
-    dims.size[dim] = count;
+    bool of_rows = places.rank == 1;
+    map[0] = (uint32_t)dim;
+    dims.size[dim] = places.size[of_rows ? 0 : dim];
     TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
     op.table = 2;
-    op.row_stride = view.stride[dim];
-    op.row_count = view.size[dim];
-    map[0] = (uint32_t)dim;
-    TRY(build_add_value(b, &op, &dims, index, map));
+    op.adds = adds;
+    TRY(build_add_value(b, &op, &dims, index, of_rows ? map : NULL));
     TRY(build_add_value(b, &op, &dims, rows, NULL));
-    view.stride[dim] = 0;
-    build_add_access(&op, &dims, b->buffer_of[result], 0, view.stride);
+    view.offset = 0;
+    add_table(&op, &dims, b->buffer_of[result], view, dim);
     return build_finish_op(b, &op);
 }
 
@@ -332,7 +368,9 @@ static spyre_status build_node(builder *b)
     if (strcmp(name, "full") == 0) return build_full(b);
     if (strcmp(name, "cat") == 0) return build_cat(b);
     if (strcmp(name, "gather") == 0) return build_gather(b);
-    if (strcmp(name, "scatter") == 0) return build_scatter(b);
+    if (strcmp(name, "take") == 0) return build_take(b);
+    if (strcmp(name, "scatter") == 0) return build_scatter(b, false);
+    if (strcmp(name, "accumulate") == 0) return build_scatter(b, true);
     if (strcmp(name, "layer_norm") == 0) return build_layer_norm(b);
     opfunc func = opfunc_named(name);
     if (func == OPFUNC_NONE) return build_refuse(b, "no opfunc of that name");

@@ -23,7 +23,7 @@ typedef struct {
     const int64_t *tile; // index of each counted loop around the op
     uint8_t **values;
     bool laid_out;       // the values lie as the buffers' layouts say
-    int64_t row_stride;  // bytes
+    int64_t row_stride, row_lanes; // bytes; rows a stick
     bundle_step step;
     bundle_division cores;
     bundle_tensor tensors[LOOP_MAX_OPERANDS];
@@ -99,7 +99,10 @@ static spyre_status describe_operand(evaluation *e, uint32_t k)
     tensor->arg = (int32_t)k;
     tensor->start[0] = offset;
     e->buffers[k] = (bundle_buffer){e->values[access->buffer], bytes_of(buffer, e->laid_out)};
-    if (loop_is_table(e->op, access)) e->row_stride = place.row_stride;
+    if (loop_is_table(e->op, access)) {
+        e->row_stride = place.row_stride;
+        e->row_lanes = place.stick_var == LOOP_ROWS ? lanes : 1;
+    }
     o->tensor = tensor;
     for (uint32_t v = 0; v < e->op->var_count; v++) {
         o->geometry.valid[v] = e->op->extent[v];
@@ -141,8 +144,11 @@ static spyre_status move_rows(const evaluation *e)
                               e->op->row_count);
         TRY(execution_place(x, 1, 0, index, 0, &source));
         TRY(execution_place(x, 2, 0, index, 0, &target));
-        *(e->op->table == 1 ? &source : &target) += position * e->row_stride;
-        memcpy(target, source, e->tensors[1].element_bytes);
+        *(e->op->table == 1 ? &source : &target) +=
+            position / e->row_lanes * e->row_stride +
+            position % e->row_lanes * e->tensors[e->op->table].element_bytes;
+        if (e->op->adds) interpret_add(target, source, e->tensors[1].format);
+        else memcpy(target, source, e->tensors[1].element_bytes);
     } while (execution_advance(x->kept, x->kept_count, x->local, index));
     return NULL;
 }

@@ -17,7 +17,7 @@ double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k
     int64_t lanes = loop_lanes(&loops->buffers.items[access->buffer]);
     for (uint32_t v = 0; v < op->var_count; v++) {
         bool by_index = loop_is_table(op, access) && op->operand[0].stride[v]; // a row an index
-        if (v == stick)
+        if (v == stick && !by_index)
             sticks *= (double)((op->extent[v] + lanes - 1) / lanes);
         else if (access->stride[v] || by_index)
             sticks *= (double)op->extent[v];

@@ -27,7 +27,9 @@ static bool find_reach(const loop_graph *loops, const loop_op *op, uint32_t k, r
     loop_location place;
     if (loop_locate(loops, op, &op->operand[k], &place)) return false;
     int64_t lanes = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
-    *out = (reach){.var_count = op->var_count, .rows_bytes = place.row_stride * op->row_count};
+    *out = (reach){.var_count = op->var_count};
+    if (loop_is_table(op, &op->operand[k]))
+        out->rows_bytes = place.row_stride * loop_row_steps(loops, op, &place);
     for (uint32_t v = 0; v < op->var_count; v++) {
         out->bytes[v] = place.stride[v];
         out->steps[v] =

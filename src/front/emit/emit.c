@@ -127,13 +127,17 @@ static spyre_status add_plain_dims(emitter *e)
     if (synthetic) TRY(add_lane_dim(e, last == LOOP_NO_DIM ? "out" : "lane", size));
     if (!op->table) return NULL;
     e->row_dim = e->lane_dim;
-    for (uint32_t v = 0; v < op->var_count; v++)
-        if (op->operand[0].stride[v]) {
-            e->row_dim = e->dim_of_var[v];
-            break;
-        }
-    // The one row of a table with an element a stick, whose stick the lanes are.
-    if (e->row_dim == e->lane_dim && e->place[op->table].stick_var == LOOP_NO_DIM)
+    bool moves = false;
+    for (uint32_t v = op->var_count; v-- > 0;) {
+        if (!op->operand[0].stride[v]) continue;
+        moves = true;
+        if (!op->operand[op->table].stride[v]) e->row_dim = e->dim_of_var[v];
+    }
+    // One index for each of the table's other places, or the one row of a table with an element a
+    // stick, whose stick the lanes are.
+    uint8_t stick = e->place[op->table].stick_var;
+    bool is_lanes = e->row_dim == e->lane_dim;
+    if (is_lanes && (moves || stick == LOOP_NO_DIM || stick == LOOP_ROWS))
         return add_dim(e, "row", -1, 1, 1, &e->row_dim);
     return NULL;
 }
@@ -152,7 +156,7 @@ static bool is_one_stick(const emitter *e, uint32_t k, uint32_t v)
 static bool needs_room(const emitter *e)
 {
     for (uint32_t k = 0; k < e->op->operand_count; k++) {
-        int64_t least = e->place[k].row_stride;
+        int64_t least = emit_row_step(e, k);
         for (uint32_t v = 0; v < e->op->var_count; v++) {
             int64_t stride = e->place[k].stride[v];
             if (stride && !is_one_stick(e, k, v) && (!least || stride < least)) least = stride;
@@ -295,6 +299,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
                  .row_of_cast = LOOP_NO_DIM,
                  .row_dim = LOOP_NO_DIM};
     step->op = op->op;
+    step->adds = op->adds;
     step->location = op->location;
     step->tensors = ARENA_NEW(loops->memory, bundle_tensor, op->operand_count);
     TRY_ALLOC(step->tensors);

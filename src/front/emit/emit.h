@@ -25,6 +25,10 @@ typedef struct {
     uint8_t row_dim;                    // the dim whose index chooses rows of the table
 } emitter;
 
+// Bytes from one row of a table to the next, or from one stick of rows to the next; 0 where there
+// is none.
+int64_t emit_row_step(const emitter *e, uint32_t k);
+
 // Fills step->tensors[k] from operand k.
 SPYRE_MUST_CHECK spyre_status emit_tensor(emitter *e, uint32_t k);
 

@@ -25,6 +25,13 @@ static const loop_buffer *buffer_of(const emitter *e, uint32_t k)
     return &e->loops->buffers.items[e->op->operand[k].buffer];
 }
 
+int64_t emit_row_step(const emitter *e, uint32_t k)
+{
+    const loop_location *place = &e->place[k];
+    bool sticks = place->stick_var == LOOP_ROWS;
+    return sticks && loop_row_steps(e->loops, e->op, place) == 1 ? 0 : place->row_stride;
+}
+
 static bool is_table(const emitter *e, uint32_t k)
 {
     return e->op->table && k == e->op->table;
@@ -97,8 +104,10 @@ static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
         int64_t stride = stick && extent == 1 ? 0 : place->stride[v];
         add_link(chain, &count, (chain_link){d, stride, extent});
     }
-    if (place->row_stride)
-        add_link(chain, &count, (chain_link){e->row_dim, place->row_stride, e->op->row_count});
+    if (place->row_stride) {
+        int64_t steps = loop_row_steps(e->loops, e->op, place);
+        add_link(chain, &count, (chain_link){e->row_dim, emit_row_step(e, k), steps});
+    }
     return count;
 }
 
@@ -288,6 +297,7 @@ static spyre_status set_owners(const emitter *e, bundle_tensor *tensor)
 static uint8_t stick_dim(const emitter *e, uint32_t k)
 {
     uint8_t v = e->place[k].stick_var;
+    if (v == LOOP_ROWS) return e->row_dim;
     if (v != LOOP_NO_DIM) return e->dim_of_var[v];
     if (k == 0 && e->sum_dim != LOOP_NO_DIM) return e->sum_dim;
     if (e->lane_dim != LOOP_NO_DIM) return e->lane_dim;

@@ -33,6 +33,7 @@ bool loop_repeats_input(const loop_op *op, uint32_t k)
 
 const char *loop_table_word(const loop_op *op)
 {
+    if (op->adds) return " accumulate";
     return op->table == 0 ? "" : op->table == 1 ? " gather" : " scatter";
 }
 
@@ -313,6 +314,22 @@ static const char *locate_step(walk *w, int64_t extent, int64_t stride, int64_t 
     return NULL;
 }
 
+// Rows that walk whole sticks of their dim go on in the next dim where that continues them, so that
+// sticks lie one step apart in all of them.
+static void run_on(walk *w, int64_t rows, int64_t *row_stride)
+{
+    const loop_buffer *buffer = w->buffer;
+    uint32_t d = buffer->stick, next = d + 1;
+    const loop_dim *dim = &buffer->dim[d];
+    int64_t sticks = dim->extent / w->lanes;
+    if (w->span[d] < dim->extent || next >= buffer->dim_count || w->span[d] != rows - 1) return;
+    if (dim->extent % w->lanes || dim[1].stride != dim->stride * dim->extent) return;
+    if (sticks == 1) *row_stride = w->device[next];
+    if (w->device[next] != *row_stride * sticks) return;
+    w->span[next] += w->span[d] / dim->extent;
+    w->span[d] = dim->extent - 1;
+}
+
 // All steps together may leave a dim only where the next one continues it in memory.
 static bool stays_in_dims(walk *w)
 {
@@ -352,10 +369,18 @@ const char *loop_locate(const loop_graph *loops, const loop_op *op, const loop_a
     }
     if (!why && loop_is_table(op, access) && op->row_count > 1) {
         why = locate_step(&w, op->row_count, op->row_stride, &out->row_stride, &lanes);
-        if (lanes) return "has its rows along the stick";
+        if (lanes && out->stick_var != LOOP_NO_DIM) return "walks the stick twice";
+        if (lanes) out->stick_var = LOOP_ROWS;
+        if (lanes) run_on(&w, op->row_count, &out->row_stride);
     }
     if (!why && !stays_in_dims(&w)) return "runs from one dim into the next";
     return why;
+}
+
+int64_t loop_row_steps(const loop_graph *loops, const loop_op *op, const loop_location *table)
+{
+    int64_t lanes = loop_lanes(&loops->buffers.items[op->operand[op->table].buffer]);
+    return table->stick_var == LOOP_ROWS ? (op->row_count + lanes - 1) / lanes : op->row_count;
 }
 
 const char *loop_op_place(const loop_graph *loops, uint32_t index)

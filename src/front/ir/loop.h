@@ -20,6 +20,7 @@
 #include "tensor/opfunc.h"
 
 enum { LOOP_MAX_VARS = 8, LOOP_MAX_DIMS = 10, LOOP_MAX_OPERANDS = 6, LOOP_NO_DIM = 0xFF };
+enum { LOOP_ROWS = 0xFD }; // in the place of a variable: the rows of a table, which data walk
 enum { LOOP_MAX_TILES = BUNDLE_MAX_LOOPS }; // counted loops around an op
 #define LOOP_UNUSED UINT32_MAX
 
@@ -106,6 +107,7 @@ typedef struct {
     uint8_t table;                 // the operand whose rows operand 0, the index, chooses: 1 of a
                                    // gather, 2, the result, of a scatter; 0: none. No variable
                                    // moves along its rows, so a scatter's index counts as reduced.
+    bool adds;                     // a scatter that adds to what is there
     int64_t row_stride, row_count; // host stride and count of the indexed dim
     float parameter[OPFUNC_MAX_PARAMETERS];
     uint8_t stick;        // the variable along the output's stick, or LOOP_NO_DIM
@@ -215,7 +217,7 @@ bool loop_var_is_rank(const loop_op *op, uint32_t var);
 // the back-end loads once.
 bool loop_repeats_input(const loop_op *op, uint32_t k);
 
-// " gather", " scatter" or "".
+// " gather", " scatter", " accumulate" or "".
 const char *loop_table_word(const loop_op *op);
 
 // True when every element of the result depends on one of each input, in its place.
@@ -301,9 +303,13 @@ typedef struct {
     int64_t offset;                // bytes from the buffer's start
     int64_t stride[LOOP_MAX_VARS]; // bytes a step; for the stick variable: a tile
     int64_t tile_stride[LOOP_MAX_TILES]; // bytes an iteration
-    int64_t row_stride;            // table: bytes from one row to the next
-    uint8_t stick_var;             // the variable that walks the lanes, or LOOP_NO_DIM
+    int64_t row_stride;            // table: bytes from one row to the next, or from one stick of
+                                   // rows to the next
+    uint8_t stick_var;             // the variable that walks the lanes, LOOP_ROWS or LOOP_NO_DIM
 } loop_location;
+
+// Strides of a table from its first row behind its last one: row_stride times so many steps.
+int64_t loop_row_steps(const loop_graph *loops, const loop_op *op, const loop_location *table);
 
 // Translates; null when the layout can express the access, else a static text why not ("crosses a
 // stick", ...). Needs has_layout.

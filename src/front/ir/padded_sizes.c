@@ -40,12 +40,17 @@ static bool ends_exactly(const loop_graph *loops, const loop_op *op, uint32_t k,
     return !next || next == place.stride[v] * op->extent[v];
 }
 
-// Both sides of a restickify have to agree on padding; an index's own dims keep their size.
+// Both sides of a restickify have to agree on padding; an index's own dims keep their size, and so
+// do those of a table whose sticks are of rows.
 static bool pads(const loop_graph *loops, const loop_op *op, uint32_t v)
 {
     if (op->op == OPFUNC_RESTICKIFY)
         return ends_exactly(loops, op, 0, v) && ends_exactly(loops, op, 1, v);
-    return !(op->table && op->operand[0].stride[v]);
+    if (!op->table) return true;
+    const loop_access *table = &op->operand[op->table];
+    loop_location place;
+    bool by_rows = !loop_locate(loops, op, table, &place) && place.stick_var == LOOP_ROWS;
+    return !op->operand[0].stride[v] && !by_rows;
 }
 
 void padded_sizes(const loop_graph *loops, const loop_op *op, int64_t out_size[LOOP_MAX_VARS],

@@ -15,11 +15,12 @@ static spyre_status assign_result(loop_graph *loops, loop_op *op, const stick_mo
 {
     const loop_access *access = loop_output_of(op);
     loop_buffer *buffer = &loops->buffers.items[access->buffer];
-    op->stick = mode->stick[op->operand_count - 1];
+    uint8_t stick = mode->stick[op->operand_count - 1];
+    op->stick = stick == LOOP_ROWS ? LOOP_NO_DIM : stick;
     if (!buffer->has_layout) stick_set(buffer, mode->dim);
     loop_location place;
     const char *why = loop_locate(loops, op, access, &place);
-    if (!why && place.stick_var != op->stick) why = "has another stick than its op";
+    if (!why && place.stick_var != stick) why = "has another stick than its op";
     return why ? stick_refusal(loops, op, "the layout of the result does not fit") : NULL;
 }
 

@@ -365,7 +365,8 @@ static bool rows_are_dense(const restickifier *r, const loop_op *op)
     int64_t lanes = loop_lanes(&r->loops->buffers.items[table->buffer]);
     if (loop_locate(r->loops, op, table, &place)) return false;
     int64_t next = next_stride(op, &place, place.row_stride, lanes);
-    return !next || !place.row_stride || next == place.row_stride * op->row_count;
+    int64_t end = place.row_stride * loop_row_steps(r->loops, op, &place);
+    return !next || !place.row_stride || next == end;
 }
 
 spyre_status restickify_table(restickifier *r, loop_op *op, uint8_t want)
@@ -375,6 +376,7 @@ spyre_status restickify_table(restickifier *r, loop_op *op, uint8_t want)
     uint8_t stick = LOOP_NO_DIM;
     for (uint8_t v = 0; v < reader.row; v++)
         if (reader.var[v] == want) stick = v;
+    if (want == LOOP_ROWS) stick = (uint8_t)reader.row;
     TRY(restickify_operand(r, &reader.op, 0, stick));
     end_table_reader(&reader, op);
     if (rows_are_dense(r, op)) return NULL;

@@ -6,6 +6,14 @@ void stick_set(loop_buffer *buffer, uint8_t stick)
     loop_set_layout(buffer, stick == STICK_SPARSE ? LOOP_NO_DIM : stick);
 }
 
+// Whether the rows of a table are neighbours in the host tensor: then they may share sticks, and
+// each index is one of an element.
+static bool has_neighbours(const loop_graph *loops, const loop_op *op)
+{
+    const loop_buffer *table = &loops->buffers.items[op->operand[op->table].buffer];
+    return op->row_count > 1 && table->dim_count && table->dim[0].stride == op->row_stride;
+}
+
 // A buffer may be written in pieces, so all its writers are asked. A piece that does not move along
 // the stick would write whole sticks with one element each.
 static void restrict_sticks(loop_graph *loops, const loop_op *op, uint16_t *sticks)
@@ -18,6 +26,7 @@ static void restrict_sticks(loop_graph *loops, const loop_op *op, uint16_t *stic
         stick_set(buffer, d);
         bool fits = !loop_locate(loops, op, access, &place);
         if (fits && d != STICK_SPARSE) fits = place.stick_var != LOOP_NO_DIM;
+        if (fits && place.stick_var == LOOP_ROWS) fits = has_neighbours(loops, op);
         if (!fits) *sticks &= (uint16_t) ~(1u << d);
     }
     buffer->has_layout = false;
@@ -179,6 +188,26 @@ static void matmul_modes(const loop_graph *loops, const loop_op *op, uint16_t wr
     }
 }
 
+// The result's stick is along any variable, or in a scatter along the rows.
+static void element_modes(const loop_graph *loops, const loop_op *op, uint16_t writable,
+                          stick_mode_list *out)
+{
+    bool scatters = op->table == 2;
+    for (uint8_t i = 0; i <= op->var_count && !scatters; i++) {
+        uint8_t v = i < op->var_count ? i : LOOP_NO_DIM;
+        if (v == LOOP_NO_DIM && op->var_count) continue;
+        stick_mode *mode = add(loops, op, writable, v, out);
+        if (mode) mode->stick[1] = LOOP_ROWS;
+    }
+    if (!scatters || !(writable & 1u) || out->count == STICK_MOST_MODES) return;
+    stick_mode *mode = &out->items[out->count++];
+    *mode = (stick_mode){.dim = 0, .stick = {LOOP_NO_DIM, LOOP_NO_DIM, LOOP_ROWS}};
+    for (uint8_t v = 0; v < op->var_count; v++) {
+        const int64_t *stride = op->operand[1].stride, at = mode->stick[1];
+        if (stride[v] && (at == LOOP_NO_DIM || stride[v] < stride[at])) mode->stick[1] = v;
+    }
+}
+
 static void table_modes(const loop_graph *loops, const loop_op *op, uint16_t writable,
                          stick_mode_list *out)
 {
@@ -189,6 +218,7 @@ static void table_modes(const loop_graph *loops, const loop_op *op, uint16_t wri
         add(loops, op, writable, v, out);
     }
     if (!moves) add(loops, op, writable, LOOP_NO_DIM, out);
+    if (has_neighbours(loops, op)) element_modes(loops, op, writable, out);
 }
 
 // Leaves the ways that a user's pass wants.
@@ -211,7 +241,7 @@ static void keep_whole_sticks(const loop_op *op, stick_mode_list *list)
         bool cut = false;
         for (uint32_t k = 0; k < op->operand_count; k++) {
             uint8_t v = list->items[m].stick[k];
-            cut |= v != LOOP_NO_DIM && (op->cut_sticks >> v & 1u);
+            cut |= v < LOOP_MAX_VARS && (op->cut_sticks >> v & 1u);
         }
         if (!cut) whole.items[kept++] = list->items[m];
     }

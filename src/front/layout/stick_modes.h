@@ -9,7 +9,7 @@
 //                 positions count in the order of the loops; no stick along ranks
 //   batchmatmul   A sticks on a contracted variable, B and the result on a column variable
 //   gather,       table and what is copied stick on a row variable; the rows of the table are
-//   scatter       walked by data
+//   scatter       walked by data; or the table sticks on its rows, and elements are moved
 //   moments       nothing may restickify the two moments of a row, which share a stick
 #ifndef FRONT_STICK_MODES_H
 #define FRONT_STICK_MODES_H

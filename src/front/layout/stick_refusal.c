@@ -32,6 +32,8 @@ static void describe_operand(loop_graph *loops, const loop_op *op, uint32_t k, t
             text_append(out, why);
         else if (place.stick_var == LOOP_NO_DIM)
             text_append(out, "along no loop");
+        else if (place.stick_var == LOOP_ROWS)
+            text_append(out, "along its rows");
         else
             text_printf(out, "along c%u", place.stick_var);
     }

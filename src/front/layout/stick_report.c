@@ -49,6 +49,8 @@ static spyre_status print_mode(reporter *r, uint32_t index, const stick_mode *mo
     text_append(out, "//     ");
     if (v == LOOP_NO_DIM)
         text_append(out, "sparse");
+    else if (v == LOOP_ROWS)
+        text_append(out, "rows");
     else
         text_printf(out, "c%u", v);
     if (before.impossible || behind.impossible)

@@ -109,7 +109,7 @@ static spyre_status read_parameters(const json_node *info, loop_op *op)
 
 static spyre_status read_info(spec_reader *r, const json_node *spec, symbols *s, loop_op *op)
 {
-    json_node info, member, rows_of, strides;
+    json_node info, member, of, strides;
     const char *location;
     TRY(json_get_object(spec, "op_info", &info));
     TRY(read_parameters(&info, op));
@@ -119,9 +119,11 @@ static spyre_status read_info(spec_reader *r, const json_node *spec, symbols *s,
         TRY_ALLOC(op->location);
     }
     if (json_find(&info, "rows", &member)) {
-        int64_t table = 1;
-        if (json_find(&info, "rows_of", &rows_of)) TRY(json_as_int(&rows_of, 1, 2, &table));
+        int64_t table = 1, adds = 0;
+        if (json_find(&info, "rows_of", &of)) TRY(json_as_int(&of, 1, 2, &table));
+        if (json_find(&info, "adds_to_rows", &of)) TRY(json_as_int(&of, 0, table == 2, &adds));
         op->table = (uint8_t)table;
+        op->adds = adds != 0;
         TRY(json_as_int(&member, 1, MOST_EXTENT, &op->row_count));
         TRY(add_symbol(&info, s, "row", op->row_count));
     }
@@ -282,6 +284,7 @@ static spyre_status finish(spec_reader *r, op_spec_list *out)
         loop_op *op = &loops->ops.items[i];
         loop_location place;
         if (!loop_locate(loops, op, loop_output_of(op), &place)) op->stick = place.stick_var;
+        if (op->stick == LOOP_ROWS) op->stick = LOOP_NO_DIM;
     }
     loop_find_live_ranges(loops);
     loops->stage = FRONT_PASS_COUNT;

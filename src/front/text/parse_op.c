@@ -257,6 +257,7 @@ spyre_status parse_op(parse_reader *r)
         return scan_error(&r->in, "'%s' is for bundles only", name);
     if (scan_accept_word(&r->in, "gather")) op.table = 1;
     else if (scan_accept_word(&r->in, "scatter")) op.table = 2;
+    else if (scan_accept_word(&r->in, "accumulate")) op.table = 2, op.adds = true;
     TRY(scan_expect(&r->in, "for"));
     TRY(read_loops(r, &op, reduced));
     while (scan_accept_word(&r->in, "in")) TRY(read_tiles(r, &op));

@@ -164,11 +164,20 @@ SPYRE_MUST_CHECK spyre_status make_gather(rewriter *r, const tensor *table, cons
 // result has the sizes of the index, then the table's other dims.
 SPYRE_MUST_CHECK spyre_status make_gathered_rows(rewriter *r, const tensor *table, uint32_t dims,
                                                  const tensor *index, tensor *out);
-// Elements of a table of floats or bools, an index a dim, none of them negative.
+// Elements of a table, an index a dim, none of them negative.
 SPYRE_MUST_CHECK spyre_status make_gathered_elements(rewriter *r, const tensor *table,
                                                      const tensor *index, tensor *out);
+// Along `dim` what x has at the index of each place; the index has x's other dims, or one place
+// instead. Of a vector an index of any sizes.
+SPYRE_MUST_CHECK spyre_status make_take(rewriter *r, const tensor *x, const tensor *index,
+                                        uint32_t dim, const tensor *into, tensor *out);
+// x + `rows` at the indices of `dim`, one after the other, summed in float32. An index of rank 1 is
+// of rows, one of x's rank of elements.
+SPYRE_MUST_CHECK spyre_status make_accumulated(rewriter *r, const tensor *x, const tensor *index,
+                                               const tensor *rows, uint32_t dim,
+                                               const tensor *into, tensor *out);
 // x with `rows` at the indices of `dim`, the last of equal ones; rows have as many places there as
-// the index, or broadcast to that.
+// the index, or broadcast to that. Indices as of make_accumulated.
 SPYRE_MUST_CHECK spyre_status make_scatter(rewriter *r, const tensor *x, const tensor *index,
                                            const tensor *rows, uint32_t dim, const tensor *into,
                                            tensor *out);

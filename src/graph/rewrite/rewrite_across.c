@@ -128,7 +128,6 @@ static spyre_status gather(rewriter *r, const spyre_view *storage, tensor *x)
     const int64_t sizes[2] = {view_element_count(storage) / row, row};
     const tensor table = {.value = graph_value_base(r->target, x->value), .dtype = x->dtype};
     const spyre_view dims = sorted_dims(storage), one = {.rank = 0};
-    const bool is_integer = x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32;
     spyre_view view = x->view, rows = view_contiguous(sizes, row > 1 ? 2 : 1);
     tensor places, lines;
     if (sizes[0] > MOST_PLACES) return status_new(SPYRE_UNSUPPORTED, "too many places to read");
@@ -136,7 +135,7 @@ static spyre_status gather(rewriter *r, const spyre_view *storage, tensor *x)
     for (uint32_t d = 0; d < view.rank; d++)
         if (is_step(&view, d) && view.stride[d] >= row)
             TRY(add_places(r, view.size[d], view.stride[d] / row, &places));
-    if (row == 1 && dims.rank < SPYRE_MAX_RANK && !is_integer) {
+    if (row == 1 && dims.rank < SPYRE_MAX_RANK) {
         TRY(gather_elements(r, &dims, &table, &places, x));
     } else {
         TRY(make_view(r, &table, &rows, NULL, &lines));

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading at indices. The card gathers rows of a table of rank 2, so the dims that are indexed go
-// to the front and become one, and so do the others; several indices become the number of a row. An
+// Reading at indices. Along one dim an element each is taken (spyre.take). The card gathers rows of
+// a table of rank 2, so several dims that are indexed go to the front and become one, and so do the
+// others; several indices become the number of a row, or of an element of all. An
 // index that is out of its dim must stay one that is out of the table: the card faults there, and a
 // sum of indices could hide it.
-#include <math.h>
-
 #include "graph/rewrite/rewrite.h"
 
 // Integers are multiplied through float32, which has each of these.
@@ -91,8 +90,8 @@ static spyre_status split_index(rewriter *r, const tensor *index, int64_t count,
     return make_binary(r, ATEN_SPYRE_SUB, &number, &first, NULL, place);
 }
 
-// The sticks of the table's lines as rows of rank 2: all first sticks, then all second ones, which
-// is how they lie on the card.
+// The sticks of the table's lines as one vector: all first sticks, then all second ones, which is
+// how they lie on the card.
 static spyre_status line_up_sticks(rewriter *r, const tensor *table, tensor *out)
 {
     const graph_number zero = {.value = 0};
@@ -110,38 +109,21 @@ static spyre_status line_up_sticks(rewriter *r, const tensor *table, tensor *out
     sticks.stride[0] = filled.view.stride[last] * STICK;
     sticks.size[last + 1] = STICK;
     sticks.stride[last + 1] = filled.view.stride[last];
-    const int64_t rows[2] = {view_element_count(&sticks) / STICK, STICK};
+    const int64_t elements = view_element_count(&sticks);
     TRY(make_view(r, &filled, &sticks, NULL, out));
     TRY(make_copy(r, out, NULL, out));
-    return make_reshape(r, out, rows, 2, out);
+    return make_reshape(r, out, &elements, 1, out);
 }
 
-// Of each row [.., 64] the element at `place`, which broadcasts over them. The maximum of it and of
-// nothing else keeps its bits.
-static spyre_status pick(rewriter *r, const tensor *rows, const tensor *place, tensor *out)
-{
-    const double least = rows->dtype == SPYRE_DTYPE_BOOL ? 0 : -(double)INFINITY;
-    tensor places, wanted, is_wanted, nothing, found;
-    bool reduced[SPYRE_MAX_RANK] = {false};
-    reduced[rows->view.rank - 1] = true;
-    TRY(make_count(r, STICK, &places));
-    TRY(make_cast(r, &places, place->dtype, NULL, &places));
-    TRY(make_unsqueeze(r, place, place->view.rank, &wanted));
-    TRY(make_binary(r, ATEN_SPYRE_EQUAL, &wanted, &places, NULL, &is_wanted));
-    TRY(make_constant(r, least, rows->dtype, &nothing));
-    TRY(make_where(r, &is_wanted, rows, &nothing, NULL, &found));
-    return make_reduction(r, ATEN_SPYRE_MAX, &found, reduced, false, NULL, out);
-}
-
-// Single elements, an index a dim; the result has the sizes of the indices. Elements share sticks:
-// the sticks are gathered, and of each one element is left.
+// Single elements, an index a dim; the result has the sizes of the indices. Lines of sticks follow
+// each other in memory, so each element of them all has a number.
 static spyre_status gather_elements(rewriter *r, const tensor *table, const indices *all,
                                     tensor *out)
 {
     uint32_t rank = table->view.rank, last = rank - 1;
     int64_t length = table->view.size[last];
     indices sticks = {.count = rank};
-    tensor rows, place, index, row, found;
+    tensor elements, place, index, row;
     spyre_view lines = {.rank = rank};
     for (uint32_t i = 0; i < rank; i++) {
         index = all->items[i];
@@ -151,12 +133,14 @@ static spyre_status gather_elements(rewriter *r, const tensor *table, const indi
         sticks.dim[to] = to;
         lines.size[to] = table->view.size[i];
     }
+    if (rank == 1) return make_take(r, table, &index, 0, NULL, out);
     lines.size[0] = (length + STICK - 1) / STICK;
-    TRY(line_up_sticks(r, table, &rows));
+    TRY(line_up_sticks(r, table, &elements));
     TRY(split_index(r, &index, length, &sticks.items[0], &place));
     TRY(join_indices(r, &sticks, &lines, &row));
-    TRY(make_gather(r, &rows, &row, NULL, &found));
-    return pick(r, &found, &place, out);
+    TRY(make_with(r, ATEN_SPYRE_MUL, &row, STICK, NULL, &row));
+    TRY(make_binary(r, ATEN_SPYRE_ADD, &row, &place, NULL, &row));
+    return make_take(r, &elements, &row, 0, NULL, out);
 }
 
 spyre_status make_gathered_elements(rewriter *r, const tensor *table, const tensor *index,
@@ -170,42 +154,13 @@ spyre_status make_gathered_elements(rewriter *r, const tensor *table, const tens
     return gather_elements(r, table, &all, out);
 }
 
-static bool is_integer(const tensor *x)
-{
-    return x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32;
-}
-
 // Whether gather_elements() takes the table, whose dims all have an index.
 static bool has_elements(const tensor *table, const indices *all)
 {
     bool fits = table->view.rank < SPYRE_MAX_RANK;
     int64_t length = table->view.rank ? table->view.size[table->view.rank - 1] : 0;
     for (uint32_t i = 0; i < all->count; i++) fits &= all->items[i].view.rank < SPYRE_MAX_RANK;
-    return fits && all->count == table->view.rank && length <= MOST_ROWS && !is_integer(table);
-}
-
-// Integers have no maximum over a dim: each row of one element becomes two, and one of them is
-// taken.
-static spyre_status gather_pairs(rewriter *r, const tensor *rows, const tensor *index, tensor *out)
-{
-    tensor twice, pairs;
-    spyre_view view = rows->view;
-    view.size[1] = 2;
-    view.stride[1] = 0;
-    TRY(make_view(r, rows, &view, NULL, &twice));
-    TRY(make_copy(r, &twice, NULL, &twice));
-    TRY(make_gather(r, &twice, index, NULL, &pairs));
-    return make_slice(r, &pairs, pairs.view.rank - 1, 0, 1, out);
-}
-
-// Rows of one element.
-static spyre_status gather_single(rewriter *r, const tensor *rows, const tensor *index, tensor *out)
-{
-    tensor vector;
-    indices all = {.items = {*index}, .count = 1};
-    TRY(make_reshape(r, rows, rows->view.size, 1, &vector));
-    if (!has_elements(&vector, &all)) return gather_pairs(r, rows, index, out);
-    return gather_elements(r, &vector, &all, out);
+    return fits && all->count == table->view.rank && length <= MOST_ROWS;
 }
 
 spyre_status make_gathered_rows(rewriter *r, const tensor *table, uint32_t dims,
@@ -221,8 +176,12 @@ spyre_status make_gathered_rows(rewriter *r, const tensor *table, uint32_t dims,
     }
     if (rank > SPYRE_MAX_RANK) return status_new(SPYRE_UNSUPPORTED, "a result of rank %u", rank);
     TRY(make_reshape(r, table, sizes, 2, &rows));
-    if (sizes[1] == 1) TRY(gather_single(r, &rows, index, &result));
-    else TRY(make_gather(r, &rows, index, NULL, &result));
+    if (sizes[1] == 1) {
+        TRY(make_reshape(r, &rows, sizes, 1, &rows));
+        TRY(make_take(r, &rows, index, 0, NULL, &result));
+    } else {
+        TRY(make_gather(r, &rows, index, NULL, &result));
+    }
     return make_reshape(r, &result, wanted, rank, out);
 }
 
@@ -280,20 +239,15 @@ static spyre_status index_dims(rewriter *r, const tensor *table, const indices *
     return rewrite_finish(r, &result, into);
 }
 
-// x at `index` of one dim, which keeps its place.
-static spyre_status select_along(rewriter *r, const tensor *x, uint32_t dim, const tensor *index,
-                                 tensor *out)
+// A vector as one of `rank` dims, of which `dim` is its own.
+static spyre_status make_column(rewriter *r, const tensor *vector, uint32_t dim, uint32_t rank,
+                                tensor *out)
 {
-    uint32_t order[SPYRE_MAX_RANK] = {dim}, back[SPYRE_MAX_RANK];
-    for (uint32_t i = 0, next = 1; i < x->view.rank; i++)
-        if (i != dim) order[next++] = i;
-    for (uint32_t i = 0; i < x->view.rank; i++) back[order[i]] = i;
-    tensor front, gathered;
-    spyre_view view = view_permute(&x->view, order);
-    TRY(make_view(r, x, &view, NULL, &front));
-    TRY(make_gathered_rows(r, &front, 1, index, &gathered));
-    view = view_permute(&gathered.view, back);
-    return make_view(r, &gathered, &view, NULL, out);
+    spyre_view view = {.rank = rank, .offset = vector->view.offset};
+    for (uint32_t i = 0; i < rank; i++) view.size[i] = 1;
+    view.size[dim] = vector->view.size[0];
+    view.stride[dim] = vector->view.stride[0];
+    return make_view(r, vector, &view, NULL, out);
 }
 
 spyre_status rewrite_flip(rewriter *r)
@@ -314,7 +268,8 @@ spyre_status rewrite_flip(rewriter *r)
         TRY(make_count(r, size, &count));
         TRY(make_constant(r, (double)(size - 1), count.dtype, &last));
         TRY(make_binary(r, ATEN_SPYRE_SUB, &last, &count, NULL, &count));
-        TRY(select_along(r, &x, (uint32_t)d, &count, &x));
+        TRY(make_column(r, &count, (uint32_t)d, x.view.rank, &count));
+        TRY(make_take(r, &x, &count, (uint32_t)d, NULL, &x));
     }
     return rewrite_finish(r, &x, &into);
 }
@@ -340,7 +295,8 @@ spyre_status rewrite_index_select(rewriter *r)
     }
     if (all.dim[0] == 0) return gather_all(r, &table, &all.items[0], &into);
     TRY(expect_integers(&all.items[0]));
-    return index_dims(r, &table, &all, &into);
+    TRY(make_column(r, &all.items[0], all.dim[0], table.view.rank, &all.items[0]));
+    return make_take(r, &table, &all.items[0], all.dim[0], &into, NULL);
 }
 
 spyre_status rewrite_index_tensor(rewriter *r)
@@ -365,21 +321,18 @@ spyre_status rewrite_index_tensor(rewriter *r)
     return index_dims(r, &table, &all, &into);
 }
 
-// Places along dim i of `sizes`, broadcasting over the others.
-static spyre_status make_places(rewriter *r, const spyre_view *sizes, uint32_t dim, tensor *out)
+// Of dims along which all indices are the same one is left.
+static spyre_status narrow_index(rewriter *r, tensor *index, uint32_t dim)
 {
-    spyre_view column = {.rank = sizes->rank};
-    for (uint32_t i = 0; i < sizes->rank; i++) column.size[i] = i == dim ? sizes->size[i] : 1;
-    view_set_contiguous(&column);
-    TRY(make_count(r, sizes->size[dim], out));
-    return make_reshape(r, out, column.size, column.rank, out);
+    spyre_view view = index->view;
+    for (uint32_t i = 0; i < view.rank; i++)
+        if (i != dim && view.stride[i] == 0) view.size[i] = 1;
+    return make_view(r, index, &view, NULL, index);
 }
 
-// Every element by its number in the operand: places along the other dims are those of the index.
 spyre_status rewrite_gather(rewriter *r)
 {
     tensor x, index, into;
-    indices all = {0};
     uint32_t dim;
     TRY(rewrite_separate(r, 0, &x));
     TRY(rewrite_tensor(r, 2, &index));
@@ -390,18 +343,9 @@ spyre_status rewrite_gather(rewriter *r)
         return status_new(SPYRE_UNSUPPORTED, "an index of rank %u into rank %u", index.view.rank,
                           x.view.rank);
     }
-    for (uint32_t i = 0; i < x.view.rank; i++) {
-        all.dim[all.count] = i;
-        if (i != dim) TRY(make_places(r, &index.view, i, &all.items[all.count]));
-        else all.items[all.count] = index;
-        all.count++;
-    }
-    tensor row, result;
-    if (has_elements(&x, &all)) {
-        TRY(gather_elements(r, &x, &all, &result));
-        return rewrite_finish(r, &result, &into);
-    }
-    TRY(join_indices(r, &all, &x.view, &row));
-    TRY(make_gathered_rows(r, &x, all.count, &row, &result));
-    return rewrite_finish(r, &result, &into);
+    for (uint32_t i = 0; i < x.view.rank; i++)
+        if (i != dim && index.view.size[i] < x.view.size[i])
+            TRY(make_slice(r, &x, i, 0, index.view.size[i], &x));
+    TRY(narrow_index(r, &index, dim));
+    return make_take(r, &x, &index, dim, &into, NULL);
 }

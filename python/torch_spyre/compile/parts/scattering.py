@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing at indices with every reduction.
 
-The card's scattered store moves rows of sticks (rewrite_scatter.c). Single elements become rows of
-their own for it. Where indices combine, each place along their dim is compared with all indices of
-its line and takes from the source what they say: [lines, indices, places] comparisons. An index out
-of range is a fault of the store, or of the gather that looks each one up.
+The compiler writes and adds at indices of one dim (rewrite_scatter.c). What is here leads other
+forms to these: indices for a part of the other dims, or of several. Where they combine otherwise,
+each place along their dim is compared with all indices of its line and takes from the source what
+they say: [lines, indices, places] comparisons. An index out of range is a fault of the store, or of
+the gather that looks each one up.
 """
 
 from __future__ import annotations
@@ -22,14 +23,11 @@ from .lines import (
     INTEGERS,
     MOST_COMPARISONS,
     MOST_COUNTED,
-    computed,
     count,
     to_lines,
 )
 
 _aten = torch.ops.aten
-MOST_SET = 1 << 20  # elements that take a stick each
-FEW = 16  # indices a line that the compiler writes one after the other (rewrite_scatter.c)
 
 
 def _is_taken(x: torch.Tensor, dim: int, index: torch.Tensor, reduce: str) -> bool:
@@ -38,9 +36,8 @@ def _is_taken(x: torch.Tensor, dim: int, index: torch.Tensor, reduce: str) -> bo
         return False
     if index.dtype not in INDICES or index.numel() == 0 or x.numel() == 0:
         return False
-    if reduce == "set":
-        return index.numel() // index.shape[dim] * x.shape[dim] <= MOST_SET
-    return index.numel() * x.shape[dim] <= MOST_COMPARISONS
+    compares = reduce in ("amax", "amin", "prod")
+    return not compares or index.numel() * x.shape[dim] <= MOST_COMPARISONS
 
 
 def _checked(index: torch.Tensor, places: int) -> torch.Tensor:
@@ -49,27 +46,14 @@ def _checked(index: torch.Tensor, places: int) -> torch.Tensor:
     return table[index].select(-1, 0)
 
 
-def _set_elements(x: torch.Tensor, number: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
-    """x [P] with source [K] at number [K]: each element is a row, twice, that a stick holds."""
-    rows = x.unsqueeze(1).expand(-1, 2).contiguous()
-    written: torch.Tensor = _aten.index_put(rows, [number], source.unsqueeze(1))
-    return written.select(1, 0)
-
-
-def _set_in_lines(whole: torch.Tensor, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
-    """whole [L, P] with source [L, K] at index [L, K], the last of equal ones."""
-    lines, places = whole.shape
-    first = (count(lines, index) * places).unsqueeze(1)
-    number = (_checked(index, places) + first).reshape(-1)
-    return _set_elements(whole.reshape(-1), number, source.reshape(-1)).reshape(lines, places)
-
-
 def _combine(
     whole: torch.Tensor, index: torch.Tensor, source: torch.Tensor, reduce: str, include: bool
 ) -> torch.Tensor:
     """whole [L, P] with source [L, K] at index [L, K]."""
     if reduce == "set":
-        return _set_in_lines(whole, index, source)
+        return _scattered(whole, index, source)
+    if reduce in ("sum", "mean"):
+        return _summed(whole, index, source, reduce, include)
     places = whole.shape[1]
     hits = _checked(index, places).unsqueeze(2) == count(places, whole)  # [L, K, P]
     given = source.unsqueeze(2)
@@ -79,17 +63,28 @@ def _combine(
         found = masked.amax(1) if reduce == "amax" else masked.amin(1)
         both = torch.maximum(whole, found) if reduce == "amax" else torch.minimum(whole, found)
         return torch.where(hits.any(1), both if include else found, whole)
-    if reduce == "prod":
-        found = _product(torch.where(hits, given, 1.0))
-        return torch.where(hits.any(1), whole * found if include else found, whole)
-    found = torch.where(hits, given, 0.0).to(torch.float32).sum(1)
-    untouched = ~hits.any(1)
-    base = whole.to(torch.float32)
-    total = base + found if include else torch.where(untouched, base, found)
+    found = _product(torch.where(hits, given, 1.0))
+    return torch.where(hits.any(1), whole * found if include else found, whole)
+
+
+def _scattered(whole: torch.Tensor, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    written: torch.Tensor = _aten.scatter.src(whole, 1, index, source)
+    return written
+
+
+def _summed(
+    whole: torch.Tensor, index: torch.Tensor, source: torch.Tensor, reduce: str, include: bool
+) -> torch.Tensor:
+    if include and reduce == "sum":
+        total: torch.Tensor = _aten.scatter_add(whole, 1, index, source)
+        return total
+    nothing = torch.zeros_like(whole, dtype=torch.float32)
+    counts = _aten.scatter_add(nothing, 1, index, torch.ones_like(source, dtype=torch.float32))
+    base = whole.to(torch.float32) if include else nothing
+    total = _aten.scatter_add(base, 1, index, source.to(torch.float32))
     if reduce == "mean":
-        counts = hits.to(torch.float32).sum(1) + (1.0 if include else 0.0)
-        total = total / counts.clamp(min=1.0)
-    return torch.where(untouched, whole, total.to(whole.dtype))
+        total = total / (counts + (1.0 if include else 0.0)).clamp(min=1.0)
+    return torch.where(counts > 0.0, total.to(whole.dtype), whole)
 
 
 def _product(x: torch.Tensor) -> torch.Tensor:
@@ -129,22 +124,12 @@ def _scatter(
     return result.contiguous()
 
 
-def _is_few(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
-    """The compiler's own."""
-    dim %= x.dim()
-    whole = all(n == x.shape[d] for d, n in enumerate(index.shape) if d != dim)
-    return whole and index.shape[dim] <= FEW
-
-
-def _has_rows(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
-    """The compiler's own: an index that is the same all along the other dims writes rows."""
-    if index.dim() != x.dim() or x.dim() == 0 or x.numel() == x.shape[dim]:
+def _is_own(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
+    """The compiler's: indices for all of the other dims."""
+    if index.dim() != x.dim() or x.dim() == 0:
         return False
-    others = [d for d in range(x.dim()) if d != dim % x.dim()]
-    return all(
-        index.shape[d] == x.shape[d] and (index.shape[d] == 1 or index.stride(d) == 0)
-        for d in others
-    )
+    dim %= x.dim()
+    return all(n == x.shape[d] for d, n in enumerate(index.shape) if d != dim)
 
 
 def _fits(
@@ -182,9 +167,7 @@ def scatter(
     if x.dim() == index.dim() == source.dim() == 0 and x.dtype == source.dtype:
         _checked(index.reshape(1), 1)
         return source.clone()
-    if _has_rows(x, dim, index):
-        return NOT_TAKEN
-    if not _fits(x, dim, index, source, "set") or _is_few(x, dim, index):
+    if _is_own(x, dim, index) or not _fits(x, dim, index, source, "set"):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, "set", True)
 
@@ -193,7 +176,7 @@ def scatter(
 def scatter_value(
     x: torch.Tensor, dim: int, index: torch.Tensor, value: float
 ) -> torch.Tensor | NotTaken:
-    if not _is_taken(x, dim, index, "set") or _is_few(x, dim, index) or _has_rows(x, dim, index):
+    if _is_own(x, dim, index) or not _is_taken(x, dim, index, "set"):
         return NOT_TAKEN
     source = torch.full((), value, dtype=x.dtype, device=x.device).expand(index.shape)
     return scatter(x, dim, index, source)
@@ -203,7 +186,7 @@ def scatter_value(
 def scatter_add(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
 ) -> torch.Tensor | NotTaken:
-    if not _fits(x, dim, index, source, "sum") or _is_few(x, dim, index):
+    if _is_own(x, dim, index) or not _fits(x, dim, index, source, "sum"):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, "sum", True)
 
@@ -278,22 +261,6 @@ def index_reduce(
     return _scatter(x, dim, wide, source, reduce, include_self)
 
 
-def _put_rows(
-    x: torch.Tensor, index: torch.Tensor, values: torch.Tensor, accumulate: bool
-) -> torch.Tensor | NotTaken:
-    """x [P, R] with values [K, R] at index [K], whose integers are in [0, P)."""
-    if not accumulate and x.shape[1] == 1:
-        return _set_elements(x.squeeze(1), index, values.squeeze(1)).unsqueeze(1)
-    if accumulate and (x.dtype not in computed() or x.shape[1] == 1):
-        wide = index.unsqueeze(0).expand(x.shape[1], index.shape[0])
-        lines, given = x.t(), values.t()
-        if not _fits(lines, 1, wide, given, "sum"):
-            return NOT_TAKEN
-        return _combine(lines, wide, given, "sum", True).t()
-    rows: torch.Tensor = _aten.index_put(x, [index], values, accumulate)
-    return rows
-
-
 @part(_aten.index_put.default, _aten._unsafe_index_put.default, narrow=True)
 def index_put(
     x: torch.Tensor,
@@ -301,8 +268,8 @@ def index_put(
     values: torch.Tensor,
     accumulate: bool = False,
 ) -> torch.Tensor | NotTaken:
-    """Indices of several dims, rows of one element, sums of float32: the number of a row, of the
-    dims that are indexed. A mask takes one number."""
+    """Indices of several dims: the number of a row, of the dims that are indexed. A mask takes one
+    number."""
     if moved := on_device(x, [*indices, values]):
         put: torch.Tensor = _aten.index_put(x, moved[:-1], moved[-1], accumulate)
         return put
@@ -312,8 +279,7 @@ def index_put(
     given = [index for index in indices if index is not None]
     if not given or any(index.dtype not in INDICES or index.numel() == 0 for index in given):
         return NOT_TAKEN
-    own = _is_row(x, dims, accumulate)
-    if x.dtype not in FLOATS or values.dtype != x.dtype or x.numel() == 0 or own:
+    if x.dtype not in FLOATS or values.dtype != x.dtype or x.numel() == 0 or len(dims) == 1:
         return NOT_TAKEN
     order = dims + [d for d in range(x.dim()) if d not in dims]
     rows = math.prod(x.shape[d] for d in dims)
@@ -335,9 +301,8 @@ def index_put(
         *range(len(before)),
         *range(len(before) + number.dim(), len(sizes)),
     )
-    result = _put_rows(front, number.reshape(-1), source.reshape(number.numel(), -1), accumulate)
-    if not isinstance(result, torch.Tensor):
-        return NOT_TAKEN
+    rows_of = source.reshape(number.numel(), -1)
+    result: torch.Tensor = _aten.index_put(front, [number.reshape(-1)], rows_of, accumulate)
     back = [order.index(d) for d in range(x.dim())]
     return result.reshape([x.shape[d] for d in order]).permute(back).contiguous()
 
@@ -390,27 +355,25 @@ def take(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor | NotTaken:
     return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
 
 
-def _is_row(x: torch.Tensor, dims: list[int], accumulate: bool) -> bool:
-    """The compiler's own."""
-    taken = x.dtype in computed() or not accumulate
-    return len(dims) == 1 and taken and x.numel() > x.shape[dims[0]]
-
-
 @part(_aten.put.default, narrow=True)
 def put(
     x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate: bool = False
 ) -> torch.Tensor | NotTaken:
     if index.numel() != source.numel():
         return NOT_TAKEN
-    flat = index_put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate)
-    return flat.reshape(x.shape) if isinstance(flat, torch.Tensor) else flat
+    if x.dtype not in FLOATS or index.dtype not in INDICES or source.dtype != x.dtype:
+        return NOT_TAKEN
+    flat: torch.Tensor = _aten.index_put(
+        x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate
+    )
+    return flat.reshape(x.shape)
 
 
 @part(_aten.index_copy.default, narrow=True)
 def index_copy(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
 ) -> torch.Tensor | NotTaken:
-    """Rows of one element."""
+    """Where the whole has no dims."""
     return _put_along(x, dim, index, source, False)
 
 
@@ -429,12 +392,10 @@ def _put_along(
     dim %= line.dim()
     if line.dim() != given.dim() or given.shape[dim] != index.shape[0]:
         return NOT_TAKEN
-    if not accumulate and line.numel() != line.shape[dim]:
+    if not accumulate and x.dim() > 0:
         return NOT_TAKEN
-    indices = [None] * dim + [index]
-    own = _is_row(line, [dim], accumulate)
-    result = (_aten.index_put if own else index_put)(line, indices, given, accumulate)
-    return result.reshape(x.shape) if isinstance(result, torch.Tensor) else result
+    result: torch.Tensor = _aten.index_put(line, [None] * dim + [index], given, accumulate)
+    return result.reshape(x.shape)
 
 
 @part(_aten.index_select.default, narrow=True)
