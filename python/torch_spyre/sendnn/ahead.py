@@ -54,6 +54,16 @@ class _Kept(NamedTuple):
     state: tuple[int, int]
 
 
+class Card(Protocol):
+    """How the rewritten graph is computed (backend.OnCard)."""
+
+    def move(self, args: Sequence[Any]) -> list[Any]:
+        """Its inputs on the card."""
+
+    def compute(self, moved: Sequence[Any]) -> Sequence[Any]:
+        """Its results, which may be under way."""
+
+
 class Calls(Protocol):
     """What a graph with paged attention knows of its calls (paged_calls.PagedCalls)."""
 
@@ -74,7 +84,7 @@ class Calls(Protocol):
 class _Told:
     inputs: list[Any]  # as the next call should have them, but for tokens
     step: Step
-    values: list[Any]  # of its inputs, those that change on the card
+    values: list[Any]  # inputs of the rewritten graph; on the card if the step will be begun
     stores: int  # resident.stores() when it was told
 
 
@@ -106,7 +116,7 @@ class Ahead:
         self.right, self.wrong = 0, self.wrong + 1
         self.skipped = min(1 << self.wrong, _MOST_SKIPPED)
 
-    def look_at(self, args: Sequence[Any]) -> None:
+    def look_at(self, card: Card, args: Sequence[Any]) -> None:
         """Learns from a call, whose step the card computes meanwhile, and tells the next one but
         for its tokens."""
         if self.skipped:
@@ -117,27 +127,29 @@ class Ahead:
         if not _are_alike(small, self.last):
             self.rules = {}
         elif self._learns(small):
-            self.told = self._tell(args, small)
+            self.told = self._tell(card, args, small)
         else:
             self._miss()
         self.last = small
 
-    def begin(self, run: Callable[[list[Any]], Any], logits: Any) -> None:
+    def begin(self, card: Card, logits: Any) -> None:
         """Takes the tokens of the call's first result, and begins the step that was told."""
         if not self.last or not isinstance(logits, torch.Tensor) or logits.dim() < 2:
             return
-        self.tokens = logits.argmax(-1).flatten()
+        self.tokens = _places_of_largest(logits.detach()).flatten()
         told = self.told
         if told is None:
             return
         for i in self._places():
-            told.inputs[i] = tokens = self.tokens.view_as(told.inputs[i])
-            told.values[self.calls.plan.kept.index(i)] = self.calls.fit(i, tokens, told.step)
+            told.inputs[i] = self.tokens.view_as(told.inputs[i])
         if self.right < _RIGHT:
             return
         told.step.card_begin = recording.card_seconds()
         try:
-            told.step.results = list(run(told.values))
+            for i in self._places():
+                tokens = self.calls.fit(i, told.inputs[i], told.step)
+                told.values[self.calls.plan.kept.index(i)] = _moved(tokens)
+            told.step.results = list(card.compute(told.values))
         except torch.OutOfMemoryError as refused:
             variables.log.debug("no step is begun ahead: %s", refused)
 
@@ -169,7 +181,9 @@ class Ahead:
             and torch.equal(value.flatten(), tokens)
         )
 
-    def _tell(self, args: Sequence[Any], small: dict[int, torch.Tensor]) -> _Told | None:
+    def _tell(
+        self, card: Card, args: Sequence[Any], small: dict[int, torch.Tensor]
+    ) -> _Told | None:
         changing = {i for i, rule in self.rules.items() if isinstance(rule, torch.Tensor)}
         inputs = [self._later(i, a, small.get(i)) for i, a in enumerate(args)]
         plan = self.calls.plan
@@ -187,10 +201,7 @@ class Ahead:
             return None
         values = self.calls.values(given, step)
         if self.right >= _RIGHT:
-            with outside_inference_mode():
-                for at, i in enumerate(plan.kept):
-                    if i in changing or i >= len(args):
-                        values[at] = values[at].to("spyre")
+            values = card.move(values)
         return _Told(inputs, step, values, resident.stores())
 
     def _later(self, index: int, value: Any, small: torch.Tensor | None) -> Any:
@@ -201,6 +212,17 @@ class Ahead:
         if isinstance(value, torch.Tensor):
             return _Kept(weakref.ref(value), resident.state_of(value))
         return value
+
+
+def _places_of_largest(logits: torch.Tensor) -> torch.Tensor:
+    if logits.dtype is not torch.float32:
+        return logits.argmax(-1)
+    return torch.from_numpy(logits.numpy().argmax(-1))  # by vectors, which PyTorch does without
+
+
+def _moved(tensor: torch.Tensor) -> torch.Tensor:
+    with outside_inference_mode():
+        return tensor.to("spyre")
 
 
 def _is_small(value: Any) -> bool:

@@ -117,7 +117,7 @@ class OnCard:
             room.check(parameters, caches, self.cache.most_bytes(args) if self.cache else 0)
             self.has_room = True
         if self.cache:
-            return self.cache.call(self.run, args)
+            return self.cache.call(self, args)
         with recording.recorded(recording.Step("graph", self._batch(args))):
             return self._call(args)
 
@@ -137,9 +137,9 @@ class OnCard:
                 given.copy_(used)
         return results
 
-    def run(self, args: Values) -> Any:
-        """Results of the graph on the card."""
-        return self.compiled(*self.move(args))
+    def compute(self, moved: Values) -> Any:
+        """Results of the graph on the card, of inputs there."""
+        return self.compiled(*moved)
 
     def move(self, args: Values) -> list[Any]:
         """The arguments on the card."""

@@ -22,7 +22,6 @@ from ..compile import buckets
 from . import ahead, late_rows, paged, recording, resident, slots, variables, warmup
 from .reference import to_host
 
-Run = Callable[[list[Any]], Any]
 End = Callable[[Sequence[Any], torch.Tensor], late_rows.Compute]  # of arguments, and rows
 
 
@@ -57,11 +56,11 @@ class PagedCalls:
             self.batch, self.blocks = rows.get(0), rows.get(1)
         self.fills_batch = self.batch is not None and buckets.is_parallel(gm, {self.batch})
 
-    def call(self, run: Run, args: Sequence[Any]) -> tuple[Any, ...]:
-        """`run` computes the rewritten graph; args and results are those of the graph as it was."""
+    def call(self, card: ahead.Card, args: Sequence[Any]) -> tuple[Any, ...]:
+        """`card` computes the rewritten graph; args and results are those of the one before."""
         if warmup.get_warmup_mode() and not self.in_warm_up and self.plan.metadata:
             self.in_warm_up = True
-            warmup.at_end(lambda: self._compile_rest(run, list(args)))
+            warmup.at_end(lambda: self._compile_rest(card, list(args)))
         mapping = args[self.plan.slot_mapping]
         size, tokens = mapping.shape
         looks_ahead = tokens == 1 and bool(self.plan.metadata) and not warmup.get_warmup_mode()
@@ -69,13 +68,13 @@ class PagedCalls:
         step = begun or self.step(args)
         kind = "decode" if tokens == 1 else "prompt"
         with recording.recorded(recording.Step(kind, size, tokens, step.blocks()), step.card_begin):
-            results = step.results or list(run(self.values(args, step)))
+            results = step.results or _computed(card, self.values(args, step))
             self._store(results, step.caches, mapping)
             if looks_ahead:
-                self.ahead.look_at(args)
+                self.ahead.look_at(card, args)
             found = self._results(results, args, size)
         if looks_ahead:
-            self.ahead.begin(run, found[0])
+            self.ahead.begin(card, found[0])
         return found
 
     def step(self, args: Sequence[Any]) -> ahead.Step:
@@ -184,7 +183,7 @@ class PagedCalls:
 
     # ---- warm-up
 
-    def _compile_rest(self, run: Run, args: list[Any]) -> None:
+    def _compile_rest(self, card: ahead.Card, args: list[Any]) -> None:
         """Compiles the programs of sizes that later calls may have, with inputs like `args`."""
         if self.blocks is None and self.batch is None:
             return
@@ -193,7 +192,7 @@ class PagedCalls:
             caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
             step = ahead.Step(caches, self._nothing(more, queries, blocks), more)
             with driver.without_launch():
-                run(self.values(self._of_batch(args, more), step))
+                _computed(card, self.values(self._of_batch(args, more), step))
 
     def _later_sizes(self, batch: int) -> list[tuple[int, int]]:
         most_blocks, block_size = self.plan.form.most_blocks, self.plan.form.block_size
@@ -228,6 +227,10 @@ class PagedCalls:
             torch.zeros(batch, queries, blocks * block_size, dtype=torch.bool),
             torch.zeros(batch, queries, queries, dtype=torch.bool),
         )
+
+
+def _computed(card: ahead.Card, values: list[Any]) -> list[Any]:
+    return list(card.compute(card.move(values)))
 
 
 def _cut(result: Any, batch: int | None) -> Any:
