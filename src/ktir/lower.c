@@ -19,6 +19,7 @@ static spyre_status lower_op(lowering *w, uint32_t number)
     switch ((int)form) {
     case KTIR_FORM_FOR: return lower_for(w, op);
     case KTIR_FORM_IF: return lower_if(w, op);
+    case KTIR_FORM_WHILE: return lower_while(w, op);
     case KTIR_FORM_PARALLEL: case KTIR_FORM_FORALL: return lower_nest(w, op);
     case KTIR_FORM_SCF_REDUCE: return lower_scf_reduce(w, op);
     case KTIR_FORM_END: case KTIR_FORM_MEMORY_VIEW:
@@ -30,6 +31,7 @@ static spyre_status lower_op(lowering *w, uint32_t number)
     case KTIR_FORM_TILE_REDUCE: return lower_tile_reduce(w, op);
     case KTIR_FORM_FILL: case KTIR_FORM_BROADCAST: case KTIR_FORM_TRANSPOSE:
     case KTIR_FORM_EMPTY: case KTIR_FORM_SPLAT: case KTIR_FORM_EXTRACT: case KTIR_FORM_RESHAPE:
+    case KTIR_FORM_FROM_ELEMENTS: case KTIR_FORM_TENSOR_CAST: case KTIR_FORM_DIM:
         return lower_shape(w, op);
     case KTIR_FORM_SLICE:
         return op->opcode == KTIR_OP_SUBVIEW ? NULL : lower_shape(w, op);

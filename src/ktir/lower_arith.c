@@ -94,6 +94,29 @@ static spyre_status fma_of(lowering *w, const ktir_op *op, const lowered_tensor 
                         (const lowered_tensor *const[]){&product, inputs[2]}, 2);
 }
 
+// Halves away from zero: what truncation cuts off, 1 where it is a half or more, with x's sign; each
+// step is exact.
+static spyre_status round_away(lowering *w, const ktir_op *op, const lowered_tensor *out,
+                               const lowered_tensor *x)
+{
+    lowered_tensor whole, rest, half = {.is_constant = true, .value = 0.5, .rank = out->rank,
+                                        .format = out->format};
+    memcpy(half.size, out->size, sizeof half.size);
+    TRY(lower_scratch(w, op, out->format, out->rank, out->size, lower_number(w, op), &whole));
+    TRY(lower_scratch(w, op, out->format, out->rank, out->size, lower_number(w, op), &rest));
+#define STEP(function, target, ...)                                                           \
+    TRY(lower_vector(w, op, OPFUNC_##function, target, (const lowered_tensor *[]){__VA_ARGS__}, \
+                     sizeof((const lowered_tensor *[]){__VA_ARGS__}) / sizeof(void *)))
+    STEP(TRUNC, &whole, x);
+    STEP(SUB, &rest, x, &whole);
+    STEP(ABS, &rest, &rest);
+    STEP(GREATEREQUAL, &rest, &rest, &half);
+    STEP(COPYSIGN, &rest, &rest, x);
+    STEP(ADD, out, &whole, &rest);
+#undef STEP
+    return NULL;
+}
+
 spyre_status lower_elements(lowering *w, const ktir_op *op, const lowered_tensor *target,
                             const lowered_tensor *const *inputs, uint32_t count)
 {
@@ -108,6 +131,7 @@ spyre_status lower_elements(lowering *w, const ktir_op *op, const lowered_tensor
     }
     if (!real && info->integer != KTIR_INTEGER_NONE)
         return lower_integer(w, op, info->integer, target, inputs, count);
+    if (op->opcode == KTIR_OP_ROUND_AWAY) return round_away(w, op, target, inputs[0]);
     if (!real || info->op == OPFUNC_NONE) return LOWER_NO(w, op, "the card has no opfunc for it");
     return lower_vector(w, op, info->op, target, inputs, count);
 }

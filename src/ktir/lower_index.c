@@ -169,11 +169,64 @@ static spyre_status apply(lowering *w, const ktir_op *op, lowered_index *out)
     return each_core(w, op, op->operand_count, out);
 }
 
+// One result of a map that is linear.
+static spyre_status linear(lowering *w, const ktir_op *op, const ktir_expr *e, bool *out_done,
+                           lowered_index *out)
+{
+    int64_t factor[KTIR_MOST_NAMES], constant;
+    *out_done = ktir_expr_linear(e, factor, &constant);
+    for (uint32_t n = 0; n < op->operand_count && *out_done; n++) {
+        const lowered_index sum = *out;
+        if (!add_scaled(&sum, factor[n], lower_operand(w, op, n)->index, out))
+            return LOWER_NO(w, op, "a number beyond 64 bits");
+    }
+    for (uint32_t c = 0; c < ISA_CORES && *out_done; c++)
+        if (__builtin_add_overflow(out->at[c], constant, &out->at[c]))
+            return LOWER_NO(w, op, "a number beyond 64 bits");
+    return NULL;
+}
+
+// affine.apply, affine.min, affine.max: core by core, where the map is not one linear result.
+static spyre_status affine(lowering *w, const ktir_op *op, lowered_index *out)
+{
+    const ktir_map *map = ktir_find(w->m, op, KTIR_KEY_SUBSCRIPTS)->map;
+    int64_t names[KTIR_MOST_NAMES], value;
+    bool done = false, moves = false;
+    for (uint32_t n = 0; n < op->operand_count; n++) {
+        const lowered_index *x = lower_operand(w, op, n)->index;
+        if (!x) return LOWER_NO(w, op, "a number that depends on the data of a tensor");
+        if (x->memory != LOWERING_NO_MEMORY) return LOWER_NO(w, op, "an operand is an address");
+        moves = moves || advances(x);
+    }
+    if (map->count == 1) TRY(linear(w, op, map->results[0], &done, out));
+    if (done) return NULL;
+    if (moves) return unroll(w, op, "it is not affine in a loop's induction variable");
+    for (uint32_t c = 0; c < ISA_CORES; c++) {
+        if (!(w->active >> c & 1)) continue;
+        for (uint32_t n = 0; n < op->operand_count; n++)
+            names[n] = lower_operand(w, op, n)->index->at[c];
+        for (uint32_t r = 0; r < map->count; r++) {
+            if (!ktir_expr_value(map->results[r], names, &value))
+                return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "result %u has no value", r);
+            bool takes = r == 0 || (op->opcode == KTIR_OP_AFFINE_MIN ? value < out->at[c]
+                                                                     : value > out->at[c]);
+            if (takes) out->at[c] = value;
+        }
+    }
+    return NULL;
+}
+
 spyre_status lower_indices(lowering *w, const ktir_op *op, bool *out_done)
 {
     ktir_form form = ktir_op_describe(op->opcode)->form;
     *out_done = true;
     if (form == KTIR_FORM_TILE_ID) return tile_ids(w, op);
+    if (form == KTIR_FORM_AFFINE) {
+        lowered_index *number = lower_index_of(w, 0);
+        TRY_ALLOC(number);
+        w->cells[op->first_result].index = number;
+        return affine(w, op, number);
+    }
     *out_done = form <= KTIR_FORM_CAST && ktir_result_type(w->m, op)->kind == KTIR_SCALAR &&
                 !ktir_element_describe(ktir_result_type(w->m, op)->element)->is_float;
     if (!*out_done) return NULL;

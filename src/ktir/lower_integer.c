@@ -142,6 +142,12 @@ static spyre_status compare_floats(lowering *w, const ktir_op *op, const ktir_pr
     const lowered_tensor *turned[] = {in[1], in[0]};
     bool equal = p->relation == OPFUNC_EQUAL, differs = p->relation == OPFUNC_NOTEQUAL;
     opfunc relation = p->relation;
+    if (relation == OPFUNC_IDENTITY) {
+        lowered_tensor all = {.is_constant = true, .value = p->is_unsigned, .rank = target->rank,
+                              .format = target->format};
+        memcpy(all.size, target->size, sizeof all.size);
+        return lower_copy(w, op, target, &all);
+    }
     if (relation == OPFUNC_NONE) {
         TRY(either(w, op, OPFUNC_NOTEQUAL, target, first, second));
         return p->is_unsigned ? NULL : negate(w, op, target);
@@ -164,7 +170,7 @@ spyre_status lower_compare(lowering *w, const ktir_op *op, const lowered_tensor 
     const ktir_predicate *p = &ktir_predicates[ktir_number(w->m, op, KTIR_KEY_PREDICATE, 0)];
     lowered_tensor in[2] = {*inputs[0], *inputs[1]};
     bool has_nan = inputs[0]->format != SPYRE_FORMAT_SEN169_FP16;
-    if (p->of_floats && (has_nan || p->relation == OPFUNC_NONE))
+    if (p->of_floats && (has_nan || p->relation == OPFUNC_NONE || p->relation == OPFUNC_IDENTITY))
         return compare_floats(w, op, p, target, inputs);
     for (uint32_t n = 0; n < 2 && !p->of_floats; n++) {
         if (p->is_unsigned) TRY(lower_unsigned(w, op, &in[n]));

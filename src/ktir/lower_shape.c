@@ -195,12 +195,67 @@ static spyre_status broadcast(lowering *w, const ktir_op *op)
     return give(w, op, t);
 }
 
+static spyre_status from_elements(lowering *w, const ktir_op *op)
+{
+    const ktir_type *type = ktir_result_type(w->m, op);
+    lowered_tensor *out;
+    TRY(lower_new(w, op, op->first_result, type->element, type->rank, type->size, &out));
+    lowered_tensor place = *out;
+    place.rank = 0;
+    for (uint32_t n = 0; n < op->operand_count; n++) {
+        const lowered_cell *cell = lower_operand(w, op, n);
+        lowered_tensor number;
+        if (!cell->tensor) TRY(lower_number_of(w, op, cell->index, type->element, &number));
+        TRY(lower_copy(w, op, &place, cell->tensor ? cell->tensor : &number));
+        place.offset += spyre_format_bytes(place.format);
+    }
+    return NULL;
+}
+
+// The sizes of operand 0.
+static const int64_t *sizes_of(const lowering *w, const ktir_op *op)
+{
+    const lowered_cell *cell = lower_operand(w, op, 0);
+    return cell->sliced ? cell->sliced : cell->tensor->size;
+}
+
+static spyre_status tensor_cast(lowering *w, const ktir_op *op)
+{
+    const ktir_type *type = ktir_result_type(w->m, op);
+    const int64_t *size = sizes_of(w, op);
+    for (uint32_t d = 0; d < type->rank; d++)
+        if (type->size[d] != KTIR_DYNAMIC && type->size[d] != size[d])
+            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "dim %u has %lld, the type says %lld",
+                              d, (long long)size[d], (long long)type->size[d]);
+    if (lower_operand(w, op, 0)->sliced) return LOWER_NO(w, op, "a tensor larger than LX");
+    return give(w, op, alias_of(w, lower_operand(w, op, 0)->tensor));
+}
+
+static spyre_status dim(lowering *w, const ktir_op *op)
+{
+    int64_t d, rank = ktir_operand_type(w->m, op, 0)->rank;
+    if (!lower_uniform(w, lower_operand(w, op, 1)->index, &d)) {
+        w->wants_unroll = true;
+        return LOWER_NO(w, op, "a dim that differs between cores or iterations");
+    }
+    if (d < 0 || d >= rank)
+        return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "dim %lld of a tensor of %lld",
+                          (long long)d, (long long)rank);
+    lowered_index *x = lower_index_of(w, sizes_of(w, op)[d]);
+    TRY_ALLOC(x);
+    w->cells[op->first_result].index = x;
+    return NULL;
+}
+
 spyre_status lower_shape(lowering *w, const ktir_op *op)
 {
     switch ((int)op->opcode) {
     case KTIR_OP_EMPTY: return spread(w, op, NULL);
     case KTIR_OP_SPLAT: case KTIR_OP_FILL: return spread_operand(w, op);
     case KTIR_OP_EXTRACT: return extract(w, op);
+    case KTIR_OP_FROM_ELEMENTS: return from_elements(w, op);
+    case KTIR_OP_TENSOR_CAST: return tensor_cast(w, op);
+    case KTIR_OP_DIM: return dim(w, op);
     case KTIR_OP_EXPAND_SHAPE: case KTIR_OP_COLLAPSE_SHAPE: return reshape(w, op);
     case KTIR_OP_TRANSPOSE: return transpose(w, op);
     case KTIR_OP_BROADCAST: return broadcast(w, op);

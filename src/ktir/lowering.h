@@ -227,6 +227,7 @@ SPYRE_MUST_CHECK spyre_status lower_tile_reduce(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_begin_lx(lowering *w);
 SPYRE_MUST_CHECK spyre_status lower_end_lx(lowering *w);
 SPYRE_MUST_CHECK spyre_status lower_for(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_while(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_nest(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_scf_reduce(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_if(lowering *w, const ktir_op *op);

@@ -85,6 +85,10 @@ static bool apply(const element_op *e, const ktir_number_value *in, uint32_t cou
     if (!is_float(e->from))
         return ktir_integer_apply(e->info->integer, e->from, in[0].integer,
                                   count > 1 ? in[1].integer : 0, &out->integer);
+    if (e->opcode == KTIR_OP_ROUND_AWAY) {
+        *out = real(e->to, round(in[0].real));
+        return true;
+    }
     for (uint32_t n = 0; n < count; n++) reals[n] = in[n].real;
     *out = real(e->to, opfunc_apply(e->info->op, reals, count, NULL));
     return true;

@@ -192,12 +192,68 @@ static spyre_status broadcast(tile *t, const ktir_op *op)
     return machine_give(t, op, op->first_result, out);
 }
 
+static spyre_status from_elements(tile *t, const ktir_op *op)
+{
+    const ktir_type *type = ktir_result_type(t->x->m, op);
+    ktir_tensor *out = ktir_tensor_new(type->element, type->rank, type->size);
+    for (int64_t n = 0; out && n < out->count; n++)
+        out->at[n] = machine_operand(t, op, (uint32_t)n)->number;
+    return machine_give(t, op, op->first_result, out);
+}
+
+static spyre_status tensor_cast(tile *t, const ktir_op *op)
+{
+    const ktir_type *type = ktir_result_type(t->x->m, op);
+    const ktir_tensor *from = machine_tensor(t, op, 0);
+    for (uint32_t d = 0; d < type->rank; d++)
+        if (type->size[d] != KTIR_DYNAMIC && type->size[d] != from->size[d])
+            return machine_fault(t, op, "dim %u has %lld, the type says %lld", d,
+                                 (long long)from->size[d], (long long)type->size[d]);
+    machine_copy(t, op->first_result, machine_operand(t, op, 0));
+    return NULL;
+}
+
+static spyre_status dim(tile *t, const ktir_op *op)
+{
+    const ktir_tensor *from = machine_tensor(t, op, 0);
+    int64_t d = machine_operand(t, op, 1)->number.integer;
+    if (d < 0 || d >= from->rank)
+        return machine_fault(t, op, "dim %lld of a tensor of %u", (long long)d, from->rank);
+    machine_set(t, op->first_result, (ktir_number_value){.integer = from->size[d]});
+    return NULL;
+}
+
+static spyre_status affine(tile *t, const ktir_op *op)
+{
+    const ktir_map *map = ktir_find(t->x->m, op, KTIR_KEY_SUBSCRIPTS)->map;
+    int64_t names[KTIR_MOST_NAMES], value;
+    ktir_number_value out = {0};
+    for (uint32_t n = 0; n < op->operand_count; n++) {
+        if (machine_operand(t, op, n)->memory != MACHINE_NO_MEMORY)
+            return machine_fault(t, op, "an operand is an address");
+        names[n] = machine_operand(t, op, n)->number.integer;
+    }
+    for (uint32_t r = 0; r < map->count; r++) {
+        if (!ktir_expr_value(map->results[r], names, &value))
+            return machine_fault(t, op, "result %u has no value", r);
+        bool takes = r == 0 || (op->opcode == KTIR_OP_AFFINE_MIN ? value < out.integer
+                                                                 : value > out.integer);
+        if (takes) out.integer = value;
+    }
+    machine_set(t, op->first_result, out);
+    return NULL;
+}
+
 spyre_status machine_shape(tile *t, const ktir_op *op, ktir_form form)
 {
     switch ((int)form) {
     case KTIR_FORM_EMPTY: return splat(t, op, (ktir_number_value){.integer = 0}, 0);
     case KTIR_FORM_SPLAT: return splat(t, op, machine_operand(t, op, 0)->number, 1);
     case KTIR_FORM_EXTRACT: return extract(t, op);
+    case KTIR_FORM_FROM_ELEMENTS: return from_elements(t, op);
+    case KTIR_FORM_TENSOR_CAST: return tensor_cast(t, op);
+    case KTIR_FORM_DIM: return dim(t, op);
+    case KTIR_FORM_AFFINE: return affine(t, op);
     case KTIR_FORM_RESHAPE: return reshape(t, op);
     case KTIR_FORM_TRANSPOSE: return transpose(t, op);
     case KTIR_FORM_BROADCAST: return broadcast(t, op);

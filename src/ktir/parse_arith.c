@@ -190,8 +190,23 @@ static spyre_status parse_cast(statement *s)
     return parse_result(s, type);
 }
 
+// math.isnan %a : T is arith.cmpf uno, %a, %a : T.
+static spyre_status parse_isnan(statement *s)
+{
+    const ktir_type *type;
+    int64_t row = 0;
+    while (strcmp(ktir_predicates[row].name, "uno") != 0) row++;
+    TRY(parse_equal(s, 1));
+    TRY(VEC_PUSH(s->p->memory, &s->operands, s->operands.items[0]));
+    TRY(parse_add_number(s, KTIR_KEY_PREDICATE, row));
+    TRY(booleans_like(s, parse_type_of(s, 0), &type));
+    s->op.opcode = KTIR_OP_CMPF;
+    return parse_result(s, type);
+}
+
 spyre_status parse_arith(statement *s, ktir_form form)
 {
+    if (s->op.opcode == KTIR_OP_ISNAN) return parse_isnan(s);
     if (form == KTIR_FORM_CONSTANT) return parse_constant(s);
     if (form == KTIR_FORM_COMPARE) return parse_compare(s);
     if (form == KTIR_FORM_SELECT) return parse_select(s);

@@ -7,6 +7,12 @@
 static spyre_status parse_end(statement *s)
 {
     parser *p = s->p;
+    if (s->op.opcode == KTIR_OP_CONDITION) {
+        TRY(lexer_expect(&p->l, "("));
+        TRY(parse_operand(s, NULL));
+        TRY(lexer_expect(&p->l, ")"));
+    }
+    uint32_t first = s->operands.count;
     bool more = p->l.now.kind == TOKEN_WORD && p->l.now.start[0] == '%';
     if (!more) return NULL;
     while (more) {
@@ -14,8 +20,8 @@ static spyre_status parse_end(statement *s)
         TRY(lexer_skip(&p->l, ",", &more));
     }
     TRY(lexer_expect(&p->l, ":"));
-    for (uint32_t n = 0; n < s->operands.count; n++) {
-        if (n) TRY(lexer_expect(&p->l, ","));
+    for (uint32_t n = first; n < s->operands.count; n++) {
+        if (n > first) TRY(lexer_expect(&p->l, ","));
         TRY(parse_expect_type(s, n));
     }
     return NULL;
@@ -28,6 +34,7 @@ static spyre_status parse_result_types(statement *s)
     const ktir_type *type;
     bool several, more = true;
     TRY(lexer_skip(&p->l, "(", &several));
+    if (several && lexer_at(&p->l, ")")) return lexer_next(&p->l);
     while (more) {
         TRY(parse_type(p, &type));
         TRY(parse_result(s, type));
@@ -37,11 +44,10 @@ static spyre_status parse_result_types(statement *s)
     return several ? lexer_expect(&p->l, ")") : NULL;
 }
 
-// iter_args(%a = %init, ..) -> (T, ..): names become arguments behind the induction variable.
-static spyre_status parse_iter_args(statement *s, parse_arguments *arguments)
+// (%a = %init, ..): names of arguments, operands.
+static spyre_status parse_initial(statement *s, parse_arguments *arguments)
 {
     parser *p = s->p;
-    uint32_t first = arguments->count;
     TRY(lexer_expect(&p->l, "("));
     while (!lexer_at(&p->l, ")")) {
         if (arguments->count == PARSE_MOST_ARGUMENTS)
@@ -52,7 +58,15 @@ static spyre_status parse_iter_args(statement *s, parse_arguments *arguments)
         arguments->count++;
         if (!lexer_at(&p->l, ")")) TRY(lexer_expect(&p->l, ","));
     }
-    TRY(lexer_next(&p->l));
+    return lexer_next(&p->l);
+}
+
+// iter_args(%a = %init, ..) -> (T, ..): names become arguments behind the induction variable.
+static spyre_status parse_iter_args(statement *s, parse_arguments *arguments)
+{
+    parser *p = s->p;
+    uint32_t first = arguments->count;
+    TRY(parse_initial(s, arguments));
     TRY(lexer_expect(&p->l, "->"));
     token at = p->l.now;
     TRY(parse_result_types(s));
@@ -92,6 +106,26 @@ static spyre_status parse_if(statement *s)
     TRY(parse_region(s, NULL, NULL, 0));
     TRY(lexer_skip(&p->l, "else", &found));
     return found ? parse_region(s, NULL, NULL, 0) : NULL;
+}
+
+// (%a = %init, ..) : (T, ..) -> (T, ..) { .. scf.condition(%c) .. } do { ^bb0(..): .. scf.yield .. }
+static spyre_status parse_while(statement *s)
+{
+    parser *p = s->p;
+    parse_arguments arguments = {0};
+    if (lexer_at(&p->l, "(")) TRY(parse_initial(s, &arguments));
+    TRY(lexer_expect(&p->l, ":"));
+    TRY(lexer_expect(&p->l, "("));
+    for (uint32_t n = 0; n < arguments.count; n++) {
+        if (n) TRY(lexer_expect(&p->l, ","));
+        TRY(parse_expect_type(s, n));
+    }
+    TRY(lexer_expect(&p->l, ")"));
+    TRY(lexer_expect(&p->l, "->"));
+    TRY(parse_result_types(s));
+    TRY(parse_region(s, arguments.names, arguments.types, arguments.count));
+    TRY(lexer_expect(&p->l, "do"));
+    return parse_block_region(s);
 }
 
 // (%i, %j)
@@ -175,6 +209,7 @@ spyre_status parse_scf(statement *s, ktir_form form)
 {
     if (form == KTIR_FORM_FOR) return parse_for(s);
     if (form == KTIR_FORM_IF) return parse_if(s);
+    if (form == KTIR_FORM_WHILE) return parse_while(s);
     if (form == KTIR_FORM_PARALLEL) return parse_parallel(s);
     if (form == KTIR_FORM_FORALL) return parse_forall(s);
     if (form == KTIR_FORM_SCF_REDUCE) return parse_scf_reduce(s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations of the tensor dialect, and memref.subview.
+// Operations of the tensor dialect, memref.subview, and affine maps of numbers.
 #include "ktir/parse.h"
 
 static spyre_status parse_colon_type(statement *s, const ktir_type **out_type)
@@ -107,8 +107,67 @@ static spyre_status parse_slice(statement *s)
     return parse_result(s, type);
 }
 
+// %a, %b : tensor<2xf32>
+static spyre_status parse_from_elements(statement *s)
+{
+    const ktir_type *type;
+    bool more = true;
+    while (more) {
+        TRY(parse_operand(s, NULL));
+        TRY(lexer_skip(&s->p->l, ",", &more));
+    }
+    TRY(parse_colon_type(s, &type));
+    return parse_result(s, type);
+}
+
+static spyre_status parse_tensor_cast(statement *s)
+{
+    const ktir_type *type;
+    TRY(parse_operand(s, NULL));
+    TRY(lexer_expect(&s->p->l, ":"));
+    TRY(parse_expect_type(s, 0));
+    TRY(lexer_expect(&s->p->l, "to"));
+    TRY(parse_type(s->p, &type));
+    return parse_result(s, type);
+}
+
+// %t, %c0 : tensor<?x4xf32>
+static spyre_status parse_dim(statement *s)
+{
+    TRY(parse_operand(s, NULL));
+    TRY(lexer_expect(&s->p->l, ","));
+    TRY(parse_operand(s, NULL));
+    TRY(lexer_expect(&s->p->l, ":"));
+    TRY(parse_expect_type(s, 0));
+    return parse_result(s, parse_scalar_type(s->p, KTIR_INDEX));
+}
+
+// affine_map<(d0)[s0] -> (d0 + s0)>(%i)[%n]
+static spyre_status parse_affine_op(statement *s)
+{
+    parser *p = s->p;
+    const ktir_map *map;
+    bool symbols;
+    token at = p->l.now;
+    TRY(parse_map(p, &map));
+    TRY(parse_add(s, (ktir_attribute){.key = KTIR_KEY_SUBSCRIPTS, .map = map}));
+    TRY(lexer_expect(&p->l, "("));
+    TRY(parse_operand_list(s, ")"));
+    uint32_t dims = s->operands.count;
+    TRY(lexer_skip(&p->l, "[", &symbols));
+    if (symbols) TRY(parse_operand_list(s, "]"));
+    if (dims != map->dims || s->operands.count != map->dims + map->symbols)
+        return PARSE_BAD(p, &at, "%u dims and %u symbols for a map of %u and %u", dims,
+                         s->operands.count - dims, map->dims, map->symbols);
+    return parse_result(s, parse_scalar_type(p, KTIR_INDEX));
+}
+
 spyre_status parse_tensor(statement *s, ktir_form form)
 {
+    if (form == KTIR_FORM_FROM_ELEMENTS) return parse_from_elements(s);
+    if (form == KTIR_FORM_TENSOR_CAST) return parse_tensor_cast(s);
+    if (form == KTIR_FORM_DIM) return parse_dim(s);
+    if (form == KTIR_FORM_AFFINE) return parse_affine_op(s);
     if (form == KTIR_FORM_EMPTY) return parse_empty(s);
     if (form == KTIR_FORM_SPLAT) return parse_splat(s);
     if (form == KTIR_FORM_EXTRACT) return parse_extract(s);

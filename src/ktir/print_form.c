@@ -163,6 +163,20 @@ static void print_reshape(const printer *p, const ktir_op *op)
     print_type(p, ktir_result_type(p->m, op));
 }
 
+static void print_affine(const printer *p, const ktir_op *op)
+{
+    const ktir_map *map = ktir_find(p->m, op, KTIR_KEY_SUBSCRIPTS)->map;
+    text_append(p->out, " ");
+    ktir_map_print(map, true, p->out);
+    text_append(p->out, "(");
+    print_operands(p, op, 0, map->dims);
+    text_append(p->out, ")");
+    if (!map->symbols) return;
+    text_append(p->out, "[");
+    print_operands(p, op, map->dims, op->operand_count);
+    text_append(p->out, "]");
+}
+
 static void print_tensor(const printer *p, const ktir_op *op, ktir_form form)
 {
     if (form == KTIR_FORM_RESHAPE) {
@@ -171,6 +185,22 @@ static void print_tensor(const printer *p, const ktir_op *op, ktir_form form)
     }
     if (form == KTIR_FORM_SLICE) {
         print_slice(p, op);
+        return;
+    }
+    if (form == KTIR_FORM_AFFINE) {
+        print_affine(p, op);
+        return;
+    }
+    if (form == KTIR_FORM_TENSOR_CAST) {
+        print_cast(p, op);
+        return;
+    }
+    if (form == KTIR_FORM_FROM_ELEMENTS || form == KTIR_FORM_DIM) {
+        text_append(p->out, " ");
+        print_operands(p, op, 0, op->operand_count);
+        text_append(p->out, " : ");
+        print_type(p, form == KTIR_FORM_DIM ? ktir_operand_type(p->m, op, 0)
+                                            : ktir_result_type(p->m, op));
         return;
     }
     bool empty = form == KTIR_FORM_EMPTY;
@@ -230,6 +260,21 @@ static void print_for(const printer *p, const ktir_op *op)
     print_region(p, op, 0, false);
 }
 
+static void print_while(const printer *p, const ktir_op *op)
+{
+    for (uint32_t n = 0; n < op->operand_count; n++) {
+        text_printf(p->out, "%s%s = ", n ? ", " : " (", argument_name(p, op, n));
+        print_operand(p, op, n);
+    }
+    text_append(p->out, op->operand_count ? ") : (" : " : (");
+    print_types(p, op, 0, op->operand_count);
+    text_append(p->out, ")");
+    print_result_types(p, op);
+    print_region(p, op, 0, false);
+    text_append(p->out, " do");
+    print_region(p, op, 1, true);
+}
+
 static void print_bounds(const printer *p, const ktir_op *op, uint32_t first, uint32_t count)
 {
     text_append(p->out, "(");
@@ -261,6 +306,16 @@ static void print_nest(const printer *p, const ktir_op *op, ktir_form form)
 
 static void print_scf(const printer *p, const ktir_op *op, ktir_form form)
 {
+    uint32_t first = 0;
+    if (form == KTIR_FORM_WHILE) {
+        print_while(p, op);
+        return;
+    }
+    if (op->opcode == KTIR_OP_CONDITION) {
+        text_append(p->out, "(");
+        print_operand(p, op, first++);
+        text_append(p->out, ")");
+    }
     if (form == KTIR_FORM_FOR) {
         print_for(p, op);
     } else if (form == KTIR_FORM_IF) {
@@ -280,11 +335,11 @@ static void print_scf(const printer *p, const ktir_op *op, ktir_form form)
         print_types(p, op, 0, 1);
         text_append(p->out, ")");
         print_region(p, op, 0, true);
-    } else if (op->operand_count) {
+    } else if (op->operand_count > first) {
         text_append(p->out, " ");
-        print_operands(p, op, 0, op->operand_count);
+        print_operands(p, op, first, op->operand_count);
         text_append(p->out, " : ");
-        print_types(p, op, 0, op->operand_count);
+        print_types(p, op, first, op->operand_count);
     }
 }
 

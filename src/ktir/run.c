@@ -127,12 +127,12 @@ static spyre_status run_scf_reduce(tile *t, const ktir_op *op)
 }
 
 // What a yield hands on, all of it before any is set: a loop may swap its values.
-static void hand_on(tile *t, const ktir_op *yield, uint32_t to)
+static void hand_on(tile *t, const ktir_op *yield, uint32_t first, uint32_t to)
 {
     machine_cell held[64];
-    uint32_t count = yield->operand_count < 64 ? yield->operand_count : 64;
+    uint32_t count = yield->operand_count - first < 64 ? yield->operand_count - first : 64;
     for (uint32_t n = 0; n < count; n++) {
-        held[n] = *machine_operand(t, yield, n);
+        held[n] = *machine_operand(t, yield, first + n);
         ktir_tensor_keep(held[n].tensor);
     }
     for (uint32_t n = 0; n < count; n++) {
@@ -141,17 +141,39 @@ static void hand_on(tile *t, const ktir_op *yield, uint32_t to)
     }
 }
 
+// Between the regions of scf.while.
+static void end_while_region(tile *t, machine_frame *frame, const ktir_op *end)
+{
+    const ktir_op *op = frame->op;
+    bool goes_on = end->opcode == KTIR_OP_SCF_YIELD || machine_operand(t, end, 0)->number.integer;
+    uint32_t first = end->opcode == KTIR_OP_CONDITION;
+    if (!goes_on) {
+        hand_on(t, end, first, op->first_result);
+        t->depth--;
+        t->pc = op->end;
+        return;
+    }
+    frame->region = first;
+    const ktir_region *next = ktir_op_region(t->x->m, op, frame->region);
+    hand_on(t, end, first, next->first_argument);
+    t->pc = next->begin;
+}
+
 // The end of the innermost region; `yield` may be null.
 static spyre_status end_region(tile *t, const ktir_op *yield)
 {
     machine_frame *frame = &t->frames[t->depth - 1];
     const ktir_op *op = frame->op;
     const ktir_region *region = ktir_op_region(t->x->m, op, frame->region);
+    if (op->opcode == KTIR_OP_WHILE) {
+        end_while_region(t, frame, yield);
+        return NULL;
+    }
     bool loops = op->opcode != KTIR_OP_IF;
     int64_t left = frame->end - frame->value;
     bool more = loops && left > frame->step;
     if (yield && op->result_count && op->opcode != KTIR_OP_PARALLEL)
-        hand_on(t, yield, more ? region->first_argument + 1 : op->first_result);
+        hand_on(t, yield, 0, more ? region->first_argument + 1 : op->first_result);
     if (!more) {
         t->depth--;
         t->pc = op->end;
@@ -188,6 +210,9 @@ static spyre_status step(tile *t, const ktir_op *op)
     switch ((int)form) {
     case KTIR_FORM_FOR: return run_for(t, op);
     case KTIR_FORM_IF: return run_if(t, op);
+    case KTIR_FORM_WHILE:
+        hand_on(t, op, 0, ktir_op_region(t->x->m, op, 0)->first_argument);
+        return push(t, op, 0, 0, 0, 0);
     case KTIR_FORM_PARALLEL: case KTIR_FORM_FORALL: return run_nest(t, op);
     case KTIR_FORM_SCF_REDUCE: return run_scf_reduce(t, op);
     case KTIR_FORM_END:

@@ -156,6 +156,7 @@ bool ktir_compare(const ktir_predicate *predicate, ktir_element element, ktir_nu
                   ktir_number_value y)
 {
     if (predicate->of_floats) {
+        if (predicate->relation == OPFUNC_IDENTITY) return predicate->is_unsigned;
         if (isnan(x.real) || isnan(y.real)) return predicate->is_unsigned;
         if (predicate->relation == OPFUNC_NONE) return !predicate->is_unsigned;
         return relates(predicate->relation, (x.real > y.real) - (x.real < y.real));

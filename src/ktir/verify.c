@@ -7,6 +7,7 @@ static bool ends_region(ktir_opcode parent, ktir_opcode end)
 {
     switch (ktir_op_describe(parent)->form) {
     case KTIR_FORM_FOR: case KTIR_FORM_IF: case KTIR_FORM_FORALL: return end == KTIR_OP_SCF_YIELD;
+    case KTIR_FORM_WHILE: return end == KTIR_OP_SCF_YIELD || end == KTIR_OP_CONDITION;
     case KTIR_FORM_PARALLEL: return end == KTIR_OP_SCF_YIELD || end == KTIR_OP_SCF_REDUCE;
     case KTIR_FORM_SCF_REDUCE: return end == KTIR_OP_REDUCE_RETURN;
     case KTIR_FORM_PRODUCE: return end == KTIR_OP_YIELD_PARTIAL;
@@ -17,7 +18,8 @@ static bool ends_region(ktir_opcode parent, ktir_opcode end)
     case KTIR_FORM_MATMUL: case KTIR_FORM_LINALG_REDUCE: case KTIR_FORM_BROADCAST:
     case KTIR_FORM_TRANSPOSE: case KTIR_FORM_GENERIC: case KTIR_FORM_MAP:
     case KTIR_FORM_LINALG_INDEX: case KTIR_FORM_END: case KTIR_FORM_EMPTY: case KTIR_FORM_SPLAT:
-    case KTIR_FORM_EXTRACT: case KTIR_FORM_RESHAPE: case KTIR_FORM_SLICE: case KTIR_FORM_TILE_ID:
+    case KTIR_FORM_FROM_ELEMENTS: case KTIR_FORM_TENSOR_CAST: case KTIR_FORM_DIM:
+    case KTIR_FORM_AFFINE: case KTIR_FORM_EXTRACT: case KTIR_FORM_RESHAPE: case KTIR_FORM_SLICE: case KTIR_FORM_TILE_ID:
     case KTIR_FORM_MEMORY_VIEW: case KTIR_FORM_DISTRIBUTED_VIEW: case KTIR_FORM_ACCESS_TILE:
     case KTIR_FORM_INDIRECT_TILE: case KTIR_FORM_LOAD: case KTIR_FORM_STORE: break;
     }

@@ -78,7 +78,7 @@ spyre_status verify_maker(const ktir_module *m, const ktir_op *op, uint32_t n,
     if (value->definition != UINT32_MAX) {
         *out_maker = &m->ops.items[value->definition];
         ktir_form form = ktir_op_describe((*out_maker)->opcode)->form;
-        if (form != KTIR_FORM_FOR && form != KTIR_FORM_IF) return NULL;
+        if (form != KTIR_FORM_FOR && form != KTIR_FORM_IF && form != KTIR_FORM_WHILE) return NULL;
     }
     return ktir_error(m, op, SPYRE_UNSUPPORTED,
                       "%s is handed through a region: construct it where it is used", value->name);

@@ -92,9 +92,47 @@ static spyre_status verify_slice(const ktir_module *m, const ktir_op *op)
     return verify_indices(m, op, inserts ? 2 : 1, op->operand_count);
 }
 
+static spyre_status verify_from_elements(const ktir_module *m, const ktir_op *op)
+{
+    const ktir_type *type = ktir_result_type(m, op);
+    if (type->kind != KTIR_TENSOR || ktir_type_elements(type) != op->operand_count)
+        return verify_bad_result(m, op, "a tensor of as many elements is wanted");
+    for (uint32_t n = 0; n < op->operand_count; n++) {
+        const ktir_type *element = ktir_operand_type(m, op, n);
+        if (element->kind != KTIR_SCALAR || element->element != type->element)
+            return verify_bad_operand(m, op, n, "an element of the result is wanted");
+    }
+    return NULL;
+}
+
+// Sizes may become known or be forgotten.
+static spyre_status verify_tensor_cast(const ktir_module *m, const ktir_op *op)
+{
+    const ktir_type *from = ktir_operand_type(m, op, 0), *to = ktir_result_type(m, op);
+    if (from->kind != KTIR_TENSOR) return verify_bad_operand(m, op, 0, "a tensor is wanted");
+    if (to->kind == KTIR_TENSOR && to->element == from->element && verify_same_sizes(from, to))
+        return NULL;
+    return verify_bad_result(m, op, "a cast keeps elements and sizes");
+}
+
+static spyre_status verify_affine(const ktir_module *m, const ktir_op *op)
+{
+    uint32_t count = ktir_find(m, op, KTIR_KEY_SUBSCRIPTS)->map->count;
+    if (op->opcode == KTIR_OP_AFFINE_APPLY ? count != 1 : !count)
+        return VERIFY_BAD(m, op, "a map of %u results", count);
+    return verify_indices(m, op, 0, op->operand_count);
+}
+
 spyre_status verify_tensor(const ktir_module *m, const ktir_op *op)
 {
     ktir_form form = ktir_op_describe(op->opcode)->form;
+    if (form == KTIR_FORM_FROM_ELEMENTS) return verify_from_elements(m, op);
+    if (form == KTIR_FORM_TENSOR_CAST) return verify_tensor_cast(m, op);
+    if (form == KTIR_FORM_AFFINE) return verify_affine(m, op);
+    if (form == KTIR_FORM_DIM) {
+        if (ktir_operand_type(m, op, 0)->kind == KTIR_TENSOR) return verify_indices(m, op, 1, 2);
+        return verify_bad_operand(m, op, 0, "a tensor is wanted");
+    }
     if (form == KTIR_FORM_EMPTY) return verify_shape_operands(m, op, 0);
     if (form == KTIR_FORM_SPLAT) {
         const ktir_type *value = ktir_operand_type(m, op, 0);
@@ -175,10 +213,39 @@ static spyre_status verify_parallel(const ktir_module *m, const ktir_op *op)
     return NULL;
 }
 
+// What `end` hands on from operand `first` are the values of these types.
+static spyre_status verify_handed(const ktir_module *m, const ktir_op *end, uint32_t first,
+                                  uint32_t values, uint32_t count)
+{
+    if (end->operand_count - first != count)
+        return VERIFY_BAD(m, end, "%u values: %u are wanted", end->operand_count - first, count);
+    for (uint32_t n = 0; n < count; n++)
+        if (!ktir_type_same(ktir_operand_type(m, end, first + n), m->values.items[values + n].type))
+            return verify_bad_operand(m, end, first + n, "what it is handed to has another type");
+    return NULL;
+}
+
+static spyre_status verify_while(const ktir_module *m, const ktir_op *op)
+{
+    const ktir_region *before = ktir_op_region(m, op, 0), *after = ktir_op_region(m, op, 1);
+    const ktir_op *condition = verify_last_op(m, before), *yield = verify_last_op(m, after);
+    if (condition->opcode != KTIR_OP_CONDITION)
+        return VERIFY_BAD(m, condition, "the first region of scf.while ends in scf.condition");
+    if (yield->opcode != KTIR_OP_SCF_YIELD)
+        return VERIFY_BAD(m, yield, "the second region of scf.while ends in scf.yield");
+    const ktir_type *type = ktir_operand_type(m, condition, 0);
+    if (type->kind != KTIR_SCALAR || type->element != KTIR_I1)
+        return verify_bad_operand(m, condition, 0, "the condition is an i1");
+    TRY(verify_handed(m, condition, 1, op->first_result, op->result_count));
+    TRY(verify_handed(m, condition, 1, after->first_argument, after->argument_count));
+    return verify_handed(m, yield, 0, before->first_argument, before->argument_count);
+}
+
 spyre_status verify_scf(const ktir_module *m, const ktir_op *op)
 {
     ktir_form form = ktir_op_describe(op->opcode)->form;
     if (form == KTIR_FORM_FOR) return verify_for(m, op);
+    if (form == KTIR_FORM_WHILE) return verify_while(m, op);
     if (form == KTIR_FORM_PARALLEL) return verify_parallel(m, op);
     if (form == KTIR_FORM_FORALL) return verify_indices(m, op, 0, op->operand_count);
     if (form == KTIR_FORM_SCF_REDUCE) return verify_scf_reduce(m, op);

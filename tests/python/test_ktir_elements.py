@@ -286,3 +286,67 @@ def test_pages(interpret: bool) -> None:
     ktir.loads(PAGED).run(x=x, i=pages, y=y, interpret=interpret)
     wanted = -x[pages.long()].reshape(2, 40, 64)[:, :36]
     torch.testing.assert_close(y, wanted, atol=4e-3, rtol=2e-3)
+
+
+def _away(x: torch.Tensor) -> torch.Tensor:
+    return torch.trunc(x + torch.copysign(torch.full_like(x, 0.5), x))
+
+
+# Functions of one float, and where they are asked.
+FUNCTIONS = {
+    "math.exp": (torch.exp, -4, 4),
+    "math.exp2": (torch.exp2, -4, 4),
+    "math.expm1": (torch.expm1, -2, 2),
+    "math.sqrt": (torch.sqrt, 0, 9),
+    "math.rsqrt": (torch.rsqrt, 0.1, 9),
+    "math.log": (torch.log, 0.1, 9),
+    "math.log2": (torch.log2, 0.1, 9),
+    "math.log10": (torch.log10, 0.1, 9),
+    "math.log1p": (torch.log1p, -0.5, 9),
+    "math.tanh": (torch.tanh, -3, 3),
+    "math.sin": (torch.sin, -3, 3),
+    "math.cos": (torch.cos, -3, 3),
+    "math.tan": (torch.tan, -1, 1),
+    "math.sinh": (torch.sinh, -3, 3),
+    "math.cosh": (torch.cosh, -3, 3),
+    "math.asin": (torch.asin, -1, 1),
+    "math.acos": (torch.acos, -1, 1),
+    "math.atan": (torch.atan, -3, 3),
+    "math.asinh": (torch.asinh, -3, 3),
+    "math.acosh": (torch.acosh, 1, 5),
+    "math.atanh": (torch.atanh, -0.9, 0.9),
+    "math.erf": (torch.erf, -3, 3),
+    "math.erfc": (torch.erfc, -2, 2),
+    "math.absf": (torch.abs, -3, 3),
+    "math.ceil": (torch.ceil, -3, 3),
+    "math.floor": (torch.floor, -3, 3),
+    "math.trunc": (torch.trunc, -3, 3),
+    "math.roundeven": (torch.round, -3, 3),
+    "math.round": (_away, -3, 3),
+    "arith.negf": (torch.neg, -3, 3),
+}
+
+
+@pytest.mark.parametrize("element", ["f16", "f32"])
+def test_functions(element: str) -> None:
+    """Each on a row of its own, halves among the numbers."""
+    rows = len(FUNCTIONS)
+    x = torch.stack([torch.linspace(low, high, 49) for _, low, high in FUNCTIONS.values()])
+    x = torch.nn.functional.pad(x, (0, 15), value=1.0).to(TYPES[element])
+    lines = []
+    for row, op in enumerate(FUNCTIONS):
+        lines.append(
+            f"%i{row} = tensor.extract_slice %x[{row}, 0] [1, 64] [1, 1] : "
+            f"tensor<{rows}x64x{element}> to tensor<64x{element}>\n"
+            f"%o{row} = {op} %i{row} : tensor<64x{element}>\n"
+            f"%r{row + 1} = tensor.insert_slice %o{row} into %r{row}[{row}, 0] [1, 64] [1, 1] : "
+            f"tensor<64x{element}> into tensor<{rows}x64x{element}>"
+        )
+    body = f"%r0 = tensor.empty() : tensor<{rows}x64x{element}>\n" + "\n".join(lines)
+    body = body.replace(f"%r{rows} ", "%r ")
+    kernel = _kernel({"x": (element, (rows, 64)), "o": (element, (rows, 64))}, body, "o")
+    found = _both(kernel, "o", x=x)
+    for row, (function, _, _) in enumerate(FUNCTIONS.values()):
+        expected = function(x[row].float())
+        tolerance = 4e-3 if element == "f16" else 2e-6
+        torch.testing.assert_close(found[row].float(), expected, atol=tolerance, rtol=tolerance)

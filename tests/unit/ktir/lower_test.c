@@ -102,6 +102,8 @@ static const struct {
     {"spellings.mlir", {{0}}},
     {"numbers.mlir", {{0}}},
     {"places.mlir", {{0}}},
+    {"lowered.mlir", {{0}, {0}, {.integer = 2}}},
+    {"lowered.mlir", {{0}, {0}, {.integer = -1}}},
 };
 
 static void run_golden(void)

@@ -1,0 +1,12 @@
+module { func.func @f(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.while (%i = %c0) : (index) -> (index) {
+    %c = arith.cmpi slt, %i, %n : index
+    scf.condition(%c)
+  } do {
+  ^bb0(%j: index):
+    scf.yield %j : index
+  }
+  return
+} }
