@@ -11,8 +11,9 @@ static spyre_status compile_step(emitter *e, uint32_t number)
     const bundle_step *step = &e->b->steps.items[number];
     if (e->options->at_step) *e->options->at_step = number;
     TRY(lx_check_step(e->b, step, e->options));
-    if (step->window_count == 0) return select_emitter(step)(e, step);
     nest_zones zones;
+    if (step->window_count == 0) TRY(select_emitter(step)(e, step));
+    if (step->window_count == 0 && !bundle_fills_masked(step)) return NULL;
     TRY(nest_find_zones(e->memory, step, &zones));
     for (uint32_t z = 0; z < zones.count; z++) {
         e->zone = &zones.items[z];

@@ -58,6 +58,7 @@ static spyre_status compute(const pointwise *p, const box *b, const place_axes *
         places[count++].operand.offset += p->n.operand[step->inputs[0]].element;
     }
     if (opfunc_makes_pairs(p->op)) split_pairs(p, axes, places, &count);
+    if (p->e->zone && bundle_fills_masked(step)) places[count++] = places[1];
     for (uint32_t o = 0; o < count; o++) operands[o] = &places[o];
     return emit_vector(p->e, p->op, p->constants, axes, operands, count);
 }
@@ -127,6 +128,7 @@ static spyre_status choose_tile(const pointwise *p, const uint8_t *dims, uint32_
 spyre_status emit_pointwise(emitter *e, const bundle_step *step)
 {
     pointwise p = {.e = e, .op = step->op == OPFUNC_RESTICKIFY ? OPFUNC_IDENTITY : step->op};
+    if (e->zone && bundle_fills_masked(step)) p.op = OPFUNC_LESSERTHAN; // than itself: 0
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &p.n));
     find_constants(&p);
     p.lanes = step->op == OPFUNC_LAYERNORMSCALE ? 2 : 1;

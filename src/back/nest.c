@@ -264,16 +264,14 @@ static void merge(nest *n, uint32_t outer, uint32_t inner)
     }
 }
 
-// --- Windows
+// --- Zones
 
-// Leaves the zone's part of the windows' dims.
+// Leaves the zone's part of the dims that it cuts.
 static void keep_zone(nest *n, const nest_zone *zone)
 {
-    uint32_t windows = 0, kept = 0;
-    for (uint32_t w = 0; w < n->step->window_count; w++)
-        windows |= 1u << n->step->windows[w].dim | 1u << n->step->windows[w].kernel;
+    uint32_t kept = 0;
     for (uint32_t d = 0; d < n->dim_count; d++) {
-        if (!(windows >> d & 1)) continue;
+        if (!(zone->cuts >> d & 1)) continue;
         n->size[d] = n->most[d] = zone->size[d];
         for (uint32_t o = 0; o < n->operand_count; o++)
             n->operand[o].base += nest_offset(&n->operand[o], d, zone->start[d]);
@@ -285,7 +283,7 @@ static void keep_zone(nest *n, const nest_zone *zone)
         nest_class class = whole.classes[c];
         class.cores &= zone->cores;
         for (uint32_t d = 0; d < n->dim_count; d++)
-            if (windows >> d & 1) class.size[d] = zone->size[d];
+            if (zone->cuts >> d & 1) class.size[d] = zone->size[d];
         for (uint32_t core = 0; core < ISA_CORES; core++)
             if (class.cores >> core & 1) add_to_class(n, core, class.size);
         kept |= class.cores;
@@ -304,6 +302,7 @@ static spyre_status split_zones(arena *memory, const bundle_step *step, const bu
         nest_zone part = *zone;
         if (next > end) next = end;
         bundle_window_inside(step, w, i, &first, &last);
+        part.cuts |= 1u << w->dim | 1u << w->kernel;
         part.start[w->dim] = i - start;
         part.size[w->dim] = next - i;
         part.start[w->kernel] = first;
@@ -329,6 +328,40 @@ static spyre_status zones_of_core(arena *memory, const bundle_step *step, uint32
     return NULL;
 }
 
+// The masked end of a core's slice, cut where a stick ends.
+static spyre_status masked_zones_of_core(arena *memory, const bundle_step *step, uint32_t core,
+                                         nest_zones *out_zones)
+{
+    uint32_t d = step->masks[0].dim;
+    int64_t span = bundle_stick_span(&step->tensors[step->output], d);
+    int64_t size = bundle_slice_size(step, core, d);
+    int64_t at = step->masks[0].start - bundle_slice_start(step, core, d);
+    *out_zones = (nest_zones){0};
+    for (int64_t next; (at = at < 0 ? 0 : at) < size; at = next) {
+        nest_zone part = {.cores = 1u << core, .cuts = 1u << d};
+        next = at % span && at - at % span + span < size ? at - at % span + span : size;
+        part.start[d] = at;
+        part.size[d] = next - at;
+        TRY(VEC_PUSH(memory, out_zones, part));
+    }
+    return NULL;
+}
+
+// Masked elements get zeros: that is what the mask constant is for.
+static spyre_status check_masked(const bundle_step *step)
+{
+    if (!bundle_fills_masked(step)) return NULL;
+    const bundle_tensor *in = &step->tensors[step->inputs[0]], *out = &step->tensors[step->output];
+    double constant = bundle_constant_value(step, (uint32_t)step->mask_constant);
+    uint32_t d = step->masks[0].dim;
+    if (step->mask_count == 1 && bundle_stick_span(in, d) == bundle_stick_span(out, d) &&
+        opfunc_apply(step->op, &constant, 1, NULL) == 0.0)
+        return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "coordinateMasking_: %s of masked elements is supported "
+                      "where one dim is masked, sticks have one length and %s of %g is 0",
+                      opfunc_describe(step->op)->name, opfunc_describe(step->op)->name, constant);
+}
+
 static bool same_place(const nest_zone *a, const nest_zone *b)
 {
     return memcmp(a->start, b->start, sizeof a->start) == 0 &&
@@ -339,9 +372,11 @@ spyre_status nest_find_zones(arena *memory, const bundle_step *step, nest_zones 
 {
     enum { MOST_ZONES = 1024 };
     *out_zones = (nest_zones){0};
+    TRY(check_masked(step));
     for (uint32_t core = 0; core < step->cores->core_count; core++) {
         nest_zones own;
-        TRY(zones_of_core(memory, step, core, &own));
+        TRY(bundle_fills_masked(step) ? masked_zones_of_core(memory, step, core, &own)
+                                      : zones_of_core(memory, step, core, &own));
         for (uint32_t z = 0; z < own.count; z++) {
             uint32_t at = 0;
             while (at < out_zones->count && !same_place(&out_zones->items[at], &own.items[z])) at++;

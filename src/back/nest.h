@@ -31,10 +31,12 @@ typedef struct {
 
 enum { NEST_MOST_STICKS = 6 };              // stick lengths of one dim
 
-// Where windows end inside of their input, of all dims: the part of its iteration space that some
-// cores work on, in which every window is whole. Of other dims the part has everything.
+// A part of the iteration space that some cores work on: where windows end inside of their input,
+// one in which every window is whole; what a step with bundle_fills_masked() masks. Of dims that it
+// does not cut it has everything.
 typedef struct {
     uint32_t cores;
+    uint32_t cuts;                          // dims, as bits
     int64_t start[BUNDLE_MAX_DIMS], size[BUNDLE_MAX_DIMS];
 } nest_zone;
 
@@ -59,13 +61,13 @@ typedef struct {
     int64_t *parameters;                    // [ISA_CORES][slot_count]
 } nest;
 
-// `extra_slots` parameters are left free behind those of the tensors. Of a step with windows only
-// the part `zone`, else null.
+// `extra_slots` parameters are left free behind those of the tensors. `zone` is the part, or null
+// for all that is not masked.
 SPYRE_MUST_CHECK spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
                                          const nest_zone *zone, uint32_t loops,
                                          uint32_t extra_slots, nest *out_nest);
 
-// The zones of a step with windows; together they are the whole step.
+// The zones of a step with windows, which together are the whole step, or those that are masked.
 typedef VEC(nest_zone) nest_zones;
 SPYRE_MUST_CHECK spyre_status nest_find_zones(arena *memory, const bundle_step *step,
                                               nest_zones *out_zones);

@@ -76,6 +76,8 @@ static spyre_status float_element(const execution *x, uint32_t core, const int64
     for (uint32_t i = 0; i < step->input_count; i++) {
         TRY(execution_load(x, step->inputs[i], core, index, &inputs[i]));
     }
+    if (execution_masked(x, core, index))
+        inputs[0] = bundle_constant_value(step, (uint32_t)step->mask_constant);
     double result = opfunc_apply(step->op, inputs, step->input_count, parameters);
     return execution_store(x, core, index, 0, result);
 }

@@ -427,3 +427,8 @@ int64_t bundle_unmasked_size(const bundle_step *step, uint32_t dim)
     }
     return step->size[dim];
 }
+
+bool bundle_fills_masked(const bundle_step *step)
+{
+    return step->mask_count > 0 && opfunc_describe(step->op)->kind == OPFUNC_KIND_UNARY;
+}

@@ -201,6 +201,10 @@ uint32_t bundle_reduced_dims(const bundle *b, const bundle_step *step,
 // Returns size[d] when unmasked.
 int64_t bundle_unmasked_size(const bundle_step *step, uint32_t dim);
 
+// Whether a step computes elements one by one and has masked ones, which are computed of the mask
+// constant: torch-spyre keeps padding of `exp` from overflowing so.
+bool bundle_fills_masked(const bundle_step *step);
+
 // The bundle with symbol s at values[s], in `memory` as far as it differs. What lies at an offset
 // of an argument or of LX stays there; within a tensor, slices begin where they do at that size.
 // SPYRE_INVALID_ARGUMENT for a value that the symbol does not have.

@@ -306,8 +306,8 @@ static spyre_status read_windows(const json_node *dsc, bundle_step *step)
     return NULL;
 }
 
-// An index of several dims has its table named by all of them, each of size 1 and side by side: rows
-// go along the first one, and the others do not move.
+// An index of several dims has its table named by all of them, each of size 1 and side by side:
+// rows go along the first one, and the others do not move.
 static void join_indexed_dims(const bundle_step *step, bundle_tensor *table)
 {
     const bundle_tensor *index = &step->tensors[step->indices[0]];

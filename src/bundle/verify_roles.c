@@ -75,7 +75,7 @@ static spyre_status verify_masks(const bundle *b, const bundle_step *step)
 {
     uint8_t reduced[BUNDLE_MAX_DIMS];
     uint32_t reduced_count = bundle_reduced_dims(b, step, reduced), seen = 0;
-    opfunc_kind kind = opfunc_describe(step->op)->kind;
+    bool elementwise = bundle_fills_masked(step);
     if (step->mask_count > BUNDLE_MAX_DIMS) {
         return RULE("coordinateMasking_: %u masks", step->mask_count);
     }
@@ -86,7 +86,8 @@ static spyre_status verify_masks(const bundle *b, const bundle_step *step)
         }
         seen |= 1u << mask->dim;
         const char *name = step->dim_name[mask->dim];
-        if (!opfunc_reduces(step->op) || !is_one_of(reduced, reduced_count, mask->dim)) {
+        bool counts = opfunc_reduces(step->op) && is_one_of(reduced, reduced_count, mask->dim);
+        if (!counts && !elementwise) {
             return RULE("coordinateMasking_: dim %s is not reduced", name);
         }
         if (bundle_window_of(step, step->inputs[0], mask->dim)) {
@@ -98,7 +99,8 @@ static spyre_status verify_masks(const bundle *b, const bundle_step *step)
                         (long long)mask->start, (long long)mask->length, name, (long long)size);
         }
     }
-    bool fills = step->mask_count > 0 && kind == OPFUNC_KIND_REDUCTION;
+    bool fills = elementwise || (step->mask_count > 0 && opfunc_describe(step->op)->kind ==
+                                                             OPFUNC_KIND_REDUCTION);
     if (fills && (step->mask_constant < 0 ||
                   (uint32_t)step->mask_constant >= step->constant_count)) {
         return RULE("maskingConstId_: %d is not a constant of the step", step->mask_constant);

@@ -373,7 +373,8 @@ static spyre_status needs(reader *r, const char *command, const char *const *key
     json_node member;
     for (; *keys; keys++)
         if (!json_find(&r->properties, *keys, &member))
-            return json_error_at(&r->properties, "%s command missing '%s' property", command, *keys);
+            return json_error_at(&r->properties, "%s command missing '%s' property", command,
+                                 *keys);
     return NULL;
 }
 

@@ -12,8 +12,8 @@
 //
 // The coordinates below a limit are a union of boxes: those whose top digit is below limit / s_top,
 // then with the top digit fixed there those whose next digit is below the remainder's share, and so
-// on. A copy is one choice of box in every group. A device dim of stride 0 repeats the host's elements:
-// there is a copy for each of its indices.
+// on. A copy is one choice of box in every group. A device dim of stride 0 repeats the host's
+// elements: there is a copy for each of its indices.
 #include "tensor/dci.h"
 
 #include <stdbool.h>

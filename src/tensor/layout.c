@@ -53,8 +53,8 @@ static spyre_status check_order(uint32_t rank, const int32_t *dim_order, uint32_
 }
 
 // Gives one device dim its step. The dims of one host dim are visited from fine to coarse:
-// `reached[d]` is how many host elements the finer ones of dim d cover, whether it has them or not: a
-// single tile is still a whole tile away from the next, as torch-spyre has it.
+// `reached[d]` is how many host elements the finer ones of dim d cover, whether it has them or not:
+// a single tile is still a whole tile away from the next, as torch-spyre has it.
 static void map_stride(spyre_layout *layout, uint32_t at, int32_t dim, const int64_t *size,
                        const int64_t *stride, int64_t *reached)
 {

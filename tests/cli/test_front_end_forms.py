@@ -162,6 +162,44 @@ def test_an_index_of_two_dims_apart_from_each_other(spyre, bundle):
     assert "Tensor1 needs exactly one indexed dim (size 1)" in line
 
 
+@pytest.mark.parametrize("first", [10, 64, 70, 127])
+def test_masked_elements_of_exp_are_those_of_the_constant(spyre, tmp_path, first):
+    (tmp_path / "exp.graph").write_text(
+        'input %x: f16[3, 128]\n%r = aten.exp.default(%x) -> f16[3, 128] @ "m.py:1"\nreturn %r\n'
+    )
+    spyre.good("compile", tmp_path / "exp.graph", "-o", tmp_path / "made")
+    [directory] = tmp_path.glob("made/segment_*/bundle")
+    path = directory / "sdsc_0.json"
+    rows = np.random.default_rng(3).integers(0, 1 << 16, (2, 3, 64)).astype(np.uint16)
+    rows.tofile(tmp_path / "in")
+    given = [f"--input=0={tmp_path / 'in'}", "--size=0=768", "--size=1=768"]
+
+    def mask(**members):
+        body = json.loads(path.read_text())
+        ((_op, dsc),) = next(iter(body.values()))["dscs_"][0].items()
+        dsc.update(members)
+        path.write_text(json.dumps(body))
+
+    def run():
+        spyre.good("dxp", "--bundle", "-d", directory)
+        spyre.good("run", directory / "spyreCodeDir", *given, f"--output=1={tmp_path / 'out'}")
+        return np.fromfile(tmp_path / "out", np.uint16).reshape(2, 3, 64)
+
+    expected = run().transpose(1, 0, 2).reshape(3, 128)
+    bits = {"[0, 0, 0]": [65535]}  # -inf
+    constant = {"name_": "samv-maskvalue", "dataFormat_": "SEN169_FP16", "data_": {"data_": bits}}
+    masks = {"coordinateMasking_": {"out": [[first, 128 - first]]}, "maskingConstId_": 0}
+    mask(**masks, constantInfo_={"0": constant})
+    found = run().transpose(1, 0, 2).reshape(3, 128)
+    expected[:, first:] = 0
+    assert np.array_equal(found, expected)
+    assert "0 of 1 differ" in spyre.good("bisect", directory, *given)
+    bits["[0, 0, 0]"] = [0]
+    mask(constantInfo_={"0": constant})
+    line = spyre.bad("dxp", "--bundle", "-d", directory)
+    assert "exp of masked elements is supported where" in line and "exp of 0 is 0" in line
+
+
 def test_masks_go_by_the_name_of_the_constant(spyre, tmp_path):
     (tmp_path / "mean.graph").write_text(MEAN)
     spyre.good("compile", tmp_path / "mean.graph", "-o", tmp_path / "made")

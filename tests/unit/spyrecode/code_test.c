@@ -136,7 +136,7 @@ static void code__correction_gives_the_argument_table(void **state)
     "{\"command\":\"DataTransfer\",\"properties\":{\"dirn\":\"false\",\"host_handle\":\"" handle \
     "\",\"dev_ptr\":\"120259084416\",\"size\":\"" size "\"}}"
 #define FOREIGN(input, metadata)                                                                 \
-    "{\"command\":\"ComputeOnHost\",\"properties\":{\"ihandle\":\"" input                           \
+    "{\"command\":\"ComputeOnHost\",\"properties\":{\"ihandle\":\"" input                       \
     "\",\"ishape\":[\"64\",\"16\"],\"ohandle\":\"T\",\"size\":\"16\",\"hcm\":" metadata "}}"
 #define TO_HOST(address, size)                                                                   \
     "{\"command\":\"DataTransfer\",\"properties\":{\"dirn\":\"true\",\"host_handle\":\"back\","    \
@@ -182,7 +182,7 @@ static const struct {
     {PLAN(TO_HOST("0", "-16")), "size: \"-16\": negative value not allowed for unsigned integer"},
     {PLAN(TO_HOST("0", " -16")), "size: \" -16\": negative value not allowed"},
     {PLAN(TO_HOST("17179869056", "256")), "dev_ptr 17179869056: 256 bytes leave the segment"},
-    {PLAN(TO_HOST("120259084288", "4224")), "JobExecPlan[0]: dev_ptr 120259084288: 4224 bytes leave"},
+    {PLAN(TO_HOST("120259084288", "4224")), "dev_ptr 120259084288: 4224 bytes leave the 4096"},
     {PLAN(HOST(PATCH) "," TO_HOST("0", "16") "," DEVICE),
      "JobExecPlan[1]: the output of ComputeOnHost must be transferred to the card first"},
     {PLAN(HOST("{\"offset\":\"4\",\"source\":\"argument\",\"index\":\"1\"}") ","
@@ -243,8 +243,8 @@ static void code__of_another_back_end_is_kept(void **state)
     (void)state;
     static const char json[] = PLAN(
         FOREIGN("", "{\"vdci\":{\"a\":[1]},\"senConstants\":[]}") "," TRANSFER("T", "16") ","
-        "{\"command\":\"ComputeOnDevice\",\"properties\":{\"job_bin_ptr\":\"120259084288\","
-        "\"name\":\"a b\"}}," DEVICE "," TO_HOST("34359738496", "256"));
+        "{\"command\":\"ComputeOnDevice\",\"properties\":{\"job_bin_ptr\":\"120259084288\""
+        ",\"name\":\"a b\"}}," DEVICE "," TO_HOST("34359738496", "256"));
     arena *memory = arena_create();
     spyrecode *code, *again;
     text first = {0}, second = {0};
