@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "spyre/op_spec.h"
+#include "spyre/scratchpad.h"
 
 // {name: text} into settings, whose list settings then borrow from the dict. False: an error is
 // set.
@@ -113,7 +114,54 @@ static PyObject *py_compile_statistics(PyObject *self, PyObject *unused)
     return counters;
 }
 
+// One (bytes, first, last, worth, parents).
+static bool take_live_buffer(PyObject *item, spyre_live_buffer *out)
+{
+    PyObject *parents;
+    long long bytes, worth;
+    int64_t numbers[SPYRE_LIVE_BUFFER_PARENTS];
+    if (!PyArg_ParseTuple(item, "LIILO", &bytes, &out->first, &out->last, &worth, &parents))
+        return false;
+    int64_t count = core_ints(parents, numbers, SPYRE_LIVE_BUFFER_PARENTS, "parents");
+    if (count < 0) return false;
+    *out = (spyre_live_buffer){.bytes = bytes, .first = out->first, .last = out->last,
+                               .worth = worth, .parent_count = (uint32_t)count};
+    for (int64_t p = 0; p < count; p++)
+        out->parents[p] = numbers[p] < 0 || numbers[p] > UINT32_MAX ? UINT32_MAX
+                                                                    : (uint32_t)numbers[p];
+    return true;
+}
+
+static PyObject *address_list(const spyre_live_buffer *buffers, uint32_t count)
+{
+    CORE_RETURN_LIST(count, PyLong_FromLongLong(buffers[i].address));
+}
+
+// place_buffers(solver, capacity, alignment, [(bytes, first, last, worth, parents)]) -> [address]
+static PyObject *py_place_buffers(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *solver;
+    long long capacity, alignment;
+    PyObject *list;
+    if (!PyArg_ParseTuple(args, "sLLO!", &solver, &capacity, &alignment, &PyList_Type, &list))
+        return NULL;
+    uint32_t count = (uint32_t)PyList_Size(list);
+    spyre_live_buffer *buffers = PyMem_Calloc(count + 1u, sizeof *buffers);
+    if (!buffers) return PyErr_NoMemory();
+    bool good = true;
+    for (uint32_t i = 0; good && i < count; i++)
+        good = take_live_buffer(PyList_GetItem(list, (Py_ssize_t)i), &buffers[i]);
+    if (good && !core_check(spyre_place_buffers(solver, capacity, alignment, buffers, count)))
+        good = core_raise() != NULL;
+    PyObject *addresses = good ? address_list(buffers, count) : NULL;
+    PyMem_Free(buffers);
+    return addresses;
+}
+
 static PyMethodDef methods[] = {
+    {"place_buffers", py_place_buffers, METH_VARARGS,
+     "(solver, capacity, alignment, [(bytes, first, last, worth, parents)]) -> [address]"},
     {"compile_statistics", py_compile_statistics, METH_NOARGS,
      "What the process has counted about compiling and its cache."},
     {"compile", py_compile, METH_VARARGS,

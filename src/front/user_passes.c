@@ -3,6 +3,8 @@
 // The places in the pipeline where the caller's passes run, and what they see and may change:
 // spyre/loops.h. An edit is checked whole before anything is changed, so that a refused one leaves
 // the IR as it was; the invariants are checked behind it like behind any pass.
+#include <string.h>
+
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
 #include "front/ir/division.h"
@@ -53,12 +55,16 @@ uint32_t spyre_loops_buffer_count(const spyre_loops *loops)
     return loops->buffers.count;
 }
 
-// Bits of the op's loops of which counted loop t walks tiles.
+// Bits of the op's loops of which counted loop t walks tiles: those over the dim that it is named
+// for, which all that an op reads and writes may be tiles of, and those by whose tiles an operand
+// moves.
 static uint32_t cut_loops(const loop_graph *loops, const loop_op *op, uint32_t t)
 {
     uint32_t cut = 0;
+    const char *dim = loops->tiles.items[op->tiles[t]].name;
     for (uint32_t v = 0; v < op->var_count; v++) {
         int64_t extent = op->extent[v];
+        if (dim && op->dim_name[v] && strcmp(dim, op->dim_name[v]) == 0) cut |= 1u << v;
         for (uint32_t inner = t + 1; inner < op->tile_depth; inner++)
             if (cut_loops(loops, op, inner) >> v & 1u)
                 extent *= loops->tiles.items[op->tiles[inner]].count;

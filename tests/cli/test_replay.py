@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`spyre record` and `spyre replay`: one launch in one file."""
 
+import random
+
 import pytest
+from damage import damaged_bytes
 
 
 @pytest.fixture
@@ -54,3 +57,12 @@ def test_a_record_needs_a_launch(spyre, tmp_path):
     assert "-o with the file" in spyre.bad("record", "--", "true")
     assert "a command are missing" in spyre.bad("record", "-o", file)
     assert "--launch 'x'" in spyre.bad("record", "-o", file, "--launch", "x", "--", "true")
+
+
+def test_damaged_records(spyre, launch, tmp_path):
+    whole = launch.read_bytes()
+    for seed in range(12):
+        broken = damaged_bytes(whole, random.Random(seed))
+        if broken != whole:
+            (tmp_path / "damaged").write_bytes(broken)
+            spyre.bad("replay", tmp_path / "damaged")

@@ -124,7 +124,13 @@ class LoopGraph:
 
 def read(loops: object) -> LoopGraph:
     """What the compiler has in hand."""
-    ops, buffers = _C.read_loops(loops)
+    return from_values(*_C.read_loops(loops), loops)
+
+
+def from_values(
+    ops: Sequence[_C._LoopOp], buffers: Sequence[_C._LoopBuffer], loops: object = None
+) -> LoopGraph:
+    """As the binding gives them, of a compilation or of a compiled segment."""
     known = tuple(_buffer(*buffer) for buffer in buffers)
     found = paths([[group for group, _count, _mask in tiles] for *_rest, tiles in ops])
     return LoopGraph([_op(i, op, known, found[i]) for i, op in enumerate(ops)], known, loops)

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch-spyre's name of `torch_spyre.compile.views`: the same module."""
+
+import sys
+
+from ..compile import views
+
+sys.modules[__name__] = views
