@@ -118,3 +118,36 @@ def test_what_the_back_end_refuses(spyre, bundle):
     edit(directory, "sdsc_0.json", r"4286578688", "0")
     [found] = findings(spyre, directory)
     assert "the back-end refuses it: step 0 0_max: maskingConstId_: max masked with 0" in found
+
+
+def test_lx_that_nothing_reads(spyre, bundle):
+    directory = bundle("softmax")
+    lines = (directory / "bundle.mlir").read_text().splitlines(True)
+    (directory / "bundle.mlir").write_text("".join(x for x in lines if "sdsc_4" not in x))
+    found = findings(spyre, directory)
+    assert any("3_sum: no step reads 4 of the 4 sticks of LX" in line for line in found)
+    assert not any("1_sub: no step reads" in line for line in found)
+
+
+def test_masks_of_whole_sticks(spyre, bundle):
+    directory = bundle("softmax")
+    edit(directory, "sdsc_0.json", r"\[\s*\[\s*\d+,\s*\d+\s*\]\s*\]", "[[64, 64]]")
+    found = findings(spyre, directory)
+    assert any("64 elements of out are masked, at least a stick" in line for line in found)
+
+
+def test_parameters_that_leave_no_number(spyre, bundle):
+    directory = bundle("layernorm")
+    edit(directory, "sdsc_1.json", r"925353388", "3072837036")  # the sign of eps
+    assert any("eps is -1e-05" in line for line in findings(spyre, directory))
+
+
+def test_operands_in_two_formats(spyre, bundle):
+    directory = bundle("add_scalar")
+    path = directory / "sdsc_0.json"
+    text = path.read_text()
+    at = text.index(
+        '"dataFormat_": "SEN169_FP16"', text.index('"Tensor1"', text.index("labeledDs_"))
+    )
+    path.write_text(text[:at] + text[at:].replace("SEN169_FP16", "IEEE_FP16", 1))
+    assert any("operands are SEN169_FP16 and IEEE_FP16" in x for x in findings(spyre, directory))

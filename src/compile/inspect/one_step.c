@@ -2,6 +2,7 @@
 //
 // Findings that a step tells by itself.
 #include <math.h>
+#include <string.h>
 
 #include "bundle/derived.h"
 #include "compile/inspect/findings.h"
@@ -77,6 +78,47 @@ static void look_at_mask(findings *f)
     if (step->mask_by_name)
         find(f, "maskingConstId_ names another constant than samv-maskvalue, which is taken: "
                 "front-ends write 0 even where other constants come first");
+}
+
+// A mask covers what fills up the last stick; a whole stick that is masked is more than that.
+static void look_at_masked_sticks(findings *f)
+{
+    for (uint32_t i = 0; i < f->step->mask_count; i++) {
+        const bundle_mask *mask = &f->step->masks[i];
+        const bundle_tensor *in = &f->step->tensors[f->step->inputs[0]];
+        if (in->stick_dim == mask->dim && mask->length >= in->stick_elements)
+            find(f, "%lld elements of %s are masked, at least a stick, and padding is less",
+                 (long long)mask->length, f->step->dim_name[mask->dim]);
+    }
+}
+
+// Parameters that leave no number, or one, as the result of all operands.
+static void look_at_parameters(findings *f)
+{
+    const bundle_step *step = f->step;
+    float least = -INFINITY, most = INFINITY;
+    for (uint32_t i = 0; i < step->constant_count; i++) {
+        const char *name = step->constants[i].name;
+        float value = bundle_constant_value(step, i);
+        bool wrong = isnan(value) || (strcmp(name, "eps") == 0 && value < 0) ||
+                     (strcmp(name, "softplusBeta") == 0 && value == 0);
+        if (wrong) find(f, "%s is %g", name, (double)value);
+        if (strcmp(name, "clipMin") == 0) least = value;
+        if (strcmp(name, "clipMax") == 0) most = value;
+    }
+    if (least > most)
+        find(f, "clipMin %g is above clipMax %g", (double)least, (double)most);
+}
+
+// Operands of one function in two formats, as neither front-end writes them.
+static void look_at_formats(findings *f)
+{
+    const bundle_step *step = f->step;
+    if (!opfunc_has_formula(step->op) || step->input_count != 2) return;
+    spyre_format a = step->tensors[step->inputs[0]].format;
+    spyre_format b = step->tensors[step->inputs[1]].format;
+    if (a != b)
+        find(f, "its operands are %s and %s", spyre_format_name(a), spyre_format_name(b));
 }
 
 static bool reads(const bundle_step *step, spyre_format format)
@@ -171,6 +213,9 @@ spyre_status inspect_one_step(findings *f)
     }
     look_at_ranks(f);
     look_at_mask(f);
+    look_at_masked_sticks(f);
+    look_at_parameters(f);
+    look_at_formats(f);
     look_at_scale(f);
     look_at_conversion(f);
     return NULL;

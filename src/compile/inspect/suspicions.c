@@ -234,6 +234,20 @@ static void take_whole_argument(look *l, const bundle_tensor *t)
     for (int64_t i = 0; i < of->count; i++) of->sticks[i].read = true;
 }
 
+// What a shuffle takes from LX, which other slices own: all that lies there.
+static spyre_status take_all_slices(look *l, uint32_t number)
+{
+    const bundle_tensor *t = &l->f.step->tensors[number];
+    bundle_geometry g;
+    TRY(bundle_tensor_geometry(l->f.b, l->f.step, number, &g));
+    for (uint32_t core = 0; core < t->owners->core_count; core++)
+        for (int64_t at = 0; at < g.bytes; at += SPYRE_STICK_BYTES) {
+            stick *there = stick_at(&l->lx[core], t->start[core] + at, &l->is_short);
+            if (there) there->read = true;
+        }
+    return l->is_short ? status_no_memory() : NULL;
+}
+
 static spyre_status look_at_reads(look *l)
 {
     const bundle_step *step = l->f.step;
@@ -242,6 +256,7 @@ static spyre_status look_at_reads(look *l)
                                                 : step->indices[i - step->input_count];
         const bundle_tensor *t = &step->tensors[number];
         if (t->index_kind == BUNDLE_INDEX_VALUE && t->arg >= 0) take_whole_argument(l, t);
+        if (t->owners) TRY(take_all_slices(l, number));
         l->fresh = l->made = 0;
         TRY(read_in_place(l, number, &l->in_place));
         TRY(visit_sticks(l, number, read_stick));
@@ -274,6 +289,24 @@ static spyre_status look_at_writes(look *l)
                  (long long)l->lost[before], (long long)l->written[before], before,
                  l->f.b->steps.items[before].name);
     return NULL;
+}
+
+// What steps have left in LX at the end.
+static void look_at_leftovers(look *l)
+{
+    memset(l->lost, 0, l->f.b->steps.count * sizeof *l->lost);
+    for (uint32_t core = 0; core < BUNDLE_MAX_CORES; core++)
+        for (int64_t i = 0; i < l->lx[core].count; i++) {
+            const stick *at = &l->lx[core].sticks[i];
+            if (at->writer && !at->read) l->lost[at->writer - 1]++;
+        }
+    for (l->f.number = 0; l->f.number < l->f.b->steps.count; l->f.number++) {
+        if (!l->lost[l->f.number]) continue;
+        l->f.step = &l->f.b->steps.items[l->f.number];
+        find(&l->f, "no step reads %lld of the %lld sticks of LX that it wrote: they are for a "
+             "later launch, or for nothing", (long long)l->lost[l->f.number],
+             (long long)l->written[l->f.number]);
+    }
 }
 
 // --- All of it
@@ -313,6 +346,7 @@ static spyre_status follow(look *l)
         TRY(look_at_reads(l));
         TRY(look_at_writes(l));
     }
+    look_at_leftovers(l);
     return NULL;
 }
 
