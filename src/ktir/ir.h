@@ -204,8 +204,8 @@ int64_t ktir_number(const ktir_module *m, const ktir_op *op, ktir_key key, int64
 
 bool ktir_type_same(const ktir_type *a, const ktir_type *b);
 
-// The dims of the whole that a slice's part has, rising: those of size 1 may be left out. False when
-// the part is no such slice.
+// The dims of the whole that a slice's part has, rising: those of size 1 may be left out. False
+// when the part is no such slice.
 bool ktir_slice_dims(const ktir_module *m, const ktir_op *op, uint32_t *out_dims);
 
 // Elements of a type; KTIR_DYNAMIC where a size is unknown or 64 bits do not hold them.
