@@ -2,6 +2,7 @@
 """The back-end compiler as a process, as torch-spyre's front-end calls it: bundles of more and more
 steps, the files of tests/golden/bundle/softmax again and again."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -31,26 +32,31 @@ def _make_bundle(folder: pathlib.Path, files: int) -> None:
     )
 
 
-def _least_ms(folder: pathlib.Path) -> float:
+def _least_ms(folder: pathlib.Path) -> tuple[float, float]:
+    """Of a call: the time until it has ended, and the processor's."""
     command = [pathlib.Path(sys.executable).with_name("dxp_standalone"), "--bundle", "-d", folder]
-    least, end = float("inf"), time.perf_counter() + SECONDS
+    wall, cpu, end = float("inf"), float("inf"), time.perf_counter() + SECONDS
     while time.perf_counter() < end:
         began = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        least = min(least, 1e3 * (time.perf_counter() - began))
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _pid, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        wall = min(wall, 1e3 * (time.perf_counter() - began))
+        cpu = min(cpu, 1e3 * (used.ru_utime + used.ru_stime))
         shutil.rmtree(folder / "spyreCodeDir")
-    return least
+    return wall, cpu
 
 
 def run(only: str) -> dict[str, dict[str, float]]:
     title = f"dxp_standalone as a process; at most {LIMIT_MS} ms for {FILES[0]} files"
-    table = Table(title, ["ms", "us a file"])
+    table = Table(title, ["ms", "cpu ms", "cpu us a file"])
     for files in FILES:
         name = f"dxp {files} files"
         if only not in name:
             continue
         with tempfile.TemporaryDirectory() as folder:
             _make_bundle(pathlib.Path(folder), files)
-            least = _least_ms(pathlib.Path(folder))
-        table.add(name, {"ms": least, "us a file": 1e3 * least / files})
+            wall, cpu = _least_ms(pathlib.Path(folder))
+        table.add(name, {"ms": wall, "cpu ms": cpu, "cpu us a file": 1e3 * cpu / files})
     return table.rows
