@@ -10,8 +10,14 @@
     static void copy_##type(uint8_t *to, int64_t to_stride, const uint8_t *from,             \
                             int64_t from_stride, int64_t count)                              \
     {                                                                                        \
+        type value;                                                                          \
+        if (from_stride == 0 && to_stride == sizeof value) {                                 \
+            memcpy(&value, from, sizeof value);                                              \
+            for (int64_t n = 0; n < count; n++)                                              \
+                memcpy(to + n * (int64_t)sizeof value, &value, sizeof value);                \
+            return;                                                                          \
+        }                                                                                    \
         for (int64_t n = 0; n < count; n++) {                                                \
-            type value;                                                                      \
             memcpy(&value, from + n * from_stride, sizeof value);                            \
             memcpy(to + n * to_stride, &value, sizeof value);                                \
         }                                                                                    \
