@@ -220,3 +220,20 @@ def test_sums_are_rounded_once():
     for form in forms(lambda x, i, y: x.index_add(0, i, y)):
         result = form(x.to("spyre"), of_row.to("spyre"), rows.to("spyre")).cpu()
         assert (result[3] == 2348).all() and (result[:3] == 2048).all()
+
+
+def test_sums_into_few_of_many_rows():
+    """Rows that are named more than once get all sums, and the others keep their bits."""
+    torch.manual_seed(0)
+    x = torch.randint(-100, 100, (200, 70)).to(F16)
+    for dim, count in ((0, 50), (0, 1), (1, 20)):
+        index = torch.randint(9, (count,)) * 7
+        source = numbers(F16, *(count if d == dim else n for d, n in enumerate(x.shape)))
+        for form in forms(lambda x, i, y, dim=dim: x.index_add(dim, i, y)):
+            result = form(x.to("spyre"), index.to("spyre"), source.to("spyre")).cpu()
+            assert torch.equal(result, x.double().index_add(dim, index, source.double()).to(F16))
+    back = torch.ops.aten.embedding_dense_backward
+    for form in forms(lambda y, i: back(y, i, 200, -1, False)):
+        index, source = torch.randint(9, (50,)) * 7, numbers(F16, 50, 70)
+        result = form(source.to("spyre"), index.to("spyre")).cpu()
+        assert torch.equal(result, back(source.float(), index, 200, -1, False).to(F16))

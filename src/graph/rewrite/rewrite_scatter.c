@@ -10,8 +10,52 @@ typedef struct {
     uint32_t dim;         // of `whole`
 } scatter;
 
+// The rows that an index names; of what is one number all over, that number.
+static spyre_status make_named_rows(rewriter *r, const scatter *s, const tensor *index, tensor *out)
+{
+    const graph_value *whole = &r->target->values.items[s->whole.value];
+    spyre_view sizes = s->whole.view;
+    graph_number number;
+    bool is_full = whole->node != SPYRE_NO_ID &&
+                   r->target->nodes.items[whole->node].op == ATEN_SPYRE_FULL;
+    if (!is_full) return make_take(r, &s->whole, index, s->dim, NULL, out);
+    sizes.size[s->dim] = index->view.size[s->dim];
+    TRY(graph_arg_number(r->target, whole->node, 0, 0, &number));
+    return make_full_of(r, &number, s->whole.dtype, &sizes, NULL, out);
+}
+
+// Sums into few of many rows: those that are named are summed in float32 by themselves. Of equal
+// indices the last one's row takes all sums, and is the one that stays.
+static spyre_status add_few_rows(rewriter *r, const scatter *s, const tensor *into)
+{
+    int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
+    spyre_view places = view_contiguous(&size, 1), column = {.rank = s->whole.view.rank};
+    tensor number, last, rows, at = s->index;
+    for (uint32_t i = 0; i < column.rank; i++) column.size[i] = 1;
+    column.size[s->dim] = count;
+    column.stride[s->dim] = at.view.stride[0];
+    column.offset = at.view.offset;
+    TRY(make_count(r, count, &number));
+    TRY(make_full(r, 0, number.dtype, &places, NULL, &last));
+    TRY(make_scatter(r, &last, &s->index, &number, 0, NULL, &last));
+    TRY(make_take(r, &last, &s->index, 0, NULL, &last));
+    TRY(make_view(r, &s->index, &column, NULL, &at));
+    TRY(make_named_rows(r, s, &at, &rows));
+    TRY(make_accumulated(r, &rows, &last, &s->source, s->dim, NULL, &rows));
+    return make_scatter(r, &s->whole, &s->index, &rows, s->dim, into, NULL);
+}
+
+// A third: float32 of the whole is written and read again then.
+static bool names_few(const scatter *s)
+{
+    int64_t size = s->whole.view.size[s->dim];
+    bool of_rows = s->index.view.rank == 1 && view_element_count(&s->whole.view) > size;
+    return of_rows && s->index.view.size[0] < size / 3;
+}
+
 static spyre_status write_rows(rewriter *r, const scatter *s, bool adds, const tensor *into)
 {
+    if (adds && names_few(s)) return add_few_rows(r, s, into);
     if (adds) return make_accumulated(r, &s->whole, &s->index, &s->source, s->dim, into, NULL);
     return make_scatter(r, &s->whole, &s->index, &s->source, s->dim, into, NULL);
 }
