@@ -109,3 +109,29 @@ def test_elements_of_an_image_in_one_kernel(width):
     report = torch_spyre.last_report()
     assert report.nodes_on_host == 0 or width != 64
     assert width != 64 or report.kernels <= 2
+
+
+@pytest.mark.parametrize("align", (False, True))
+@pytest.mark.parametrize("padding", ("zeros", "border"))
+@pytest.mark.parametrize("mode", ("bilinear", "nearest"))
+@pytest.mark.parametrize("sizes", ((9, 8), (3, 64), (2, 130)), ids=str)
+def test_grid_sample(sizes, mode, padding, align):
+    """At coordinates that 16 bits have, some of them outside of the image."""
+    torch.manual_seed(0)
+    x = torch.randint(-100, 100, (2, 3, *sizes)).half()
+    grid = (torch.randint(-40, 41, (2, 5, 7, 2)) / 32).half()
+
+    def sample(x, grid):
+        return torch.nn.functional.grid_sample(x, grid, mode, padding, align)
+
+    torch._dynamo.reset()
+    expected = sample(x.float(), grid.float())
+    for form in (sample, torch.compile(sample, dynamic=False)):
+        actual = form(x.to("spyre"), grid.to("spyre")).cpu()
+        assert (actual - expected).abs().max() <= 0.5
+
+
+def test_a_grid_without_numbers_faults_not():
+    x, grid = torch.randn(1, 2, 4, 4).half(), torch.full((1, 1, 2, 2), float("nan")).half()
+    result = torch.nn.functional.grid_sample(x.to("spyre"), grid.to("spyre"), align_corners=False)
+    assert result.cpu().shape == (1, 2, 1, 2)

@@ -13,6 +13,5 @@ _aten = torch.ops.aten
 for op in (
     _aten.max_unpool2d.default,
     _aten.max_unpool3d.default,
-    _aten.grid_sampler_2d.default,
 ):
     part(op, narrow=True)(every_decomposition()[op])

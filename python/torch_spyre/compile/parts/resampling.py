@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resampling of images: every output along a dim is a sum of the dim's inputs, each dim by itself.
 So a dim is a product with the matrix of its weights [outputs, inputs], which is made of the places
-of both; its transpose hands gradients back."""
+of both; its transpose hands gradients back. A grid names places anywhere: their neighbours are
+gathered."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F
 
+from ..._pytorch.dispatch import every_decomposition
 from ..registered import NOT_TAKEN, NotTaken, part
 from .lines import computed, count
 
@@ -220,3 +223,81 @@ part(
     _aten.replication_pad3d_backward.default,
     narrow=True,
 )(_repeated_edges)
+
+
+STICK = 64  # elements of 16 bits
+_WHOLE = 1.5 * 2.0**23  # float32 has no fractions there: a sum with it is rounded, ties to even
+Taps = list[tuple[torch.Tensor, torch.Tensor]]  # place along a dim, weight, both float32
+
+
+def _taps(grid: torch.Tensor, size: int, nearest: bool, border: bool, align: bool) -> Taps:
+    """What a coordinate in [-1, 1] reads of a dim; what is outside of it weighs nothing, and stands
+    at the border."""
+    last = float(size - 1)
+    at = grid * ((last if align else size) / 2) + last / 2
+    if border:
+        at = at.clamp(0.0, last)
+    first = (at + _WHOLE) - _WHOLE if nearest else at.floor()
+    second = first + 1
+    taps = [(first, torch.ones_like(at) if nearest else second - at)]
+    if not nearest:
+        taps.append((second, at - first))
+    held = [(place.clamp(0.0, last), weight) for place, weight in taps]
+    if border:  # where at is the last place, nothing of the second one is taken
+        return held
+    return [
+        (inside, weight * (1 - (place - inside).abs().clamp(max=1.0)))
+        for (place, _), (inside, weight) in zip(taps, held, strict=True)
+    ]
+
+
+def _in_line(x: torch.Tensor) -> torch.Tensor:
+    """Images [.., H, W] as lines of all first sticks of their rows, then all second ones, .."""
+    width = x.shape[-1]
+    if width % STICK:
+        x = F.pad(x, (0, -width % STICK))
+    if width > STICK:
+        x = x.reshape(*x.shape[:-1], -1, STICK).transpose(-3, -2).contiguous()
+    return x.flatten(2)
+
+
+def _columns(x: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    """Where a place of the first row is in such a line."""
+    if width <= STICK:
+        return x
+    return x + (x * (1 / STICK)).floor() * float((height - 1) * STICK)
+
+
+@part(_aten.grid_sampler_2d.default, narrow=True)
+def grid_sampler_2d(
+    x: torch.Tensor, grid: torch.Tensor, mode: int, padding: int, align: bool
+) -> torch.Tensor | NotTaken:
+    """Bilinear (0) and nearest (1), zeros (0) or the border (1) around the image."""
+    batch, channels, height, width = x.shape
+    most = height * (width + STICK)
+    own = mode < 2 and padding < 2 and x.dtype in computed() and x.dtype == grid.dtype
+    if not own or most > MOST_WEIGHTS:
+        whole: torch.Tensor = every_decomposition()[_aten.grid_sampler_2d.default](
+            x, grid, mode, padding, align
+        )
+        return whole
+    if x.numel() == 0 or grid.numel() == 0:
+        return NOT_TAKEN
+    line = _in_line(x)
+    wide = grid.to(torch.float32).reshape(batch, 1, -1, 2)
+    across, down = (
+        _taps(wide.select(-1, i), size, mode == 1, padding == 1, align)
+        for i, size in enumerate((width, height))
+    )
+    columns = [(_columns(place, height, width), weight) for place, weight in across]
+    total = None
+    for row, of_row in down:
+        first = row * float(STICK)
+        for column, of_column in columns:
+            # A coordinate that is no number has some place.
+            index = (first + column).to(torch.int64).clamp(0, line.shape[2] - 1)
+            found = line.gather(2, index.expand(-1, channels, -1))
+            share = found * (of_row * of_column).to(line.dtype)
+            total = share if total is None else total + share
+    assert total is not None
+    return total.reshape(batch, channels, *grid.shape[1:3])
