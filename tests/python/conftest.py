@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch._functorch.config
 import torch_spyre
+from torch_forks import TorchForks
 from torch_spyre.report import reports
 
 # Outside of CI, PyTorch only warns of an operator whose results alias its inputs unsaid.
@@ -19,9 +20,16 @@ os.environ.setdefault("SPYRE_CACHE_DIR", _cache.name)  # never the user's
 
 QUICK = {"test_device.py", "test_help.py", "test_layout.py"}
 
+# Half a minute and more each: no other process is left to wait for one of them at the end.
+FIRST = {
+    "test_guest.py", "test_examples.py", "test_distributed.py", "test_sharded_programs.py",
+    "test_distributed_failures.py", "test_operator_net.py", "test_net.py",
+}  # fmt: skip
+
 
 def pytest_collection_modifyitems(items):
     """Every test is quick (by its file), long (by its mark) or full."""
+    items.sort(key=lambda item: item.path.name not in FIRST)
     for item in items:
         if item.path.name in QUICK:
             item.add_marker("quick")
@@ -52,9 +60,31 @@ def fallbacks(request):
         yield
 
 
+@pytest.fixture(scope="session")
+def torch_forks():
+    forks = TorchForks()
+    yield forks
+    forks.close()
+
+
 @pytest.fixture
-def run_python():
-    """Runs a program in a fresh interpreter; returns its output, asserts that it succeeds."""
+def run_python(request):
+    """Runs a program as if in a fresh interpreter; returns its output, asserts that it succeeds."""
+
+    def run(source, **environment):
+        environment = {**os.environ, **environment}
+        if "TORCH_LOGS" in environment:  # `import torch` reads it
+            return request.getfixturevalue("run_fresh_python")(source, **environment)
+        done = request.getfixturevalue("torch_forks").run(source, environment)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def run_fresh_python():
+    """The same in a fresh interpreter, for what `import torch` itself does."""
 
     def run(source, **environment):
         done = subprocess.run(

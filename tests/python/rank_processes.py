@@ -2,13 +2,16 @@
 """Functions of a test as the ranks of a process group, each in a process of its own."""
 
 import contextlib
+import importlib
 import os
+import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from torch_forks import start_forkserver
 
 Body = Callable[[int, int], None]
 
@@ -43,8 +46,24 @@ def _as_torchrun_starts_it(size: int) -> Iterator[None]:
             os.environ[name] = value
 
 
+def _call(rank: int, environment: dict[str, str], call: bytes) -> None:
+    os.environ.clear()
+    os.environ.update(environment, RANK=str(rank), LOCAL_RANK=str(rank))
+    importlib.import_module("torch_spyre")
+    function, *arguments = pickle.loads(call)  # of a module that may read the environment
+    function(rank, *arguments)
+
+
+def _start(function: Callable[..., None], *arguments: object) -> mp.ProcessContext:
+    """Processes, as many as the first argument says, that call function(rank, *arguments)."""
+    start_forkserver()
+    call = pickle.dumps((function, *arguments))
+    return mp.start_processes(
+        _call, (dict(os.environ), call), arguments[0], join=False, start_method="forkserver"
+    )
+
+
 def _be_rank(rank: int, size: int, folder: str, bodies: tuple[Body, ...]) -> None:
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
     join_group(folder, rank, size)
     for body in bodies:
         body(rank, size)
@@ -55,11 +74,12 @@ def run_ranks(size: int, *bodies: Body) -> None:
     """Calls each function with (rank, size) in `size` processes that form a group; an exception of
     one fails the test. They are functions of a module, and a fallback in them is an error."""
     with tempfile.TemporaryDirectory() as folder, _as_torchrun_starts_it(size):
-        mp.spawn(_be_rank, args=(size, folder, bodies), nprocs=size)
+        started = _start(_be_rank, size, folder, bodies)
+        while not started.join():
+            pass
 
 
 def _be_alone(rank: int, size: int, folder: str, body: Callable[[str, int, int], None]) -> None:
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
     body(folder, rank, size)
 
 
@@ -67,7 +87,7 @@ def run_processes(size: int, body: Callable[[str, int, int], None]) -> list[int 
     """Calls the function with (folder, rank, size) in `size` processes, which may join a group
     themselves; returns their exit codes."""
     with tempfile.TemporaryDirectory() as folder, _as_torchrun_starts_it(size):
-        started = mp.spawn(_be_alone, args=(size, folder, body), nprocs=size, join=False)
+        started = _start(_be_alone, size, folder, body)
         for process in started.processes:
             process.join()
         return [process.exitcode for process in started.processes]

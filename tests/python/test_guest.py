@@ -131,7 +131,9 @@ LEVELS = "print([logging.getLogger(n).getEffectiveLevel() for n in NAMES])\n"
         ("-torch_spyre.runtime,spyre.inductor", [20, 20, 40, 30]),
     ],
 )
-@pytest.mark.parametrize("first", ["", "import torch_spyre\n"])
+@pytest.mark.parametrize(
+    "first", ["", pytest.param("import torch_spyre\n", marks=pytest.mark.long)]
+)
 def test_torch_logs_names_loggers(run_python, entries, levels, first):
     names = "spyre.inductor", "spyre.inductor.passes", "spyre.runtime", "torch._dynamo"
     done = run_python(first + PRELUDE + f"NAMES = {names}\n" + LEVELS, TORCH_LOGS=entries)

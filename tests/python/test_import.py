@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 PRELUDE = "import torch, torch_spyre\n"
 
 
-def test_import_is_silent_and_lazy(run_python):
-    done = run_python(
+def test_import_is_silent_and_lazy(run_fresh_python):
+    done = run_fresh_python(
         PRELUDE + "assert torch.spyre.is_available()\n"
         "assert torch.device('spyre').type == 'spyre'\n"
         "assert not torch.spyre.is_initialized()\n"
@@ -23,16 +23,16 @@ def test_import_is_silent_and_lazy(run_python):
     assert done.stdout == "" and done.stderr == ""
 
 
-def test_import_leaves_the_compiler_of_pytorch_alone(run_python):
-    run_python(
+def test_import_leaves_the_compiler_of_pytorch_alone(run_fresh_python):
+    run_fresh_python(
         PRELUDE + "import sys\n"
         "assert torch.tensor([2.0]).to('spyre').cpu().tolist() == [2.0]\n"
         "assert 'torch._dynamo' not in sys.modules and 'torch._inductor' not in sys.modules\n"
     )
 
 
-def test_modules_of_inductor_are_there_when_they_are_named(run_python):
-    run_python(
+def test_modules_of_inductor_are_there_when_they_are_named(run_fresh_python):
+    run_fresh_python(
         PRELUDE + "import torch._inductor.utils\n"
         "assert torch._inductor.codecache.FxGraphCache\n"
         "assert not hasattr(torch._inductor, 'no_such_module')\n"
@@ -42,8 +42,8 @@ def test_modules_of_inductor_are_there_when_they_are_named(run_python):
     )
 
 
-def test_a_forked_child_is_refused(run_python):
-    run_python(
+def test_a_forked_child_is_refused(run_fresh_python):
+    run_fresh_python(
         PRELUDE + "import os\n"
         "torch.empty(1, device='spyre')\n"
         "child = os.fork()\n"
@@ -57,8 +57,8 @@ def test_a_forked_child_is_refused(run_python):
     )
 
 
-def test_a_compile_worker_touches_no_card(run_python):
-    run_python(
+def test_a_compile_worker_touches_no_card(run_fresh_python):
+    run_fresh_python(
         PRELUDE + "assert torch.spyre._is_in_bad_fork()\n"
         "try:\n"
         "    torch.empty(1, device='spyre')\n"
@@ -69,7 +69,7 @@ def test_a_compile_worker_touches_no_card(run_python):
     )
 
 
-def test_the_environment_counts_the_cards(run_python):
+def test_the_environment_counts_the_cards(run_fresh_python):
     for environment, count in [
         ({}, 1),
         ({"AIU_WORLD_SIZE": "2"}, 2),
@@ -77,16 +77,16 @@ def test_the_environment_counts_the_cards(run_python):
         ({"SPYRE_DEVICES": "0,2,2,77"}, 2),
         ({"SPYRE_DEVICES": "0,1,2,3", "AIU_WORLD_SIZE": "3"}, 3),
     ]:
-        run_python(PRELUDE + f"assert torch.spyre.device_count() == {count}", **environment)
+        run_fresh_python(PRELUDE + f"assert torch.spyre.device_count() == {count}", **environment)
 
 
-def test_local_rank_chooses_the_card(run_python):
-    run_python(
+def test_local_rank_chooses_the_card(run_fresh_python):
+    run_fresh_python(
         PRELUDE + "assert torch.empty(1, device='spyre').device.index == 1",
         LOCAL_RANK="1",
         AIU_WORLD_SIZE="2",
     )
-    run_python(
+    run_fresh_python(
         PRELUDE + "torch.spyre.set_device(0)\n"
         "assert torch.empty(1, device='spyre').device.index == 0",
         LOCAL_RANK="1",
@@ -103,9 +103,9 @@ def test_local_rank_chooses_the_card(run_python):
         ({"LOCAL_RANK": "63"}, 8, 7),
     ],
 )
-def test_every_process_of_a_launcher_has_a_card(run_python, variables, count, card):
+def test_every_process_of_a_launcher_has_a_card(run_fresh_python, variables, count, card):
     """One that computes on the CPU, too: Dynamo asks for the current stream."""
-    run_python(
+    run_fresh_python(
         PRELUDE + "assert torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1)) == 2\n"
         f"assert torch.spyre.device_count() == {count}\n"
         f"assert torch.empty(1, device='spyre').device.index == {card}",
@@ -133,14 +133,14 @@ def test_every_process_of_a_launcher_has_a_card(run_python, variables, count, ca
         ("SPYRE_MEMORY_LIMIT_GB", "lots", "expected a number of GiB, above 0"),
     ],
 )
-def test_nonsense_in_the_environment_is_refused(run_python, variable, value, rule):
+def test_nonsense_in_the_environment_is_refused(run_fresh_python, variable, value, rule):
     code = (
         PRELUDE + "try:\n"
         "    torch.empty(1, device='spyre')\n"
         "except RuntimeError as error:\n"
         "    print(error)\n"
     )
-    assert f"{variable}={value}: {rule}" in run_python(code, **{variable: value}).stdout
+    assert f"{variable}={value}: {rule}" in run_fresh_python(code, **{variable: value}).stdout
 
 
 @pytest.mark.parametrize(
@@ -151,24 +151,24 @@ def test_nonsense_in_the_environment_is_refused(run_python, variable, value, rul
         {"FLEX_DEVICE": "MOCK1p0", "FLEX_COMPUTE": "NULL"},
     ],
 )
-def test_every_kind_of_card_is_the_emulated_one(run_python, variables):
+def test_every_kind_of_card_is_the_emulated_one(run_fresh_python, variables):
     code = PRELUDE + "print(torch.ones(2, device='spyre').add(1).cpu().tolist())"
-    assert run_python(code, **variables).stdout == "[2.0, 2.0]\n"
+    assert run_fresh_python(code, **variables).stdout == "[2.0, 2.0]\n"
 
 
-def test_a_rank_beyond_the_cards_is_named(run_python):
+def test_a_rank_beyond_the_cards_is_named(run_fresh_python):
     code = (
         PRELUDE + "try:\n"
         "    torch.empty(1, device='spyre')\n"
         "except RuntimeError as error:\n"
         "    print(error)\n"
     )
-    said = run_python(code, LOCAL_RANK="3", AIU_WORLD_SIZE="2").stdout
+    said = run_fresh_python(code, LOCAL_RANK="3", AIU_WORLD_SIZE="2").stdout
     assert "invalid device ordinal 3: this process uses 2 spyre device(s) (LOCAL_RANK)" in said
 
 
-def test_unknown_variables_are_named_once(run_python):
-    done = run_python(
+def test_unknown_variables_are_named_once(run_fresh_python):
+    done = run_fresh_python(
         PRELUDE + "torch.empty(1, device='spyre')\ntorch.empty(2, device='spyre')\n",
         SPYRE_THREDS="1",
     )
@@ -185,8 +185,8 @@ def test_every_variable_that_is_read_is_known():
     assert len(read) > 30 and read <= set(known)
 
 
-def test_two_cards_hold_their_own_tensors(run_python):
-    run_python(
+def test_two_cards_hold_their_own_tensors(run_fresh_python):
+    run_fresh_python(
         PRELUDE + "a = torch.arange(8.).to('spyre:0')\n"
         "b = a.to('spyre:1')\n"
         "assert b.device.index == 1 and b.cpu().equal(a.cpu())\n"
@@ -197,9 +197,9 @@ def test_two_cards_hold_their_own_tensors(run_python):
     )
 
 
-def test_names_of_the_api(run_python):
+def test_names_of_the_api(run_fresh_python):
     """Where scripts for the device look names up; none of it starts a card."""
-    run_python(
+    run_fresh_python(
         PRELUDE + "import inspect\n"
         "from torch_spyre._inductor.errors import Unsupported\n"
         "from torch_spyre.ops.fallbacks import FallbackWarning\n"

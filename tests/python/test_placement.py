@@ -2,9 +2,6 @@
 """Tensors whose memory lies in several chunks, and pinned memory of the host."""
 
 import mmap
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -91,7 +88,7 @@ def test_directives_that_are_wrong():
     assert len(held) >= 3
 
 
-def test_kinds_of_card_read_regions_their_way():
+def test_kinds_of_card_read_regions_their_way(run_python):
     program = (
         "import torch\n"
         "with torch.spyre.AllocationDirective(interleave=True):\n"
@@ -99,12 +96,7 @@ def test_kinds_of_card_read_regions_their_way():
         "print([c.addr.region_id for c in torch.spyre.composite_address(x)][:3],\n"
         "      (x * 3).sum().item(), x[20000].item())\n"
     )
-    found = {}
-    for kind in ("PF", "VF", "MOCK"):
-        environment = os.environ | {"FLEX_DEVICE": kind}
-        found[kind] = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-        ).stdout
+    found = {kind: run_python(program, FLEX_DEVICE=kind).stdout for kind in ("PF", "VF", "MOCK")}
     assert found["VF"] == found["MOCK"]
     assert found["VF"].startswith("[0, 1, 2] ")
     assert found["PF"] == found["VF"].replace("[0, 1, 2]", f"[0, {2**34}, {2**35}]")
