@@ -32,6 +32,7 @@ SOURCES := CMakeLists.txt pyproject.toml \
 
 .PHONY: always
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
+  test-sanitized test-checks \
   test-long test-ranks test-ops test-models test-pytorch fuzz layers lint wheel test-wheel \
   test-wheel-quick \
   bench bench-summary bench-turns bench-comm bench-serving bench-embedding serve-setup serve \
@@ -103,7 +104,20 @@ $(STAMPS)/build: $(STAMPS)/packages $(STAMPS)/modules $(SOURCES)
 demo: build
 	$(PY) examples/semantic_search.py
 
-test: lint test-c test-asan test-tsan layers test-wheel-quick test-python
+# What one core does goes along with what two do.
+test: build
+	$(MAKE) test-c
+	$(MAKE) -j2 --output-sync=target test-sanitized test-checks
+	$(MAKE) test-python
+
+test-sanitized:
+	$(MAKE) test-asan
+	$(MAKE) test-tsan
+
+test-checks:
+	$(MAKE) lint
+	$(MAKE) layers
+	$(MAKE) test-wheel-quick
 
 # The label quick.
 test-quick: build
@@ -179,7 +193,7 @@ layers: build
 	$(PY) tools/check_docs.py
 
 test-python: build
-	$(PY) -m pytest -n logical --maxprocesses 4 --dist loadfile \
+	$(PY) -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
 	  tests/python tests/cli tests/models $(PYTEST_ARGS)
 
 # Goes on where it was interrupted; SPYRE_BLESS=1 writes tests/models/table.json, docs/models.md.
