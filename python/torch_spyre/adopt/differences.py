@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 import typing_extensions
 
 from .. import _C
@@ -63,9 +64,16 @@ def _warn_downcast() -> bool:
 
 
 def amend(module: types.ModuleType) -> None:
-    """Completes a module of the package: Inductor 2.13 names an argument of `to_dtype` that the
-    package's kernel does not take and that says nothing to it."""
-    functions = module.SpyreOpFuncs
+    """Completes a module of the package, of those that finder.AMENDED lists."""
+    if hasattr(module, "SpyreOpFuncs"):
+        _name_compute_types(module.SpyreOpFuncs)
+    if hasattr(module, "stagger_to_standard_ea"):
+        module.stagger_to_standard_ea.register_kernel("spyre")(torch.clone)
+
+
+def _name_compute_types(functions: Any) -> None:
+    """Inductor 2.13 names an argument of `to_dtype` that the kernel does not take and that
+    says nothing to it."""
     original = functions.to_dtype
 
     def to_dtype(x: Any, dtype: Any, src_dtype: Any = None, use_compute_types: bool = True) -> Any:

@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 THEIRS, OURS = "torch_spyre", "openspyre"
-AMENDED = {"torch_spyre._inductor.spyre_kernel"}  # by differences.amend()
+AMENDED = {"torch_spyre._inductor.spyre_kernel", "torch_spyre._inductor.customops"}
 
 
 class _Namespace:
