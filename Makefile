@@ -107,7 +107,7 @@ demo: build
 # What one core does goes along with what two do.
 test: build
 	$(MAKE) test-c
-	$(MAKE) -j2 --output-sync=target test-sanitized test-checks
+	$(MAKE) -j2 --output-sync=line test-sanitized test-checks
 	$(MAKE) test-python
 
 test-sanitized:
