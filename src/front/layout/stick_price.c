@@ -33,6 +33,7 @@ static bool in_lx(const loop_graph *loops, const loop_op *op, uint32_t k, double
 {
     const loop_buffer *buffer = &loops->buffers.items[op->operand[k].buffer];
     if (op->op == OPFUNC_RESTICKIFY || !loops->settings.lx_planning) return false;
+    if (loop_is_table(op, &op->operand[k])) return false; // an index chooses its rows
     if (buffer->kind != LOOP_LOCAL || buffer->output >= 0) return false;
     return bytes <= (double)lx_limit_bytes(loops) * loops->cores / 4;
 }
