@@ -19,12 +19,12 @@ from .lines import computed
 
 _aten = torch.ops.aten
 
-_LN2_HIGH = float.fromhex("0x1.62e4p-1")
-_LN2_LOW = math.log(2) - _LN2_HIGH
+LN2_HIGH = float.fromhex("0x1.62e4p-1")
+LN2_LOW = math.log(2) - LN2_HIGH
 _TERMS = 6  # s^2 is below 0.03: what is left out is below 1e-10
 
 
-def _split(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def split(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """m and e of positive numbers."""
     m, e = x, torch.zeros_like(x)
     steps = [(1.0, True, 64)] * 3 + [(2.0**n, False, n) for n in (64, 32, 16, 8, 4, 2, 1)]
@@ -36,14 +36,14 @@ def _split(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _log(x: torch.Tensor) -> torch.Tensor:
-    m, e = _split(x)
+    m, e = split(x)
     f = m - 1
     s = f / (f + 2)
     square = s * s
     rest = torch.full_like(s, 2 / (2 * _TERMS + 1))
     for n in range(_TERMS - 1, 0, -1):
         rest = rest * square + 2 / (2 * n + 1)
-    near = f - (s * (f - rest * square) - e * _LN2_LOW) + e * _LN2_HIGH
+    near = f - (s * (f - rest * square) - e * LN2_LOW) + e * LN2_HIGH
     known = torch.where(x < math.inf, near, x)
     return torch.where(x > 0, known, torch.where(x == 0, -math.inf, math.nan))
 
