@@ -205,7 +205,9 @@ static bool lists(const char *names, const char *name)
 static void name_beyond(const rewriter *r, const graph_node *node, text *out)
 {
     const aten_row *row = aten_describe((aten_op)node->op);
-    spyre_dtype dtype = r->target->values.items[node->results[0]].dtype;
+    bool multiplies = row->kind == ATEN_KIND_MATMUL;    // 16 bits may give float32
+    uint32_t value = multiplies ? node->args[0].of.value : node->results[0];
+    spyre_dtype dtype = r->target->values.items[value].dtype;
     bool is_own = row->opfunc != OPFUNC_NONE && !opfunc_is_published(row->opfunc);
     bool is_extended = row->result == ATEN_RESULT_SAME &&
                        !aten_takes((aten_op)node->op, dtype, false);

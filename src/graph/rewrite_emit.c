@@ -335,11 +335,40 @@ spyre_status make_rank(rewriter *r, aten_op op, const tensor *x, int64_t k, uint
     return emit(r, op, args, 3, dtype, &view, into, out);
 }
 
-spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
-                         tensor *out)
+// The 16-bit dtype that a tensor was widened to float32 from and holds numbers of; else its own.
+static spyre_dtype narrow_dtype(const rewriter *r, const tensor *x)
+{
+    const spyre_graph *graph = r->target;
+    for (uint32_t value = x->value; graph->values.items[value].node != SPYRE_NO_ID;) {
+        const graph_node *node = &graph->nodes.items[graph->values.items[value].node];
+        bool moves = node->layer == GRAPH_LAYER_VIEW || node->op == ATEN_SPYRE_IDENTITY;
+        if (!moves && node->op != ATEN_SPYRE_CAST) break;
+        value = node->args[0].of.value;
+        spyre_dtype dtype = graph->values.items[value].dtype;
+        if (dtype == SPYRE_DTYPE_F16 || dtype == SPYRE_DTYPE_BF16) return dtype;
+        if (dtype != SPYRE_DTYPE_F32) break;
+    }
+    return x->dtype;
+}
+
+// Products of 16 bits are exact in float32, in which they are added.
+static spyre_status narrow_factors(rewriter *r, tensor *x, tensor *y)
+{
+    spyre_dtype dtype = narrow_dtype(r, x);
+    if (x->dtype != SPYRE_DTYPE_F32 || dtype == x->dtype || dtype != narrow_dtype(r, y) ||
+        rewrite_takes(r, ATEN_SPYRE_BATCHMATMUL, x->dtype))
+        return NULL;
+    TRY(make_cast(r, x, dtype, NULL, x));
+    return make_cast(r, y, dtype, NULL, y);
+}
+
+spyre_status make_matmul(rewriter *r, const tensor *first, const tensor *second,
+                         const tensor *into, tensor *out)
 {
     bool along_k[SPYRE_MAX_RANK] = {false};
-    tensor whole;
+    tensor whole, factors[2] = {*first, *second}, *x = &factors[0], *y = &factors[1];
+    spyre_dtype dtype = first->dtype;
+    TRY(narrow_factors(r, x, y));
     along_k[x->view.rank - 1] = true;
     TRY(make_unrepeated(r, x, along_k, &whole));
     spyre_arg args[2] = {tensor_arg(&whole), tensor_arg(y)};
@@ -350,7 +379,7 @@ spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y, const te
         return emit(r, ATEN_SPYRE_BATCHMATMULFP8, args, 2, SPYRE_DTYPE_F32, &view, into, out);
     if (x->dtype == SPYRE_DTYPE_I8)
         return emit(r, ATEN_SPYRE_BATCHMATMULINT8, args, 2, SPYRE_DTYPE_I32, &view, into, out);
-    return emit(r, ATEN_SPYRE_BATCHMATMUL, args, 2, x->dtype, &view, into, out);
+    return emit(r, ATEN_SPYRE_BATCHMATMUL, args, 2, dtype, &view, into, out);
 }
 
 // The list lives in the graph's memory.

@@ -75,6 +75,14 @@ static const product_names *names_of(const loop_op *op)
     return opfunc_slides(op->op) ? &sliding : &plain;
 }
 
+// Of the columns' sticks, the shorter ones: a result may be of another format than the factor.
+static int64_t least_lanes(const loop_graph *loops, const loop_op *op)
+{
+    int64_t factor = loop_lanes(&loops->buffers.items[op->operand[1].buffer]);
+    int64_t result = loop_lanes(&loops->buffers.items[op->operand[2].buffer]);
+    return factor < result ? factor : result;
+}
+
 static spyre_status add_matmul_dims(emitter *e)
 {
     const loop_op *op = e->op;
@@ -88,7 +96,7 @@ static spyre_status add_matmul_dims(emitter *e)
     if (op->stick != LOOP_NO_DIM)
         TRY(add_var(e, "out", op->stick));
     else
-        TRY(add_lane_dim(e, "out", loop_lanes(&e->loops->buffers.items[op->operand[1].buffer])));
+        TRY(add_lane_dim(e, "out", least_lanes(e->loops, op)));
     for (uint32_t v = 0; v < op->var_count; v++)
         if (loop_var_is_reduced(op, v) && v != k) {
             if (sum == MOST_SUMS) return refuse(e, "too many contracted dims");
