@@ -63,6 +63,7 @@ bool comm_map(const void *tensor, bool writes, void **out_pointer, uint64_t *out
     if (t.numel == 0) return true;
     storage *s = t.storage;
     uint64_t address;
+    if (writes && !storage_own(s)) return false;
     int64_t bytes = bytes_on_card(&t, &address);
     s->settled = true;
     if (writes) s->read_as_is = s->read_otherwise = false;

@@ -208,10 +208,11 @@ static bool copy_to_host(const tensor_info *source, const tensor_info *target)
 
 static bool copy_on_card(const tensor_info *source, const tensor_info *target)
 {
-    const storage *from = source->storage, *to = target->storage;
+    const storage *from = source->storage;
+    storage *to = target->storage;
     if (from != to && from->card == to->card && fills(source) && fills(target) &&
         same_bytes(source, target) && spyre_layout_equal(&from->layout, &to->layout))
-        return device_context() &&
+        return device_context() && storage_own(to) &&
                core_check(spyre_copy_raw(device_context(), to->card, stream_current(to->card),
                                          to->address, from->address, to->card_bytes));
     stage staged;
@@ -317,7 +318,8 @@ static PyObject *py_fill_zero(PyObject *self, PyObject *tensor)
     if (!tensor_of_object(tensor, &t)) return core_raise();
     if (!t.storage || !t.storage->typed || !fills(&t)) Py_RETURN_FALSE;
     const storage *s = t.storage;
-    bool ok = core_check(spyre_copy_raw(device_context(), s->card, stream_current(s->card),
+    bool ok = storage_own(t.storage) &&
+              core_check(spyre_copy_raw(device_context(), s->card, stream_current(s->card),
                                         s->address, 0, s->card_bytes));
     if (!ok) return core_raise();
     Py_RETURN_TRUE;
@@ -443,6 +445,7 @@ static PyObject *py_copy_rows(PyObject *self, PyObject *arguments)
                 target.storage->card == source.storage->card && target.size[1] == source.size[1] &&
                 into.sticks == out_of.sticks && into.stick_bytes == out_of.stick_bytes;
     if (!fits) Py_RETURN_FALSE;
+    if (!storage_own(target.storage)) return core_raise();
     if (!copy_runs(target.storage, source.storage, &into, &out_of, runs)) return NULL;
     Py_RETURN_TRUE;
 }

@@ -95,7 +95,7 @@ struct storage {
     spyre_view dense;           // the host tensor that `layout` describes; offset 0
     spyre_layout layout;
     uint64_t address;           // of card memory; 0 until typed
-    storage_memory *shared;     // when other storages have it, too: it stays where it is then
+    storage_memory *shared;     // when other storages have it, too
     int64_t card_bytes;
     int64_t host_bytes;         // of the dense host tensor
     void *raw;                  // untyped: host_bytes bytes
@@ -103,15 +103,33 @@ struct storage {
     _Atomic bool read_as_is;        // one had use for it
     _Atomic bool read_otherwise;    // one copied all of it into another one first
     bool settled;               // it has been given that other one, or the user's: it stays
+    bool extended;              // the next write is that of its last rows, which no other one has
+    uint32_t widened_from;      // of float32: the dtype whose numbers these are, plus one; 0:
+                                // not known
 };
 
 storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
                         const spyre_layout *layout, void **out_pointer);
-// Another form of the card memory of `of`, which is typed, and whose layout stays from then on. The
-// memory is freed with the last of them.
+// Card memory of several storages: views of one another, each of which sees what is written into
+// any of them, or one that goes on behind the end of another one, copied on write. The memory is
+// freed with the last of them.
+
+// Another form of the card memory of `of`, which is typed, and whose layout stays from then on.
 storage *storage_share(storage *of, spyre_dtype dtype, const spyre_view *dense,
                        const spyre_layout *layout, void **out_pointer);
-bool storage_is_over(const storage *a, const storage *b);      // the same card memory
+bool storage_is_over(const storage *a, const storage *b);      // views in the same card memory
+bool storage_has_views(const storage *s);
+// A storage of `layout`, the beginning of which has the contents of `of`, in the same card memory;
+// null, and no error, where that has no room behind `of` or others have it.
+storage *storage_extend(storage *of, const spyre_view *dense, const spyre_layout *layout,
+                        void **out_pointer);
+// An uninitialised one in memory with room for storages that extend it.
+storage *storage_create_with_room(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
+                                  const spyre_layout *layout, int64_t room_bytes,
+                                  void **out_pointer);
+// Before a write: gives the storage memory of its own where one that it extends, or that extends
+// it, would see it.
+bool storage_own(storage *s);
 storage *storage_create_bytes(uint32_t card, int64_t bytes, void **out_pointer);
 bool storage_is_bytes(const storage *s);
 storage *storage_of(const void *base);          // null for a pointer that is not ours
@@ -186,6 +204,8 @@ bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int
                    uint32_t card, AtenTensorHandle *out);
 // Of the same sizes, strides and form of its storage, uninitialised.
 bool tensor_create_alike(const tensor_info *t, AtenTensorHandle *out);
+// The tensor that is all of a new storage, which goes when that fails.
+bool tensor_of_storage(void *pointer, const storage *s, AtenTensorHandle *out);
 // A tensor of these sizes and strides over the memory of another one's storage: storage_share().
 bool tensor_share(storage *of, const spyre_view *dense, const spyre_layout *layout,
                   AtenTensorHandle *out);
@@ -257,6 +277,7 @@ bool empty_register(PyObject *module);          // ops_empty.c
 bool tensor_key_register(PyObject *module);     // tensor_key.c
 bool view_register(PyObject *module);           // ops_view.c
 bool copy_register(PyObject *module);           // copy.c
+bool extend_register(PyObject *module);         // extend.c
 bool graph_register(PyObject *module);          // graph_object.c
 bool executable_register(PyObject *module);     // executable.c
 bool compile_register(PyObject *module);        // compile.c

@@ -452,13 +452,21 @@ void eager(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack
     }
 }
 
+// A copy by an operator, which a note of the numbers in it goes with.
+void widen(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+{
+    at::Tensor self = torch::jit::last(*stack, op.schema().arguments().size())[0].toTensor();
+    eager(op, keys, stack);
+    tensor_note_copy(&self, &stack->back().toTensor());
+}
+
 // A copy between devices is PyTorch's composition of empty and copy, without a look at programs.
 void to_copy(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
 {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
     const auto &device = arguments[3];  // self, dtype, layout, device
     if (device.isNone() || device.toDevice().type() == arguments[0].toTensor().device().type())
-        eager(op, keys, stack);
+        widen(op, keys, stack);
     else
         op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CompositeExplicitAutograd), stack);
 }
@@ -471,6 +479,22 @@ void clone(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::
     auto format = arguments[1].toOptional<at::MemoryFormat>();
     void *made = nullptr;
     if (!format || *format == at::MemoryFormat::Preserve) check(copy_whole(&self, &made));
+    if (!made) return widen(op, keys, stack);
+    std::unique_ptr<at::Tensor> result(static_cast<at::Tensor *>(made));
+    tensor_note_copy(&self, result.get());
+    torch::jit::drop(*stack, op.schema().arguments().size());
+    torch::jit::push(*stack, std::move(*result));
+}
+
+// A few rows behind many: the many stay where they are, if they can.
+void cat(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+{
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    auto tensors = arguments[0].toListRef();
+    void *made = nullptr;
+    if (tensors.size() == 2)
+        check(extend_cat(&tensors[0].toTensor(), &tensors[1].toTensor(), arguments[1].toInt(),
+                         &made));
     if (!made) return eager(op, keys, stack);
     std::unique_ptr<at::Tensor> result(static_cast<at::Tensor *>(made));
     torch::jit::drop(*stack, op.schema().arguments().size());
@@ -510,6 +534,8 @@ try {
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&to_copy>());
     else if (std::string_view(name) == "clone")
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&clone>());
+    else if (std::string_view(name) == "cat")
+        operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&cat>());
     else if (*name)
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&eager>());
     else

@@ -63,6 +63,15 @@ bool storage_copy_bytes(void *target, const void *source, int64_t bytes);  // ei
 // A tensor that is its whole storage, copied as it lies on the card; null for any other.
 bool copy_whole(const void *tensor, void **out_tensor);
 
+// ---- tensors (tensor.c)
+// `to` is a copy of `from`, maybe a wider one: what is known of the numbers of the one holds for
+// it.
+void tensor_note_copy(const void *from, const void *to);
+
+// ---- concatenations that go on behind their first operand (extend.c)
+// The result of torch.cat([tensor, more], dim); null where the operator is to make it.
+bool extend_cat(const void *tensor, const void *more, int64_t dim, void **out_tensor);
+
 // ---- tensors of collectives (comm.c)
 // Whether the tensor (an at::Tensor *) is contiguous and its storage holds it alone in the form
 // that every contiguous tensor of its sizes and dtype gets, so that equal tensors are equal bytes;

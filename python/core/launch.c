@@ -40,6 +40,14 @@ static bool is_storage_of(const storage *s, const spyre_view *wanted)
                              wanted->stride);
 }
 
+// Whether the program may write the input: what leaves it lies there.
+static bool writes_input(const spyre_segment *segment, size_t index)
+{
+    for (uint32_t i = 0; i < segment->output_count; i++)
+        if (segment->outputs[i].input == (int32_t)index) return true;
+    return false;
+}
+
 bool executable_input(const spyre_segment *segment, size_t index, uint32_t card, storage *s,
                       uint64_t *out)
 {
@@ -52,6 +60,7 @@ bool executable_input(const spyre_segment *segment, size_t index, uint32_t card,
                          "program was compiled for",
                          index);
     if (!storage_set_layout(s, &segment->input_layouts[index])) return false;
+    if ((s->shared || s->widened_from) && writes_input(segment, index) && !storage_own(s)) return false;
     bool otherwise = segment->preferred_layouts[index].rank > 0;
     atomic_store_explicit(otherwise ? &s->read_otherwise : &s->read_as_is, true,
                           memory_order_relaxed);
@@ -301,6 +310,7 @@ static bool address_of(PyObject *tensor, uint32_t number, const spyre_layout *la
     if (!tensor_of_object(tensor, &t)) return false;
     if (!t.storage || !t.storage->typed)
         return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u is not on the card", number);
+    if (!storage_own(t.storage)) return false;
     spyre_format given = t.storage->layout.format;
     if (layout->rank && given != layout->format)
         return core_fail(SPYRE_INVALID_ARGUMENT,

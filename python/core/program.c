@@ -222,6 +222,7 @@ static bool take_storages(binding *b, PyObject *tensors, uint32_t *out_card)
     for (uint32_t i = 0; i < b->count; i++) {
         if (!bind_tensor(i, PyTuple_GetItem(tensors, (Py_ssize_t)i), &b->storages[i])) return false;
         storage *s = b->storages[i];
+        if (!storage_own(s)) return false;
         b->layouts[i] = &s->layout;
         b->bytes[i] = s->card_bytes;
         b->addresses[i] = s->address;
@@ -392,6 +393,7 @@ static PyObject *py_card_address(PyObject *self, PyObject *tensor)
         PyErr_SetString(PyExc_RuntimeError, "expected a tensor of the spyre device");
         return NULL;
     }
+    if (!storage_own(t.storage)) return core_raise();
     return PyLong_FromUnsignedLongLong(t.storage->address);
 }
 

@@ -22,14 +22,6 @@ static uint32_t *free_slots;
 static size_t free_count, free_capacity;
 static _Atomic uint32_t slots_made;      // readers take no lock
 
-// Card memory of several storages.
-struct storage_memory {
-    _Atomic uint32_t storages;
-    uint64_t address;
-    int64_t bytes;
-    void *pointer;                      // what profilers know it by
-};
-
 static storage *slot_record(uint32_t slot)
 {
     return &chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS];
@@ -109,11 +101,11 @@ static int64_t extent_bytes(const spyre_view *view, spyre_dtype dtype)
 
 // Gives an untyped record its type and card memory.
 static bool give_type(storage *s, spyre_dtype dtype, const spyre_view *dense,
-                      const spyre_layout *layout)
+                      const spyre_layout *layout, int64_t room)
 {
     spyre_context *context = device_context();
     if (!context) return false;
-    int64_t bytes = spyre_layout_bytes(layout);
+    int64_t bytes = spyre_layout_bytes(layout) + room;
     if (!core_check(spyre_memory_place(context, s->card, stream_current(s->card), bytes,
                                        memory_placement(), &s->address)))
         return false;
@@ -121,7 +113,7 @@ static bool give_type(storage *s, spyre_dtype dtype, const spyre_view *dense,
     s->dtype = dtype;
     s->dense = *dense;
     s->layout = *layout;
-    s->card_bytes = bytes;
+    s->card_bytes = bytes - room;
     s->host_bytes = extent_bytes(dense, dtype);
     profiler_report_memory(s->pointer, bytes, s->card);
     return true;
@@ -129,22 +121,9 @@ static bool give_type(storage *s, spyre_dtype dtype, const spyre_view *dense,
 
 static void free_card_memory(const storage *s, uint64_t address, int64_t bytes)
 {
+    if (!device_started()) return;
     spyre_memory_free(device_context(), s->card, address);
     profiler_report_memory(s->pointer, -bytes, s->card);
-}
-
-// Gives up the storage's card memory, which others may have yet.
-static void leave_card_memory(storage *s)
-{
-    storage_memory *shared = s->shared;
-    s->shared = NULL;
-    if (!shared) {
-        if (device_started()) free_card_memory(s, s->address, s->card_bytes);
-    } else if (atomic_fetch_sub(&shared->storages, 1) == 1) {
-        s->pointer = shared->pointer;
-        if (device_started()) free_card_memory(s, shared->address, shared->bytes);
-        free(shared);
-    }
 }
 
 storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
@@ -152,22 +131,80 @@ storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dens
 {
     storage *s = new_record(card, out_pointer);
     if (!s) return NULL;
-    if (give_type(s, dtype, dense, layout)) return s;
+    if (give_type(s, dtype, dense, layout, 0)) return s;
     storage_release(*out_pointer, NULL);
     return NULL;
 }
 
-static bool make_shared(storage *s)
+// ---- card memory of several storages
+//
+// Views lie over the same bytes. A storage that extends another one begins with its bytes and goes
+// on behind them, in the room that the memory was made with: what a cache gets is then written, and
+// what it had stays where it is. To the program these two are different tensors, so whoever writes
+// what both have takes a copy first.
+
+struct storage_memory {
+    _Atomic uint32_t storages;
+    bool extends;                       // they extend one another; else they are views
+    int64_t used;                       // extends: bytes of the longest one, under the lock
+    uint64_t address;
+    int64_t bytes;
+    void *pointer;                      // what profilers know it by
+};
+
+static pthread_mutex_t used_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool make_shared(storage *s, bool extends, int64_t room_bytes)
 {
-    if (s->shared) return true;
     storage_memory *shared = malloc(sizeof *shared);
     if (!shared) return core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a view of a storage");
-    shared->storages = 1;
-    shared->address = s->address;
-    shared->bytes = s->card_bytes;
-    shared->pointer = s->pointer;
+    *shared = (storage_memory){.storages = 1, .extends = extends, .used = s->card_bytes,
+                               .address = s->address, .bytes = s->card_bytes + room_bytes,
+                               .pointer = s->pointer};
     s->shared = shared;
     return true;
+}
+
+bool storage_has_views(const storage *s)
+{
+    return s->shared && !s->shared->extends;
+}
+
+bool storage_is_over(const storage *a, const storage *b)
+{
+    return a == b || (a && b && a->shared == b->shared && a->shared && !a->shared->extends);
+}
+
+// Gives up the storage's card memory, which others may have yet.
+static void leave_memory(storage *s)
+{
+    storage_memory *shared = s->shared;
+    s->shared = NULL;
+    if (!shared) {
+        free_card_memory(s, s->address, s->card_bytes);
+    } else if (atomic_fetch_sub(&shared->storages, 1) == 1) {
+        s->pointer = shared->pointer;
+        free_card_memory(s, shared->address, shared->bytes);
+        free(shared);
+    }
+}
+
+// A storage in the memory of another one.
+static storage *join(storage *of, const spyre_view *dense, const spyre_layout *layout,
+                     void **out_pointer)
+{
+    storage *s = new_record(of->card, out_pointer);
+    if (!s) return NULL;
+    atomic_fetch_add(&of->shared->storages, 1);
+    s->shared = of->shared;
+    s->typed = s->settled = true;
+    s->dtype = of->dtype;
+    s->dense = *dense;
+    s->layout = *layout;
+    s->address = of->address;
+    s->card_bytes = spyre_layout_bytes(layout);
+    s->host_bytes = extent_bytes(dense, of->dtype);
+    return s;
 }
 
 storage *storage_share(storage *of, spyre_dtype dtype, const spyre_view *dense,
@@ -183,24 +220,65 @@ storage *storage_share(storage *of, spyre_dtype dtype, const spyre_view *dense,
                   spyre_format_name(of->layout.format));
         return NULL;
     }
-    storage *s = make_shared(of) ? new_record(of->card, out_pointer) : NULL;
-    if (!s) return NULL;
-    atomic_fetch_add(&of->shared->storages, 1);
+    if (!storage_own(of) || (!of->shared && !make_shared(of, false, 0))) return NULL;
+    of->shared->extends = false;
     of->settled = true;
-    s->shared = of->shared;
-    s->typed = s->settled = true;
-    s->dtype = dtype;
-    s->dense = *dense;
-    s->layout = *layout;
-    s->address = of->address;
-    s->card_bytes = bytes;
-    s->host_bytes = extent_bytes(dense, dtype);
+    return join(of, dense, layout, out_pointer);
+}
+
+storage *storage_create_with_room(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
+                                  const spyre_layout *layout, int64_t room_bytes,
+                                  void **out_pointer)
+{
+    storage *s = new_record(card, out_pointer);
+    if (!s) return NULL;
+    if (give_type(s, dtype, dense, layout, room_bytes)) {
+        s->settled = true;
+        if (make_shared(s, true, room_bytes)) return s;
+        free_card_memory(s, s->address, s->card_bytes + room_bytes);
+        s->typed = false;
+    }
+    storage_release(*out_pointer, NULL);
+    return NULL;
+}
+
+// Takes the room behind a storage that nobody goes beyond.
+static bool take_room(const storage *of, int64_t bytes)
+{
+    storage_memory *shared = of->shared;
+    if (!shared || !shared->extends) return false;
+    pthread_mutex_lock(&used_lock);
+    if (atomic_load(&shared->storages) == 1) shared->used = of->card_bytes;
+    bool free_behind = shared->used == of->card_bytes && bytes <= shared->bytes;
+    if (free_behind) shared->used = bytes;
+    pthread_mutex_unlock(&used_lock);
+    return free_behind;
+}
+
+storage *storage_extend(storage *of, const spyre_view *dense, const spyre_layout *layout,
+                        void **out_pointer)
+{
+    if (!take_room(of, spyre_layout_bytes(layout))) return NULL;
+    storage *s = join(of, dense, layout, out_pointer);
+    if (s) s->extended = true;
     return s;
 }
 
-bool storage_is_over(const storage *a, const storage *b)
+bool storage_own(storage *s)
 {
-    return a == b || (a && b && a->shared && a->shared == b->shared);
+    bool alone = !s->shared || !s->shared->extends || s->extended ||
+                 atomic_load(&s->shared->storages) == 1;
+    s->extended = false;
+    s->widened_from = 0;
+    if (alone) return true;
+    storage before = *s;
+    s->shared = NULL;
+    bool ok = give_type(s, s->dtype, &before.dense, &before.layout, 0) &&
+              core_check(spyre_copy_raw(device_context(), s->card, stream_current(s->card),
+                                        s->address, before.address, s->card_bytes));
+    if (ok) leave_memory(&before);
+    else *s = before;
+    return ok;
 }
 
 // The form of elements that the card has no format for: their bytes, as the host has them.
@@ -243,7 +321,7 @@ void storage_release(void *pointer, void *unused)
     uint32_t slot;
     if (!pointer_slot(pointer, &slot)) return;
     storage *s = slot_record(slot);
-    if (s->typed) leave_card_memory(s);
+    if (s->typed) leave_memory(s);
     free(s->raw);
     s->raw = NULL;
     s->typed = false;
@@ -310,17 +388,18 @@ static bool write_whole(storage *s, const void *host)
 static bool change_form(storage *s, spyre_dtype dtype, const spyre_view *dense,
                         const spyre_layout *layout, const void *host)
 {
-    if (s->shared)
+    if (storage_has_views(s))
         return core_fail(SPYRE_UNSUPPORTED,
                          "a storage that a view of another layout shares stays as it lies");
     storage before = *s;
-    bool ok = give_type(s, dtype, dense, layout);
+    s->shared = NULL;
+    bool ok = give_type(s, dtype, dense, layout, 0);
     if (ok && !write_whole(s, host)) {
         free_card_memory(s, s->address, s->card_bytes);
         ok = false;
     }
     if (!ok) *s = before;
-    else if (before.typed) free_card_memory(s, before.address, before.card_bytes);
+    else if (before.typed) leave_memory(&before);
     return ok;
 }
 
@@ -338,9 +417,15 @@ static void forget_readers(storage *s)
     s->read_as_is = s->read_otherwise = false;
 }
 
-bool storage_write(storage *s, const void *host)
+static bool begin_write(storage *s)
 {
     forget_readers(s);
+    return storage_own(s);
+}
+
+bool storage_write(storage *s, const void *host)
+{
+    if (!begin_write(s)) return false;
     if (!s->typed) {
         memcpy(s->raw, host, (size_t)s->host_bytes);
         return true;
@@ -359,7 +444,7 @@ bool storage_read_view(const storage *s, const spyre_view *view, void *host)
 
 bool storage_write_view(storage *s, const spyre_view *view, const void *host, bool *out_held)
 {
-    forget_readers(s);
+    if (!begin_write(s)) return false;
     spyre_transfer transfer = whole(s);
     transfer.view = view;
     return write_held(&transfer, host, out_held);
@@ -386,6 +471,7 @@ bool storage_read_part(const storage *s, const spyre_view *part, bool packed, vo
 bool storage_write_part(storage *s, const spyre_view *part, bool packed, const void *host,
                         bool *out_held)
 {
+    if (!storage_own(s)) return false;
     spyre_transfer transfer = whole(s);
     transfer.part = part;
     transfer.packed = packed;
@@ -482,7 +568,7 @@ bool storage_prefer_layout(storage *s, const spyre_layout *layout, bool at_once,
 
 bool storage_take_after(storage *s, const storage *from)
 {
-    if (!give_type(s, from->dtype, &from->dense, &from->layout)) return false;
+    if (!give_type(s, from->dtype, &from->dense, &from->layout, 0)) return false;
     free(s->raw);
     s->raw = NULL;
     return core_check(spyre_copy_raw(device_context(), s->card, stream_current(s->card), s->address,
@@ -493,10 +579,14 @@ bool storage_exchange(storage *a, storage *b)
 {
     bool alike = a->card == b->card && a->typed && b->typed && a->dtype == b->dtype &&
                  a->card_bytes == b->card_bytes && spyre_layout_equal(&a->layout, &b->layout);
-    if (!alike || a->shared || b->shared) return false;
+    if (!alike || storage_has_views(a) || storage_has_views(b)) return false;
     uint64_t address = a->address;
+    storage_memory *shared = a->shared;
     a->address = b->address;
+    a->widened_from = 0;
+    a->shared = b->shared;
     b->address = address;
+    b->shared = shared;
     forget_readers(a);
     return true;
 }

@@ -92,6 +92,24 @@ bool tensor_is_disjoint(const tensor_info *t)
     return true;
 }
 
+static bool is_half(spyre_dtype dtype)
+{
+    return dtype == SPYRE_DTYPE_F16 || dtype == SPYRE_DTYPE_BF16;
+}
+
+void tensor_note_copy(const void *from, const void *to)
+{
+    tensor_info source, target;
+    bool known = tensor_describe(tensor_handle(from), &source) &&
+                 tensor_describe(tensor_handle(to), &target) && source.storage && target.storage &&
+                 target.torch_dtype == aoti_torch_dtype_float32();
+    if (!known) return;
+    spyre_dtype dtype = dtype_of_torch(source.torch_dtype);
+    uint32_t known_of = dtype == SPYRE_DTYPE_F32 ? source.storage->widened_from : 0;
+    if (is_half(dtype)) known_of = (uint32_t)dtype + 1;
+    if (tensor_covers(&target)) target.storage->widened_from = known_of;
+}
+
 AtenTensorHandle tensor_handle(const void *tensor)
 {
     return (AtenTensorHandle)(uintptr_t)tensor;
@@ -273,13 +291,18 @@ bool tensor_create_alike(const tensor_info *t, AtenTensorHandle *out)
            tensor_of_pointer(pointer, t->rank, t->size, t->stride, t->torch_dtype, s->card, out);
 }
 
+bool tensor_of_storage(void *pointer, const storage *s, AtenTensorHandle *out)
+{
+    return tensor_of_pointer(pointer, s->dense.rank, s->dense.size, s->dense.stride,
+                             dtype_to_torch(s->dtype), s->card, out);
+}
+
 bool tensor_share(storage *of, const spyre_view *dense, const spyre_layout *layout,
                   AtenTensorHandle *out)
 {
     void *pointer;
-    return storage_share(of, of->dtype, dense, layout, &pointer) &&
-           tensor_of_pointer(pointer, dense->rank, dense->size, dense->stride,
-                             dtype_to_torch(of->dtype), of->card, out);
+    const storage *s = storage_share(of, of->dtype, dense, layout, &pointer);
+    return s && tensor_of_storage(pointer, s, out);
 }
 
 static bool same_view(const spyre_view *a, const spyre_view *b)
@@ -295,10 +318,8 @@ bool tensor_create_laid_out(spyre_dtype dtype, const spyre_view *dense, const sp
 {
     void *pointer;
     AtenTensorHandle whole;
-    if (!storage_create(card, dtype, dense, layout, &pointer) ||
-        !tensor_of_pointer(pointer, dense->rank, dense->size, dense->stride, dtype_to_torch(dtype),
-                           card, &whole))
-        return false;
+    const storage *s = storage_create(card, dtype, dense, layout, &pointer);
+    if (!s || !tensor_of_storage(pointer, s, &whole)) return false;
     if (same_view(dense, view)) {
         *out = whole;
         return true;

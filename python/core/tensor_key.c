@@ -21,7 +21,8 @@ static void write_key(const tensor_info *t, char *buffer, size_t *length)
     append(buffer, length, t->stride, (size_t)t->rank * sizeof *t->stride);
     append(buffer, length, &t->offset, sizeof t->offset);
     if (!s || !s->typed) return;
-    int32_t kind[5] = {(int32_t)s->dtype, (int32_t)s->dense.rank, (int32_t)s->layout.rank,
+    int32_t dtypes = (int32_t)s->dtype | (int32_t)s->widened_from << 16;
+    int32_t kind[5] = {dtypes, (int32_t)s->dense.rank, (int32_t)s->layout.rank,
                        (int32_t)s->layout.format, (int32_t)s->layout.arrangement};
     append(buffer, length, kind, sizeof kind);
     append(buffer, length, s->dense.size, s->dense.rank * sizeof(int64_t));
@@ -98,9 +99,22 @@ done:
     return key;
 }
 
+// widened_from(tensor) -> the dtype of 16 bits whose numbers a float32 tensor of the card is known
+// to hold, or None.
+static PyObject *py_widened_from(PyObject *self, PyObject *tensor)
+{
+    (void)self;
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) return core_raise();
+    if (!t.storage || !t.storage->widened_from) Py_RETURN_NONE;
+    return PyUnicode_FromString(spyre_dtype_name((spyre_dtype)(t.storage->widened_from - 1)));
+}
+
 static PyMethodDef methods[] = {
     {"tensor_key", py_tensor_key, METH_O, "Type, view and layout of a tensor as bytes."},
     {"tensors_key", py_tensors_key, METH_O, "The keys of a list of tensors, as bytes."},
+    {"widened_from", py_widened_from, METH_O,
+     "(tensor) -> the 16-bit dtype whose numbers a float32 tensor is known to hold, or None"},
     {NULL, NULL, 0, NULL},
 };
 

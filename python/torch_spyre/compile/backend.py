@@ -34,6 +34,7 @@ from . import (
     decompositions,
     effects,
     families,
+    growth,
     handover,
     hint_scopes,
     lowering,
@@ -187,6 +188,8 @@ class CompiledGraph:
         weakref.finalize(self, _drop, self.number, self.programs).atexit = False
         self.buckets = buckets.plan(gm)
         self.families = families.Families(self.buckets, self._compile_at) if self.buckets else None
+        self.growth = growth.plan(gm) if self.buckets is None else None
+        self.grown: CompiledGraph | None = None  # of its second form, when it is first called
         self.scalars = scalars.plan(gm)
         self.multiplied = weights.multiplied(gm)
         self.takes_tensors_only = all(
@@ -200,6 +203,14 @@ class CompiledGraph:
         return tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
 
     def __call__(self, args: list[Any]) -> list[Any]:
+        if self.growth and not named_dims.in_use():
+            longer = self.growth.extend(args)
+            if longer:
+                self.grown = self.grown or CompiledGraph(
+                    self.growth.gm, self.folder, self.trace, self.settings
+                )
+                given = [longer.get(place, a) for place, a in enumerate(args)]
+                return self.growth.put_results(self.grown(given), longer)
         if self.buckets is None or any(named_dims.dims_of(a) for a in args):
             return self._run(args)
         filled, sizes = self.buckets.fill(args)

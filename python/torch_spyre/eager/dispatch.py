@@ -106,6 +106,12 @@ def _release(known: _Known, always: bool) -> bool:
     return not known[0] or _C.forget_program(known[0].launch.executable, always)
 
 
+# Which operands of a matrix product are its factors.
+_FACTORS = {
+    _aten.mm.default: (0, 1), _aten.bmm.default: (0, 1), _aten.addmm.default: (1, 2),
+    _aten.baddbmm.default: (1, 2), _aten.linear.default: (0, 1),
+}  # fmt: skip
+
 # Of all operators, by operator and arguments.
 programs: ProgramTable[_Known] = ProgramTable(lambda: config.eager_bytes, _bytes, _release)
 
@@ -245,6 +251,7 @@ class _Operator:
         ids = {id(tensors[i]): graph.add_input(f"arg{i}", tensors[i]) for i in places}
         if len(places) < len(tensors):  # cat leaves out what is empty
             marked = [[item for item in marked[0] if id(item) in ids], *marked[1:]]
+        ids |= self._widened(graph, values, ids)
         _node, outputs = graph.add_node(
             self.op.__name__,
             handover.op_name(self.op),
@@ -264,6 +271,23 @@ class _Operator:
         return _program(
             executable, places, outputs, not isinstance(results, (tuple, list)), at_risk
         )
+
+    def _widened(self, graph: _C.Graph, values: list[Any], ids: dict[int, int]) -> dict[int, int]:
+        """Factors of float32 that hold numbers of 16 bits, as casts of these: other ids."""
+        op, casts = _aten._to_copy.default, dict[int, int]()
+        for factor in [values[index] for index in _FACTORS.get(self.op, ())]:
+            known = _C.widened_from(factor) if factor.dtype is torch.float32 else None
+            if known is None:
+                return {}
+            number = ids[id(factor)]
+            for dtype in (getattr(torch, known), torch.float32):
+                made = torch.empty(factor.shape, dtype=dtype, device="meta")
+                encoded = [(number,), dtype, None, None, None, False, None]
+                kind = [handover.result_type(made, True)]
+                name = f"{dtype}{len(casts)}"
+                _node, (number,) = graph.add_node(name, str(op), encoded, kind, "eager cast")
+            casts[id(factor)] = number
+        return casts
 
     def _build_of_parts(self, values: list[Any], tensors: Sequence[Tensor], refusal: str) -> _Known:
         """The program of the operator's decomposition, or None and the reason; `refusal` says why
