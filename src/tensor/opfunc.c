@@ -206,6 +206,12 @@ static int64_t bits(double x)
     return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
 
+// By 64 bits or more, and by a negative number of them, all of x goes.
+static int64_t shifted_left(int64_t x, int64_t by)
+{
+    return by >= 0 && by < 64 ? (int64_t)((uint64_t)x << by) : 0;
+}
+
 // Four bits of a number in two's complement, as one.
 static double nibble(int64_t x, uint32_t shift)
 {

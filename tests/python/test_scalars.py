@@ -148,6 +148,18 @@ OF_INTEGERS = {
     for name in ("and", "or", "xor")
     for overload in ("Scalar", "Scalar_Tensor")
 } | {
+    f"aten.{name}": (
+        (lambda x, s, op=op: op(s, x[40:48])) if name.endswith("r_Tensor") else op
+    )
+    for name, op in {
+        "__lshift__.Scalar": lambda x, s: aten.__lshift__.Scalar(x, s % 9),
+        "__rshift__.Scalar": aten.__rshift__.Scalar,
+        "bitwise_left_shift.Tensor_Scalar": lambda x, s: x.bitwise_left_shift(s % 9),
+        "bitwise_right_shift.Tensor_Scalar": torch.bitwise_right_shift,
+        "bitwise_left_shift.Scalar_Tensor": torch.bitwise_left_shift,
+        "bitwise_right_shift.Scalar_Tensor": torch.bitwise_right_shift,
+    }.items()
+} | {
     "aten.remainder.Scalar": lambda x, s: x % s,
     "aten.floor_divide.default": lambda x, s: x // s,
 }  # fmt: skip

@@ -257,8 +257,10 @@ def convolution_backward(
             grad, weight, None, stride, padding, dilation, not transposed,
             [0] * rank if transposed else behind, groups,
         )  # fmt: skip
-        if not isinstance(other, torch.Tensor):
-            return NOT_TAKEN
+        if not isinstance(other, torch.Tensor):  # the compiler's own
+            other = _aten.convolution(
+                grad, weight, None, stride, padding, dilation, False, [0] * rank, groups
+            )
         to_input = other
     to_weight = None
     if wanted[1]:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether int64 arithmetic stays within the 32 bits in which the card computes integers.
+"""Whether int64 arithmetic stays within the 32 bits in which the card computes integers, and
+whether integers are divided by 0.
 
 PyTorch promises 64 bits. The smallest and largest value of each operand give an interval for the
 result; where that leaves 32 bits, the host computes. Operands are read for it, which costs little
-beside the exactness: integers of 64 bits are positions, lengths and indices.
+beside the exactness: integers of 64 bits are positions, lengths and indices. A quotient of integers
+has no value where a divisor is 0: the host then raises PyTorch's error.
 """
 
 from __future__ import annotations
@@ -24,9 +26,21 @@ _CASTS = {_aten._to_copy, torch.ops.prims.convert_element_type}
 Range = tuple[float, float]  # smallest and largest value; of integers these are int
 Known = dict[torch.fx.Node, Range]
 Found = dict[int, Range] | None  # of inputs, by id; None before there are any
+LEAVES = "its int64 values leave 32 bits"
+_ZERO = "a divisor may be 0"
 CARD: Range = (-(2**31), 2**31 - 1)
 _WIDE: Range = (-(2**63), 2**63 - 1)
 _UNBOUNDED: Range = (-math.inf, math.inf)  # of floating values that nothing bounds
+
+
+class _Nonzero(tuple[float, float]):
+    """A range that goes across 0 of values that are not 0."""
+
+    __slots__ = ()
+
+
+def _has_zero(found: Range) -> bool:
+    return found[0] <= 0 <= found[1] and not isinstance(found, _Nonzero)
 
 
 def fits(found: Range) -> bool:
@@ -45,7 +59,8 @@ def range_of_tensor(tensor: torch.Tensor) -> Range:
     least, most = (end.item() for end in values.aminmax())
     if not (_WIDE[0] <= least and most <= _WIDE[1]):
         return _WIDE
-    return int(least), int(most)
+    found = int(least), int(most)
+    return _Nonzero(found) if _has_zero(found) and bool(values.all()) else found
 
 
 # ---- results of operators: (values of the arguments, ranges of its tensors and numbers) -> range
@@ -59,6 +74,12 @@ def _hull(numbers: Iterable[float]) -> Range:
 def _sum(x: Range, y: Range, factor: float = 1) -> Range:
     low, high = _hull(factor * end for end in y)
     return x[0] + low, x[1] + high
+
+
+def _joined(ranges: Sequence[Range]) -> Range:
+    """Of values that are among those of some range."""
+    found = _hull(end for one in ranges for end in one)
+    return found if any(map(_has_zero, ranges)) else _Nonzero(found)
 
 
 def _product(x: Range, y: Range) -> Range:
@@ -87,6 +108,21 @@ def _power(x: Range, exponent: int) -> Range:
     return _hull([x[0] ** exponent, x[1] ** exponent, *([0] if x[0] <= 0 <= x[1] else [])])
 
 
+def _products(values: Arguments, x: Range) -> Range:
+    """Of as many factors as prod and cumprod multiply, and of fewer."""
+    size, dim = values[0].shape, values[1]
+    count = size[dim] if size and isinstance(dim, int) else values[0].numel()
+    most = max(abs(x[0]), abs(x[1]), 1)
+    if count > 64 and most > 1:
+        return _WIDE
+    return (0 if x[0] >= 0 else -(most**count)), most**count
+
+
+def _shifted(x: Range, y: Range) -> Range:
+    ends = [2 ** max(0, min(int(end), 64)) for end in y]
+    return _hull([0, *(a * b for a in x for b in ends)])
+
+
 def _running_sum(x: Range, size: torch.Size, dim: int) -> Range:
     count = size[dim] if size else 1
     return _hull([x[0], x[1], count * x[0], count * x[1]])
@@ -97,17 +133,18 @@ def _whole(x: Range) -> Range:
     return int(max(x[0], _WIDE[0])), int(min(x[1], _WIDE[1]))
 
 
-def _remainder(_x: Range, divisor: int) -> Range:
-    return (0, divisor - 1) if divisor > 0 else (divisor + 1, 0)
+def _remainder(_x: Range, y: Range) -> Range:
+    return min(0, y[0] + 1), max(0, y[1] - 1)
 
 
-def _signed_rest(x: Range, divisor: int) -> Range:
-    most = abs(divisor) - 1
+def _signed_rest(x: Range, y: Range) -> Range:
+    most = max(abs(y[0]), abs(y[1])) - 1
     return max(-most, min(x[0], 0)), min(most, max(x[1], 0))
 
 
-def _quotient(x: Range, divisor: int) -> Range:
-    return _hull([x[0] // divisor, x[1] // divisor, -(-x[0] // divisor), -(-x[1] // divisor)])
+def _quotient(x: Range, y: Range) -> Range:
+    near = [end for end in (-1, 1) if y[0] <= end <= y[1]]
+    return _hull(q for a in x for b in (*y, *near) if b for q in (a // b, -(-a // b)))
 
 
 def _bits(x: Range, y: Range) -> Range:
@@ -122,14 +159,23 @@ def _common_bits(x: Range, y: Range) -> Range:
     return (0, min(most)) if most else _bits(x, y)
 
 
-# By a number that is not 0.
-_DIVISIONS: dict[str, Callable[[Range, int], Range]] = {
+# By what has no 0.
+_DIVISIONS: dict[str, Callable[[Range, Range], Range]] = {
     "remainder": _remainder, "fmod": _signed_rest, "floor_divide": _quotient, "div": _quotient,
 }  # fmt: skip
 _BITWISE: dict[str, Callable[[Range, Range], Range]] = {
     "bitwise_and": _common_bits, "bitwise_or": _bits, "bitwise_xor": _bits,
 }  # fmt: skip
+_PRODUCTS = ("prod", "cumprod")
+_LEFT_SHIFTS = ("__lshift__", "bitwise_left_shift")
+_RIGHT_SHIFTS = ("__rshift__", "bitwise_right_shift")
 _RULES: dict[str, Callable[..., Range]] = {
+    **{
+        name: lambda values, x, y, of=of: _WIDE if _has_zero(y) else of(_whole(x), _whole(y))
+        for name, of in _DIVISIONS.items()
+    },
+    **dict.fromkeys(_LEFT_SHIFTS, lambda values, x, y: _shifted(x, y)),
+    **dict.fromkeys(_PRODUCTS, _products),
     "add": lambda values, x, y: _sum(x, y, values[2]),
     "sub": lambda values, x, y: _sum(x, y, -values[2]),
     "rsub": lambda values, x, y: _sum(y, x, -values[2]),
@@ -147,7 +193,11 @@ _FLOATING = {"add", "sub", "rsub", "mul", "neg", "abs", "_to_copy"}
 _ROUNDING = 2.0**-7
 # dtypes with values beyond 32 bits: of float16 the infinities
 _BEYOND_INT32 = {torch.float32, torch.bfloat16, torch.float16}
-_OPERANDS = {"add": 2, "sub": 2, "rsub": 2, "mul": 2, "pow": 2}  # 1 for the others
+_PAIRS = {"add", "sub", "rsub", "mul", "pow", *_LEFT_SHIFTS, *_DIVISIONS}  # the others have one
+
+
+def _operands(name: str, values: Sequence[Any]) -> Sequence[Any]:
+    return values[: 2 if name in _PAIRS else 1]
 
 
 def _rule(op: OpOverload) -> str | None:
@@ -168,14 +218,21 @@ def is_at_risk(op: OpOverload, values: Arguments) -> bool:
         return False
     if name == "_to_copy":
         return values[1] is torch.int64 and bool(_number_types(values[:1]) & _BEYOND_INT32)
-    operands = values[: _OPERANDS.get(name, 1)]
+    operands = _operands(name, values)
     dtypes = _number_types(operands)
     if name == "sum":
         return bool(dtypes & {torch.int64, torch.int32})
+    whole = not any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes)
+    if name in _PRODUCTS:
+        return whole and dtypes != {torch.bool} and values[-1] in (None, torch.int64)
     if name == "cumsum":
-        return not any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes)
-    whole = all(isinstance(value, (torch.Tensor, int)) for value in operands)
-    return whole and torch.int64 in dtypes and not any(d.is_floating_point for d in dtypes)
+        return whole
+    whole = whole and all(isinstance(value, (torch.Tensor, int)) for value in operands)
+    if name in _DIVISIONS:
+        by_tensor = isinstance(values[1], torch.Tensor)
+        at_all = by_tensor or values[1] == -1 and torch.int64 in dtypes
+        return whole and at_all and (name != "div" or values[2:3] not in ([], [None]))
+    return whole and torch.int64 in dtypes
 
 
 def may_saturate(op: OpOverload, result: torch.Tensor, operands: Arguments) -> bool:
@@ -197,9 +254,18 @@ def is_saturated(tensor: torch.Tensor, source: torch.Tensor | None) -> bool:
     return source is None or not fits(range_of_tensor(source))
 
 
-def leaves_card(op: OpOverload, values: Arguments) -> bool:
-    """Whether the int64 result of an operator at risk may leave 32 bits with these tensors."""
-    return not fits(_result(op, values, [_range_of_value(v) for v in values]))
+def why_not(op: OpOverload, values: Arguments) -> str | None:
+    """Why the card has no result of an operator at risk with these tensors."""
+    name = _rule(op)
+    if name in _PRODUCTS:
+        made = op(values[0].cpu().double(), *values[1:-1]).abs().max().item()
+        leaves = not made <= CARD[1]
+    else:
+        ranges = [_range_of_value(value) for value in values]
+        if name in _DIVISIONS and _has_zero(ranges[1]):
+            return _ZERO
+        leaves = not fits(_result(op, values, ranges))
+    return "its int64 result may leave the card's 32-bit integers" if leaves else None
 
 
 def _range_of_value(value: object) -> Range:
@@ -211,7 +277,7 @@ def _range_of_value(value: object) -> Range:
 def _result(op: OpOverload, values: Arguments, ranges: Sequence[Range]) -> Range:
     name = _rule(op)
     assert name is not None
-    return _RULES[name](values, *ranges[: _OPERANDS.get(name, 1)])
+    return _RULES[name](values, *_operands(name, ranges))
 
 
 # ---- segments of a compiled graph
@@ -261,10 +327,13 @@ class Watch:
 
     def _is_risky(self, node: torch.fx.Node) -> bool:
         fake = self.fakes.get(node)
-        if not isinstance(fake, torch.Tensor) or fake.dtype is not torch.int64:
+        if not isinstance(fake, torch.Tensor) or fake.dtype.is_floating_point:
             return False
         op = overload_of(node)
-        return _rule(op) not in (None, "_to_copy") and is_at_risk(op, self._values(node))
+        name = _rule(op)
+        if name in (None, "_to_copy") or name not in _DIVISIONS and fake.dtype is not torch.int64:
+            return False
+        return is_at_risk(op, self._values(node))
 
     def _values(self, node: torch.fx.Node) -> list[Any]:
         """Arguments in the order of the schema, fake tensors for nodes."""
@@ -289,24 +358,29 @@ class Watch:
         of_aten = isinstance(node.target, OpOverload)
         return of_aten and fake.dtype is not torch.bool and self.ids.get(node) not in self.inputs
 
-    def holds(self, values: dict[int, torch.Tensor]) -> bool:
-        """Whether all results fit 32 bits with these values of the inputs, and of the casts where
-        they are among them."""
+    def failing(self, values: dict[int, torch.Tensor]) -> tuple[torch.fx.Node, str] | None:
+        """A node that the card may have no result of with these values of the inputs, and of the
+        casts where they are among them, and why."""
         is_behind = self.casts <= values.keys()
         ids = self.read | self.casts if is_behind else self.read
         found = {id: range_of_tensor(values[id]) for id in ids}
         proved = self.proved.get(is_behind)
         if proved and all(
-            proved[id][0] <= low and high <= proved[id][1] for id, (low, high) in found.items()
+            proved[id][0] <= now[0]
+            and now[1] <= proved[id][1]
+            and isinstance(now, _Nonzero) >= isinstance(proved[id], _Nonzero)
+            for id, now in found.items()
         ):
-            return True
+            return None
         known: Known = {}
         for node in self.order:
             self._range(node, known, found)
-        if not all(fits(known[node]) for node in self.risky):
-            return False
+        for node in self.risky:
+            if not fits(known[node]):
+                is_division = _rule(overload_of(node)) in _DIVISIONS
+                return node, _ZERO if is_division else LEAVES
         self.proved[is_behind] = found
-        return True
+        return None
 
     def _range(self, node: torch.fx.Node, known: Known, found: Found = None) -> Range:
         """Of a node's values; inputs of the segment are noted in `read`."""
@@ -341,11 +415,22 @@ class Watch:
             result = _result(op, self._values(node), ranges)
             return result if fits(result) or found is not None else CARD
         kept = self._kept(op, arguments, known, found)
+        if kept is None and not fake.dtype.is_floating_point:
+            return self._wrapped(node, fake.dtype, ranges)
         if kept is None:
-            return _UNBOUNDED if fake.dtype.is_floating_point else CARD
+            return _UNBOUNDED
         if may_saturate(op, fake, self._values(node)):
             return _clamped(kept, (CARD[0], CARD[0]), (CARD[1], CARD[1]))
         return kept
+
+    def _wrapped(self, node: torch.fx.Node, dtype: torch.dtype, ranges: Sequence[Range]) -> Range:
+        """Of integers of at most 32 bits that PyTorch computes modulo their range."""
+        ends = torch.iinfo(torch.int32 if dtype is torch.int64 else dtype)
+        op = overload_of(node)
+        if dtype is torch.int64 or _rule(op) in (None, "_to_copy"):
+            return ends.min, ends.max
+        low, high = _result(op, self._values(node), ranges)
+        return (low, high) if ends.min <= low and high <= ends.max else (ends.min, ends.max)
 
     def _positions(self, node: torch.fx.Node) -> Range:
         """Of the second result of an operator that finds values and where they are."""
@@ -385,7 +470,10 @@ class Watch:
             return _clamped(self._argument(arguments[0], known, found), bounds[0], bounds[1])
         if name in _DIVISIONS and type(arguments[1]) is int and arguments[1] != 0:
             x = _whole(self._argument(arguments[0], known, found))
-            return _DIVISIONS[name](x, arguments[1])
+            return _DIVISIONS[name](x, (arguments[1], arguments[1]))
+        if name in _RIGHT_SHIFTS:
+            x = _whole(self._argument(arguments[0], known, found))
+            return _hull([*x, 0 if x[0] >= 0 else -1])
         if name in _BITWISE:
             x, y = [_whole(self._argument(value, known, found)) for value in arguments[:2]]
             return _BITWISE[name](x, y)
@@ -400,4 +488,4 @@ class Watch:
         ranges = [self._range(leaf, known, found) for leaf in leaves]
         if name in ("where", "masked_fill", "copy"):
             ranges += [(number, number) for number in _numbers(arguments)]
-        return _hull(end for one in ranges for end in one) if ranges else None
+        return _joined(ranges) if ranges else None

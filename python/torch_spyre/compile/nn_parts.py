@@ -7,13 +7,16 @@ A function that returns NOT_TAKEN (NotImplemented) leaves its arguments to the h
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 
 from ..registry import register_spyre_decomposition
-from .registered import NOT_TAKEN, NotTaken
+from .parts.bags import add_rows
+from .parts.lines import FLOATS, MOST_COUNTED
+from .registered import NOT_TAKEN, NotTaken, part
 
 _aten = torch.ops.aten
 
@@ -108,6 +111,34 @@ def batch_norm_functional(
     )
 
 
+@register_spyre_decomposition(_aten._batch_norm_with_update_functional.default)
+def batch_norm_with_update(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[torch.Tensor, ...] | NotTaken:
+    """The same in training, with nothing reserved for the backward function."""
+    made = batch_norm_functional(x, weight, bias, mean, variance, True, momentum, eps)
+    if not isinstance(made, tuple):
+        return NOT_TAKEN
+    return (*made[:3], x.new_empty(0, dtype=torch.uint8), *made[3:])
+
+
+@register_spyre_decomposition(_aten.batch_norm_backward.default)
+def batch_norm_backward(
+    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, *more: Any
+) -> tuple[torch.Tensor, ...]:
+    """Of what the function above has kept."""
+    gradients: tuple[torch.Tensor, ...] = _aten.native_batch_norm_backward(
+        grad, x, weight, *more[:-1]
+    )
+    return gradients
+
+
 @register_spyre_decomposition(_aten._native_batch_norm_legit.no_stats)
 def batch_norm_without_statistics(
     x: torch.Tensor,
@@ -161,12 +192,35 @@ def batch_norm(
 def embedding_dense_backward(
     grad: torch.Tensor, indices: torch.Tensor, rows: int, padding: int, by_frequency: bool
 ) -> torch.Tensor | NotTaken:
-    if by_frequency or not grad.is_floating_point() or indices.dim() == 0:
+    if not grad.is_floating_point() or indices.numel() == 0:
         return NOT_TAKEN
-    if padding >= 0:
-        grad = grad.masked_fill((indices == padding).unsqueeze(-1), 0)
-    zeros = grad.new_zeros(rows, grad.shape[-1])
-    return torch.index_put(zeros, [indices], grad, accumulate=True)
+    zeros, width = grad.new_zeros(rows, grad.shape[-1]), grad.shape[-1]
+    added = add_rows(zeros, indices.reshape(-1), grad.reshape(-1, width), padding, by_frequency)
+    return NOT_TAKEN if added is None else added
+
+
+@part(_aten._trilinear.default)
+def trilinear(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor,
+    new_a: Sequence[int],
+    new_b: Sequence[int],
+    new_c: Sequence[int],
+    summed: Sequence[int],
+    unrolled: int = 1,
+) -> torch.Tensor | NotTaken:
+    """The sum of products, rounded once; `new_` are dims that the others have."""
+    wide = []
+    for x, dims in ((a, new_a), (b, new_b), (c, new_c)):
+        for dim in sorted(dims):
+            x = x.unsqueeze(dim)
+        wide.append(x)
+    sizes = torch.broadcast_shapes(*[x.shape for x in wide])
+    if {x.dtype for x in wide} - set(FLOATS) or not 0 < math.prod(sizes) <= MOST_COUNTED:
+        return NOT_TAKEN
+    product = wide[0].float() * wide[1].float() * wide[2].float()
+    return product.sum(list(summed)).to(a.dtype) if summed else product.to(a.dtype)
 
 
 @register_spyre_decomposition(_aten.native_group_norm.default)

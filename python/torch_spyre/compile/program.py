@@ -411,24 +411,25 @@ class Program:
             tensor = values[value] = tensor.to(wanted)
         return tensor
 
-    def _fits_card(self, segment: Segment, values: Values) -> bool:
-        """Whether 32 bits hold the int64 values that the segment gets and makes, and no part of a
-        node is missing that a segment on the host has not made."""
+    def _failing(self, segment: Segment, values: Values) -> tuple[torch.fx.Node, str] | None:
+        """A node that keeps the segment off the card, and why: 32 bits do not hold the int64 values
+        that it gets or makes, or a part of a node is missing that a segment on the host has not
+        made."""
+        watch = self.watches[segment.index]
+        first = watch.risky[0] if watch else self.nodes[segment.nodes[0]]
         if not all(value in values for value in segment.inputs):
-            return False
+            return first, integers.LEAVES
         tensors = [values[value] for value in segment.inputs]
         arriving = [t for t in tensors if t.device.type == "cpu" and t.dtype is torch.int64]
         if not all(integers.fits(integers.range_of_tensor(t)) for t in arriving):
-            return False
-        watch = self.watches[segment.index]
-        return watch is None or watch.holds(values)
+            return first, integers.LEAVES
+        return watch.failing(values) if watch else None
 
     def _run_on_card(self, segment: Segment, values: Values, numbers: tuple[float, ...]) -> None:
         launch, watch = self.launches[segment.index], self.watches[segment.index]
         assert launch is not None
-        if not self._fits_card(segment, values):
-            first = watch.risky[0] if watch else self.nodes[segment.nodes[0]]
-            self._leave_card(segment, values, first)
+        if failing := self._failing(segment, values):
+            self._leave_card(segment, values, *failing)
             self._write_inputs(segment, values)
             return
         inputs = [self._on_card(segment, at, values) for at in range(len(segment.inputs))]
@@ -438,18 +439,21 @@ class Program:
             source = self._id(node.all_input_nodes[0])
             # beside casts, nothing is written in place
             if integers.is_saturated(made[value], made.get(source, values.get(source))):
-                self._leave_card(segment, values, node)
+                self._leave_card(segment, values, node, integers.LEAVES)
                 return
-        if watch and watch.casts and not watch.holds({**values, **made}):
-            self._leave_card(segment, values, watch.risky[0])
+        if watch and watch.casts and (failing := watch.failing({**values, **made})):
+            self._leave_card(segment, values, *failing)
             return
         values.update(made)
 
-    def _leave_card(self, segment: Segment, values: Values, node: torch.fx.Node) -> None:
-        """The segment on the host, because of what `node` makes of these values."""
+    def _leave_card(
+        self, segment: Segment, values: Values, node: torch.fx.Node, reason: str
+    ) -> None:
+        """The segment on the host, because of what `node` makes of these values; the host's own
+        errors come first."""
         operands = self._operands(node)
-        _fallback.meet(node.target, operands, "its int64 values leave 32 bits")
         self._run_on_host(segment, values)
+        _fallback.meet(node.target, operands, reason)
 
     def _write_inputs(self, segment: Segment, values: Values) -> None:
         """What a card segment writes in place, for one that the host has run."""
@@ -544,7 +548,7 @@ class Program:
             if value in self.views:
                 values[value] = self._view(value, values)
                 continue
-            if value not in local:  # a part of a node for a later segment (_fits_card)
+            if value not in local:  # a part of a node for a later segment (_failing)
                 continue
             values[value] = local[value]
             if self.fakes[value].device.type != "spyre" or is_on_card(local[value]):

@@ -127,7 +127,7 @@ def _expect_narrow(builder: GraphBuilder) -> None:
     whatever the operands are."""
     inputs = {value for value, _index in builder.inputs}
     watch = integers.Watch(builder.nodes, inputs, builder.ids, builder.values, handover.positional)
-    if builder.casts or watch.risky and (watch.read or not watch.holds({})):
+    if builder.casts or watch.risky and (watch.read or watch.failing({})):
         raise _C.Unsupported("its decomposition computes integers that may leave 32 bits")
 
 

@@ -168,8 +168,9 @@ class _Operator:
             program, reason = self._known(args, kwargs, values, values, tensors)
         if program is not None:
             program = program.given(scalars)
-        if program is not None and program.at_risk and integers.leaves_card(self.op, values):
-            return None, tensors, "its int64 result may leave the card's 32-bit integers"
+        if program is not None and program.at_risk:
+            reason = integers.why_not(self.op, values)
+            program = None if reason else program
         return program, tensors, reason
 
     def _mark(self, values: list[Any]) -> tuple[list[Any], tuple[float, ...]]:
@@ -382,7 +383,8 @@ def _key(value: object, tensors: list[Tensor]) -> object:
 def _functional(op: OpOverload) -> OpOverload | None:
     """The overload that takes the same arguments and returns what `op` writes."""
     name = schema_of(op).name.split("::")[1]
-    packet = getattr(_aten, name[:-1] if name.endswith("_") else name, None)
+    is_augmented = name.startswith("__i") and name.endswith("__")  # __ilshift__
+    packet = getattr(_aten, f"__{name[3:]}" if is_augmented else name.removesuffix("_"), None)
     wanted = [(a.name, str(a.type)) for a in schema_of(op).arguments if not a.is_out]
     for overload in packet.overloads() if packet else ():
         candidate: OpOverload = getattr(packet, overload)

@@ -3,8 +3,9 @@
 
 Element-wise operators promote, most others demand one dtype, norms take 16 bits beside float32
 parameters: each CPU kernel of PyTorch has a rule of its own, which its kernels for the device
-`meta` often do not check. So the CPU kernel itself is asked, with operands of a single zero, once
-for an operator and a combination of dtypes. A call that it refuses is the host's, whose kernel
+`meta` often do not check. So the CPU kernel itself is asked, with operands of a single zero, or of
+a one, which integers can be divided by, once for an operator and a combination of dtypes. A call
+that it refuses is the host's, whose kernel
 raises PyTorch's error. Some kernels refuse a number that their dtype does not hold, others do not.
 """
 
@@ -50,7 +51,11 @@ def are_accepted(op: OpOverload, values: Arguments) -> bool:
     if key in _accepted and not large:
         return True
     # fill() of a single element takes any number.
-    accepted = _runs(op, values, _few if large else _one_element) or _runs(op, values, _whole)
+    accepted = (
+        _runs(op, values, _few if large else _one_element)
+        or _runs(op, values, _whole)
+        or _runs(op, values, _few if large else _one_element, 1)
+    )
     if accepted and not large:
         if len(_accepted) >= _MOST_ACCEPTED:
             _accepted.clear()
@@ -136,21 +141,24 @@ def _whole(sizes: Sequence[Any]) -> list[int]:
 
 
 def _runs(
-    op: OpOverload, values: Arguments, sizes_of: Callable[[Sequence[Any]], list[int]]
+    op: OpOverload,
+    values: Arguments,
+    sizes_of: Callable[[Sequence[Any]], list[int]],
+    element: int = 0,
 ) -> bool:
-    def of_zeros(value: Any) -> Any:
+    def of_elements(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            return torch.zeros(sizes_of(value.shape), dtype=value.dtype)
+            return torch.full(sizes_of(value.shape), element, dtype=value.dtype)
         if isinstance(value, torch.device):
             return torch.device("cpu")
         return hint_of(value)
 
     arguments = schema_of(op).arguments
     with without_modes(), torch.no_grad():
-        zeros = pytree.tree_map(of_zeros, values)
-        named = {a.name: v for a, v in zip(arguments, zeros, strict=True) if a.kwarg_only}
+        given = pytree.tree_map(of_elements, values)
+        named = {a.name: v for a, v in zip(arguments, given, strict=True) if a.kwarg_only}
         try:
-            call(op, zeros[: len(zeros) - len(named)], named)
+            call(op, given[: len(given) - len(named)], named)
         except Exception:  # of whatever class the operator's own kernel raises
             return False
     return True

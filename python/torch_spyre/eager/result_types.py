@@ -247,6 +247,18 @@ def _gru_cell(
     return _result(hidden.shape, hidden.dtype), _result(hidden.shape, hidden.dtype)
 
 
+def _embedding_bag(
+    table: Tensor, indices: Tensor, offsets: Tensor, *more: Any
+) -> tuple[Tensor, ...]:
+    """The CPU's kernel leaves out what only its own backward function needs."""
+    _by_frequency, mode, _sparse, _factors, has_end, _padding = more
+    _demand(indices.dim() == 1 and offsets.dim() == 1 and table.dim() == 2)
+    bags = offsets.shape[0] - has_end
+    whole = [bags, table.shape[1]]
+    sizes = indices.shape, [bags], whole if mode == 2 else [bags]
+    return (_result(whole, table.dtype), *(_result(size, indices.dtype) for size in sizes))
+
+
 def _rules() -> dict[OpOverload, Callable[..., Any]]:
     unary = [_aten.abs, _aten.ceil, _aten.cos, _aten.exp, _aten.floor, _aten.gelu, _aten.log,
              _aten.neg, _aten.reciprocal, _aten.relu, _aten.rsqrt, _aten.sigmoid, _aten.silu,
@@ -268,6 +280,8 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten._scaled_dot_product_fused_attention_overrideable_backward.default:
             _attention_backward,
         _aten.convolution.default: _convolution,
+        _aten._embedding_bag.default: _embedding_bag,
+        _aten._embedding_bag_forward_only.default: _embedding_bag,
         _aten._thnn_fused_lstm_cell.default: _lstm_cell,
         _aten._thnn_fused_gru_cell.default: _gru_cell,
         _aten.scaled_dot_product_attention.default: _attention,

@@ -8,7 +8,7 @@
 static bool op_wraps(opfunc op)
 {
     return op == OPFUNC_ADD || op == OPFUNC_SUB || op == OPFUNC_MUL || op == OPFUNC_NEG ||
-           op == OPFUNC_ABS || op == OPFUNC_IDENTITY;
+           op == OPFUNC_ABS || op == OPFUNC_IDENTITY || op == OPFUNC_SHIFTLEFT;
 }
 
 bool integer_wraps(const isa_instruction *i)
@@ -46,6 +46,7 @@ uint64_t integer_apply(opfunc op, uint64_t a, uint64_t b)
     if (op == OPFUNC_SUB) return a - b;
     if (op == OPFUNC_MUL) return a * b;
     if (op == OPFUNC_NEG) return 0 - a;
+    if (op == OPFUNC_SHIFTLEFT) return b < 64 ? a << b : 0;
     if (op == OPFUNC_ABS) return (int64_t)a < 0 ? 0 - a : a;
     return a;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VECTOR on integers: add, sub, mul, neg, abs and conversions between integer formats keep the low
-// bits of the result. Other opfuncs round nothing on integers and go through element_store.
+// VECTOR on integers: add, sub, mul, neg, abs, shiftleft and conversions between integer formats
+// keep the low bits of the result. Other opfuncs round nothing on integers and go through
+// element_store.
 #ifndef CARD_INTEGER_H
 #define CARD_INTEGER_H
 

@@ -50,14 +50,13 @@ spyre_status make_reduced(rewriter *r, aten_op op, const tensor *x, const bool *
     return make_reshape(r, &folded, sizes, rank, out);
 }
 
-// prod(x) and prod(x, dim, keepdim): 16-bit factors are multiplied in float32, as PyTorch does.
+// prod(x) and prod(x, dim, keepdim): 16-bit factors are multiplied in float32, as PyTorch does;
+// integers modulo 2^32, so that the product is right where it fits, whatever its parts are.
 spyre_status rewrite_product(rewriter *r)
 {
     tensor x, into;
     uint32_t dim = 0;
     TRY(rewrite_result(r, 0, &into));
-    if (into.dtype == SPYRE_DTYPE_I64 || into.dtype == SPYRE_DTYPE_I32)
-        return status_new(SPYRE_UNSUPPORTED, "a product of integers may leave the card's 32 bits");
     bool is_half = into.dtype == SPYRE_DTYPE_F16 || into.dtype == SPYRE_DTYPE_BF16;
     TRY(rewrite_operand(r, 0, is_half ? SPYRE_DTYPE_F32 : into.dtype, &x));
     bool has_dim = r->from->op == ATEN_PROD_DIM;

@@ -435,16 +435,19 @@ spyre_status rewrite_bitwise_not(rewriter *r)
     return make_binary(r, ATEN_SPYRE_SUB, &ones, &x, &into, NULL);
 }
 
-// Of bools they are those of logic.
+// Of bools they are those of logic, shifts PyTorch's errors.
 spyre_status rewrite_bitwise(rewriter *r)
 {
     tensor into;
     opfunc op = row_opfunc(r);
     TRY(rewrite_result(r, 0, &into));
     if (into.dtype != SPYRE_DTYPE_BOOL) return rewrite_binary(r);
-    return logical(r, op == OPFUNC_BITAND  ? OPFUNC_MUL
-                      : op == OPFUNC_BITOR ? OPFUNC_MAXIMUM
-                                           : OPFUNC_NOTEQUAL);
+    switch ((int)op) {
+    case OPFUNC_BITAND: return logical(r, OPFUNC_MUL);
+    case OPFUNC_BITOR: return logical(r, OPFUNC_MAXIMUM);
+    case OPFUNC_BITXOR: return logical(r, OPFUNC_NOTEQUAL);
+    default: return status_new(SPYRE_UNSUPPORTED, "bools that are shifted");
+    }
 }
 
 spyre_status rewrite_where(rewriter *r)

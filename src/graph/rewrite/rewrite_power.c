@@ -78,20 +78,14 @@ spyre_status rewrite_power_of(rewriter *r)
 
 // --- Quotients and remainders
 
-// Integers are divided by numbers alone, which are known not to be 0, where the CPU raises, nor -1,
-// by which the least of 32 bits leaves them.
+// Integers are not divided by 0, where PyTorch raises. Of a tensor the caller has seen to that.
 static spyre_status expect_divisor(const rewriter *r, spyre_dtype dtype)
 {
     bool is_integer = dtype == SPYRE_DTYPE_I64 || dtype == SPYRE_DTYPE_I32;
-    const spyre_arg *divisor = &r->from->args[1];
     graph_number number;
-    if (!is_integer) return NULL;
-    if (divisor->kind == SPYRE_ARG_VALUE)
-        return status_new(SPYRE_UNSUPPORTED, "integers divided by a tensor, which may hold 0");
+    if (!is_integer || r->from->args[1].kind == SPYRE_ARG_VALUE) return NULL;
     TRY(graph_arg_number(r->source, r->node, 1, 0, &number));
-    if (number.value == 0 || number.value == -1)
-        return status_new(SPYRE_UNSUPPORTED, "integers divided by %g", number.value);
-    return NULL;
+    return number.value == 0 ? status_new(SPYRE_UNSUPPORTED, "integers divided by 0") : NULL;
 }
 
 static spyre_status divide(rewriter *r, opfunc op)

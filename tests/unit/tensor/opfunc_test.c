@@ -279,6 +279,13 @@ static void opfunc__binary(void **state)
     assert_true(binary(OPFUNC_BITAND, -3.0, 6.0) == (double)(-3 & 6));
     assert_true(binary(OPFUNC_BITOR, -3.0, 6.0) == (double)(-3 | 6));
     assert_true(binary(OPFUNC_BITXOR, -3.0, 6.0) == (double)(-3 ^ 6));
+    assert_true(binary(OPFUNC_SHIFTLEFT, -3.0, 2.0) == -12.0);
+    assert_true(binary(OPFUNC_SHIFTLEFT, 1.0, 31.0) == 0x1p31);
+    assert_true(binary(OPFUNC_SHIFTLEFT, 1.0, 64.0) == 0.0);
+    assert_true(binary(OPFUNC_SHIFTLEFT, 1.0, -1.0) == 0.0);
+    assert_true(binary(OPFUNC_SHIFTRIGHT, -5.0, 1.0) == -3.0);
+    assert_true(binary(OPFUNC_SHIFTRIGHT, 5.0, 40.0) == 0.0);
+    assert_true(binary(OPFUNC_SHIFTRIGHT, -5.0, -1.0) == -1.0);
     double where[3] = {0.0, 1.0, 2.0};
     assert_true(opfunc_apply(OPFUNC_WHERE3, where, 3, NULL) == 2.0);
     where[0] = -3.0;
@@ -362,7 +369,7 @@ static void opfunc__lanes_give_what_single_elements_give(void **state)
     uint32_t formulas = 0;
     for (int op = 0; op < OPFUNC_COUNT; op++) {
         if (!opfunc_has_formula((opfunc)op)) continue;
-        bool whole = op >= OPFUNC_BITAND && op <= OPFUNC_BITXOR;
+        bool whole = (op >= OPFUNC_BITAND && op <= OPFUNC_BITXOR) || op >= OPFUNC_SHIFTLEFT;
         if (whole) continue; // of integers
         formulas++;
         uint32_t inputs = opfunc_describe((opfunc)op)->most_inputs;

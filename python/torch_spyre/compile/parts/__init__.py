@@ -6,6 +6,7 @@ operators alike."""
 from ..registered import parts as PARTS
 from . import (
     attention_gradient,
+    bags,
     borrowed,
     curves,
     host_operands,
@@ -16,6 +17,7 @@ from . import (
     powers,
     recurrent,
     resampling,
+    sampling,
     scattering,
     sums,
 )
@@ -23,6 +25,7 @@ from . import (
 __all__ = [
     "PARTS",
     "attention_gradient",
+    "bags",
     "borrowed",
     "curves",
     "host_operands",
@@ -33,6 +36,7 @@ __all__ = [
     "powers",
     "recurrent",
     "resampling",
+    "sampling",
     "scattering",
     "sums",
 ]

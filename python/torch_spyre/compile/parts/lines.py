@@ -49,6 +49,12 @@ def count(n: int, like: torch.Tensor) -> torch.Tensor:
     return torch.arange(n, device=like.device)
 
 
+def checked(index: torch.Tensor, places: int) -> torch.Tensor:
+    """The indices, looked up in 0, 1, 2, ..: the card faults where one is out of range."""
+    table = count(places, index).unsqueeze(1).expand(places, 2).contiguous()
+    return table[index].select(-1, 0)
+
+
 def least(dtype: torch.dtype) -> float:
     """What no element is below."""
     return 0 if dtype is torch.bool else -math.inf

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 import torch
 import torch.nn.functional as F
 
-from ..._pytorch.dispatch import every_decomposition
 from ..registered import NOT_TAKEN, NotTaken, part
 from .lines import computed, count
+from .sampling import grid_sampler
 
 _aten = torch.ops.aten
 Matrix = Callable[[int], torch.Tensor]  # of a dim, float32
@@ -277,10 +277,7 @@ def grid_sampler_2d(
     most = height * (width + STICK)
     own = mode < 2 and padding < 2 and x.dtype in computed() and x.dtype == grid.dtype
     if not own or most > MOST_WEIGHTS:
-        whole: torch.Tensor = every_decomposition()[_aten.grid_sampler_2d.default](
-            x, grid, mode, padding, align
-        )
-        return whole
+        return grid_sampler(x, grid, mode, padding, align)
     if x.numel() == 0 or grid.numel() == 0:
         return NOT_TAKEN
     line = _in_line(x)

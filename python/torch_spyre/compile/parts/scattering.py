@@ -11,6 +11,7 @@ the gather that looks each one up.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +24,7 @@ from .lines import (
     INTEGERS,
     MOST_COMPARISONS,
     MOST_COUNTED,
+    checked,
     count,
     to_lines,
 )
@@ -40,12 +42,6 @@ def _is_taken(x: torch.Tensor, dim: int, index: torch.Tensor, reduce: str) -> bo
     return not compares or index.numel() * x.shape[dim] <= MOST_COMPARISONS
 
 
-def _checked(index: torch.Tensor, places: int) -> torch.Tensor:
-    """The indices, looked up in 0, 1, 2, ..: the card faults where one is out of range."""
-    table = count(places, index).unsqueeze(1).expand(places, 2).contiguous()
-    return table[index].select(-1, 0)
-
-
 def _combine(
     whole: torch.Tensor, index: torch.Tensor, source: torch.Tensor, reduce: str, include: bool
 ) -> torch.Tensor:
@@ -55,7 +51,7 @@ def _combine(
     if reduce in ("sum", "mean"):
         return _summed(whole, index, source, reduce, include)
     places = whole.shape[1]
-    hits = _checked(index, places).unsqueeze(2) == count(places, whole)  # [L, K, P]
+    hits = checked(index, places).unsqueeze(2) == count(places, whole)  # [L, K, P]
     given = source.unsqueeze(2)
     if reduce in ("amax", "amin"):
         nothing = -math.inf if reduce == "amax" else math.inf
@@ -160,12 +156,34 @@ def diagonal_scatter(
     return written.movedim((-2, -1), (dim1, dim2)).contiguous()
 
 
+@part(_aten.as_strided_scatter.default, narrow=True)
+def as_strided_scatter(
+    x: torch.Tensor,
+    source: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    offset: int | None = None,
+) -> torch.Tensor | NotTaken:
+    """Of a tensor that lies as its elements are counted."""
+    if not x.is_contiguous() or x.storage_offset() or source.numel() == 0:
+        return NOT_TAKEN
+    if source.dtype != x.dtype or list(source.shape) != list(size):
+        return NOT_TAKEN
+    number = torch.full((1,) * len(size), offset or 0, device=x.device)
+    for dim, (n, step) in enumerate(zip(size, stride, strict=True)):
+        sizes = [n if d == dim else 1 for d in range(len(size))]
+        number = number + (count(n, x) * step).reshape(sizes)
+    number = number.expand(size).reshape(-1)
+    written: torch.Tensor = _aten.index_put(x.reshape(-1), [number], source.reshape(-1))
+    return written.reshape(x.shape).contiguous()
+
+
 @part(_aten.scatter.src, narrow=True)
 def scatter(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
 ) -> torch.Tensor | NotTaken:
     if x.dim() == index.dim() == source.dim() == 0 and x.dtype == source.dtype:
-        _checked(index.reshape(1), 1)
+        checked(index.reshape(1), 1)
         return source.clone()
     if _is_own(x, dim, index) or not _fits(x, dim, index, source, "set"):
         return NOT_TAKEN
@@ -287,7 +305,7 @@ def index_put(
         return NOT_TAKEN
     number: torch.Tensor | None = None
     for d, index in zip(dims, given, strict=True):
-        place = _checked(index, x.shape[d])
+        place = checked(index, x.shape[d])
         number = place if number is None else number * x.shape[d] + place
     assert number is not None
     rest = [x.shape[d] for d in order[len(dims) :]]

@@ -91,13 +91,20 @@ def native_layer_norm(
     bias: torch.Tensor | None,
     eps: float,
 ) -> tuple[torch.Tensor, ...] | NotTaken:
-    """Over several dims: over one that they are joined to."""
+    """Over several dims: over one that they are joined to. Over one element, which the opfuncs have
+    no layout for: 0, of infinity NaN."""
     kept = x.dim() - len(sizes)
-    if len(sizes) < 2 or kept < 0 or list(x.shape[kept:]) != list(sizes):
-        return NOT_TAKEN
-    if x.numel() == 0:
+    if kept < 0 or list(x.shape[kept:]) != list(sizes) or x.numel() == 0:
         return NOT_TAKEN
     joined = math.prod(sizes)
+    if joined == 1 and x.is_floating_point():
+        scale = eps**-0.5 if eps > 0 else math.nan
+        result, mean = (x - x) * scale, x.to(torch.float32)
+        result = result if weight is None else result * weight
+        result = result if bias is None else result + bias
+        return result, mean, torch.full_like(mean, scale)
+    if len(sizes) < 2:
+        return NOT_TAKEN
     parts = [None if w is None else w.reshape(joined) for w in (weight, bias)]
     lines = x.reshape(*x.shape[:kept], joined)
     result, mean, rstd = _aten.native_layer_norm(lines, [joined], *parts, eps)
