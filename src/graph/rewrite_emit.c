@@ -356,7 +356,7 @@ static spyre_status narrow_factors(rewriter *r, tensor *x, tensor *y)
 {
     spyre_dtype dtype = narrow_dtype(r, x);
     if (x->dtype != SPYRE_DTYPE_F32 || dtype == x->dtype || dtype != narrow_dtype(r, y) ||
-        rewrite_takes(r, ATEN_SPYRE_BATCHMATMUL, x->dtype))
+        aten_takes(ATEN_SPYRE_BATCHMATMUL, x->dtype, r->rules.extended))
         return NULL;
     TRY(make_cast(r, x, dtype, NULL, x));
     return make_cast(r, y, dtype, NULL, y);

@@ -31,7 +31,7 @@ static spyre_status collect(coverage *c, const isa_program *program, uint32_t ar
     const isa_kernel *kernel = NULL;
     uint32_t depth = 0, trips[ISA_MAX_LOOPS];
     for (uint32_t n = 0; n < program->code.count; n++) {
-        const isa_instruction *i = &program->code.items[n];
+        const isa_instruction *i = program->code.items[n];
         if (i->opcode == ISA_KERNEL) kernel = &program->kernels.items[i->count];
         if (i->opcode == ISA_LOOP) trips[depth++] = i->count;
         if (i->opcode == ISA_END_LOOP) depth--;
@@ -146,7 +146,7 @@ static spyre_status add_ranges(coverage *c, uint32_t first, uint32_t end, uint32
 static bool is_read(const isa_program *program, uint32_t argument)
 {
     for (uint32_t n = 0; n < program->code.count; n++) {
-        const isa_instruction *i = &program->code.items[n];
+        const isa_instruction *i = program->code.items[n];
         for (uint32_t o = i->opcode == ISA_STORE; o < i->operand_count; o++)
             if (i->operand[o].space == ISA_SPACE_MEMORY && i->operand[o].arg == argument)
                 return true;

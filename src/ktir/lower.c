@@ -205,5 +205,5 @@ spyre_status ktir_lower(const ktir_module *m, const ktir_lowering *call, arena *
     w->program->arg_count += w->counts;
     *out_program = w->program;
     *out_places = w->places;
-    return VEC_PUSH(memory, &w->program->code, (isa_instruction){.opcode = ISA_HALT});
+    return isa_append(w->program, &(isa_instruction){.opcode = ISA_HALT});
 }

@@ -94,8 +94,8 @@ static spyre_status fma_of(lowering *w, const ktir_op *op, const lowered_tensor 
                         (const lowered_tensor *const[]){&product, inputs[2]}, 2);
 }
 
-// Halves away from zero: what truncation cuts off, 1 where it is a half or more, with x's sign; each
-// step is exact.
+// Halves away from zero: what truncation cuts off, 1 where it is a half or more, with x's sign;
+// each step is exact.
 static spyre_status round_away(lowering *w, const ktir_op *op, const lowered_tensor *out,
                                const lowered_tensor *x)
 {

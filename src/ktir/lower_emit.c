@@ -11,7 +11,7 @@ static spyre_status push(lowering *w, isa_instruction i)
     if (w->program->code.count >= LOWERING_MOST_CODE)
         return status_new(SPYRE_UNSUPPORTED, "a program of more than %d instructions",
                           LOWERING_MOST_CODE);
-    return VEC_PUSH(w->memory, &w->program->code, i);
+    return isa_append(w->program, &i);
 }
 
 // --- Kernels

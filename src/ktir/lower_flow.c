@@ -39,7 +39,7 @@ static void take_back(lowering *w, const attempt *a)
 isa_queue lower_first_queue(const lowering *w, uint32_t from)
 {
     for (uint32_t n = from; n < w->program->code.count; n++) {
-        const isa_instruction *i = &w->program->code.items[n];
+        const isa_instruction *i = w->program->code.items[n];
         if (i->opcode == ISA_WAIT || i->opcode == ISA_SIGNAL || i->opcode == ISA_LOOP ||
             i->opcode == ISA_END_LOOP)
             continue;

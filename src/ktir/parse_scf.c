@@ -108,7 +108,8 @@ static spyre_status parse_if(statement *s)
     return found ? parse_region(s, NULL, NULL, 0) : NULL;
 }
 
-// (%a = %init, ..) : (T, ..) -> (T, ..) { .. scf.condition(%c) .. } do { ^bb0(..): .. scf.yield .. }
+// (%a = %init, ..) : (T, ..) -> (T, ..)
+//     { .. scf.condition(%c) .. } do { ^bb0(..): .. scf.yield .. }
 static spyre_status parse_while(statement *s)
 {
     parser *p = s->p;
