@@ -36,8 +36,7 @@ static spyre_status compile_body(emitter *e)
             break;
         }
     }
-    isa_instruction halt = {.opcode = ISA_HALT};
-    return VEC_PUSH(e->memory, &e->program->code, halt);
+    return isa_append(e->program, &(isa_instruction){.opcode = ISA_HALT});
 }
 
 spyre_status back_compile(const bundle *b, const back_options *options, arena *memory,

@@ -6,7 +6,7 @@
 static spyre_status push(emitter *e, isa_instruction i)
 {
     if (isa_describe(i.opcode)->queue != ISA_QUEUE_ANY) i.queue = isa_describe(i.opcode)->queue;
-    return VEC_PUSH(e->memory, &e->program->code, i);
+    return isa_append(e->program, &i);
 }
 
 spyre_status emit_loop(emitter *e, int64_t count)

@@ -175,7 +175,7 @@ static spyre_status multiply(const matmul *m, const place_axes *axes, const box 
     if (!join(axes, &rows, &sum, &i.extent[0], &i.operand[0].stride[0]) ||
         !join(axes, &columns, &sum, &i.extent[1], &i.operand[0].stride[1]))
         return status_new(SPYRE_INTERNAL, "the accumulator of a matmul is not dense");
-    return VEC_PUSH(m->e->memory, &m->e->program->code, i);
+    return isa_append(m->e->program, &i);
 }
 
 // --- Loops

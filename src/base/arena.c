@@ -2,6 +2,7 @@
 #include "base/arena.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,24 +20,38 @@ typedef struct block {
 } block;
 
 struct arena {
+    atomic_uint owners;
     block *current;
     size_t used_bytes;
 };
 
 arena *arena_create(void)
 {
-    return calloc(1, sizeof(arena));
+    arena *memory = calloc(1, sizeof *memory);
+    if (memory) atomic_init(&memory->owners, 1);
+    return memory;
+}
+
+void arena_keep(arena *memory)
+{
+    atomic_fetch_add(&memory->owners, 1);
 }
 
 void arena_destroy(arena *memory)
 {
-    if (!memory) return;
+    if (!memory || atomic_fetch_sub(&memory->owners, 1) != 1) return;
     for (block *b = memory->current; b;) {
         block *previous = b->previous;
         free(b);
         b = previous;
     }
     free(memory);
+}
+
+static size_t aligned(size_t size_bytes)
+{
+    size_t rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return rounded ? rounded : ALIGNMENT;
 }
 
 static block *add_block(arena *memory, size_t least_bytes)
@@ -59,8 +74,7 @@ static block *add_block(arena *memory, size_t least_bytes)
 void *arena_alloc(arena *memory, size_t size_bytes)
 {
     if (size_bytes > SIZE_MAX - ALIGNMENT) return NULL;
-    size_t rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (rounded == 0) rounded = ALIGNMENT;
+    size_t rounded = aligned(size_bytes);
     block *b = memory->current;
     if (!b || b->capacity_bytes - b->used_bytes < rounded) b = add_block(memory, rounded);
     if (!b) return NULL;
@@ -74,6 +88,50 @@ void *arena_alloc_array(arena *memory, size_t count, size_t element_bytes)
 {
     if (element_bytes && count > SIZE_MAX / element_bytes) return NULL;
     return arena_alloc(memory, count * element_bytes);
+}
+
+// Where the block hangs of which the array is all that was handed out; null: it shares one.
+static block **own_block(arena *memory, const void *items, size_t rounded)
+{
+    block **place = &memory->current;
+    while (*place && (*place)->bytes != items) place = &(*place)->previous;
+    return *place && (*place)->used_bytes == rounded ? place : NULL;
+}
+
+static void *grow_block(block **place, size_t rounded)
+{
+    block *b = *place;
+    if (rounded > SIZE_MAX - sizeof *b) return NULL;
+    if (b->capacity_bytes < rounded) {
+        b = realloc(b, sizeof *b + rounded);
+        if (!b) return NULL;
+        *place = b;
+        memset(b->bytes + b->capacity_bytes, 0, rounded - b->capacity_bytes);
+        b->capacity_bytes = rounded;
+    }
+    b->used_bytes = rounded;
+    return b->bytes;
+}
+
+void *arena_grow(arena *memory, void *items, size_t bytes, size_t larger_bytes)
+{
+    if (larger_bytes > SIZE_MAX - ALIGNMENT) return NULL;
+    size_t before = aligned(bytes), after = aligned(larger_bytes);
+    block *b = memory->current, **own = items ? own_block(memory, items, before) : NULL;
+    bool last = items && b && (unsigned char *)items + before == b->bytes + b->used_bytes;
+    void *grown = NULL;
+    if (last && after - before <= b->capacity_bytes - b->used_bytes) {
+        b->used_bytes += after - before;
+        grown = items;
+    } else if (own) {
+        grown = grow_block(own, after);
+    } else {
+        grown = arena_alloc(memory, larger_bytes);
+        if (grown && bytes) memcpy(grown, items, bytes);
+        return grown;
+    }
+    if (grown) memory->used_bytes += after - before;
+    return grown;
 }
 
 char *arena_strndup(arena *memory, const char *text, size_t length)

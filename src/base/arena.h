@@ -15,8 +15,10 @@ typedef struct arena arena;
 // A new empty arena, or null when memory is short.
 arena *arena_create(void);
 
-// Frees the arena and everything allocated from it; null is allowed.
+// Frees the arena and everything allocated from it; null is allowed. Each arena_keep(), of any
+// thread, asks for one call more.
 void arena_destroy(arena *memory);
+void arena_keep(arena *memory);
 
 // Zeroed bytes aligned to 16, or null when memory is short. Size 0 gives a valid unique pointer.
 void *arena_alloc(arena *memory, size_t size_bytes);
@@ -24,6 +26,12 @@ void *arena_alloc(arena *memory, size_t size_bytes);
 // `count` zeroed elements of type T, or null (also when the product overflows).
 #define ARENA_NEW(memory, T, count) ((T *)arena_alloc_array((memory), (count), sizeof(T)))
 void *arena_alloc_array(arena *memory, size_t count, size_t element_bytes);
+
+// Makes an array longer: `items`, of `bytes` bytes, is the address of a whole earlier allocation,
+// or null for none. It stays where it is if it is the last one and there is room, and leaves
+// nothing behind if it has a block of its own; else what it had stays used until the arena goes.
+// Null when memory is short; the array is then as it was.
+void *arena_grow(arena *memory, void *items, size_t bytes, size_t larger_bytes);
 
 // Copies of a string, of its first `length` bytes, and of formatted text; null when memory is
 // short.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/vec.h"
 
-#include <string.h>
+#include <stdint.h>
 
 bool vec_reserve(arena *memory, void **items, uint32_t count, uint32_t *capacity, size_t item_bytes)
 {
     if (count < *capacity) return true;
     if (*capacity > UINT32_MAX / 2) return false;
     uint32_t larger = *capacity ? *capacity * 2 : 8;
-    void *moved = arena_alloc_array(memory, larger, item_bytes);
+    if (larger > SIZE_MAX / item_bytes) return false;
+    void *moved = arena_grow(memory, *items, *capacity * item_bytes, larger * item_bytes);
     if (!moved) return false;
-    if (count) memcpy(moved, *items, count * item_bytes);
     *items = moved;
     *capacity = larger;
     return true;

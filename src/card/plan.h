@@ -176,7 +176,7 @@ static inline bool plan_is_plain(const plan_phase *phase)
 
 struct card_program {
     arena *memory;
-    const isa_program *program;             // own copy
+    const isa_program *program;             // the caller's
     VEC(plan_phase) phases;
     VEC(uint16_t) stored;                   // arguments that are written
     bool lx_dead_after;                     // LX has no reader after the program

@@ -79,7 +79,7 @@ static spyre_status run_to_end(replay *r)
 
 static bool begins_kernel(const replay *r, uint32_t at, const char *name)
 {
-    const isa_instruction *i = &r->program->code.items[at];
+    const isa_instruction *i = r->program->code.items[at];
     return i->opcode == ISA_KERNEL && strcmp(r->program->kernels.items[i->count].name, name) == 0;
 }
 
@@ -102,8 +102,7 @@ static spyre_status find_instruction(const replay *r, uint32_t *out)
 
 static spyre_status append(isa_program *to, isa_opcode opcode)
 {
-    return VEC_PUSH(to->memory, &to->code,
-                    ((isa_instruction){.opcode = opcode, .queue = ISA_QUEUE_SEQ}));
+    return isa_append(to, &(isa_instruction){.opcode = opcode, .queue = ISA_QUEUE_SEQ});
 }
 
 // The program in front of instruction `end`; *out_kernel is the number of its kernel, or -1.
@@ -116,15 +115,15 @@ static spyre_status cut(const replay *r, uint32_t end, isa_program **out, int *o
     uint32_t open[2 * ISA_MAX_LOOPS + 1], depth = 0;
     *out_kernel = -1;
     for (uint32_t n = 0; n < end; n++) {
-        const isa_instruction *i = &r->program->code.items[n];
+        const isa_instruction *i = r->program->code.items[n];
         if (i->opcode == ISA_LOOP || i->opcode == ISA_KERNEL) open[depth++] = n;
         if (i->opcode == ISA_KERNEL) *out_kernel = (int)i->count;
         if (i->opcode == ISA_END_LOOP || i->opcode == ISA_END_KERNEL) depth--;
         if (i->opcode == ISA_END_KERNEL) *out_kernel = -1;
-        TRY(VEC_PUSH(program->memory, &program->code, *i));
+        TRY(isa_append(program, i));
     }
     while (depth-- > 0) {
-        isa_instruction *i = &program->code.items[open[depth]];
+        isa_instruction *i = program->code.items[open[depth]];
         if (i->opcode == ISA_LOOP) i->count = 1;
         TRY(append(program, i->opcode == ISA_LOOP ? ISA_END_LOOP : ISA_END_KERNEL));
     }
@@ -181,7 +180,7 @@ static spyre_status choose_core(const replay *r, const isa_kernel *kernel, uint3
 
 static spyre_status show_instruction(replay *r, uint32_t at, int number)
 {
-    const isa_instruction *i = &r->program->code.items[at];
+    const isa_instruction *i = r->program->code.items[at];
     text_printf(&r->out, "in front of instruction %u, %s", at, isa_describe(i->opcode)->mnemonic);
     if (number < 0) {
         text_append(&r->out, ", between kernels\n");

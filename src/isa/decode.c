@@ -247,7 +247,7 @@ spyre_status isa_decode(arena *memory, const uint8_t *bytes, size_t count,
         isa_instruction i = {0};
         get_instruction(&r, &i);
         if (r.broken) MALFORMED("program: instruction %u: %s", n, r.broken);
-        TRY(VEC_PUSH(memory, &program->code, i));
+        TRY(isa_append(program, &i));
     }
     if (r.at != r.end) MALFORMED("program: %zu bytes behind the last instruction", r.end - r.at);
     TRY(status_at(isa_verify(program), "program"));

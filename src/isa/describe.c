@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stddef.h>
 #include <string.h>
 
 #include "isa/fields.h"
@@ -33,6 +34,26 @@ isa_program *isa_program_create(arena *memory)
     isa_program *program = ARENA_NEW(memory, isa_program, 1);
     if (program) program->memory = memory;
     return program;
+}
+
+static size_t bytes_of(const isa_instruction *i)
+{
+    return offsetof(isa_instruction, operand) + i->operand_count * sizeof *i->operand;
+}
+
+spyre_status isa_append(isa_program *program, const isa_instruction *instruction)
+{
+    isa_instruction *copy = arena_alloc(program->memory, bytes_of(instruction));
+    TRY_ALLOC(copy);
+    memcpy(copy, instruction, bytes_of(instruction));
+    return VEC_PUSH(program->memory, &program->code, copy);
+}
+
+isa_instruction isa_copy(const isa_instruction *instruction)
+{
+    isa_instruction copy = {0};
+    memcpy(&copy, instruction, bytes_of(instruction));
+    return copy;
 }
 
 uint32_t isa_constant_count(const isa_instruction *instruction)

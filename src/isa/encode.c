@@ -166,7 +166,7 @@ spyre_status isa_encode(arena *memory, const isa_program *program, uint8_t **out
     put_kernel_table(&w, program, first);
     put_parameters(&w, program, first);
     uint32_t code_start = w.bytes.count;
-    for (uint32_t n = 0; n < program->code.count; n++) put_instruction(&w, &program->code.items[n]);
+    for (uint32_t n = 0; n < program->code.count; n++) put_instruction(&w, program->code.items[n]);
     patch(&w, BINARY_AT_CODE_BYTES, w.bytes.count - code_start, 4);
     for (uint32_t k = 0; k < program->kernels.count; k++) {
         put_string(&w, program->kernels.items[k].name);

@@ -93,7 +93,7 @@ typedef struct {
     float constant[OPFUNC_MAX_PARAMETERS];
     int64_t row_stride, row_count;              // ROWS, see isa_row_offset()
     uint32_t row_lanes;                         // rows that share a stick, side by side; 0: none do
-    isa_operand operand[ISA_MAX_OPERANDS];
+    isa_operand operand[ISA_MAX_OPERANDS];      // in a program operand_count of them, no more
 } isa_instruction;
 
 // One kernel: a step of the bundle.
@@ -117,7 +117,7 @@ typedef struct {
     uint32_t value_count;                       // entries of the value table behind it
     VEC(isa_correction) corrections;            // ascending; without values the program is what its
                                                 // numbers say
-    VEC(isa_instruction) code;
+    VEC(isa_instruction *) code;
     VEC(isa_kernel) kernels;
 } isa_program;
 
@@ -200,6 +200,12 @@ static inline int64_t isa_row_offset(const isa_instruction *i, int64_t row)
 const char *isa_queue_name(isa_queue queue);
 
 isa_program *isa_program_create(arena *memory);
+
+// Adds a copy of an instruction behind the others of a program.
+SPYRE_MUST_CHECK spyre_status isa_append(isa_program *program, const isa_instruction *instruction);
+
+// A copy of an instruction, which may belong to a program, with room for more operands.
+isa_instruction isa_copy(const isa_instruction *instruction);
 
 // Structure: loops and kernels nest, extents and counts in range, LX operands inside 2 MiB for
 // every iteration, opfuncs with the right operand counts, tokens < ISA_MAX_TOKENS. The message

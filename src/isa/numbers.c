@@ -90,7 +90,7 @@ static void walk_constant(number_walk *w, const isa_program *program)
 {
     visit_tables(w, program, NULL, NULL);
     for (uint32_t n = 0; n < program->code.count; n++) {
-        isa_instruction copy = program->code.items[n];
+        isa_instruction copy = isa_copy(program->code.items[n]);
         visit_instruction(w, &copy);
     }
 }
@@ -137,7 +137,7 @@ bool isa_same_form(const isa_program *a, const isa_program *b)
         same = one->active_cores == other->active_cores && one->slot_count == other->slot_count;
     }
     for (uint32_t n = 0; same && n < a->code.count; n++)
-        same = same_instruction(&a->code.items[n], &b->code.items[n]);
+        same = same_instruction(a->code.items[n], b->code.items[n]);
     return same;
 }
 
@@ -178,12 +178,12 @@ spyre_status isa_correct(arena *memory, const isa_program *program, const int64_
     visit_tables(&w, out, sizes, parameters);
     TRY(VEC_ROOM(memory, &out->code, program->code.count ? program->code.count : 1));
     for (uint32_t n = 0; n < program->code.count; n++) {
-        isa_instruction i = program->code.items[n];
+        isa_instruction i = isa_copy(program->code.items[n]);
         visit_instruction(&w, &i);
         if (w.unfit)
             return status_new(SPYRE_INVALID_ARGUMENT,
                               "program: instruction %u: a corrected value beyond 32 bits", n);
-        TRY(VEC_PUSH(memory, &out->code, i));
+        TRY(isa_append(out, &i));
     }
     *out_program = out;
     return NULL;

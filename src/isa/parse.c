@@ -310,7 +310,7 @@ static spyre_status get_instruction(parser *p)
         }
     }
     if (*isa_describe(i.opcode)->roles) TRY(get_tile(p, &i));
-    return VEC_PUSH(p->memory, &p->program->code, i);
+    return isa_append(p->program, &i);
 }
 
 static spyre_status get_correction(parser *p)

@@ -119,7 +119,7 @@ void isa_print(const isa_program *program, text *out)
     text_append(out, "code\n");
     uint32_t depth = 0;
     for (uint32_t n = 0; n < program->code.count; n++) {
-        const isa_instruction *i = &program->code.items[n];
+        const isa_instruction *i = program->code.items[n];
         bool closes = i->opcode == ISA_END_LOOP || i->opcode == ISA_END_KERNEL;
         if (closes && depth) depth--;
         print_instruction(out, i, depth);

@@ -52,7 +52,7 @@ void isa_simplify(isa_program *program)
 {
     uint32_t depth = 0, single = 0;         // bit n: open loop n has one iteration
     for (uint32_t n = 0; n < program->code.count; n++) {
-        isa_instruction *i = &program->code.items[n];
+        isa_instruction *i = program->code.items[n];
         if (i->opcode == ISA_LOOP) {
             single = (single & ~(1u << depth)) | (i->count == 1 ? 1u << depth : 0);
             depth++;

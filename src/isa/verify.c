@@ -249,15 +249,6 @@ static spyre_status check_tile(const isa_instruction *i)
     return NULL;
 }
 
-static spyre_status check_unused_operand(const isa_operand *operand)
-{
-    bool used = operand->space || operand->format || operand->arg || operand->slot ||
-                operand->offset || isa_loop_stride_count(operand);
-    for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) used = used || operand->stride[d];
-    if (used) BROKEN("beyond the operand count and not zero");
-    return NULL;
-}
-
 static spyre_status enter_kernel(walk *w, const isa_instruction *i)
 {
     if (w->kernel) BROKEN("inside another kernel");
@@ -309,10 +300,8 @@ static spyre_status check_instruction(walk *w, const isa_instruction *i)
     TRY(check_op(i));
     TRY(check_tile(i));
     TRY(check_scalars(w, i));
-    for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++)
-        TRY(status_at(o < i->operand_count ? check_operand(w, i, o)
-                                           : check_unused_operand(&i->operand[o]),
-                      "operand %u", o));
+    for (uint32_t o = 0; o < i->operand_count; o++)
+        TRY(status_at(check_operand(w, i, o), "operand %u", o));
     return NULL;
 }
 
@@ -354,7 +343,7 @@ spyre_status isa_verify(const isa_program *program)
         if (program->arg_bytes[a] < 0)
             BROKEN("argument %u has %lld bytes", a, (long long)program->arg_bytes[a]);
     for (uint32_t n = 0; n < program->code.count; n++) {
-        const isa_instruction *i = &program->code.items[n];
+        const isa_instruction *i = program->code.items[n];
         if (w.halted) BROKEN("instruction %u: behind halt", n);
         if ((int)i->opcode < 0 || i->opcode >= ISA_OPCODE_COUNT)
             BROKEN("instruction %u: opcode %d is unknown", n, (int)i->opcode);

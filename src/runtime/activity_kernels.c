@@ -46,14 +46,14 @@ static spyre_status divide(activity_outline *outline, const isa_program *program
     part p = {0};
     uint32_t depth = 0;
     for (uint32_t at = 0; at < program->code.count; at++) {
-        const isa_instruction *i = &program->code.items[at];
+        const isa_instruction *i = program->code.items[at];
         if (i->opcode == ISA_LOOP) depth++;
         if (i->opcode == ISA_END_LOOP) depth--;
         if (i->opcode == ISA_KERNEL) {
             last = &program->kernels.items[i->count];
             if (!first) first = last;
             add_kernel(&p, &kernels[i->count]);
-            while (program->code.items[at].opcode != ISA_END_KERNEL) at++;
+            while (program->code.items[at]->opcode != ISA_END_KERNEL) at++;
         }
         if (depth > 0 || !first) continue;
         TRY(add_part(outline, p, first, last));

@@ -113,6 +113,7 @@ spyre_status job_create(const job_plan *plan, job **out_job)
     atomic_init(&j->references, 1);
     pthread_mutex_init(&j->lock, NULL);
     j->program = plan->program;
+    arena_keep(j->program->memory);
     j->forgets_lx = plan->forgets_lx;
     j->argument_count = plan->argument_count;
     j->scalar_count = plan->scalar_count;
@@ -186,6 +187,7 @@ static void release_job(job *j)
     }
     pthread_mutex_destroy(&j->lock);
     activity_outline_destroy(j->outline);
+    arena_destroy(j->program->memory);
     free(j->kernels);
     free(j->arguments);
     free(j);

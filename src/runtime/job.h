@@ -31,7 +31,8 @@ typedef struct {
     int64_t offset;             // bytes
 } job_scalar;
 
-// The program and the constants must live until job_destroy; the rest is copied.
+// The constants must live until job_destroy; the program's arena is kept as long as the job, the
+// rest is copied.
 typedef struct {
     const isa_program *program;
     uint32_t argument_count;    // program->arg_count

@@ -75,7 +75,7 @@ spyre_status footprint_collect(arena *memory, const isa_program *program,
 {
     loop_nest place = {0};
     for (uint32_t at = kernel->begin; at < kernel->end; at++) {
-        const isa_instruction *i = &program->code.items[at];
+        const isa_instruction *i = program->code.items[at];
         loop_nest_follow(&place, i, at);
         if (!tiles[at]) continue;
         for (uint32_t o = 0; o < i->operand_count; o++) {

@@ -95,7 +95,7 @@ spyre_status lx_collect(arena *memory, const isa_program *program, plan_tile *co
 {
     loop_nest place = kernel->around;
     for (uint32_t at = kernel->begin; at < kernel->end; at++) {
-        loop_nest_follow(&place, &program->code.items[at], at);
+        loop_nest_follow(&place, program->code.items[at], at);
         if (tiles[at]) TRY(add_accesses(memory, tiles[at], &place, at, out));
     }
     return NULL;

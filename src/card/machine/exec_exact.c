@@ -154,7 +154,7 @@ static void fold_one(opfunc op, uint8_t *base, int64_t stride, uint32_t count)
 
 static void fold(const isa_instruction *i, uint8_t *const *address)
 {
-    isa_instruction outer = *i;
+    isa_instruction outer = isa_copy(i);
     outer.dim_count--;
     walk w = {.i = &outer};
     uint32_t last = outer.dim_count;
@@ -224,7 +224,7 @@ static uint32_t candidate(const walk *w)
 static void rank(const isa_instruction *i, uint8_t *const *address)
 {
     uint32_t ranks = i->extent[0], first;
-    isa_instruction rest = *i;
+    isa_instruction rest = isa_copy(i);
     rest.extent[0] = 1;
     memcpy(&first, address[2], sizeof first);
     walk w = {.i = &rest};

@@ -22,7 +22,7 @@ typedef struct {
 
 static isa_opcode opcode_at(const match *m, uint32_t at)
 {
-    return m->f->program->code.items[at].opcode;
+    return m->f->program->code.items[at]->opcode;
 }
 
 static bool is_step(const match *m, uint32_t at)
@@ -67,7 +67,7 @@ static spyre_status take_depth_loops(match *m)
     uint32_t before, behind;
     while (inside_loop(m, &before, &behind)) {
         const isa_operand *operand = m->work->operand;
-        uint32_t loop = m->depth - 1, count = m->f->program->code.items[before].count;
+        uint32_t loop = m->depth - 1, count = m->f->program->code.items[before]->count;
         if (operand[PRODUCT_C].loop_stride[loop] != 0) return NULL;
         int64_t step[PRODUCT_OPERANDS] = {0, operand[PRODUCT_A].loop_stride[loop],
                                           operand[PRODUCT_B].loop_stride[loop]};
@@ -220,7 +220,7 @@ static spyre_status take_outer_loops(match *m)
 {
     uint32_t before, behind;
     while (inside_loop(m, &before, &behind)) {
-        uint32_t loop = m->depth - 1, count = m->f->program->code.items[before].count;
+        uint32_t loop = m->depth - 1, count = m->f->program->code.items[before]->count;
         int64_t step[PRODUCT_OPERANDS];
         for (int o = 0; o < PRODUCT_OPERANDS; o++) step[o] = m->work->operand[o].loop_stride[loop];
         if (m->result.dim_count == ISA_MAX_DIMS || !apart(m, loop)) return NULL;
@@ -287,7 +287,7 @@ static spyre_status fuse_one(match *m)
     forwarding *f = m->f;
     m->work = ARENA_NEW(f->memory, isa_instruction, 1);
     TRY_ALLOC(m->work);
-    *m->work = *f->out[m->matmul]->instruction;
+    *m->work = isa_copy(f->out[m->matmul]->instruction);
     TRY(product_of(f->memory, m->work, &m->product));
     if (m->product->line < 0) return NULL;
     m->depth = access_at(m, m->matmul, PRODUCT_C)->depth;
@@ -306,7 +306,7 @@ static spyre_status fuse_one(match *m)
 static spyre_status accumulate_in(forwarding *f, const plan_kernel *kernel)
 {
     for (uint32_t at = kernel->begin; at < kernel->end; at++) {
-        bool is_matmul = f->program->code.items[at].opcode == ISA_MATMUL;
+        bool is_matmul = f->program->code.items[at]->opcode == ISA_MATMUL;
         if (!is_matmul || !f->out[at] || !f->out[at]->product) continue;
         match m = {.f = f, .begin = kernel->begin, .end = kernel->end, .first = at, .last = at,
                    .matmul = at};

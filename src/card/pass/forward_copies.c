@@ -18,7 +18,7 @@ static bool runs_in_order(const isa_program *program, const plan_kernel *kernel)
 {
     uint32_t token[ISA_MAX_TOKENS] = {0}, entered[ISA_MAX_LOOPS][ISA_MAX_TOKENS], depth = 0;
     for (uint32_t at = kernel->begin; at < kernel->end; at++) {
-        const isa_instruction *i = &program->code.items[at];
+        const isa_instruction *i = program->code.items[at];
         if (i->opcode == ISA_SEND || i->opcode == ISA_RECEIVE) return false;
         if (i->opcode == ISA_SIGNAL) token[i->token]++;
         if (i->opcode == ISA_WAIT && token[i->token]-- == 0) return false;
@@ -41,7 +41,7 @@ static const lx_access *at_index(const forwarding *f, uint32_t n)
 
 static const isa_instruction *original(const forwarding *f, const lx_access *a)
 {
-    return &f->program->code.items[a->at];
+    return f->program->code.items[a->at];
 }
 
 static bool same_operand(const isa_instruction *i, uint32_t a, uint32_t b)
@@ -82,7 +82,7 @@ static spyre_status replace_operand(forwarding *f, const lx_access *a, const lx_
 {
     isa_instruction *work = ARENA_NEW(f->memory, isa_instruction, 1);
     TRY_ALLOC(work);
-    *work = *f->out[a->at]->instruction;
+    *work = isa_copy(f->out[a->at]->instruction);
     *out_done = forward_operand(work, a->operand, f->tiles[copy->at], copy->depth, a->depth,
                                 a->iterations);
     return *out_done ? plan_make_tile(f->memory, work, &f->out[a->at]) : NULL;
@@ -122,7 +122,7 @@ static void drop_loads(forwarding *f)
 static bool stores_between(const forwarding *f, uint32_t first, uint32_t last)
 {
     for (uint32_t at = first + 1; at < last; at++)
-        if (isa_stores(f->program->code.items[at].opcode)) return true;
+        if (isa_stores(f->program->code.items[at]->opcode)) return true;
     return false;
 }
 

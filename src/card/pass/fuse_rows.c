@@ -47,7 +47,7 @@ static spyre_status add_tiles(const search *s, uint32_t first, uint32_t kernel, 
     uint32_t own = out->count;
     *out_good = false;
     for (uint32_t at = code->begin; at < code->end; at++) {
-        loop_nest_follow(&place, &s->program->code.items[at], at);
+        loop_nest_follow(&place, s->program->code.items[at], at);
         if (!s->forwarded[at]) continue;
         rows_tile t = {.tile = s->forwarded[at], .at = at, .kernel = kernel, .loops = place};
         if (!may_fuse(t.tile->instruction->opcode)) return NULL;

@@ -138,7 +138,7 @@ static spyre_status list_memory(const translation *t, plan_kernel *kernel)
 {
     loop_nest place = kernel->around;
     for (uint32_t at = kernel->begin; at < kernel->end; at++) {
-        const isa_instruction *i = &t->program->code.items[at];
+        const isa_instruction *i = t->program->code.items[at];
         loop_nest_follow(&place, i, at);
         if (isa_stores(i->opcode)) TRY(add_memory(t->memory, t->tiles[at], &place, at, 0, kernel));
         if (i->opcode == ISA_LOAD || i->opcode == ISA_GATHER)

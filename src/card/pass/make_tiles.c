@@ -4,7 +4,7 @@
 static spyre_status list_stored(card_program *p)
 {
     for (uint32_t at = 0; at < p->program->code.count; at++) {
-        const isa_instruction *i = &p->program->code.items[at];
+        const isa_instruction *i = p->program->code.items[at];
         if (!isa_stores(i->opcode)) continue;
         bool known = false;
         for (uint32_t n = 0; n < p->stored.count; n++)
@@ -20,7 +20,7 @@ spyre_status card_pass_make_tiles(translation *t)
     t->tiles = ARENA_NEW(t->scratch, plan_tile *, count);
     TRY_ALLOC(t->tiles);
     for (uint32_t at = 0; at < count; at++) {
-        const isa_instruction *i = &t->program->code.items[at];
+        const isa_instruction *i = t->program->code.items[at];
         bool steers = isa_describe(i->opcode)->queue == ISA_QUEUE_SEQ;
         if (steers || i->opcode == ISA_WAIT || i->opcode == ISA_SIGNAL) continue;
         TRY(status_at(plan_make_tile(t->memory, i, &t->tiles[at]), "instruction %u %s", at,

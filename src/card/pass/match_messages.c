@@ -12,7 +12,7 @@ static bool only_messages(const isa_program *program, plan_tile *const *tiles,
                           uint32_t *sends)
 {
     for (uint32_t at = kernel->begin; at < kernel->end; at++) {
-        isa_opcode opcode = program->code.items[at].opcode;
+        isa_opcode opcode = program->code.items[at]->opcode;
         bool sending = opcode == ISA_SEND;
         if (!sending && opcode != ISA_RECEIVE) return false;
         range_add(sending ? sent : received, plan_range(tiles[at], 0));
@@ -25,7 +25,7 @@ static uint32_t peer(const isa_program *program, const isa_kernel *kernel, uint3
                      uint32_t at)
 {
     size_t row = (size_t)core * kernel->slot_count;
-    return (uint32_t)kernel->parameters[row + program->code.items[at].token];
+    return (uint32_t)kernel->parameters[row + program->code.items[at]->token];
 }
 
 typedef struct {
@@ -41,7 +41,7 @@ static uint32_t next_send(matching *m, uint32_t sender, uint32_t receiver)
 {
     uint32_t at = m->next[sender][receiver];
     if (!(m->sender_kernel->active_cores >> sender & 1u)) return m->sends->end;
-    while (at < m->sends->end && (m->program->code.items[at].opcode != ISA_SEND ||
+    while (at < m->sends->end && (m->program->code.items[at]->opcode != ISA_SEND ||
                                   peer(m->program, m->sender_kernel, sender, at) != receiver))
         at++;
     m->next[sender][receiver] = at + 1;
@@ -52,7 +52,7 @@ static spyre_status match_core(matching *m, arena *memory, uint32_t core, messag
                                bool *out_good)
 {
     for (uint32_t at = m->receives->begin; at < m->receives->end && *out_good; at++) {
-        if (m->program->code.items[at].opcode != ISA_RECEIVE) continue;
+        if (m->program->code.items[at]->opcode != ISA_RECEIVE) continue;
         uint32_t sender = peer(m->program, m->receiver_kernel, core, at);
         uint32_t sent = next_send(m, sender, core);
         *out_good = sent < m->sends->end &&

@@ -19,7 +19,7 @@ static double kernel_weight(const isa_program *program, uint32_t begin, uint32_t
     double weight = 0, repeats[ISA_MAX_LOOPS + 1] = {1};
     uint32_t depth = 0;
     for (uint32_t at = begin; at < end; at++) {
-        const isa_instruction *i = &program->code.items[at];
+        const isa_instruction *i = program->code.items[at];
         if (i->opcode == ISA_LOOP) {
             repeats[depth + 1] = repeats[depth] * i->count;
             depth++;
@@ -38,10 +38,10 @@ static spyre_status make_kernel(const translation *t, const loop_nest *around, u
     const isa_program *program = t->program;
     plan_kernel *kernel = ARENA_NEW(t->memory, plan_kernel, 1);
     TRY_ALLOC(kernel);
-    *kernel = (plan_kernel){.source = &program->kernels.items[program->code.items[at].count],
+    *kernel = (plan_kernel){.source = &program->kernels.items[program->code.items[at]->count],
                             .order = order, .begin = at + 1, .end = at, .around = *around};
-    for (; program->code.items[kernel->end].opcode != ISA_END_KERNEL; kernel->end++)
-        if (program->code.items[kernel->end].opcode == ISA_MATMUL) kernel->has_matmul = true;
+    for (; program->code.items[kernel->end]->opcode != ISA_END_KERNEL; kernel->end++)
+        if (program->code.items[kernel->end]->opcode == ISA_MATMUL) kernel->has_matmul = true;
     for (isa_queue q = ISA_QUEUE_LOAD; q < ISA_QUEUE_COUNT; q++)
         TRY(plan_list_steps(t->memory, program, t->tiles, q, kernel));
     kernel->group = batch_core_group(kernel->source, NULL, 0);
@@ -57,7 +57,7 @@ spyre_status card_pass_split_phases(translation *t)
     uint32_t opened[ISA_MAX_LOOPS], kernels = 0;
     loop_nest around = {0};
     for (uint32_t at = 0; at < t->program->code.count; at++) {
-        const isa_instruction *i = &t->program->code.items[at];
+        const isa_instruction *i = t->program->code.items[at];
         plan_phase phase = {.depth = around.depth, .count = i->count};
         if (i->opcode == ISA_LOOP) opened[around.depth] = p->phases.count;
         loop_nest_follow(&around, i, at);

@@ -86,7 +86,7 @@ static bool loop_is_empty(const isa_program *program, plan_tile *const *tiles, u
 {
     uint32_t depth = 0;
     do {
-        isa_opcode opcode = program->code.items[at].opcode;
+        isa_opcode opcode = program->code.items[at]->opcode;
         if (opcode == ISA_LOOP) depth++;
         if (opcode == ISA_END_LOOP) depth--;
         at++;
@@ -100,7 +100,7 @@ static void print_statements(const translation *t, const plan_kernel *kernel, te
     plan_tile *const *tiles = kernel->in_order && t->forwarded ? t->forwarded : t->tiles;
     uint32_t depth = kernel->around.depth + 1, hidden = 0;
     for (uint32_t at = kernel->begin; at < kernel->end; at++) {
-        const isa_instruction *i = &t->program->code.items[at];
+        const isa_instruction *i = t->program->code.items[at];
         if (i->opcode == ISA_END_LOOP && hidden) hidden--;
         else if (i->opcode == ISA_END_LOOP) depth--;
         if (tiles[at]) print_statement(tiles[at], depth, out);

@@ -34,7 +34,7 @@ static spyre_status list(arena *memory, const isa_program *program, plan_tile *c
 {
     uint32_t opened[ISA_MAX_LOOPS], depth = kernel->around.depth, end = kernel->end;
     for (uint32_t at = kernel->begin; at < end; at++) {
-        const isa_instruction *i = &program->code.items[at];
+        const isa_instruction *i = program->code.items[at];
         plan_step step = {.instruction = at, .depth = depth, .count = i->count};
         bool own = queue == ISA_QUEUE_SEQ ? tiles[at] != NULL : i->queue == queue;
         if (i->opcode == ISA_LOOP) {

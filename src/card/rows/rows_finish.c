@@ -212,7 +212,7 @@ static spyre_status make_tile(arena *memory, const rows_item *item, uint32_t row
     const rows_tile *t = item->made_of;
     isa_instruction *i = ARENA_NEW(memory, isa_instruction, 1);
     TRY_ALLOC(i);
-    *i = *t->tile->instruction;
+    *i = isa_copy(t->tile->instruction);
     i->dim_count = t->lanes > 1 ? 2 : 1;
     i->extent[0] = rows;
     i->extent[1] = t->lanes;

@@ -134,7 +134,7 @@ static spyre_status time_one(arena *memory, time_state *s, uint32_t begin, uint3
         .estimated = result.estimated,
     };
     for (uint32_t r = 0; r < CARD_RESOURCES; r++) more.busy_us[r] = runs * once.busy_us[r];
-    card_counters_add(&s->kernels[program->code.items[begin].count], &more);
+    card_counters_add(&s->kernels[program->code.items[begin]->count], &more);
     return NULL;
 }
 
@@ -142,7 +142,7 @@ static spyre_status time_one(arena *memory, time_state *s, uint32_t begin, uint3
 
 static uint32_t end_of_kernel(const isa_program *program, uint32_t at)
 {
-    while (program->code.items[at].opcode != ISA_END_KERNEL) at++;
+    while (program->code.items[at]->opcode != ISA_END_KERNEL) at++;
     return at;
 }
 
@@ -169,7 +169,7 @@ static spyre_status time_code(arena *memory, time_state *s)
 {
     uint32_t counts[ISA_MAX_LOOPS] = {0};
     for (uint32_t at = 0; at < s->program->code.count; at++) {
-        const isa_instruction *i = &s->program->code.items[at];
+        const isa_instruction *i = s->program->code.items[at];
         if (i->opcode == ISA_LOOP || i->opcode == ISA_END_LOOP) time_overlap_end(s->overlap);
         if (i->opcode == ISA_LOOP) {
             counts[s->depth] = i->count;

@@ -218,7 +218,7 @@ double time_turnaround(const isa_program *program, uint32_t begin, uint32_t end)
 {
     double us = MEMORY_TURNAROUND;
     for (uint32_t at = begin; at < end; at++) {
-        const isa_instruction *i = &program->code.items[at];
+        const isa_instruction *i = program->code.items[at];
         if (isa_accumulates(i->opcode)) return MEMORY_TURNAROUND * MEMORY_BANDWIDTH;
         if (swaps_sticks(i)) us = RESTICKIFY_TURN;
         if (broadcasts(i)) us = BROADCAST_TURN;

@@ -28,7 +28,7 @@ static spyre_status find_loops(arena *memory, const isa_program *program, uint32
 {
     uint32_t open = TIME_NO_LOOP;
     for (uint32_t at = begin + 1; at < end; at++) {
-        const isa_instruction *i = &program->code.items[at];
+        const isa_instruction *i = program->code.items[at];
         if (i->opcode == ISA_END_LOOP) open = k->loops.items[open].parent;
         if (i->opcode != ISA_LOOP) continue;
         time_loop loop = {.parent = open, .count = i->count, .leader = UINT32_MAX, .begin = at};
@@ -68,7 +68,7 @@ static spyre_status close_loop(list_builder *b, uint32_t loop, uint32_t at)
 
 static spyre_status add_instruction(list_builder *b, uint32_t loop, uint32_t at)
 {
-    const isa_instruction *i = &b->program->code.items[at];
+    const isa_instruction *i = b->program->code.items[at];
     time_step step = {.kind = TIME_EXECUTE, .loop = loop, .token = i->token, .instruction = at};
     if (i->opcode == ISA_WAIT) step.kind = TIME_WAIT;
     else if (i->opcode == ISA_SIGNAL) step.kind = TIME_SIGNAL;
@@ -81,7 +81,7 @@ static spyre_status build_queue(list_builder *b, uint32_t begin, uint32_t end)
     uint32_t open = TIME_NO_LOOP, next = 0;
     const time_loop *loops = b->kernel->loops.items;
     for (uint32_t at = begin + 1; at < end; at++) {
-        const isa_instruction *i = &b->program->code.items[at];
+        const isa_instruction *i = b->program->code.items[at];
         if (i->opcode == ISA_LOOP) {
             open = next++;
             b->opened[b->depth++] = b->kernel->steps[b->queue].count;
@@ -156,7 +156,7 @@ static void add_overheads(time_kernel *k, double turnaround)
 spyre_status time_kernel_build(arena *memory, const isa_program *program, uint32_t begin,
                                uint32_t end, time_kernel *out)
 {
-    *out = (time_kernel){.source = &program->kernels.items[program->code.items[begin].count]};
+    *out = (time_kernel){.source = &program->kernels.items[program->code.items[begin]->count]};
     TRY(find_loops(memory, program, begin, end, out));
     bool receives = false;
     for (uint32_t q = 0; q < TIME_QUEUES; q++) {
@@ -164,7 +164,7 @@ spyre_status time_kernel_build(arena *memory, const isa_program *program, uint32
         TRY(build_queue(&b, begin, end));
     }
     for (uint32_t at = begin; at < end; at++)
-        receives = receives || program->code.items[at].opcode == ISA_RECEIVE;
+        receives = receives || program->code.items[at]->opcode == ISA_RECEIVE;
     uint32_t cores = (uint32_t)__builtin_popcount(out->source->active_cores);
     out->receives = receives;
     out->core_count = receives || cores == 0 ? cores : 1;

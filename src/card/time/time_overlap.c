@@ -112,7 +112,7 @@ static spyre_status find_touches(time_overlap *o)
     kernel_touches *k = NULL;
     const isa_kernel *source = NULL;
     for (uint32_t at = 0; at < o->program->code.count; at++) {
-        const isa_instruction *i = &o->program->code.items[at];
+        const isa_instruction *i = o->program->code.items[at];
         loop_nest_follow(&place, i, at);
         if (i->opcode == ISA_KERNEL) {
             k = &o->kernels[o->count++];

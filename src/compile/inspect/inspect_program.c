@@ -18,7 +18,7 @@ static void count_instructions(const isa_program *program, instruction_count *co
 {
     instruction_count *inside = NULL;
     for (uint32_t n = 0; n < program->code.count; n++) {
-        const isa_instruction *i = &program->code.items[n];
+        const isa_instruction *i = program->code.items[n];
         if (i->opcode == ISA_KERNEL) inside = &counts[i->count];
         if (!inside) continue;
         inside->total++;

@@ -78,7 +78,7 @@ static void compile__tokens_balance(void **state)
         isa_program *program = compile(memory, back_cases[n].make(memory, 5));
         int balance[ISA_MAX_TOKENS] = {0};
         for (uint32_t i = 0; i < program->code.count; i++) {
-            const isa_instruction *at = &program->code.items[i];
+            const isa_instruction *at = program->code.items[i];
             if (at->opcode == ISA_SIGNAL) balance[at->token]++;
             if (at->opcode == ISA_WAIT) balance[at->token]--;
             bool ends = at->opcode == ISA_END_KERNEL;

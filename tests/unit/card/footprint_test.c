@@ -64,7 +64,7 @@ static void make_access(access *a, uint64_t *seed)
     i->operand[stores ? 0 : 1] = memory;
     if (loops) emit(p, ISA_END_LOOP);
     end_kernel(p);
-    i = &p->code.items[at];
+    i = p->code.items[at];
     plan_tile *tiles[8] = {NULL};
     footprint_list list = {0};
     const plan_kernel kernel = {.source = &p->kernels.items[0], .begin = 1,

@@ -98,14 +98,14 @@ static void random_kernel(isa_program *p, uint64_t *seed)
         uint32_t at = p->code.count;
         isa_instruction *made = random_instruction(p, seed);
         if (loops) add_loop_strides(made, seed);
-        isa_instruction i = *made;
+        isa_instruction i = isa_copy(made);
         p->code.count = at;
         if (before == ISA_QUEUE_SEQ) first = i.queue;
         if (before != ISA_QUEUE_SEQ && before != i.queue) {
             signal_to(p, before, token);
             wait_for(p, i.queue, token++);
         }
-        assert_ok(VEC_PUSH(p->memory, &p->code, i));
+        assert_ok(isa_append(p, &i));
         before = i.queue;
     }
     if (loops && before != first) {

@@ -29,16 +29,16 @@ static void replace_in_turns(isa_program *p, uint32_t half)
 {
     emit(p, ISA_LOOP)->count = 2;
     copy_kernel(p, ISA_LOAD, BUFFER_BYTES, 0, half);
-    p->code.items[p->code.count - 2].operand[0].loop_stride[0] = half;
+    p->code.items[p->code.count - 2]->operand[0].loop_stride[0] = half;
     copy_kernel(p, ISA_STORE, BUFFER_BYTES, BUFFER_BYTES, 2 * half);
-    p->code.items[p->code.count - 2].operand[0].loop_stride[0] = 2 * (int64_t)half;
+    p->code.items[p->code.count - 2]->operand[0].loop_stride[0] = 2 * (int64_t)half;
     emit(p, ISA_END_LOOP);
 }
 
 // Makes the instruction before a product with one element of LX, the same for all.
 static void scale_by_one_element(isa_program *p)
 {
-    isa_instruction *i = &p->code.items[p->code.count - 1];
+    isa_instruction *i = p->code.items[p->code.count - 1];
     i->op = OPFUNC_MUL;
     i->operand_count = 3;
     i->operand[2] = in_lx(LINES, DL16);

@@ -31,9 +31,12 @@ static inline void free_program(isa_program *p)
 
 static inline isa_instruction *emit(isa_program *p, isa_opcode opcode)
 {
-    isa_instruction i = {.opcode = opcode, .queue = isa_describe(opcode)->queue};
+    isa_instruction *i = ARENA_NEW(p->memory, isa_instruction, 1);  // with room for all operands
+    assert_non_null(i);
+    i->opcode = opcode;
+    i->queue = isa_describe(opcode)->queue;
     assert_ok(VEC_PUSH(p->memory, &p->code, i));
-    return &p->code.items[p->code.count - 1];
+    return i;
 }
 
 // Begins a kernel; returns its parameters, [ISA_CORES][slots], to be filled.

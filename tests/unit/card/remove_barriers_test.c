@@ -135,7 +135,7 @@ static void remove_barriers__arguments_that_overlap_make_cores_meet(void **state
     negate(p, OWN, 0, OWN, 0);
     uint16_t args[4] = {0, 1, 2, 0};        // 1 = -0; 0 = -2, where 2 is 1 moved by a block
     for (uint32_t at = 0, n = 0; at < p->code.count; at++) {
-        isa_instruction *i = &p->code.items[at];
+        isa_instruction *i = p->code.items[at];
         if (i->opcode == ISA_LOAD) i->operand[1].arg = args[n++];
         if (i->opcode == ISA_STORE) i->operand[0].arg = args[n++];
     }

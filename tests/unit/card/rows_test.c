@@ -8,9 +8,9 @@
 // Makes two iterations over halves of the rows of what the loop at `loop` encloses.
 static void halve_rows(isa_program *p, uint32_t loop, const shape *s)
 {
-    p->code.items[loop].count = 2;
+    p->code.items[loop]->count = 2;
     for (uint32_t at = loop + 1; at < p->code.count; at++) {
-        isa_instruction *i = &p->code.items[at];
+        isa_instruction *i = p->code.items[at];
         uint32_t row = i->dim_count == 3 && i->opcode == ISA_VECTOR ? s->sticks_outside : 0;
         if (i->extent[row] == 1 && i->opcode == ISA_FILL) continue;
         i->extent[row] /= 2;
@@ -108,7 +108,7 @@ static void move_buffers(isa_program *p, uint32_t begin, uint32_t loop, const sh
     int64_t step[BUFFERS];
     for (uint32_t n = 0; n < BUFFERS; n++) step[n] = steps[next_random(seed) % 4];
     for (uint32_t at = begin; at < p->code.count; at++) {
-        isa_instruction *i = &p->code.items[at];
+        isa_instruction *i = p->code.items[at];
         for (uint32_t o = 0; o < i->operand_count; o++) {
             uint32_t n = (uint32_t)(i->operand[o].offset / BUFFER_BYTES);
             if (n < BUFFERS && i->operand[o].format == DL16)

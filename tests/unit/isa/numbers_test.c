@@ -47,12 +47,12 @@ static void numbers__a_launch_replaces_them(void **state)
     assert_ok(isa_correct(memory, again, values, &out));
     assert_int_equal(out->arg_bytes[0], 8192);
     assert_int_equal(out->kernels.items[0].parameters[1], 1024);
-    assert_int_equal(out->code.items[0].count, 6);
-    assert_int_equal(out->code.items[2].extent[0], 6);
+    assert_int_equal(out->code.items[0]->count, 6);
+    assert_int_equal(out->code.items[2]->extent[0], 6);
     assert_int_equal(out->corrections.count, 0);
     assert_ok(isa_verify(out));
     assert_true(isa_same_form(out, program));
-    assert_int_equal(program->code.items[0].count, 4);
+    assert_int_equal(program->code.items[0]->count, 4);
     const int64_t beyond[] = {8192, 1024, 1LL << 32};
     assert_error(isa_correct(memory, again, beyond, &out), SPYRE_INVALID_ARGUMENT, "instruction 0");
     arena_destroy(memory);

@@ -88,7 +88,7 @@ static inline isa_program *sample_program(arena *memory)
 static inline isa_instruction *sample_find(isa_program *program, isa_opcode opcode)
 {
     for (uint32_t n = 0; n < program->code.count; n++)
-        if (program->code.items[n].opcode == opcode) return &program->code.items[n];
+        if (program->code.items[n]->opcode == opcode) return program->code.items[n];
     fail_msg("no %s", isa_describe(opcode)->mnemonic);
     return NULL;
 }

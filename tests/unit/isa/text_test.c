@@ -56,7 +56,7 @@ static void text__comments_and_line_ends(void **state)
     assert_ok(
         isa_parse(memory, "program # p\r\ncode#c\nloop 0x2 endloop halt # end", "t", &program));
     assert_int_equal(program->code.count, 3);
-    assert_int_equal(program->code.items[0].count, 2);
+    assert_int_equal(program->code.items[0]->count, 2);
     arena_destroy(memory);
 }
 
