@@ -13,7 +13,7 @@
 
 #include "core.h"
 
-enum { MOST_INPUTS = 8, ASK_PYTHON = -1, FAILED = -2 };
+enum { MOST_INPUTS = 8, ASK_PYTHON = -1, FAILED = -2, EMPTY_RESULT = UINT8_MAX };
 
 typedef struct program program;
 struct program {
@@ -26,7 +26,8 @@ struct program {
     struct program *next_forgotten;
     uint32_t input_count, result_count;
     uint8_t inputs[MOST_INPUTS];            // of the call's tensors, those that the segment reads
-    uint8_t results[GLUE_MOST_RESULTS];     // of the segment's outputs, in the operator's order
+    uint8_t results[GLUE_MOST_RESULTS];     // of the segment's outputs, in the operator's order;
+                                            // or EMPTY_RESULT
     bool by_value;                          // no program: look again with the numbers' values
     bool prefers;                           // other layouts of inputs
     int32_t written;                        // tensor of the call that takes the result, or -1
@@ -386,19 +387,34 @@ static bool move_inputs(const program *p, glue_call *call, bool *out_failed)
     return !call->known;
 }
 
+// The results in the operator's order, those without elements made anew.
+static bool order_results(const program *p, const AtenTensorHandle *outputs, void **results)
+{
+    const int64_t size = 0, stride = 1;
+    int32_t dtype;
+    bool ok = p->result_count == 0 || core_shim(aoti_torch_get_dtype(outputs[0], &dtype));
+    for (uint32_t i = 0; ok && i < p->result_count; i++) {
+        AtenTensorHandle empty;
+        bool made = p->results[i] == EMPTY_RESULT;
+        ok = !made || tensor_create(1, &size, &stride, dtype, p->card, &empty);
+        if (ok) results[i] = made ? empty : outputs[p->results[i]];
+    }
+    return ok;
+}
+
 static int run(const program *p, glue_call *call)
 {
     AtenTensorHandle outputs[GLUE_MOST_RESULTS] = {NULL};
     bool ok = launch(p, call, outputs);
     if (ok && p->written >= 0 && !p->in_place)
         ok = write_result(call->tensors[p->written], outputs[0]);
+    ok = ok && (p->written >= 0 || order_results(p, outputs, call->results));
     if (!ok || p->written >= 0) {
         for (uint32_t i = 0; i < GLUE_MOST_RESULTS; i++)
             if (outputs[i]) aoti_torch_delete_tensor_object(outputs[i]);
     }
     if (!ok) return FAILED;
     call->written = p->written >= 0 ? call->tensors[p->written] : NULL;
-    for (uint32_t i = 0; i < p->result_count; i++) call->results[i] = outputs[p->results[i]];
     return (int)p->result_count;
 }
 
@@ -434,6 +450,23 @@ void eager_leave(glue_call *call)
 }
 
 // ---- Python methods
+
+// Results: an index of the segment's outputs, or -1 for one without elements.
+static bool take_results(PyObject *list, program *p, uint32_t outputs)
+{
+    int64_t values[GLUE_MOST_RESULTS];
+    Py_ssize_t count = PySequence_Size(list);
+    uint32_t present = 0;
+    if (count < 0 || count > GLUE_MOST_RESULTS || outputs > GLUE_MOST_RESULTS) return false;
+    if (core_ints(list, values, GLUE_MOST_RESULTS, "remember") < 0) return false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (values[i] < -1 || values[i] >= outputs) return false;
+        p->results[i] = values[i] < 0 ? EMPTY_RESULT : (uint8_t)values[i];
+        present += values[i] >= 0;
+    }
+    p->result_count = (uint32_t)count;
+    return present == outputs;
+}
 
 static bool take_bytes(PyObject *list, uint8_t *out, uint32_t capacity, uint32_t limit,
                        uint32_t *out_count)
@@ -482,7 +515,8 @@ static void note_by_value(const glue_call *call, PyObject *object)
 }
 
 // remember(executable, inputs, results, written, scalars): the operator that PyTorch is calling
-// launches segment 0 of the executable; `written` is the index of the tensor that takes the only
+// launches segment 0 of the executable; `results` are indices of its outputs, -1 for a result of
+// size [0] and the dtype of the first one; `written` is the index of the tensor that takes the only
 // result, -1 for none; `scalars` numbers of the call are parameters.
 static PyObject *py_remember(PyObject *self, PyObject *args)
 {
@@ -512,11 +546,8 @@ static PyObject *py_remember(PyObject *self, PyObject *args)
     memcpy(p->key, call->key, length);
     int32_t there = segment->output_count == 1 ? segment->outputs[0].input : -1;
     bool fits = take_bytes(inputs, p->inputs, MOST_INPUTS, call->tensor_count, &p->input_count) &&
-                take_bytes(results, p->results, GLUE_MOST_RESULTS, segment->output_count,
-                           &p->result_count) &&
+                take_results(results, p, segment->output_count) &&
                 (there >= 0 || executable_owns_outputs(segment)) &&
-                segment->output_count <= GLUE_MOST_RESULTS &&
-                p->result_count == segment->output_count &&
                 p->input_count == segment->input_count && written < (int)call->tensor_count &&
                 (written < 0 || p->result_count == 1);
     p->in_place = fits && there >= 0;

@@ -33,6 +33,7 @@ from ._pytorch.dispatch import (
 from ._pytorch.dynamo import untraced
 from .compile import customops
 from .compile.registered import fallback_ops, spyre_decompositions, spyre_lowerings
+from .eager.dispatch import operator_of
 from .eager.host import run_on_cpu
 from .eager.operand_dtypes import checked
 
@@ -61,15 +62,19 @@ def overloads(operators: Operators) -> list[OpOverload]:
 
 
 def _implement(op: OpOverload, function: Callable[..., Any]) -> None:
-    """Makes `function` the operator's kernel for tensors of the card; what it answers with
-    NotImplemented is the host's."""
+    """Gives the operator a kernel for tensors of the card: one program of what `function` does,
+    where it is one, else the function; what it answers with NotImplemented is the host's."""
     namespace, name = schema_of(op).name.split("::")
     if namespace not in _libraries:
         _libraries[namespace] = torch.library.Library(namespace, "IMPL", "PrivateUse1")  # noqa: TOR901
     suffix = f".{schema_of(op).overload_name}" if schema_of(op).overload_name else ""
+    aliases = [a.alias_info for a in schema_of(op).arguments]
+    writes = any(alias is not None and alias.is_write for alias in aliases)
 
     @functools.wraps(function)
     def kernel(*args: Any, **kwargs: Any) -> Any:
+        if spyre_decompositions.get(op) is function and not writes:
+            return operator_of(op).kernel(args, kwargs)
         result = function(*args, **kwargs)
         if result is not NotImplemented:
             return result

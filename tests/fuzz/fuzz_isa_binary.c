@@ -28,7 +28,7 @@ static double weight(const isa_program *program)
     double total = 0, repeats[ISA_MAX_LOOPS + 1] = {1};
     uint32_t depth = 0;
     for (uint32_t at = 0; at < program->code.count; at++) {
-        const isa_instruction *i = &program->code.items[at];
+        const isa_instruction *i = program->code.items[at];
         if (i->opcode == ISA_LOOP) {
             repeats[depth + 1] = repeats[depth] * i->count;
             depth++;

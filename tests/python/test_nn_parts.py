@@ -141,3 +141,26 @@ def test_max_pool_whose_indices_are_used_is_the_hosts():
     pool, x = nn.MaxPool2d(3, 2, return_indices=True), numbers(1, 2, 9, 9)
     actual, expected = torch.compile(pool)(x.to("spyre")), pool(x)
     assert all(torch.equal(a.cpu(), e) for a, e in zip(actual, expected, strict=True))
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "log_sigmoid"])
+def test_a_layer_is_one_launch(name):
+    layer, shape = LAYERS[name]
+    layer, x = layer().eval().half().to("spyre"), numbers(*shape).to("spyre")
+    with torch.no_grad():
+        layer(x)
+        with torch.profiler.profile() as profile:
+            layer(x)
+    names = [event.name for event in profile.events()]
+    assert sum(name.startswith("launch_kernel") for name in names) == 1, names
+
+
+def test_statistics_of_inference_are_empty_tensors_of_their_own():
+    x, vector = numbers(2, 6, 4, 4).to("spyre"), torch.ones(6, dtype=HALF, device="spyre")
+    for _ in range(3):  # compiled, remembered, launched from C
+        results = torch.native_batch_norm(x, vector, vector, vector, vector, False, 0.1, 1e-5)
+        assert [tuple(r.shape) for r in results] == [(2, 6, 4, 4), (0,), (0,)]
+        assert {r.dtype for r in results} == {HALF} and {r.device.type for r in results} == {
+            "spyre"
+        }
+        assert len({r.untyped_storage()._cdata for r in results}) == 3

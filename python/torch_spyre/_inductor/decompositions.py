@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's name of `torch_spyre.compile.decompositions`: the same module."""
+"""torch-spyre's names of `torch_spyre.compile.decompositions` and of what registers one."""
 
-import sys
+from ..compile.decompositions import added, table
+from ..compile.registered import spyre_decompositions
+from ..registry import register_spyre_decomposition
 
-from ..compile import decompositions
+register_decomposition = register_spyre_decompositions = register_spyre_decomposition
 
-sys.modules[__name__] = decompositions
+__all__ = [
+    "added",
+    "register_decomposition",
+    "register_spyre_decomposition",
+    "register_spyre_decompositions",
+    "spyre_decompositions",
+    "table",
+]

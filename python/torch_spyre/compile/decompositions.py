@@ -19,11 +19,8 @@ from .._pytorch.dispatch import (
     has_gaps,
 )
 from ..eager.operand_dtypes import checked
-from ..registry import register_spyre_decomposition
 from .parts import PARTS
 from .registered import NOT_TAKEN, NotTaken, fallback_ops, spyre_decompositions
-
-register_decomposition = register_spyre_decompositions = register_spyre_decomposition
 
 Table = dict[OperatorBase, Callable[..., Any]]  # decompositions by operator
 
@@ -32,9 +29,6 @@ _aten = torch.ops.aten
 
 __all__ = [
     "added",
-    "register_decomposition",
-    "register_spyre_decomposition",
-    "register_spyre_decompositions",
     "spyre_decompositions",
     "table",
 ]

@@ -16,7 +16,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
 from ..compile import handover, integers
 from ..compile.registered import keeps_narrow
-from .result_types import results_of
+from .result_types import EMPTY, results_of
 
 if TYPE_CHECKING:
     from ..compile.graph_builder import GraphBuilder
@@ -26,7 +26,7 @@ class Parts(NamedTuple):
     """The graph of one call."""
 
     graph: _C.Graph  # its inputs are the tensors of the call, in their order
-    outputs: list[int | None]  # ids of values; None for a result that is not wanted
+    outputs: list[int | None]  # ids of values, or EMPTY; None for a result that is not wanted
     single: bool  # the call returns a tensor, not several
 
 
@@ -47,7 +47,7 @@ def parts_of(
     table = decompositions.table()
     if op not in table:
         return None
-    gm, single = _trace(op, values, tensors, table)
+    gm, single, empty = _trace(op, values, tensors, table)
     if in_place:
         fx.replace_first(gm)
     narrow = keeps_narrow(table[op])
@@ -64,9 +64,9 @@ def parts_of(
     if [index for _value, index in builder.inputs] != list(range(len(tensors))):
         raise _C.Unsupported("its decomposition has tensors of its own")
     outputs = list[int | None]()
-    for result in builder.outputs:
+    for index, result in enumerate(builder.outputs):
         if result is None:
-            outputs.append(None)
+            outputs.append(EMPTY if index in empty else None)
             continue
         number = builder.ids.get(result) if isinstance(result, torch.fx.Node) else None
         if not isinstance(number, int):
@@ -79,12 +79,13 @@ def parts_of(
 
 def _trace(
     op: OpOverload, values: Arguments, tensors: Sequence[Tensor], table: Any
-) -> tuple[torch.fx.GraphModule, bool]:
-    """The graph, which returns a list, and whether the call returns a single tensor."""
+) -> tuple[torch.fx.GraphModule, bool, set[int]]:
+    """The graph, which returns a list; whether the call returns a single tensor; and which results
+    are EMPTY, None in the list."""
     from .._pytorch import fx
 
     places = {id(tensor): index for index, tensor in enumerate(tensors)}
-    single = True
+    single, empty = True, set[int]()
 
     def call(*given: Tensor) -> list[Any]:
         nonlocal single
@@ -98,14 +99,20 @@ def _trace(
         if results is NotImplemented:
             raise NotImplementedError("these arguments")
         single = isinstance(results, Tensor)
-        return [results] if single else list(results)
+        results = [results] if single else list(results)
+        like = results[0].dtype
+        for index, result in enumerate(results):
+            if index and result is not None and result.shape == (0,) and result.dtype == like:
+                empty.add(index)
+                results[index] = None
+        return results
 
     try:
         with warnings.catch_warnings():  # of what PyTorch's tracer does, maybe errors to the caller
             warnings.simplefilter("ignore")
             gm = fx.trace(call, tensors, table)
         fx.copy_views(gm)
-        return gm, single
+        return gm, single, empty
     except _C.InternalError:
         raise
     except Exception as refused:  # decompositions are Python, and raise anything

@@ -32,7 +32,7 @@ from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
 from . import chosen, host_operands, operand_dtypes, room
 from .host import overlaps, run_on_cpu
-from .result_types import results_of
+from .result_types import EMPTY, results_of
 
 _aten = torch.ops.aten
 
@@ -61,7 +61,7 @@ class _Program:
     ) -> None:
         self.launch = handover.Launch(executable, 0)
         self.inputs = inputs  # of the operator's tensors, those that the segment reads
-        self.results = results  # index into the segment's outputs; None where there is none
+        self.results = results  # index into the outputs, or EMPTY; None where there is none
         self.single = single
         self.at_risk = at_risk  # its int64 result may leave 32 bits: each call is looked at
         self.scalars: tuple[float, ...] = ()  # numbers of the call that a launch gets
@@ -90,7 +90,10 @@ class _Program:
 
     def run(self, tensors: Sequence[Tensor], card: int) -> Any:
         outputs = self.launch([tensors[index] for index in self.inputs], card, self.scalars)
-        results = [None if index is None else outputs[index] for index in self.results]
+        results = [
+            outputs[0].new_empty(0) if index == EMPTY else None if index is None else outputs[index]
+            for index in self.results
+        ]
         return results[0] if self.single else tuple(results)
 
 
@@ -144,8 +147,6 @@ class _Operator:
         attention = _aten.scaled_dot_product_attention.default
         if torch.Tag.nondeterministic_seeded in op.tags and op is not attention:
             self.refusal = "random numbers are drawn on the host"
-        # Of what the CPU has not, decomposed where it is not one program.
-        self.parts = parts.get(op) if is_of_devices(op) else None
 
     def __call__(self, args: Arguments, kwargs: Keywords) -> Any:
         program, tensors, reason = self.find(args, kwargs)
@@ -198,7 +199,7 @@ class _Operator:
         tensors: list[Tensor],
     ) -> _Known:
         given = tuple([_key(value, tensors) for value in marked])
-        key = (self.op, self.in_place, _settings(), given)
+        key = (self.op, self.in_place, _settings(), spyre_decompositions.get(self.op), given)
         known = programs.get(key)
         if known is None:
             room.check_host(self.op, args, kwargs)
@@ -216,9 +217,17 @@ class _Operator:
         return program.run(tensors, tensors[0].device.index)
 
     def _run_without_program(self, args: Arguments, kwargs: Keywords, reason: str | None) -> Any:
-        if self.parts is not None:
-            return self.parts(*args, **kwargs)
-        return run_on_cpu(self.op, args, kwargs, reason)
+        made = self._parts_by_parts(args, kwargs)
+        return run_on_cpu(self.op, args, kwargs, reason) if made is NotImplemented else made
+
+    def _parts_by_parts(self, args: Arguments, kwargs: Keywords) -> Any:
+        """Decomposed where it is not one program: what is registered, and what the CPU has not."""
+        function = spyre_decompositions.get(self.op)
+        if function is None and is_of_devices(self.op):
+            function = parts.get(self.op)
+        if self.op in fallback_ops:
+            return NotImplemented
+        return NotImplemented if function is None else function(*args, **kwargs)
 
     def _compile(self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]) -> _Known:
         if not tensors:
@@ -320,7 +329,7 @@ def _program(
     segment = executable.segment(0)
     order = {value: index for index, value in enumerate(segment["outputs"])}
     inputs = [places[value] for value in segment["inputs"]]
-    results = [None if value is None else order[value] for value in outputs]
+    results = [value if value in (None, EMPTY) else order[value] for value in outputs]
     return _Program(executable, inputs, results, single, at_risk)
 
 

@@ -22,6 +22,7 @@ from .._pytorch.dispatch import Arguments, OpOverload, schema_of
 from .host import call
 
 _aten = torch.ops.aten
+EMPTY = -1  # stands for a result of size [0] and the dtype of the first one, which no program makes
 _FLOATS = {torch.float16, torch.bfloat16, torch.float32}
 
 
