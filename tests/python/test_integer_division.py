@@ -69,7 +69,9 @@ def test_in_place(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "compiled"])
-@pytest.mark.parametrize("function", (operator.floordiv, operator.mod, torch.fmod), ids=str)
+@pytest.mark.parametrize(
+    "function", [operator.floordiv, operator.mod, torch.fmod], ids=["//", "%", "fmod"]
+)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_zero_divisors(
     dtype: torch.dtype, function: Callable[..., torch.Tensor], is_compiled: bool
