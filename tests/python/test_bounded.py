@@ -144,19 +144,19 @@ def test_programs_of_graphs_go(graphs: None) -> None:
     f = torch.compile(compiled, dynamic=True)
     inputs = [torch.randn(n, 64).half() for n in range(2, 32)]
     expected = [compiled(x) for x in inputs]
-    with config.patch(graph_bytes=2 << 20):
+    with config.patch(graph_bytes=1 << 20):
         for _again in range(2):  # what has gone is compiled again
             for x, wanted in zip(inputs, expected, strict=True):
                 torch.testing.assert_close(f(x.to("spyre")).cpu(), wanted, rtol=4e-3, atol=4e-3)
     assert all(isinstance(program, Program) for program in kept())
     assert 1 < len(kept()) < 25
-    assert backend.programs.bytes <= 2 << 20
+    assert backend.programs.bytes <= 1 << 20
 
 
 def test_what_a_graph_uses_stays(graphs: None) -> None:
     f = torch.compile(compiled, dynamic=True)
     often = torch.ones(50, 64).half().to("spyre")
-    with config.patch(graph_bytes=2 << 20):
+    with config.patch(graph_bytes=1 << 20):
         f(often)
         (first,) = kept()
         for n in range(2, 32):

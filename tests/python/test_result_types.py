@@ -103,9 +103,11 @@ def as_tuple(result):
 
 
 # What PyTorch's own refuses (batches of test_fp8.py, cells without biases of test_decomposed.py),
-# does not have (test_parts.py), or gives in another memory format than its CPU kernel
-# (test_memory_format.py).
+# does not have (test_parts.py), gives in another memory format than its CPU kernel
+# (test_memory_format.py) or in other sizes (test_bags_and_grids.py).
 BEYOND_PYTORCH = {
+    aten._embedding_bag.default,
+    aten._embedding_bag_forward_only.default,
     aten._thnn_fused_lstm_cell.default,
     aten._thnn_fused_gru_cell.default,
     aten.convolution.default,
