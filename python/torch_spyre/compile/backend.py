@@ -203,7 +203,7 @@ class CompiledGraph:
         return tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
 
     def __call__(self, args: list[Any]) -> list[Any]:
-        if self.growth and not named_dims.in_use():
+        if self.growth and not any(named_dims.dims_of(a) for a in args):
             longer = self.growth.extend(args)
             if longer:
                 self.grown = self.grown or CompiledGraph(
