@@ -8,6 +8,7 @@ import torch
 import torch_spyre
 from inputs import HALF, numbers
 from torch import nn
+from torch_spyre.eager.dispatch import operator_of
 
 
 def trained(norm):
@@ -153,6 +154,16 @@ def test_a_layer_is_one_launch(name):
             layer(x)
     names = [event.name for event in profile.events()]
     assert sum(name.startswith("launch_kernel") for name in names) == 1, names
+
+
+def test_gradients_of_weights_alone_are_one_program():
+    convolution = nn.Conv2d(6, 8, 3).half().to("spyre")
+    x, ones = numbers(2, 6, 9, 9).to("spyre"), torch.ones(2, 8, 7, 7, dtype=HALF, device="spyre")
+    operator = operator_of(torch.ops.aten.convolution_backward.default)
+    how = [8], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, True]
+    program, _tensors, reason = operator.find([ones, x, convolution.weight, *how], {})
+    assert program is not None, reason
+    assert program.results[0] is None and len(program.results) == 3
 
 
 def test_statistics_of_inference_are_empty_tensors_of_their_own():

@@ -100,9 +100,10 @@ def _trace(
             raise NotImplementedError("these arguments")
         single = isinstance(results, Tensor)
         results = [results] if single else list(results)
-        like = results[0].dtype
-        for index, result in enumerate(results):
-            if index and result is not None and result.shape == (0,) and result.dtype == like:
+        first, *others = results
+        for index, result in enumerate(others, 1):
+            tensors_both = isinstance(first, Tensor) and isinstance(result, Tensor)
+            if tensors_both and result.shape == (0,) and result.dtype == first.dtype:
                 empty.add(index)
                 results[index] = None
         return results
