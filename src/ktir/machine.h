@@ -28,7 +28,7 @@ typedef enum { MACHINE_RUNS, MACHINE_WAITS, MACHINE_ENDED } machine_state;
 
 // Who has written two bytes of memory, when by its own clock, and who has read them since.
 typedef struct {
-    uint32_t writer;                    // compute tile + 1; 0: nobody
+    uint32_t writer;                    // compute tile + 1; 0: none
     uint32_t written, readers;
 } machine_access;
 

@@ -43,7 +43,7 @@ static spyre_status describe_argument(const ktir_parameter *p, const spyre_ktir_
     return p->form.is_memory ? kernel_card_bytes(p, value, &out->byte_count) : NULL;
 }
 
-// LX that the caller has no array for is nobody's but the kernel's.
+// LX without an array of the caller belongs to the kernel alone.
 static bool is_argument(const ktir_parameter *p, const spyre_ktir_value *value)
 {
     if (!p->form.is_memory) return false;

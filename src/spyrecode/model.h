@@ -21,7 +21,7 @@ enum {
     SPYRECODE_MOST_SYMBOLS = 4,
 };
 
-// The handle of what a launch gives to a host function: addresses, and whatever else it chooses.
+// The handle of what a launch gives to a host function: addresses and parameters.
 #define SPYRECODE_LAUNCH_NUMBERS "iargs"
 
 // Preparation, once: `bytes` of the file `name` go to card address `target`.

@@ -222,11 +222,11 @@ class _Operator:
 
     def _parts_by_parts(self, args: Arguments, kwargs: Keywords) -> Any:
         """Decomposed where it is not one program: what is registered, and what the CPU has not."""
+        if self.op in fallback_ops:
+            return NotImplemented
         function = spyre_decompositions.get(self.op)
         if function is None and is_of_devices(self.op):
             function = parts.get(self.op)
-        if self.op in fallback_ops:
-            return NotImplemented
         return NotImplemented if function is None else function(*args, **kwargs)
 
     def _compile(self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]) -> _Known:
