@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifndef _XOPEN_SOURCE
+#define _XOPEN_SOURCE 700       // nftw
+#endif
 #include "base/staging.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,23 +14,20 @@
 
 #include "base/file.h"
 
-enum { DEEPEST = 8 };
-
-// A link is removed, never followed.
-static spyre_status remove_tree(arena *memory, const char *path, uint32_t depth)
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
-    struct stat info;
-    file_names names = {0};
-    if (lstat(path, &info) != 0) return errno == ENOENT ? NULL : file_error("look at", path);
-    if (!S_ISDIR(info.st_mode)) return file_remove(path);
-    if (depth == DEEPEST) return status_new(SPYRE_IO, "%s: too deep to remove", path);
-    TRY(file_list(memory, path, "", &names));
-    for (uint32_t i = 0; i < names.count; i++) {
-        const char *inner = file_join(memory, path, names.items[i]);
-        TRY_ALLOC(inner);
-        TRY(remove_tree(memory, inner, depth + 1));
-    }
-    return rmdir(path) == 0 ? NULL : file_error("remove", path);
+    (void)info, (void)kind, (void)place;
+    return remove(path);
+}
+
+// Contents first; a link is removed, never followed. Takes no memory of an arena, so that what has
+// to go goes when memory is short, too.
+static spyre_status remove_tree(const char *path)
+{
+    enum { OPEN_DIRECTORIES = 8 };
+    if (nftw(path, remove_entry, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT)
+        return NULL;
+    return file_error("remove", path);
 }
 
 // "<target>.<number>.<tail>", without slashes at the target's end; the number cannot be foreseen,
@@ -40,42 +41,37 @@ static const char *beside(arena *memory, const char *target, const char *tail)
 
 spyre_status staging_begin(arena *memory, const char *target, staging *out_stage)
 {
-    const char *path = beside(memory, target, "new");
-    TRY_ALLOC(path);
+    staging stage = {target, beside(memory, target, "new"), beside(memory, target, "old")};
+    if (!stage.path || !stage.replaced) return status_no_memory();
     if (file_exists(target) && !file_is_directory(target))
         return status_new(SPYRE_IO, "%s: exists and is no directory", target);
-    TRY(file_make_directories_above(path));
-    if (mkdir(path, 0777) != 0) return file_error("make directory", path);
-    *out_stage = (staging){target, path};
+    TRY(file_make_directories_above(stage.path));
+    if (mkdir(stage.path, 0777) != 0) return file_error("make directory", stage.path);
+    *out_stage = stage;
     return NULL;
 }
 
-spyre_status staging_commit(arena *memory, const staging *stage)
+spyre_status staging_commit(const staging *stage)
 {
     spyre_status status = NULL;
-    const char *old = beside(memory, stage->target, "old");
-    if (!old) {
-        status = status_no_memory();
-        goto done;
-    }
     bool replaces = file_exists(stage->target);
-    if (replaces && rename(stage->target, old) != 0) {
+    if (replaces && rename(stage->target, stage->replaced) != 0) {
         status = file_error("replace", stage->target);
         goto done;
     }
     if (rename(stage->path, stage->target) != 0) {
         status = file_error("write", stage->target);
-        if (replaces && rename(old, stage->target) != 0)
-            status = status_at(status, "the old content is in %s", old);
+        if (replaces && rename(stage->replaced, stage->target) != 0)
+            status = status_at(status, "the old content is in %s", stage->replaced);
         goto done;
     }
-    return replaces ? remove_tree(memory, old, 0) : NULL;
+    return replaces ? remove_tree(stage->replaced) : NULL;
 done:
-    staging_abort(memory, stage);
+    staging_abort(stage);
     return status;
 }
 
-void staging_abort(arena *memory, const staging *stage)
+void staging_abort(const staging *stage)
 {
-    spyre_status_free(remove_tree(memory, stage->path, 0));
+    spyre_status_free(remove_tree(stage->path));
 }

@@ -295,7 +295,7 @@ static spyre_status verify_place(const bundle *b, const bundle_step *step, const
     }
     for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
         int64_t stride = t->loop_stride[loop];
-        if (stride > (int64_t)BUNDLE_SEGMENT_BYTES || -stride > (int64_t)BUNDLE_SEGMENT_BYTES) {
+        if (stride > (int64_t)BUNDLE_SEGMENT_BYTES || stride < -(int64_t)BUNDLE_SEGMENT_BYTES) {
             return RULE("startAddressCoreCorelet_: a loop adds %lld bytes", (long long)stride);
         }
         if (stride % SPYRE_STICK_BYTES != 0) {
@@ -330,13 +330,17 @@ static spyre_status verify_tensor(const bundle *b, const bundle_step *step, cons
     return verify_place(b, step, t);
 }
 
-// Tensors of one label share its layout.
+// Tensors have names of their own, by which nodes refer to them; those of one label share its
+// layout.
 static spyre_status verify_labels(const bundle_step *step)
 {
     for (uint32_t i = 0; i < step->tensor_count; i++) {
         const bundle_tensor *a = &step->tensors[i];
         for (uint32_t j = 0; j < i; j++) {
             const bundle_tensor *b = &step->tensors[j];
+            if (strcmp(a->name, b->name) == 0) {
+                return RULE("dsName_: tensors %u and %u are both named %s", j, i, a->name);
+            }
             if (strcmp(a->label, b->label) != 0) continue;
             bool same = a->stick_dim == b->stick_dim && a->stick_elements == b->stick_elements &&
                         a->digit_count == b->digit_count &&

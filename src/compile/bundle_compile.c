@@ -49,8 +49,8 @@ static spyre_status write_output(arena *memory, const spyrecode *code, const cha
     spyre_status status = inner ? NULL : status_no_memory();
     if (!status && code) status = spyrecode_write(code, stage.path);
     if (!status && kept) status = sizes_copy_files(memory, kept, inner);
-    if (!status) return staging_commit(memory, &stage);
-    staging_abort(memory, &stage);
+    if (!status) return staging_commit(&stage);
+    staging_abort(&stage);
     return status;
 }
 
@@ -124,8 +124,8 @@ spyre_status spyre_executable_save(const spyre_executable *executable, const cha
     for (uint32_t i = 0; i < executable->segment_count && !status; i++)
         if (executable->segments[i].info.kind == SPYRE_SEGMENT_CARD)
             status = save_segment(executable, i, memory, stage.path);
-    if (status) staging_abort(memory, &stage);
-    else status = staging_commit(memory, &stage);
+    if (status) staging_abort(&stage);
+    else status = staging_commit(&stage);
 done:
     arena_destroy(memory);
     return status;

@@ -247,16 +247,13 @@ static spyre_status run_tile(tile *t)
     const ktir_module *m = t->x->m;
     uint64_t most = t->x->call->most_steps ? t->x->call->most_steps : KTIR_MOST_STEPS;
     while (t->state == MACHINE_RUNS) {
-        if (region_is_over(t)) {
-            TRY(end_region(t, NULL));
-            continue;
-        }
-        const ktir_op *op = &m->ops.items[t->pc];
+        bool over = region_is_over(t);          // without a yield
+        const ktir_op *op = over ? t->frames[t->depth - 1].op : &m->ops.items[t->pc];
         if (++t->steps > most)
             return machine_fault(t, t->depth ? t->frames[t->depth - 1].op : op,
                                  "more than %llu operations: it does not end",
                                  (unsigned long long)most);
-        TRY(step(t, op));
+        TRY(over ? end_region(t, NULL) : step(t, op));
     }
     return NULL;
 }

@@ -52,8 +52,9 @@ static void equal_inputs(uint64_t number)
     bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, 64}, 60);
     const bundle_tensor *first = add_tensor(&t, &step, DL16, all_dims(&step), "out", "", 6);
     for (uint32_t i = 1; i < opfunc_describe(op)->least_inputs; i++) {
-        bundle_tensor *again = &step.tensors[step.tensor_count++];
+        bundle_tensor *again = &step.tensors[step.tensor_count];
         *again = *first;
+        snprintf(again->name, sizeof again->name, "Tensor%u", step.tensor_count++);
         if (first->arg < 0 || pick(&t, 2)) continue;
         for (uint32_t core = 0; core < step.cores->core_count; core++) again->start[core] += 128;
         t.b->args.items[first->arg].bytes += 128;

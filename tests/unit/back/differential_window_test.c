@@ -133,10 +133,9 @@ static void convolution(uint64_t number)
     f = &FACTORS[pick(&t, 4)];
     fill_bytes(&t, f->format);
     axis i = random_axis(&t), j = random_axis(&t);
-    int64_t columns = f->format == DL16 ? 64 : 128, depth = f->format == SPYRE_FORMAT_SENINT4 ? 256
-                                                           : columns;
+    int64_t columns = spyre_format_elements_per_stick(f->format);
     int64_t wide = 1 + pick(&t, 3) / 2, deep = 1 + pick(&t, 3) / 2;
-    bundle_step step = image_step(&t, f->convolution, &i, &j, columns * wide, depth * deep);
+    bundle_step step = image_step(&t, f->convolution, &i, &j, columns * wide, columns * deep);
     add_windows(&step, &i, &j);
     step.inputs[0] = 0;
     uint32_t d = made_dim_number(&step, "in", 2);
@@ -160,12 +159,12 @@ static void packed_product(uint64_t number)
     t.index_limit = 1000;
     f = &FACTORS[1 + pick(&t, 3)];
     fill_bytes(&t, f->format);
-    int64_t k = f->format == SPYRE_FORMAT_SENINT4 ? 256 : 128;
+    int64_t k = spyre_format_elements_per_stick(f->format);
     int32_t k_slices = pick(&t, 3) ? 1 : 2, row_slices = 1 + (int32_t)pick(&t, 2);
     bundle_step step = make_step(
         t.memory, f->product,
         DIMS({"x", 1 + pick(&t, 2), 1}, {"mb", 4 * (1 + pick(&t, 6)), row_slices},
-             {"out", 128 * (1 + pick(&t, 2)), 1},
+             {"out", k * (1 + pick(&t, 2)), 1},
              {"in", k * k_slices * (1 + pick(&t, 2)), k_slices}));
     if (pick(&t, 3) == 0) {
         uint8_t d = made_dim_number(&step, "in", 2);

@@ -27,7 +27,7 @@ static int tear_down(void **state)
 {
     fixture *f = *state;
     staging all = {.path = f->folder};
-    staging_abort(f->memory, &all);
+    staging_abort(&all);
     bool gone = !file_exists(f->folder);
     arena_destroy(f->memory);
     return gone ? 0 : 1;
@@ -52,7 +52,7 @@ static void staging__appears_at_commit(void **state)
     assert_ok(staging_begin(f->memory, f->target, &stage));
     put(f, &stage, "a");
     assert_false(file_exists(f->target));
-    assert_ok(staging_commit(f->memory, &stage));
+    assert_ok(staging_commit(&stage));
     assert_true(file_exists(file_join(f->memory, f->target, "a")));
     assert_int_equal(entries(f, file_join(f->memory, f->folder, "deep")), 1);
 }
@@ -68,7 +68,7 @@ static void staging__replaces_all(void **state)
     assert_ok(staging_begin(f->memory, f->target, &stage));
     put(f, &stage, "new");
     assert_int_equal(entries(f, f->target), 2);
-    assert_ok(staging_commit(f->memory, &stage));
+    assert_ok(staging_commit(&stage));
     assert_int_equal(entries(f, f->target), 1);
     assert_true(file_exists(file_join(f->memory, f->target, "new")));
     assert_int_equal(entries(f, file_join(f->memory, f->folder, "deep")), 1);
@@ -80,7 +80,7 @@ static void staging__abort_leaves_nothing(void **state)
     staging stage;
     assert_ok(staging_begin(f->memory, f->target, &stage));
     put(f, &stage, "a");
-    staging_abort(f->memory, &stage);
+    staging_abort(&stage);
     assert_int_equal(entries(f, file_join(f->memory, f->folder, "deep")), 0);
 }
 
@@ -91,7 +91,7 @@ static void staging__slash_at_the_end(void **state)
     const char *target = arena_printf(f->memory, "%s//", f->target);
     assert_ok(staging_begin(f->memory, target, &stage));
     put(f, &stage, "a");
-    assert_ok(staging_commit(f->memory, &stage));
+    assert_ok(staging_commit(&stage));
     assert_true(file_exists(file_join(f->memory, f->target, "a")));
 }
 
@@ -106,7 +106,7 @@ static void staging__does_not_follow_links(void **state)
     assert_int_equal(symlink(elsewhere, file_join(f->memory, f->target, "link")), 0);
     assert_ok(file_write(file_join(f->memory, elsewhere, "kept"), "", 0));
     assert_ok(staging_begin(f->memory, f->target, &stage));
-    assert_ok(staging_commit(f->memory, &stage));
+    assert_ok(staging_commit(&stage));
     assert_true(file_exists(file_join(f->memory, elsewhere, "kept")));
     assert_int_equal(entries(f, f->target), 0);
 }
@@ -132,8 +132,8 @@ static void staging__names_cannot_be_foreseen(void **state)
     assert_string_not_equal(one.path, other.path);
     put(f, &one, "a");
     assert_int_equal(entries(f, other.path), 0);
-    assert_ok(staging_commit(f->memory, &one));
-    assert_ok(staging_commit(f->memory, &other));
+    assert_ok(staging_commit(&one));
+    assert_ok(staging_commit(&other));
     assert_int_equal(entries(f, f->target), 0);
     assert_true(file_is_directory(file_join(f->memory, process, "kept")));
 }

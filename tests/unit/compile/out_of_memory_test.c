@@ -7,9 +7,9 @@
 #include "unit/check.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/staging.h"
 #include "bundle/files.h"
 #include "spyre/bundle.h"
 #include "spyre/inspect.h"
@@ -24,7 +24,8 @@
 enum { MOST_CASES = 128, SOURCE_BYTES = 1 << 20, CORES = 2 };
 
 static spyre_context *context;
-static char scratch[SCRATCH_BYTES];
+static char scratch[SCRATCH_BYTES];             // all of it goes at the end
+static const char *code_directory;             // in there
 
 // One thing to do, and what it gives.
 typedef spyre_status attempt(const char *input, uint64_t *out_hash);
@@ -139,7 +140,7 @@ static spyre_status graph_texts(const char *source, uint64_t *out_hash)
 static spyre_status bundle_to_code(const char *directory, uint64_t *out_hash)
 {
     (void)out_hash;
-    spyre_bundle_options options = {.output = scratch};
+    spyre_bundle_options options = {.output = code_directory};
     return spyre_bundle_compile(directory, &options);
 }
 
@@ -252,20 +253,19 @@ int main(void)
         !scratch_make(scratch))
         return EXIT_FAILURE;
     arena *memory = arena_create();
+    code_directory = file_join(memory, scratch, "code");
     assert_ok(spyre_context_create(1, &context));
     add_graphs(memory, SPYRE_TESTS_DIR "/golden/graph", true);
     add_graphs(memory, SPYRE_TESTS_DIR "/golden/prepare", false);
     add_bundles(memory);
     // What compiling the bundles above has left last.
-    add(memory, "inspect", "SpyreCode", inspect, scratch);
-    add(memory, "run", "SpyreCode", run_code, scratch);
+    add(memory, "inspect", "SpyreCode", inspect, code_directory);
+    add(memory, "run", "SpyreCode", run_code, code_directory);
     add(memory, "runtime", "streams", stream_work, NULL);
     cases[case_count++] = (struct CMUnitTest){"all", most_failures_are_refusals, NULL, NULL, NULL};
     int failed = _cmocka_run_group_tests("out_of_memory", cases, case_count, NULL, NULL);
     spyre_context_destroy(context);
-    spyre_status_free(file_remove(file_join(memory, scratch, "init.bin")));
-    spyre_status_free(file_remove(file_join(memory, scratch, "spyrecode.json")));
-    rmdir(scratch);
+    staging_abort(&(staging){.path = scratch});
     arena_destroy(memory);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -221,6 +221,10 @@ static const broken faults[] = {
      "%much = arith.constant 1000000000000 : index\n"
      "scf.for %i = %c0 to %much step %c1 {\n%k = arith.addi %i, %i : index\n}\n",
      "f.mlir:9:1: scf.for: compute tile 0: more than 1000 operations: it does not end", 1000},
+    {"iterations of nothing",
+     "%much = arith.constant 1000000000000 : index\n"
+     "scf.for %i = %c0 to %much step %c1 {\n}\n",
+     "f.mlir:9:1: scf.for: compute tile 0: more than 1000 operations: it does not end", 1000},
     {"division by zero",
      "%q = arith.divsi %n, %c0 : index\n",
      "f.mlir:8:6: arith.divsi: compute tile 0: arith.divsi of 3 and 0 has no result", 0},
