@@ -138,8 +138,7 @@ static spyre_status build_parameters(arena *memory, nest *n, uint32_t extra_slot
 {
     uint32_t used = n->slot_count;
     n->slot_count += extra_slots;
-    n->parameters = ARENA_NEW(memory, int64_t, (size_t)ISA_CORES * n->slot_count);
-    TRY_ALLOC(n->parameters);
+    TRY_NEW(memory, n->parameters, (size_t)ISA_CORES * n->slot_count);
     for (uint32_t o = 0; o < n->operand_count; o++) {
         const nest_operand *operand = &n->operand[o];
         TRY(check_addresses(n, operand->tensor));

@@ -27,6 +27,14 @@ void *arena_alloc(arena *memory, size_t size_bytes);
 #define ARENA_NEW(memory, T, count) ((T *)arena_alloc_array((memory), (count), sizeof(T)))
 void *arena_alloc_array(arena *memory, size_t count, size_t element_bytes);
 
+// Sets `pointer` to `count` zeroed elements of what it points to; returns status_no_memory() from
+// the calling function when there is no memory for them.
+#define TRY_NEW(memory, pointer, count)                                        \
+    do {                                                                       \
+        (pointer) = arena_alloc_array((memory), (count), sizeof *(pointer));   \
+        TRY_ALLOC(pointer);                                                    \
+    } while (0)
+
 // Makes an array longer: `items`, of `bytes` bytes, is the address of a whole earlier allocation,
 // or null for none. It stays where it is if it is the last one and there is room, and leaves
 // nothing behind if it has a block of its own; else what it had stays used until the arena goes.

@@ -149,9 +149,8 @@ static spyre_status single(bisection *x, uint32_t statement, bundle *out)
     *out = *x->b;
     out->steps.items = &x->b->steps.items[x->b->body.items[statement].step];
     out->steps.count = 1;
-    out->body.items = ARENA_NEW(x->memory, bundle_statement, 1);
+    TRY_NEW(x->memory, out->body.items, 1);
     out->body.count = 1;
-    TRY_ALLOC(out->body.items);
     out->body.items[0] = (bundle_statement){.kind = BUNDLE_EXECUTE};
     return NULL;
 }

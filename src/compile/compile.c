@@ -217,10 +217,8 @@ static spyre_status describe_host(spyre_executable *e, uint32_t index, const gra
 static spyre_status front_segments(compilation *c, const graph_segment *segments, uint32_t count)
 {
     spyre_executable *e = c->executable;
-    e->segments = ARENA_NEW(e->memory, executable_segment, count);
-    c->made = ARENA_NEW(e->memory, const spyre_segment_output *, e->prepared->values.count);
-    TRY_ALLOC(e->segments);
-    TRY_ALLOC(c->made);
+    TRY_NEW(e->memory, e->segments, count);
+    TRY_NEW(e->memory, c->made, e->prepared->values.count);
     e->segment_count = count;
     for (uint32_t s = 0; s < count; s++) {
         const graph_segment *from = &segments[s];

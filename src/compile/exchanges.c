@@ -157,8 +157,7 @@ spyre_status exchanges_print(const spyre_executable *executable, uint32_t ranks,
     schedule s = {.executable = executable, .graph = graph,
                   .ranks = ranks ? ranks : (uint32_t)HOST_CARDS};
     if (!graph || !graph->values.count) return NULL;
-    s.by_value = ARENA_NEW(graph->memory, uint32_t, graph->values.count);
-    TRY_ALLOC(s.by_value);
+    TRY_NEW(graph->memory, s.by_value, graph->values.count);
     memset(s.by_value, 0xFF, graph->values.count * sizeof *s.by_value);
     TRY(find(&s));
     if (!s.found.count) return NULL;

@@ -223,8 +223,7 @@ spyre_status executable_take(spyre_executable *executable, const char *subject,
     uint64_t count = bytes_take_number(&from);
     if (from.failed) return broken("it ends inside its texts");
     if (count > length) return broken("it states more segments than it has bytes");
-    executable->segments = ARENA_NEW(executable->memory, executable_segment, count);
-    TRY_ALLOC(executable->segments);
+    TRY_NEW(executable->memory, executable->segments, count);
     executable->segment_count = (uint32_t)count;
     for (uint32_t s = 0; s < count; s++)
         TRY(status_at(take_segment(executable, &from, s), "segment %u", s));

@@ -76,8 +76,7 @@ static spyre_status take_sample(arena *memory, const bundle *b, const back_optio
     out->program_numbers = out->count = isa_number_count(out->program);
     for (uint32_t a = 0; a < out->argument_count; a++)
         out->count += field_count(&out->arguments[a]);
-    out->numbers = ARENA_NEW(memory, int64_t, out->count);
-    TRY_ALLOC(out->numbers);
+    TRY_NEW(memory, out->numbers, out->count);
     isa_numbers(out->program, out->numbers);
     int64_t *at = out->numbers + out->program_numbers;
     for (uint32_t a = 0; a < out->argument_count; a++) {
@@ -194,8 +193,7 @@ static bool varies(const family *f, uint32_t number)
 
 static spyre_status find_rules(family *f)
 {
-    f->rule = ARENA_NEW(f->memory, uint32_t, f->largest.count);
-    TRY_ALLOC(f->rule);
+    TRY_NEW(f->memory, f->rule, f->largest.count);
     for (uint32_t n = 0; n < f->largest.count; n++) {
         if (n == f->largest.program_numbers) f->value_count = f->expressions.count;
         if (varies(f, n)) TRY(add_rule(f, n));

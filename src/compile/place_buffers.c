@@ -69,9 +69,8 @@ static spyre_status solve(arena *memory, uint32_t solver, int64_t capacity, int6
 {
     solver_problem problem = {.memory = memory, .count = count};
     bool *taken = ARENA_NEW(memory, bool, count);
-    problem.items = ARENA_NEW(memory, solver_item, count);
+    TRY_NEW(memory, problem.items, count);
     TRY_ALLOC(taken);
-    TRY_ALLOC(problem.items);
     for (uint32_t i = 0; i < count; i++) {
         TRY(check_buffer(buffers, count, i));
         problem.items[i] = (solver_item){.bytes = (buffers[i].bytes + alignment - 1) / alignment,

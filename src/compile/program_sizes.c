@@ -73,10 +73,8 @@ static spyre_status describe_arguments(spyre_program *program)
             program->arguments[k].index >= program->argument_count)
             program->argument_count = program->arguments[k].index + 1;
     program->argument_bytes = ARENA_NEW(program->memory, int64_t, program->argument_count);
-    program->operands =
-        ARENA_NEW(program->memory, const spyrecode_operand *, program->argument_count);
+    TRY_NEW(program->memory, program->operands, program->argument_count);
     TRY_ALLOC(program->argument_bytes);
-    TRY_ALLOC(program->operands);
     for (uint32_t k = 0; k < image->arg_count; k++) {
         if (program->arguments[k].kind != SPYRECODE_LAUNCH) continue;
         program->argument_bytes[program->arguments[k].index] = image->arg_bytes[k];
@@ -145,10 +143,8 @@ spyre_status program_open_waiting(spyre_program *program)
     program->waiting = b;
     program->argument_count = code_launch_count(b);
     program->argument_bytes = ARENA_NEW(program->memory, int64_t, program->argument_count);
-    program->operands =
-        ARENA_NEW(program->memory, const spyrecode_operand *, program->argument_count);
+    TRY_NEW(program->memory, program->operands, program->argument_count);
     TRY_ALLOC(program->argument_bytes);
-    TRY_ALLOC(program->operands);
     return NULL;
 }
 
@@ -352,10 +348,8 @@ static spyre_status find_sizes(search *f, int64_t *out_granules)
     if (count > FAMILY_MOST_SIZES)
         return status_new(SPYRE_UNSUPPORTED, "more than %d sizes that a launch may choose from",
                           FAMILY_MOST_SIZES);
-    f->grows = ARENA_NEW(f->scratch, bool, f->program->argument_count);
-    f->operands = ARENA_NEW(f->scratch, const spyrecode_operand *, f->program->argument_count);
-    TRY_ALLOC(f->grows);
-    TRY_ALLOC(f->operands);
+    TRY_NEW(f->scratch, f->grows, f->program->argument_count);
+    TRY_NEW(f->scratch, f->operands, f->program->argument_count);
     TRY(find_growing(f, count));
     for (uint32_t number = 0; number < count; number++) {
         granules_of(f->program, number, out_granules);
@@ -378,8 +372,7 @@ static spyre_status make_sized(const spyre_program *program, const int64_t *byte
         arena_destroy(f.scratch);
         TRY(status);
     }
-    sized->sized_bytes = ARENA_NEW(sized->memory, int64_t, program->argument_count);
-    TRY_ALLOC(sized->sized_bytes);
+    TRY_NEW(sized->memory, sized->sized_bytes, program->argument_count);
     memcpy(sized->sized_bytes, bytes, program->argument_count * sizeof *bytes);
     return sizes_of(program) ? correct_sized(program, granules, sized)
                              : compile_sized(program, bytes, granules, sized);

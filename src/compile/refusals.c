@@ -9,8 +9,7 @@
 spyre_status refusals_begin(const spyre_graph *graph, arena *memory, refusals *out_refusals)
 {
     refusals r = {.graph = graph, .memory = memory};
-    r.reason = ARENA_NEW(memory, const char *, graph->nodes.count);
-    TRY_ALLOC(r.reason);
+    TRY_NEW(memory, r.reason, graph->nodes.count);
     *out_refusals = r;
     return NULL;
 }
@@ -72,8 +71,7 @@ static spyre_status intern_kinds(const spyre_graph *graph, arena *memory, text *
 static spyre_status find_kinds(refusals *r)
 {
     text key = {0};
-    r->kind = ARENA_NEW(r->memory, uint32_t, r->graph->nodes.count);
-    TRY_ALLOC(r->kind);
+    TRY_NEW(r->memory, r->kind, r->graph->nodes.count);
     spyre_status status = intern_kinds(r->graph, r->memory, &key, r->kind);
     text_free(&key);
     return status;

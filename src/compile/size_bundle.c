@@ -97,8 +97,7 @@ static spyre_status mark_steps(arena *memory, bundle *b, const bundle *next, int
                                int64_t most, const char **out_why)
 {
     const bundle_step *from = b->steps.items;
-    b->steps.items = ARENA_NEW(memory, bundle_step, b->steps.count);
-    TRY_ALLOC(b->steps.items);
+    TRY_NEW(memory, b->steps.items, b->steps.count);
     for (uint32_t s = 0; s < b->steps.count && !*out_why; s++) {
         b->steps.items[s] = from[s];
         *out_why = mark(&b->steps.items[s], &next->steps.items[s], granule, most);
@@ -173,8 +172,7 @@ spyre_status size_symbolic_bundle(arena *memory, const executable_segment *large
     TRY(VEC_PUSH(memory, &b->symbols, symbol));
     // What is bound at a launch has the bytes of its size there.
     const bundle_arg *arguments = b->args.items;
-    b->args.items = ARENA_NEW(memory, bundle_arg, b->args.count);
-    TRY_ALLOC(b->args.items);
+    TRY_NEW(memory, b->args.items, b->args.count);
     for (uint32_t k = 0; k < b->args.count; k++) {
         b->args.items[k] = arguments[k];
         if (arguments[k].bytes != next->front.bundle->args.items[k].bytes &&

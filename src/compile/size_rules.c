@@ -167,8 +167,7 @@ static spyre_status find_rules(size_rules *rules, const spyre_executable *larges
                memcmp(a->nodes, b->nodes, a->node_count * sizeof *a->nodes) == 0;
     }
     if (!same) *out_why = "other parts of the graph are the host's at another size";
-    rules->segments = ARENA_NEW(rules->memory, size_segment, largest->segment_count);
-    TRY_ALLOC(rules->segments);
+    TRY_NEW(rules->memory, rules->segments, largest->segment_count);
     for (uint32_t s = 0; s < largest->segment_count && !*out_why; s++)
         TRY(status_at(find_segment(rules, &largest->segments[s], &next->segments[s],
                                    &rules->segments[s], out_why), "segment %u", s));
@@ -247,8 +246,7 @@ static spyre_status fill(spyre_executable *e, const spyre_executable *largest,
                          const size_rules *rules, int64_t size)
 {
     e->segment_count = largest->segment_count;
-    e->segments = ARENA_NEW(e->memory, executable_segment, e->segment_count);
-    TRY_ALLOC(e->segments);
+    TRY_NEW(e->memory, e->segments, e->segment_count);
     for (uint32_t s = 0; s < e->segment_count; s++) {
         proportion p = {rules->most / rules->granule, size / rules->granule, true};
         executable_segment *segment = &e->segments[s];

@@ -327,13 +327,10 @@ spyre_status spyre_loops_edit(spyre_loops *loops, const char *pass, const spyre_
     if (!loops->user.edited)
         return status_new(SPYRE_INVALID_ARGUMENT, "pass %s: its call is over", pass);
     edit e = {.loops = loops, .pass = pass, .edits = ops, .count = count};
-    e.place = ARENA_NEW(loops->memory, uint32_t, loops->ops.count);
-    e.writes = ARENA_NEW(loops->memory, uint32_t, loops->buffers.count);
-    e.needed = ARENA_NEW(loops->memory, bool, loops->buffers.count);
+    TRY_NEW(loops->memory, e.place, loops->ops.count);
+    TRY_NEW(loops->memory, e.writes, loops->buffers.count);
+    TRY_NEW(loops->memory, e.needed, loops->buffers.count);
     division *divisions = ARENA_NEW(loops->memory, division, count);
-    TRY_ALLOC(e.place);
-    TRY_ALLOC(e.writes);
-    TRY_ALLOC(e.needed);
     TRY_ALLOC(divisions);
     TRY(check(&e, divisions));
     TRY(apply(&e, divisions));

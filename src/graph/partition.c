@@ -216,8 +216,7 @@ static spyre_status make_drafts(partitioner *p)
     uint32_t count = p->segments.segment_count;
     bool adds_one = count == 0 && needs_segment_for_views(p);
     p->draft_count = count + (adds_one ? 1 : 0);
-    p->drafts = ARENA_NEW(p->memory, segment_draft, p->draft_count);
-    TRY_ALLOC(p->drafts);
+    TRY_NEW(p->memory, p->drafts, p->draft_count);
     for (uint32_t s = 0; s < p->draft_count; s++) {
         p->drafts[s].kind = s < count ? p->segments.kinds[s] : SPYRE_SEGMENT_HOST;
     }
@@ -241,16 +240,11 @@ spyre_status graph_partition(const spyre_graph *prepared, bool fused, uint32_t m
     TRY(graph_schedule_segments(prepared, memory, &p.segments));
     if (!fused || most_tensors)
         TRY(graph_split_segments(prepared, fused ? most_tensors : 0, memory, &p.segments));
-    p.input_mark = ARENA_NEW(memory, uint32_t, prepared->values.count);
-    p.node_mark = ARENA_NEW(memory, uint32_t, prepared->nodes.count);
-    p.is_output = ARENA_NEW(memory, bool, prepared->values.count);
-    p.input_of = ARENA_NEW(memory, uint32_t, prepared->values.count);
-    TRY_ALLOC(p.input_mark);
-    TRY_ALLOC(p.node_mark);
-    TRY_ALLOC(p.is_output);
-    TRY_ALLOC(p.input_of);
-    p.update_of = ARENA_NEW(memory, uint32_t, prepared->values.count);
-    TRY_ALLOC(p.update_of);
+    TRY_NEW(memory, p.input_mark, prepared->values.count);
+    TRY_NEW(memory, p.node_mark, prepared->nodes.count);
+    TRY_NEW(memory, p.is_output, prepared->values.count);
+    TRY_NEW(memory, p.input_of, prepared->values.count);
+    TRY_NEW(memory, p.update_of, prepared->values.count);
     for (uint32_t i = 0; i < prepared->values.count; i++) p.input_of[i] = SPYRE_NO_ID;
     for (uint32_t i = 0; i < prepared->inputs.count; i++) {
         p.input_of[prepared->inputs.items[i].value] = i;

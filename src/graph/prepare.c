@@ -366,11 +366,10 @@ static spyre_status prepare_found(const pattern_result *found, graph_rules rules
     r.target->extended = rules.extended;
     bool *needed = ARENA_NEW(memory, bool, graph->nodes.count);
     bool *used = ARENA_NEW(memory, bool, graph->values.count);
-    r.loose = ARENA_NEW(memory, bool, graph->values.count);
+    TRY_NEW(memory, r.loose, graph->values.count);
     r.used = used;
     TRY_ALLOC(needed);
     TRY_ALLOC(used);
-    TRY_ALLOC(r.loose);
     graph_mark_needed(graph, needed, used);
     TRY(copy_shell(graph, r.target));
     TRY(prepare_nodes(&r, needed, host_reasons));

@@ -280,16 +280,11 @@ static spyre_status schedule(scheduler *s, arena *memory, spyre_segment_kind fir
                              uint32_t *out_count)
 {
     uint32_t values = s->graph->values.count, nodes = s->graph->nodes.count;
-    s->level = ARENA_NEW(memory, uint32_t, nodes);
-    s->is_apart = ARENA_NEW(memory, bool, nodes);
-    s->card_reads = ARENA_NEW(memory, uint32_t, values);
-    s->host_reads = ARENA_NEW(memory, uint32_t, values);
-    s->writes = ARENA_NEW(memory, uint32_t, values);
-    TRY_ALLOC(s->level);
-    TRY_ALLOC(s->is_apart);
-    TRY_ALLOC(s->card_reads);
-    TRY_ALLOC(s->host_reads);
-    TRY_ALLOC(s->writes);
+    TRY_NEW(memory, s->level, nodes);
+    TRY_NEW(memory, s->is_apart, nodes);
+    TRY_NEW(memory, s->card_reads, values);
+    TRY_NEW(memory, s->host_reads, values);
+    TRY_NEW(memory, s->writes, values);
     s->start[SPYRE_SEGMENT_CARD] = first == SPYRE_SEGMENT_CARD ? 0 : 1;
     s->start[SPYRE_SEGMENT_HOST] = first == SPYRE_SEGMENT_HOST ? 0 : 1;
     bool good;

@@ -369,12 +369,9 @@ static spyre_status look_unrolled(look *l, arena *memory, bundle *copy)
     uint32_t kept;
     TRY(bundle_unroll(copy, &kept));
     l->f.b = copy;
-    l->arguments = ARENA_NEW(memory, space, copy->args.count);
-    l->written = ARENA_NEW(memory, int64_t, copy->steps.count);
-    l->lost = ARENA_NEW(memory, int64_t, copy->steps.count);
-    TRY_ALLOC(l->arguments);
-    TRY_ALLOC(l->written);
-    TRY_ALLOC(l->lost);
+    TRY_NEW(memory, l->arguments, copy->args.count);
+    TRY_NEW(memory, l->written, copy->steps.count);
+    TRY_NEW(memory, l->lost, copy->steps.count);
     spyre_status status = follow(l);
     for (uint32_t i = 0; i < copy->args.count; i++) free(l->arguments[i].sticks);
     for (uint32_t i = 0; i < BUNDLE_MAX_CORES; i++) free(l->lx[i].sticks);

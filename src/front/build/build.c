@@ -475,8 +475,7 @@ static spyre_status build_all(builder *b)
 {
     const spyre_graph *graph = b->graph;
     TRY(make_room(b->loops, graph));
-    b->buffer_of = ARENA_NEW(b->loops->memory, uint32_t, graph->values.count);
-    TRY_ALLOC(b->buffer_of);
+    TRY_NEW(b->loops->memory, b->buffer_of, graph->values.count);
     for (uint32_t v = 0; v < graph->values.count; v++) b->buffer_of[v] = SPYRE_NO_ID;
     for (uint32_t i = 0; i < graph->inputs.count; i++) TRY(build_input(b, i));
     for (b->node = 0; b->node < graph->nodes.count; b->node++) TRY(build_node(b));
@@ -494,8 +493,7 @@ spyre_status front_build(const spyre_graph *graph, arena *memory, uint32_t *out_
     TRY_ALLOC(loops);
     *loops = (loop_graph){.memory = memory, .graph = graph, .cores = 32};
     loops->settings = spyre_settings_default();
-    loops->at_node = ARENA_NEW(memory, uint32_t, 1);
-    TRY_ALLOC(loops->at_node);
+    TRY_NEW(memory, loops->at_node, 1);
     spyre_status status = build_all(&(builder){.loops = loops, .graph = graph});
     *out_node = *loops->at_node;
     *out_loops = loops;

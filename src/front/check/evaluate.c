@@ -108,8 +108,7 @@ static spyre_status describe_operand(evaluation *e, uint32_t k)
         o->geometry.valid[v] = e->op->extent[v];
         if (!access->stride[v]) continue;
         o->geometry.moves[v] = true;
-        o->offset[v] = ARENA_NEW(e->x.scratch, int64_t, (size_t)e->op->extent[v]);
-        TRY_ALLOC(o->offset[v]);
+        TRY_NEW(e->x.scratch, o->offset[v], (size_t)e->op->extent[v]);
         for (int64_t i = 0; i < e->op->extent[v]; i++)
             o->offset[v][i] =
                 8 * (v == place.stick_var ? i / lanes * place.stride[v] +

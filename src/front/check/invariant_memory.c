@@ -77,8 +77,7 @@ spyre_status invariant_true_lives(const loop_graph *loops)
 {
     uint32_t count = loops->buffers.count;
     loop_graph found = *loops;
-    found.buffers.items = ARENA_NEW(loops->memory, loop_buffer, count);
-    TRY_ALLOC(found.buffers.items);
+    TRY_NEW(loops->memory, found.buffers.items, count);
     for (uint32_t b = 0; b < count; b++) found.buffers.items[b] = loops->buffers.items[b];
     loop_find_live_ranges(&found);
     for (uint32_t b = 0; b < count; b++) {

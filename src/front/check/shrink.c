@@ -204,14 +204,10 @@ static spyre_status begin(loop_graph *loops, shrinker *s)
 {
     uint32_t count = loops->buffers.count * LOOP_MAX_DIMS + loops->ops.count * LOOP_MAX_VARS;
     *s = (shrinker){.loops = loops, .node_count = count};
-    s->parent = ARENA_NEW(loops->memory, uint32_t, count);
-    s->pinned = ARENA_NEW(loops->memory, bool, count);
-    s->extent = ARENA_NEW(loops->memory, int64_t, count);
-    TRY_ALLOC(s->parent);
-    s->parts = ARENA_NEW(loops->memory, int64_t, count);
-    TRY_ALLOC(s->pinned);
-    TRY_ALLOC(s->parts);
-    TRY_ALLOC(s->extent);
+    TRY_NEW(loops->memory, s->parent, count);
+    TRY_NEW(loops->memory, s->pinned, count);
+    TRY_NEW(loops->memory, s->extent, count);
+    TRY_NEW(loops->memory, s->parts, count);
     for (uint32_t n = 0; n < count; n++) s->parent[n] = n;
     for (uint32_t b = 0; b < loops->buffers.count; b++)
         for (uint32_t d = 0; d < loops->buffers.items[b].dim_count; d++)

@@ -56,10 +56,8 @@ static spyre_status draw_inputs(validation *v)
 {
     uint64_t state = 1;
     int64_t rows = fewest_rows(v->loops);
-    v->subject.inputs = ARENA_NEW(v->memory, uint8_t *, v->loops->graph->inputs.count + 1);
-    v->subject.given = ARENA_NEW(v->memory, loop_buffer, v->loops->graph->inputs.count + 1);
-    TRY_ALLOC(v->subject.inputs);
-    TRY_ALLOC(v->subject.given);
+    TRY_NEW(v->memory, v->subject.inputs, v->loops->graph->inputs.count + 1);
+    TRY_NEW(v->memory, v->subject.given, v->loops->graph->inputs.count + 1);
     for (uint32_t b = 0; b < v->loops->buffers.count; b++) {
         const loop_buffer *buffer = &v->loops->buffers.items[b];
         if (buffer->kind != LOOP_INPUT) continue;
@@ -229,8 +227,7 @@ static spyre_status check_bundle(validation *v, uint32_t stage, const char *who,
         bool sums = divides_sums(v->loops) || combines_tiles(v->loops);
         return (sums ? close_values : same_bits)(v, who, now, v->results);
     }
-    now = ARENA_NEW(v->memory, uint8_t *, v->loops->outputs.count + 1);
-    TRY_ALLOC(now);
+    TRY_NEW(v->memory, now, v->loops->outputs.count + 1);
     spyre_status status = execute(v, stage, v->memory, &v->first, now);
     if (!status) v->results = now;
     if (spyre_status_code(status) != SPYRE_UNSUPPORTED) return status;
@@ -326,8 +323,7 @@ static spyre_status check_common(const validation *v)
 static spyre_status run_chain(validation *v, const spyre_settings *settings)
 {
     TRY(draw_inputs(v));
-    v->values = ARENA_NEW(v->memory, uint8_t *, v->loops->outputs.count + 1);
-    TRY_ALLOC(v->values);
+    TRY_NEW(v->memory, v->values, v->loops->outputs.count + 1);
     TRY(translation_evaluate(&v->subject, v->loops, v->memory, v->values));
     TRY(check_bundle(v, 0, "build", v->memory));
     for (uint32_t i = 0; i < v->count; i++) {

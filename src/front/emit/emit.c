@@ -309,8 +309,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     step->op = op->op;
     step->adds = op->adds;
     step->location = op->location;
-    step->tensors = ARENA_NEW(loops->memory, bundle_tensor, op->operand_count);
-    TRY_ALLOC(step->tensors);
+    TRY_NEW(loops->memory, step->tensors, op->operand_count);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         const char *why = loop_locate(loops, op, &op->operand[k], &e.place[k]);
         if (why) return status_new(SPYRE_INTERNAL, "%s, operand %u: %s", op->name, k, why);

@@ -5,8 +5,7 @@ spyre_status rename_begin(const loop_graph *loops, renaming *out)
 {
     *out = (renaming){.loops = loops};
     TRY(flow_build(loops, &out->flow));
-    out->places = ARENA_NEW(loop_scratch(loops), uint32_t, loops->buffers.count);
-    TRY_ALLOC(out->places);
+    TRY_NEW(loop_scratch(loops), out->places, loops->buffers.count);
     for (uint32_t b = 0; b < loops->buffers.count; b++) out->places[b] = b;
     return NULL;
 }

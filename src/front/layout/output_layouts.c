@@ -136,16 +136,11 @@ typedef struct {
 static spyre_status begin_fitting(loop_graph *loops, fitting *f)
 {
     uint32_t count = loops->buffers.count, places = loops->ops.count * LOOP_MAX_OPERANDS;
-    f->old_stick = ARENA_NEW(loop_scratch(loops), uint8_t, places);
-    f->new_stick = ARENA_NEW(loop_scratch(loops), uint8_t, places);
-    f->writer = ARENA_NEW(loop_scratch(loops), uint32_t, count);
-    f->misfit = ARENA_NEW(loop_scratch(loops), uint32_t, count);
-    f->before = ARENA_NEW(loop_scratch(loops), loop_buffer, count);
-    TRY_ALLOC(f->old_stick);
-    TRY_ALLOC(f->new_stick);
-    TRY_ALLOC(f->writer);
-    TRY_ALLOC(f->misfit);
-    TRY_ALLOC(f->before);
+    TRY_NEW(loop_scratch(loops), f->old_stick, places);
+    TRY_NEW(loop_scratch(loops), f->new_stick, places);
+    TRY_NEW(loop_scratch(loops), f->writer, count);
+    TRY_NEW(loop_scratch(loops), f->misfit, count);
+    TRY_NEW(loop_scratch(loops), f->before, count);
     if (count) memcpy(f->before, loops->buffers.items, count * sizeof *f->before);
     find_sticks(loops, f->old_stick);
     return NULL;

@@ -11,8 +11,7 @@
 spyre_status stick_pricer_begin(loop_graph *loops, arena *scratch, stick_pricer *out)
 {
     *out = (stick_pricer){.loops = loops, .scratch = scratch};
-    out->copy_count = ARENA_NEW(scratch, uint8_t, loops->buffers.count);
-    TRY_ALLOC(out->copy_count);
+    TRY_NEW(scratch, out->copy_count, loops->buffers.count);
     return NULL;
 }
 

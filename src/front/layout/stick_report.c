@@ -131,8 +131,7 @@ spyre_status stick_report(loop_graph *loops, arena *scratch, const stick_mode *m
     text t = {0};
     TRY(stick_pricer_begin(loops, scratch, &r.pricer));
     TRY(flow_build(loops, &r.flow));
-    r.dim = ARENA_NEW(scratch, uint8_t, loops->buffers.count);
-    TRY_ALLOC(r.dim);
+    TRY_NEW(scratch, r.dim, loops->buffers.count);
     for (uint32_t i = 0; i < loops->ops.count; i++)
         r.dim[loops->ops.items[i].operand[loops->ops.items[i].operand_count - 1].buffer] =
             modes[i].dim;

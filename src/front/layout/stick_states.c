@@ -82,8 +82,7 @@ static uint64_t hash_of(const stick_search *s, const stick_state *from)
 static spyre_status grow_table(stick_search *s)
 {
     uint32_t size = s->table_size ? s->table_size * 4 : 256;
-    s->table = ARENA_NEW(s->scratch, uint32_t, size);
-    TRY_ALLOC(s->table);
+    TRY_NEW(s->scratch, s->table, size);
     s->table_size = size;
     for (uint32_t i = 0; i < s->next.count; i++) {
         uint64_t at = hash_of(s, &s->next.items[i]);

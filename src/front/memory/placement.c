@@ -35,10 +35,8 @@ spyre_status placement_create(solver_problem *problem, placement *out)
 {
     uint32_t end = 1, count = problem->count;
     *out = (placement){.problem = problem};
-    out->child = ARENA_NEW(problem->memory, uint32_t, count);
-    out->seen = ARENA_NEW(problem->memory, uint32_t, count);
-    TRY_ALLOC(out->child);
-    TRY_ALLOC(out->seen);
+    TRY_NEW(problem->memory, out->child, count);
+    TRY_NEW(problem->memory, out->seen, count);
     for (uint32_t i = 0; i < count; i++) {
         if (problem->items[i].last + 1 > end) end = problem->items[i].last + 1;
         out->child[i] = i;
@@ -48,8 +46,7 @@ spyre_status placement_create(solver_problem *problem, placement *out)
             out->child[problem->items[i].parent[p]] = i;
     out->width = stretch_width(problem, end);
     out->stretch_count = (end + out->width - 1) / out->width;
-    out->stretches = ARENA_NEW(problem->memory, placement_list, out->stretch_count);
-    TRY_ALLOC(out->stretches);
+    TRY_NEW(problem->memory, out->stretches, out->stretch_count);
     clear(out);
     return NULL;
 }

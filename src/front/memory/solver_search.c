@@ -154,10 +154,8 @@ spyre_status solver_search(solver_problem *problem)
 {
     search s = {.worth = -1};
     TRY(placement_create(problem, &s.p));
-    s.addresses = ARENA_NEW(problem->memory, int64_t, problem->count);
-    s.order = ARENA_NEW(problem->memory, uint32_t, problem->count);
-    TRY_ALLOC(s.addresses);
-    TRY_ALLOC(s.order);
+    TRY_NEW(problem->memory, s.addresses, problem->count);
+    TRY_NEW(problem->memory, s.order, problem->count);
     TRY(try_orders(&s));
     if (problem->count == 0) return NULL;
     TRY(find_bound(&s));

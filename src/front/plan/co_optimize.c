@@ -101,8 +101,7 @@ static spyre_status try_joint_plan(optimizer *o, division *divisions, bool *out_
 static spyre_status find_stretches(optimizer *o)
 {
     const loop_op_list *ops = &o->loops->ops;
-    o->start = ARENA_NEW(o->loops->memory, uint32_t, ops->count + 1);
-    TRY_ALLOC(o->start);
+    TRY_NEW(o->loops->memory, o->start, ops->count + 1);
     for (uint32_t i = 0; i < ops->count; i++)
         if (i == 0 || is_matmul(&ops->items[i])) o->start[o->stretch_count++] = i;
     o->start[o->stretch_count] = ops->count;
@@ -115,10 +114,9 @@ static spyre_status optimize(optimizer *o, bool *out_changed)
     uint32_t count = loops->ops.count;
     division *divisions = ARENA_NEW(loops->memory, division, count);
     cost_basis *basis = ARENA_NEW(loops->memory, cost_basis, count);
-    o->basis = ARENA_NEW(loops->memory, const cost_basis *, count);
+    TRY_NEW(loops->memory, o->basis, count);
     TRY_ALLOC(divisions);
     TRY_ALLOC(basis);
-    TRY_ALLOC(o->basis);
     for (uint32_t i = 0; i < count; i++) {
         basis[i] = cost_basis_of(loops, &loops->ops.items[i]);
         o->basis[i] = &basis[i];

@@ -140,21 +140,14 @@ spyre_status division_candidates_create(const division_prices *p, division_candi
 {
     uint32_t ops = p->loops->ops.count, *alike = ARENA_NEW(p->memory, uint32_t, ops);
     division whole = division_whole();
-    out->kept = arena_alloc_array(p->memory, ops, sizeof *out->kept);
-    out->kept_count = ARENA_NEW(p->memory, uint8_t, ops);
-    out->settled = ARENA_NEW(p->memory, bool, ops);
-    out->in_reach = ARENA_NEW(p->memory, bool, ops);
-    out->share = ARENA_NEW(p->memory, const division_choice *, ops);
-    out->rest = ARENA_NEW(p->memory, const division_choice *, ops);
-    out->last = ARENA_NEW(p->memory, division_settled, ops);
+    TRY_NEW(p->memory, out->kept, ops);
+    TRY_NEW(p->memory, out->kept_count, ops);
+    TRY_NEW(p->memory, out->settled, ops);
+    TRY_NEW(p->memory, out->in_reach, ops);
+    TRY_NEW(p->memory, out->share, ops);
+    TRY_NEW(p->memory, out->rest, ops);
+    TRY_NEW(p->memory, out->last, ops);
     TRY_ALLOC(alike);
-    TRY_ALLOC(out->kept);
-    TRY_ALLOC(out->kept_count);
-    TRY_ALLOC(out->settled);
-    TRY_ALLOC(out->in_reach);
-    TRY_ALLOC(out->share);
-    TRY_ALLOC(out->rest);
-    TRY_ALLOC(out->last);
     for (uint32_t i = 0; i < ops; i++) {
         loop_division_origin by = op_at(p, i)->divided_by;
         out->settled[i] = by == LOOP_DIVIDED_BY_HINT || by == LOOP_DIVIDED_BY_SPAN;

@@ -274,28 +274,17 @@ void division_take(division_prices *p, uint32_t index, const division_choice *c)
 static spyre_status allocate(division_prices *p)
 {
     uint32_t ops = p->loops->ops.count, buffers = p->loops->buffers.count;
-    p->kinds = ARENA_NEW(p->memory, division_kinds, 1);
-    p->now = ARENA_NEW(p->memory, const division_choice *, ops);
-    p->apart_at = ARENA_NEW(p->memory, bool, ops *LOOP_MAX_OPERANDS);
-    p->use_at = ARENA_NEW(p->memory, uint32_t, ops * LOOP_MAX_OPERANDS);
-    p->apart = ARENA_NEW(p->memory, uint32_t, buffers);
-    p->may_stay = ARENA_NEW(p->memory, bool, buffers);
-    p->may_move = ARENA_NEW(p->memory, bool, buffers);
-    p->changed = ARENA_NEW(p->memory, uint64_t, buffers);
-    p->copier = ARENA_NEW(p->memory, uint32_t, buffers);
-    p->memo = ARENA_NEW(p->memory, division_memo *, ops);
-    p->moves = ARENA_NEW(p->memory, struct division_move, MOVES_SIZE);
-    TRY_ALLOC(p->moves);
-    TRY_ALLOC(p->kinds);
-    TRY_ALLOC(p->now);
-    TRY_ALLOC(p->apart_at);
-    TRY_ALLOC(p->use_at);
-    TRY_ALLOC(p->apart);
-    TRY_ALLOC(p->may_stay);
-    TRY_ALLOC(p->may_move);
-    TRY_ALLOC(p->changed);
-    TRY_ALLOC(p->copier);
-    TRY_ALLOC(p->memo);
+    TRY_NEW(p->memory, p->kinds, 1);
+    TRY_NEW(p->memory, p->now, ops);
+    TRY_NEW(p->memory, p->apart_at, ops * LOOP_MAX_OPERANDS);
+    TRY_NEW(p->memory, p->use_at, ops * LOOP_MAX_OPERANDS);
+    TRY_NEW(p->memory, p->apart, buffers);
+    TRY_NEW(p->memory, p->may_stay, buffers);
+    TRY_NEW(p->memory, p->may_move, buffers);
+    TRY_NEW(p->memory, p->changed, buffers);
+    TRY_NEW(p->memory, p->copier, buffers);
+    TRY_NEW(p->memory, p->memo, ops);
+    TRY_NEW(p->memory, p->moves, MOVES_SIZE);
     return NULL;
 }
 
@@ -332,8 +321,7 @@ spyre_status division_prices_create(const loop_graph *loops, const lx_copies *co
     }
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         if (out->kinds->alike[i] != i) continue;
-        out->memo[i] = ARENA_NEW(memory, division_memo, 1);
-        TRY_ALLOC(out->memo[i]);
+        TRY_NEW(memory, out->memo[i], 1);
     }
     return NULL;
 }

@@ -49,10 +49,8 @@ static spyre_status add_start(planner *p, uint32_t number)
     start *s = &p->starts[number];
     uint32_t at = number - 2;
     joint_plan plan = {at % LOOPS_TRIED, at >= LOOPS_TRIED, loops->cores};
-    s->shares = ARENA_NEW(p->p.memory, division, op_count(p));
-    s->us = ARENA_NEW(p->p.memory, double, p->a.part_count);
-    TRY_ALLOC(s->shares);
-    TRY_ALLOC(s->us);
+    TRY_NEW(p->p.memory, s->shares, op_count(p));
+    TRY_NEW(p->p.memory, s->us, p->a.part_count);
     if (number >= 2) joint_loops_divide(loops, &p->a, p->p.basis, &plan, s->shares);
     for (uint32_t i = 0; i < op_count(p); i++) {
         const division_choice *first =
@@ -196,10 +194,8 @@ static spyre_status create(const loop_graph *loops, const lx_copies *copies, are
     TRY(division_prices_create(loops, copies, memory, &p->p));
     TRY(division_candidates_create(&p->p, &p->c));
     TRY(joint_loops_build(loops, &p->p.f, p->p.basis, &p->a));
-    p->now = ARENA_NEW(memory, plan_price, p->a.part_count);
-    p->best_plan = ARENA_NEW(memory, plan_price, p->a.part_count);
-    TRY_ALLOC(p->now);
-    TRY_ALLOC(p->best_plan);
+    TRY_NEW(memory, p->now, p->a.part_count);
+    TRY_NEW(memory, p->best_plan, p->a.part_count);
     for (uint32_t n = 0; n < p->a.part_count; n++) p->best_plan[n].us = INFINITY;
     for (uint32_t i = 0; i < loops->ops.count; i++)
         p->best[i] = p->c.kept[i][DIVISION_PUBLISHED]->d;

@@ -118,17 +118,13 @@ static spyre_status collect(const joiner *j, const cost_basis *const *basis, joi
     arena *memory = loop_scratch(j->loops);
     uint32_t ops = j->loops->ops.count, loops = ops * LOOP_MAX_VARS, members = 0;
     uint32_t *number = ARENA_NEW(memory, uint32_t, loops), *next;
-    out->part = ARENA_NEW(memory, uint32_t, ops);
-    out->members = ARENA_NEW(memory, joint_member, loops);
+    TRY_NEW(memory, out->part, ops);
+    TRY_NEW(memory, out->members, loops);
     TRY_ALLOC(number);
-    TRY_ALLOC(out->part);
-    TRY_ALLOC(out->members);
     out->part_count = number_sets(j->op_set, ops, out->part);
     out->count = number_sets(j->loop_set, loops, number);
-    out->items = ARENA_NEW(memory, joint_loop, out->count);
-    next = ARENA_NEW(memory, uint32_t, out->count);
-    TRY_ALLOC(out->items);
-    TRY_ALLOC(next);
+    TRY_NEW(memory, out->items, out->count);
+    TRY_NEW(memory, next, out->count);
     uint8_t vars[LOOP_MAX_VARS];
     for (uint32_t i = 0; i < ops; i++) {
         uint32_t count = pick_members(j, basis, i, vars);
@@ -155,8 +151,7 @@ static spyre_status sort(arena *memory, joint_loops *a)
         if (a->items[n].count) a->items[used++] = a->items[n];
     a->count = used;
     qsort(a->items, a->count, sizeof a->items[0], compare_loops);
-    a->first_of_part = ARENA_NEW(memory, uint32_t, a->part_count + 1);
-    TRY_ALLOC(a->first_of_part);
+    TRY_NEW(memory, a->first_of_part, a->part_count + 1);
     for (uint32_t n = 0; n < a->count; n++) a->first_of_part[a->items[n].part + 1]++;
     for (uint32_t p = 0; p < a->part_count; p++) a->first_of_part[p + 1] += a->first_of_part[p];
     return NULL;

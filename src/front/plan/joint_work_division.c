@@ -31,9 +31,8 @@ static spyre_status search_with_copies(const loop_graph *loops, arena *memory, d
     if (copies.items.count == 0) return NULL;
     TRY(loop_copy(loops, memory, &trial));
     TRY(lx_copies_insert(&trial, &copies));
-    out->by_op = ARENA_NEW(memory, division, trial.ops.count);
+    TRY_NEW(memory, out->by_op, trial.ops.count);
     bool *is_copy = ARENA_NEW(memory, bool, trial.ops.count);
-    TRY_ALLOC(out->by_op);
     TRY_ALLOC(is_copy);
     TRY(division_search(&trial, &copies, memory, out->by_op, &out->costs));
     for (uint32_t n = 0; n < copies.items.count; n++) is_copy[copies.items.items[n].at] = true;
@@ -47,8 +46,7 @@ static spyre_status search_even(const loop_graph *loops, arena *memory, divided 
 {
     loop_graph even = *loops;
     even.settings.uneven_splits = false;
-    out->by_op = ARENA_NEW(memory, division, loops->ops.count);
-    TRY_ALLOC(out->by_op);
+    TRY_NEW(memory, out->by_op, loops->ops.count);
     TRY(division_search(&even, NULL, memory, out->by_op, &out->costs));
     if (!out->costs.messages) out->costs.us = INFINITY;
     return NULL;

@@ -86,12 +86,9 @@ static spyre_status begin(planner *p)
     for (uint32_t b = 0; b < count; b++) forget_place(&loops->buffers.items[b]);
     loop_find_live_ranges(loops);
     TRY(lx_fits_find(loops, &p->fits));
-    p->problem.items = ARENA_NEW(loop_scratch(loops), solver_item, count);
-    p->buffer_of = ARENA_NEW(loop_scratch(loops), uint32_t, count);
-    p->item_of = ARENA_NEW(loop_scratch(loops), uint32_t, count);
-    TRY_ALLOC(p->problem.items);
-    TRY_ALLOC(p->buffer_of);
-    TRY_ALLOC(p->item_of);
+    TRY_NEW(loop_scratch(loops), p->problem.items, count);
+    TRY_NEW(loop_scratch(loops), p->buffer_of, count);
+    TRY_NEW(loop_scratch(loops), p->item_of, count);
     for (uint32_t b = 0; b < count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];
         p->item_of[b] = SPYRE_NO_ID;

@@ -288,9 +288,8 @@ static spyre_status mark_buffers(const loop_graph *loops, restraint *held, uint3
 {
     const bool *old = held->kept;
     held->product = mark_products(loops);
-    held->kept = ARENA_NEW(held->scratch, bool, loops->buffers.count);
+    TRY_NEW(held->scratch, held->kept, loops->buffers.count);
     TRY_ALLOC(held->product);
-    TRY_ALLOC(held->kept);
     for (uint32_t b = 0; old && b < loops->buffers.count; b++) held->kept[b] = b >= count || old[b];
     keep_windows(loops, held->kept);
     return NULL;

@@ -210,8 +210,7 @@ static spyre_status begin(const spyre_settings *settings, arena *memory, spec_re
     loops->graph = graph;
     loops->settings = *settings;
     loops->cores = settings->sencores;
-    loops->at_node = ARENA_NEW(memory, uint32_t, 1);
-    TRY_ALLOC(loops->at_node);
+    TRY_NEW(memory, loops->at_node, 1);
     return NULL;
 }
 
@@ -233,8 +232,7 @@ static spyre_status number_arguments(spec_reader *r, op_spec_list *out)
     for (uint32_t b = 0; b < count; b++)
         if (r->forms.items[b].argument >= (int32_t)out->argument_count)
             out->argument_count = (uint32_t)r->forms.items[b].argument + 1;
-    out->arguments = ARENA_NEW(r->memory, op_spec_argument_use, out->argument_count);
-    TRY_ALLOC(out->arguments);
+    TRY_NEW(r->memory, out->arguments, out->argument_count);
     for (uint32_t k = 0; k < out->argument_count; k++) out->arguments[k].buffer = LOOP_UNUSED;
     for (uint32_t b = 0; b < count; b++) {
         const device_form *form = &r->forms.items[b];

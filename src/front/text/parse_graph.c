@@ -89,9 +89,8 @@ spyre_status parse_make_graph(parse_reader *r)
 {
     loop_graph *loops = r->loops;
     spyre_graph *graph = graph_create(loops->memory);
-    loops->at_node = ARENA_NEW(loops->memory, uint32_t, 1);
+    TRY_NEW(loops->memory, loops->at_node, 1);
     TRY_ALLOC(graph);
-    TRY_ALLOC(loops->at_node);
     loops->graph = graph;
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];

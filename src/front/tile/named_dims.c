@@ -209,8 +209,7 @@ static bool any_names(const loop_graph *loops)
 static spyre_status name_all(namer *n)
 {
     loop_graph *loops = n->loops;
-    n->of = ARENA_NEW(loop_scratch(loops), ranges, loops->buffers.count);
-    TRY_ALLOC(n->of);
+    TRY_NEW(loop_scratch(loops), n->of, loops->buffers.count);
     for (uint32_t b = 0; b < loops->buffers.count; b++)
         if (loops->buffers.items[b].kind == LOOP_INPUT) TRY(name_input(n, b));
     for (uint32_t i = 0; i < loops->ops.count; i++) {

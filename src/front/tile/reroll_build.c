@@ -209,12 +209,9 @@ static void check_places(const roller *b)
 spyre_status reroll_build(reroll *r, loop_graph *loops)
 {
     roller b = {.r = r, .loops = loops, .tiles = loops->tiles.count};
-    b.made = ARENA_NEW(loops->memory, bool, loops->buffers.count);
-    b.needed = ARENA_NEW(loops->memory, bool, loops->buffers.count);
-    b.held = ARENA_NEW(loops->memory, uint32_t, r->length);
-    TRY_ALLOC(b.made);
-    TRY_ALLOC(b.needed);
-    TRY_ALLOC(b.held);
+    TRY_NEW(loops->memory, b.made, loops->buffers.count);
+    TRY_NEW(loops->memory, b.needed, loops->buffers.count);
+    TRY_NEW(loops->memory, b.held, r->length);
     loop_tiles tiles = {.count = r->steps, .name = "steps"};
     TRY(VEC_PUSH(loops->memory, &loops->tiles, tiles));
     mark_buffers(&b);

@@ -105,14 +105,10 @@ static spyre_status list_ops(reroll *r, arena *memory)
         if (count[s] != r->length || !count[s])
             reroll_refuse(r, first, "its steps have different numbers of kernels");
     if (r->why_not) return NULL;
-    r->position_of = ARENA_NEW(memory, uint32_t, ops);
-    r->body = ARENA_NEW(memory, uint32_t, (size_t)r->steps * r->length);
-    r->operands = ARENA_NEW(memory, reroll_operands, r->length);
-    r->results = ARENA_NEW(memory, reroll_result, r->length);
-    TRY_ALLOC(r->position_of);
-    TRY_ALLOC(r->body);
-    TRY_ALLOC(r->operands);
-    TRY_ALLOC(r->results);
+    TRY_NEW(memory, r->position_of, ops);
+    TRY_NEW(memory, r->body, (size_t)r->steps * r->length);
+    TRY_NEW(memory, r->operands, r->length);
+    TRY_NEW(memory, r->results, r->length);
     memset(count, 0, r->steps * sizeof *count);
     for (uint32_t i = 0; i < ops; i++) {
         uint32_t step = r->step_of[i];

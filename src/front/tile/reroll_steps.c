@@ -29,8 +29,7 @@ static bool step_of(const loop_graph *loops, const loop_op *op, hint_tiles *out)
 
 static spyre_status find_steps(reroll *r, arena *memory)
 {
-    r->step_of = ARENA_NEW(memory, uint32_t, r->loops->ops.count);
-    TRY_ALLOC(r->step_of);
+    TRY_NEW(memory, r->step_of, r->loops->ops.count);
     for (uint32_t i = 0; i < r->loops->ops.count; i++) {
         hint_tiles hint;
         r->step_of[i] = SPYRE_NO_ID;

@@ -383,16 +383,11 @@ spyre_status tile_schedule(tiling *t)
 {
     arena *memory = t->loops->memory;
     scheduler s = {.t = t, .count = t->loops->ops.count};
-    s.first_need = ARENA_NEW(memory, uint32_t, s.count + 1);
-    s.done = ARENA_NEW(memory, bool, s.count);
-    s.wanted = ARENA_NEW(memory, bool, s.count);
-    s.nests = ARENA_NEW(memory, nest, s.count);
-    s.order = ARENA_NEW(memory, uint32_t, s.count);
-    TRY_ALLOC(s.first_need);
-    TRY_ALLOC(s.done);
-    TRY_ALLOC(s.wanted);
-    TRY_ALLOC(s.nests);
-    TRY_ALLOC(s.order);
+    TRY_NEW(memory, s.first_need, s.count + 1);
+    TRY_NEW(memory, s.done, s.count);
+    TRY_NEW(memory, s.wanted, s.count);
+    TRY_NEW(memory, s.nests, s.count);
+    TRY_NEW(memory, s.order, s.count);
     TRY(find_needs(&s));
     TRY(walk(&s));
     return reorder(&s);

@@ -280,13 +280,10 @@ static spyre_status begin(const spyre_graph *graph, arena *memory, pattern_resul
 {
     uint32_t count = graph->nodes.count;
     out->graph = *graph;
-    out->graph.nodes.items = ARENA_NEW(memory, graph_node, count);
+    TRY_NEW(memory, out->graph.nodes.items, count);
     out->graph.nodes.capacity = count;
-    out->root = ARENA_NEW(memory, uint32_t, count);
-    out->name = ARENA_NEW(memory, const char *, count);
-    TRY_ALLOC(out->graph.nodes.items);
-    TRY_ALLOC(out->root);
-    TRY_ALLOC(out->name);
+    TRY_NEW(memory, out->root, count);
+    TRY_NEW(memory, out->name, count);
     if (count) memcpy(out->graph.nodes.items, graph->nodes.items, count * sizeof(graph_node));
     memset(out->root, 0xff, count * sizeof *out->root);
     return NULL;
