@@ -80,6 +80,9 @@ const char *front_stage_name(uint32_t stage);
 // is no dim of the host tensor.
 SPYRE_MUST_CHECK spyre_status front_take_layout(loop_buffer *buffer, const spyre_layout *layout);
 
+// The device dims of a buffer in the order of its layout, the lanes of a stick last.
+spyre_layout front_device_dims(const loop_buffer *buffer);
+
 // The order of torch_spyre's default layout, fastest first: d0, tiles of the last dim, d(r-2) ..
 // d1. For buffers of rank 1 and up whose dims are those of the host.
 void front_set_default_order(loop_buffer *buffer);

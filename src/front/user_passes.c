@@ -9,6 +9,7 @@
 #include "front/front.h"
 #include "front/ir/division.h"
 #include "front/layout/stick_modes.h"
+#include "front/tile/tiling.h"
 #include "spyre/loops.h"
 
 static spyre_status run(loop_graph *loops, spyre_loops_point point, bool *out_changed)
@@ -77,12 +78,6 @@ static uint32_t cut_loops(const loop_graph *loops, const loop_op *op, uint32_t t
     return cut;
 }
 
-static const char *hints_of(const loop_graph *loops, const loop_op *op)
-{
-    uint32_t tiles = loops->graph->nodes.items[op->node].hint.tiles;
-    return tiles ? loops->graph->locations.items[tiles] : NULL;
-}
-
 spyre_status spyre_loops_op(const spyre_loops *loops, uint32_t index, spyre_loop_op *out_op)
 {
     if (index >= loops->ops.count)
@@ -92,7 +87,7 @@ spyre_status spyre_loops_op(const spyre_loops *loops, uint32_t index, spyre_loop
                               .opfunc = opfunc_describe(op->op)->name,
                               .location = op->location,
                               .note = op->note,
-                              .hints = hints_of(loops, op),
+                              .hints = tile_scopes_of(loops, op),
                               .tile_count = op->tile_depth,
                               .loop_count = op->var_count,
                               .operand_count = op->operand_count};
@@ -185,7 +180,7 @@ static spyre_status check_missing(const edit *e)
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         if (e->place[i]) continue;
-        if (e->needed[op->operand[op->operand_count - 1].buffer])
+        if (e->needed[loop_result(op)->buffer])
             return refuse(e, i, "goes, but its result is needed");
         if (loops->tiles.count || loops->user.point == SPYRE_LOOPS_POST_FUSION)
             return refuse(e, i, "goes, but buffers have their places already or loops around them");
@@ -205,14 +200,14 @@ static spyre_status check_order(edit *e)
         const loop_op *op = &loops->ops.items[i];
         for (uint32_t k = 0; k + 1 < op->operand_count; k++)
             wanted[i * LOOP_MAX_OPERANDS + k] = before[op->operand[k].buffer];
-        if (e->place[i]) before[op->operand[op->operand_count - 1].buffer]++;
+        if (e->place[i]) before[loop_result(op)->buffer]++;
     }
     for (uint32_t i = 0; i < e->count; i++) {
         const loop_op *op = &loops->ops.items[e->edits[i].op];
         for (uint32_t k = 0; k + 1 < op->operand_count; k++)
             if (e->writes[op->operand[k].buffer] < wanted[e->edits[i].op * LOOP_MAX_OPERANDS + k])
                 return refuse(e, e->edits[i].op, "would read an operand before it is written");
-        e->writes[op->operand[op->operand_count - 1].buffer]++;
+        e->writes[loop_result(op)->buffer]++;
     }
     return NULL;
 }
@@ -256,7 +251,7 @@ static spyre_status check_stick(const edit *e, const spyre_loop_edit *wanted)
         return refuse(e, wanted->op, "wants its stick along a loop that it has not");
     op.wanted_stick = wanted->stick < 0 ? LOOP_NO_DIM : (uint8_t)wanted->stick;
     TRY(stick_writable(loops, &writable));
-    uint16_t own = writable[op.operand[op.operand_count - 1].buffer];
+    uint16_t own = writable[loop_result(&op)->buffer];
     stick_modes_of(loops, &op, own, &modes);
     if (modes.count) return NULL;
     op.wanted_stick = 0;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "spyre/graph.h"
 
@@ -49,6 +50,12 @@ bool hint_next_tiles(const char **at, hint_tiles *out);
 
 // Warns of nodes of the caller that the host has although the user asks for slices or tiles.
 void hint_warn_of_host(const spyre_graph *source, const spyre_graph *prepared);
+
+// True when `name`, null for none, is the `length` characters at `other`.
+static inline bool hint_is_name(const char *name, const char *other, size_t length)
+{
+    return name && strlen(name) == length && memcmp(name, other, length) == 0;
+}
 
 static inline bool hint_is_step(const hint_tiles *hint)
 {

@@ -77,9 +77,8 @@ static spyre_status locate(const evaluation *e, const loop_access *access, loop_
 
 static int64_t bytes_of(const loop_buffer *buffer, bool laid_out)
 {
-    int64_t strides[LOOP_MAX_DIMS], bytes = evaluate_elements(buffer) * EVALUATE_ELEMENT_BYTES;
-    if (laid_out) loop_device_strides(buffer, strides, &bytes);
-    return bytes;
+    return laid_out ? loop_device_bytes(buffer)
+                    : evaluate_elements(buffer) * EVALUATE_ELEMENT_BYTES;
 }
 
 static spyre_status describe_operand(evaluation *e, uint32_t k)

@@ -40,7 +40,7 @@ spyre_status invariant_expressible(const loop_graph *loops, const loop_op *op,
 spyre_status invariant_carried_stick(const loop_graph *loops, const loop_op *op)
 {
     loop_location place;
-    const char *why = loop_locate(loops, op, &op->operand[op->operand_count - 1], &place);
+    const char *why = loop_locate(loops, op, loop_result(op), &place);
     if (op->stick == LOOP_NO_DIM || (!why && place.stick_var == op->stick)) return NULL;
     if (place.stick_var == LOOP_NO_DIM)
         return BROKEN("the stick loop is c%u, the result has its stick along none", op->stick);

@@ -14,17 +14,10 @@ static bool in_lx(const loop_buffer *buffer)
     return buffer->in_lx;
 }
 
-static bool in_pool(const loop_buffer *buffer)
-{
-    return buffer->kind == LOOP_LOCAL && buffer->output < 0 && !buffer->in_lx &&
-           buffer->first_op != LOOP_UNUSED;
-}
-
 // A place of whole sticks, of the bytes that the layout needs, below `limit`.
 static spyre_status check_place(const loop_buffer *buffer, int64_t limit)
 {
-    int64_t strides[LOOP_MAX_DIMS], bytes;
-    loop_device_strides(buffer, strides, &bytes);
+    int64_t bytes = loop_device_bytes(buffer);
     if (buffer->bytes != bytes)
         return BROKEN("%" PRId64 " bytes, its layout takes %" PRId64, buffer->bytes, bytes);
     if (buffer->memory_offset < 0 || buffer->memory_offset % SPYRE_STICK_BYTES ||
@@ -44,7 +37,7 @@ spyre_status invariant_inside_lx(const loop_graph *loops, const loop_buffer *buf
 
 spyre_status invariant_inside_pool(const loop_graph *loops, const loop_buffer *buffer)
 {
-    return in_pool(buffer) ? check_place(buffer, loops->pool_bytes) : NULL;
+    return loop_in_pool(buffer) ? check_place(buffer, loops->pool_bytes) : NULL;
 }
 
 spyre_status invariant_sized_places(const loop_graph *loops, const loop_buffer *buffer)
@@ -98,7 +91,7 @@ static bool takes_place(const loop_graph *loops, uint32_t early, uint32_t late)
     if (!to->in_lx || from->last_op != to->first_op) return false;
     if (from->memory_offset != to->memory_offset || from->bytes < to->bytes) return false;
     const loop_op *op = &loops->ops.items[to->first_op];
-    if (op->operand[op->operand_count - 1].buffer != late) return false;
+    if (loop_result(op)->buffer != late) return false;
     for (uint32_t k = 0; k + 1 < op->operand_count; k++)
         if (op->operand[k].buffer == early) return lx_in_place(loops, op, k);
     return false;
@@ -155,5 +148,5 @@ spyre_status invariant_apart_in_lx(const loop_graph *loops)
 
 spyre_status invariant_apart_in_pool(const loop_graph *loops)
 {
-    return check_apart(loops, in_pool);
+    return check_apart(loops, loop_in_pool);
 }

@@ -66,7 +66,7 @@ spyre_status invariant_numbered_input(const loop_graph *loops, const loop_buffer
 spyre_status invariant_local_result(const loop_graph *loops, const loop_op *op)
 {
     static const char *const kinds[] = {"an input", "a constant", "local"};
-    uint32_t id = op->operand[op->operand_count - 1].buffer;
+    uint32_t id = loop_result(op)->buffer;
     const loop_buffer *result = &loops->buffers.items[id];
     if (result->kind == LOOP_LOCAL) return NULL;
     if (result->kind == LOOP_INPUT && result->replaced_by) return NULL;
@@ -86,7 +86,7 @@ spyre_status invariant_written_first(const loop_graph *loops)
             if (loops->buffers.items[id].kind == LOOP_LOCAL && !written[id])
                 return BROKEN("%s: nothing wrote it", loop_access_place(loops, i, k));
         }
-        written[op->operand[op->operand_count - 1].buffer] = true;
+        written[loop_result(op)->buffer] = true;
     }
     return NULL;
 }

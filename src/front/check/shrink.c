@@ -85,9 +85,10 @@ static void add_walk(shrinker *s, uint32_t buffer, int64_t stride, int64_t exten
 static void add_offset(shrinker *s, uint32_t buffer, int64_t offset)
 {
     const loop_buffer *b = &s->loops->buffers.items[buffer];
-    for (uint32_t d = b->dim_count; d-- > 0; offset %= b->dim[d].stride)
-        if (offset / b->dim[d].stride) pin(s, dim_node(buffer, d));
-    if (offset) pin_buffer(s, buffer);
+    int64_t index[LOOP_MAX_DIMS];
+    if (loop_split_offset(b, offset, index)) pin_buffer(s, buffer);
+    for (uint32_t d = 0; d < b->dim_count; d++)
+        if (index[d]) pin(s, dim_node(buffer, d));
 }
 
 static void add_op(shrinker *s, uint32_t index)
@@ -193,7 +194,7 @@ static void add_hints(shrinker *s)
     }
     for (uint32_t i = 0; i < s->loops->ops.count; i++) {
         const loop_op *op = &s->loops->ops.items[i];
-        uint32_t result = op->operand[op->operand_count - 1].buffer;
+        uint32_t result = loop_result(op)->buffer;
         uint32_t dims = graph->nodes.items[op->node].hint.dims;
         const spyre_view *storage = &s->loops->buffers.items[result].storage;
         if (dims) add_names(s, result, graph->locations.items[dims], storage);
@@ -268,10 +269,9 @@ static int64_t moved_stride(const loop_buffer *old, const loop_buffer *now, int6
 
 static int64_t moved_offset(const loop_buffer *old, const loop_buffer *now, int64_t offset)
 {
-    int64_t out = 0;
-    for (uint32_t d = old->dim_count; d-- > 0; offset %= old->dim[d].stride)
-        out += offset / old->dim[d].stride * now->dim[d].stride;
-    return out + offset;
+    int64_t index[LOOP_MAX_DIMS], out = loop_split_offset(old, offset, index);
+    for (uint32_t d = 0; d < old->dim_count; d++) out += index[d] * now->dim[d].stride;
+    return out;
 }
 
 static void rewrite_buffer(const shrinker *s, uint32_t id, uint32_t size)

@@ -146,21 +146,13 @@ static spyre_status blame(const validation *v, const char *who, uint32_t output,
                       d->first, d->is, d->was);
 }
 
-static spyre_status same_bits(const validation *v, const char *who, uint8_t **is, uint8_t **was)
+// Where values need only be close, a few comparisons may turn over where two sums lie close.
+static spyre_status same_values(const validation *v, bool close, const char *who, uint8_t **is,
+                                uint8_t **was)
 {
     for (uint32_t i = 0; i < v->loops->outputs.count; i++) {
-        difference d = compare(v->loops, i, is[i], was[i], any_bit);
-        if (d.differing) return blame(v, who, i, &d);
-    }
-    return NULL;
-}
-
-// A few comparisons may turn over where two sums lie close.
-static spyre_status close_values(const validation *v, const char *who, uint8_t **is, uint8_t **was)
-{
-    for (uint32_t i = 0; i < v->loops->outputs.count; i++) {
-        difference d = compare(v->loops, i, is[i], was[i], much);
-        if (d.differing > d.count / 64) return blame(v, who, i, &d);
+        difference d = compare(v->loops, i, is[i], was[i], close ? much : any_bit);
+        if (d.differing > (close ? d.count / 64 : 0)) return blame(v, who, i, &d);
     }
     return NULL;
 }
@@ -183,7 +175,7 @@ static bool combines_tiles(const loop_graph *loops)
         const loop_op *op = &loops->ops.items[i];
         for (uint32_t at = i; op->tile_depth && at < loops->ops.count; at++) {
             const loop_op *later = &loops->ops.items[at];
-            uint32_t result = later->operand[later->operand_count - 1].buffer;
+            uint32_t result = loop_result(later)->buffer;
             for (uint32_t k = 0; k + 1 < op->operand_count; k++)
                 if (op->operand[k].buffer == result) return true;
         }
@@ -225,7 +217,7 @@ static spyre_status check_bundle(validation *v, uint32_t stage, const char *who,
         loop_graph loops;
         TRY(execute(v, stage, scratch, &loops, now));
         bool sums = divides_sums(v->loops) || combines_tiles(v->loops);
-        return (sums ? close_values : same_bits)(v, who, now, v->results);
+        return same_values(v, sums, who, now, v->results);
     }
     TRY_NEW(v->memory, now, v->loops->outputs.count + 1);
     spyre_status status = execute(v, stage, v->memory, &v->first, now);
@@ -240,7 +232,7 @@ static spyre_status check_values(const validation *v, const char *who, arena *sc
     uint8_t **now = ARENA_NEW(scratch, uint8_t *, v->loops->outputs.count + 1);
     TRY_ALLOC(now);
     TRY(translation_evaluate(&v->subject, v->loops, scratch, now));
-    return (combines_tiles(v->loops) ? close_values : same_bits)(v, who, now, v->values);
+    return same_values(v, combines_tiles(v->loops), who, now, v->values);
 }
 
 static spyre_status check_stage(validation *v, uint32_t stage)
@@ -263,10 +255,9 @@ static void part_places(loop_graph *loops)
     loops->pool_bytes = 0;
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         loop_buffer *buffer = &loops->buffers.items[b];
-        int64_t strides[LOOP_MAX_DIMS];
         if (buffer->kind != LOOP_LOCAL) continue;
         buffer->in_lx = false;
-        loop_device_strides(buffer, strides, &buffer->bytes);
+        buffer->bytes = loop_device_bytes(buffer);
         if (buffer->output >= 0) continue;
         buffer->memory_offset = loops->pool_bytes;
         loops->pool_bytes += buffer->bytes;
@@ -276,12 +267,6 @@ static void part_places(loop_graph *loops)
 typedef spyre_status (*common_run)(const translation_subject *v, loop_graph *loops, arena *scratch,
                                    uint8_t **out);
 
-static spyre_status lay_out(const translation_subject *v, loop_graph *loops, arena *scratch,
-                            uint8_t **out)
-{
-    return translation_lay_out(v, loops, scratch, out);
-}
-
 // Whether a run of the IR behind the first bundle gives the values; one that fails does not.
 static spyre_status agrees(const validation *v, common_run run, loop_graph *loops, bool *out)
 {
@@ -289,7 +274,7 @@ static spyre_status agrees(const validation *v, common_run run, loop_graph *loop
     TRY_ALLOC(scratch);
     uint8_t **now = ARENA_NEW(scratch, uint8_t *, loops->outputs.count + 1);
     spyre_status status = now ? run(&v->subject, loops, scratch, now) : status_no_memory();
-    if (!status) status = close_values(v, "", now, v->values);
+    if (!status) status = same_values(v, true, "", now, v->values);
     *out = !status;
     arena_destroy(scratch);
     if (spyre_status_code(status) == SPYRE_OUT_OF_MEMORY) return status;
@@ -304,7 +289,7 @@ static spyre_status check_common(const validation *v)
     const char *who = "emission";
     loop_graph loops;
     bool same = false;
-    spyre_status status = close_values(v, "", v->results, v->values);
+    spyre_status status = same_values(v, true, "", v->results, v->values);
     if (!status) return NULL;
     spyre_status_free(status);
     TRY(loop_copy(&v->first, v->memory, &loops));
@@ -313,11 +298,11 @@ static spyre_status check_common(const validation *v)
     if (same) {
         who = "places in memory";
     } else {
-        TRY(agrees(v, lay_out, &loops, &same));
+        TRY(agrees(v, translation_lay_out, &loops, &same));
         if (!same) who = "layouts";
     }
     who = arena_printf(v->memory, "%s (all passes agree)", who);
-    return close_values(v, who ? who : "", v->results, v->values);
+    return same_values(v, true, who ? who : "", v->results, v->values);
 }
 
 static spyre_status run_chain(validation *v, const spyre_settings *settings)

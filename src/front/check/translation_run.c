@@ -119,17 +119,15 @@ spyre_status translation_execute(const translation_subject *v, loop_graph *loops
     return collect(v, &result, scratch, buffers, out);
 }
 
-spyre_status translation_lay_out(const translation_subject *v, const loop_graph *loops,
-                                 arena *scratch, uint8_t **out)
+spyre_status translation_lay_out(const translation_subject *v, loop_graph *loops, arena *scratch,
+                                 uint8_t **out)
 {
     uint8_t **card = ARENA_NEW(scratch, uint8_t *, loops->buffers.count);
     TRY_ALLOC(card);
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];
-        int64_t strides[LOOP_MAX_DIMS], bytes;
         if (buffer->kind != LOOP_INPUT) continue;
-        loop_device_strides(buffer, strides, &bytes);
-        card[b] = arena_alloc(scratch, (size_t)bytes);
+        card[b] = arena_alloc(scratch, (size_t)loop_device_bytes(buffer));
         TRY_ALLOC(card[b]);
         transfer(&v->given[buffer->index], v->inputs[buffer->index], card[b], true);
     }

@@ -20,9 +20,8 @@ SPYRE_MUST_CHECK spyre_status translation_evaluate(const translation_subject *v,
                                                    uint8_t **out);
 
 // Needs layouts of all buffers, and none in LX.
-SPYRE_MUST_CHECK spyre_status translation_lay_out(const translation_subject *v,
-                                                  const loop_graph *loops, arena *scratch,
-                                                  uint8_t **out);
+SPYRE_MUST_CHECK spyre_status translation_lay_out(const translation_subject *v, loop_graph *loops,
+                                                  arena *scratch, uint8_t **out);
 
 // Emits what all passes have made, and interprets it.
 SPYRE_MUST_CHECK spyre_status translation_execute(const translation_subject *v, loop_graph *loops,

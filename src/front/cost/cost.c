@@ -32,11 +32,6 @@ static double operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t
     return cost_operand_bytes(loops, op, k, place.stick_var);
 }
 
-static bool is_matmul(const loop_op *op)
-{
-    return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
-}
-
 cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
 {
     cost_basis basis = {.sizes = division_sizes_of(loops, op),
@@ -75,7 +70,7 @@ static double compute_of(const loop_op *op, const cost_basis *basis, const divis
 static double turn_of(const loop_op *op)
 {
     if (op->op == OPFUNC_RESTICKIFY) return RESTICKIFY_TURN;
-    if (is_matmul(op)) return MEMORY_TURNAROUND;
+    if (loop_is_matmul(op)) return MEMORY_TURNAROUND;
     for (uint32_t k = 0; k + 1 < op->operand_count; k++)
         for (uint32_t v = 0; v < op->var_count; v++)
             if (!op->operand[k].stride[v]) return BROADCAST_TURN;
@@ -149,7 +144,7 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
         c.us = c.ring_us = basis->shuffle_us;
         return c;
     }
-    if (is_matmul(op))
+    if (loop_is_matmul(op))
         m = product_of(op, basis, d, resident, &c.compute_us);
     else
         c.compute_us = compute_of(op, basis, d);
@@ -161,7 +156,7 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
         if (resident >> k & 1u || loop_repeats_input(op, k)) continue;
         *(result ? &c.written_bytes : &c.read_bytes) += bytes;
         if (runs.run_bytes[k] < LONG_RUN) runs_us += bytes / runs.run_bytes[k] * SHORT_RUN;
-        if (result || is_matmul(op)) continue;
+        if (result || loop_is_matmul(op)) continue;
         spread_us += bytes / MEMORY_BANDWIDTH *
                      cost_spread(op, &basis->layout, &basis->sizes, d, k);
     }
@@ -171,7 +166,7 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
     c.memory_us = cost_memory_us(op, c.read_bytes, c.written_bytes) +
                   fmax(0, spread_us - turn_us) + runs_us;
     c.ring_us = ring_of(op, &basis->sizes, d);
-    if (!is_matmul(op)) m.tiles = m.results = tiles_of(op, basis, d);
+    if (!loop_is_matmul(op)) m.tiles = m.results = tiles_of(op, basis, d);
     double kept_us = m.keeps ? basis->bytes[1] * m.b_reads / MEMORY_BANDWIDTH : 0;
     c.us = overlap(&c, written_us, kept_us, m.tiles, m.results);
     return c;

@@ -19,7 +19,7 @@ static const loop_op *writer_of(const loop_graph *loops, uint32_t buffer)
         uint32_t i = n ? n - 1 : begin;
         if (i >= loops->ops.count) continue;
         const loop_op *op = &loops->ops.items[i];
-        if (op->operand[op->operand_count - 1].buffer == buffer) return op;
+        if (loop_result(op)->buffer == buffer) return op;
     }
     return NULL;
 }

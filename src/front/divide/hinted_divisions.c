@@ -59,9 +59,7 @@ static spyre_status split(const loop_graph *loops, uint32_t index, const hint_en
     const loop_op *op = &loops->ops.items[index];
     division_sizes sizes = division_sizes_of(loops, op);
     for (uint32_t v = 0; v < op->var_count; v++) {
-        const char *name = op->dim_name[v];
-        if (!name || strlen(name) != entry->length) continue;
-        if (memcmp(name, entry->name, entry->length) != 0) continue;
+        if (!hint_is_name(op->dim_name[v], entry->name, entry->length)) continue;
         *found = true;
         if (d->split[v] > 1 && d->split[v] != entry->slices)
             return refuse(loops, index, entry,

@@ -76,7 +76,7 @@ bool matmul_published_cost(const loop_graph *loops, const loop_op *op, const div
                            double *out_us)
 {
     roles r;
-    if (opfunc_describe(op->op)->kind != OPFUNC_KIND_MATMUL || !find_roles(loops, op, &r))
+    if (!loop_is_matmul(op) || !find_roles(loops, op, &r))
         return false;
     matmul_shape slices = {1, d->split[r.row], d->split[r.column], d->split[r.sum]};
     for (uint32_t i = 0; i < r.batch_count; i++) slices.b *= d->split[r.batch[i]];
@@ -121,7 +121,7 @@ static bool published_division(const loop_graph *loops, const loop_op *op, bool 
     matmul_shape s;
     int64_t cores = loops->cores;
     *out_us = -1;
-    if (opfunc_describe(op->op)->kind != OPFUNC_KIND_MATMUL || !find_roles(loops, op, &r))
+    if (!loop_is_matmul(op) || !find_roles(loops, op, &r))
         return false;
     int64_t rows = r.sizes.units[r.row], columns = r.sizes.units[r.column];
     int64_t sums = r.sizes.units[r.sum];

@@ -26,7 +26,7 @@ static void distribute_results(const loop_op *op, const division_sizes *sizes, d
     for (uint32_t v = 0; v < op->var_count; v++)
         shared |= d->split[v] > 1 && loop_var_is_reduced(op, v);
     for (uint32_t v = 0; v < op->var_count; v++) {
-        done[v] = d->split[v] > 1 || !op->operand[op->operand_count - 1].stride[v];
+        done[v] = d->split[v] > 1 || !loop_result(op)->stride[v];
         units[v] = done[v] ? 1 : sizes->units[v];
     }
     for (uint32_t turn = 0; turn < op->var_count && *cores > 1; turn++) {

@@ -99,7 +99,7 @@ static spyre_status try_place(const loop_graph *loops, const loop_op *op, double
 static double saved_by_source(const loop_graph *loops, uint32_t index)
 {
     const loop_op *op = &loops->ops.items[index];
-    uint32_t result = op->operand[op->operand_count - 1].buffer;
+    uint32_t result = loop_result(op)->buffer;
     bool source_in_lx = buffer_of(loops, op, 0)->in_lx;
     double saved = cost_as_planned(loops, op).us;
     for (uint32_t i = index + 1; i < loops->ops.count; i++) {

@@ -67,6 +67,21 @@ void front_set_default_order(loop_buffer *buffer)
         if (of_host[h] != LOOP_NO_DIM) buffer->order[count++] = of_host[h];
 }
 
+spyre_layout front_device_dims(const loop_buffer *buffer)
+{
+    spyre_layout out = {.format = buffer->format};
+    int64_t lanes = loop_lanes(buffer);
+    bool sparse = buffer->stick == LOOP_NO_DIM;
+    for (uint32_t i = buffer->dim_count; i-- > 0;) {
+        uint8_t d = buffer->order[i];
+        out.device_size[out.rank] = loop_allocated_extent(buffer, d);
+        out.stride_map[out.rank++] = buffer->dim[d].stride * (d == buffer->stick ? lanes : 1);
+    }
+    out.device_size[out.rank] = lanes;
+    out.stride_map[out.rank++] = sparse ? -1 : buffer->dim[buffer->stick].stride;
+    return out;
+}
+
 // An input's layout may have more room than its dims need.
 static bool is_roomy(const loop_buffer *buffer)
 {
@@ -78,8 +93,6 @@ static bool is_roomy(const loop_buffer *buffer)
 
 spyre_status front_buffer_layout(const loop_buffer *buffer, spyre_layout *out)
 {
-    int64_t lanes = loop_lanes(buffer);
-    *out = (spyre_layout){.format = buffer->format};
     if (buffer->stick != LOOP_NO_DIM && !is_roomy(buffer)) {
         spyre_layout standard;
         TRY(spyre_layout_default(buffer->storage.size, buffer->storage.rank, buffer->dtype,
@@ -104,18 +117,13 @@ spyre_status front_buffer_layout(const loop_buffer *buffer, spyre_layout *out)
             }
         }
     }
-    for (uint32_t i = buffer->dim_count; i-- > 0;) {
-        const loop_dim *dim = &buffer->dim[buffer->order[i]];
-        bool tiles = buffer->order[i] == buffer->stick;
-        out->device_size[out->rank] = loop_allocated_extent(buffer, buffer->order[i]);
-        out->stride_map[out->rank++] = tiles ? dim->stride * lanes : dim->stride;
-    }
-    if (out->rank == 0) {
+    *out = front_device_dims(buffer);
+    if (out->rank == 1) {
+        out->device_size[1] = out->device_size[0];
+        out->stride_map[1] = out->stride_map[0];
         out->device_size[0] = 1;
-        out->stride_map[out->rank++] = -1;
+        out->stride_map[0] = -1;
+        out->rank = 2;
     }
-    out->device_size[out->rank] = lanes;
-    out->stride_map[out->rank++] =
-        buffer->stick == LOOP_NO_DIM ? -1 : buffer->dim[buffer->stick].stride;
     return spyre_layout_check(out);
 }

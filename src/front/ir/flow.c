@@ -41,7 +41,7 @@ spyre_status flow_join_writers(const loop_graph *loops, flow *f)
     TRY_ALLOC(uses);
     for (uint32_t i = ops; i-- > 0;) {
         const loop_op *op = &loops->ops.items[i];
-        uint32_t buffer = op->operand[op->operand_count - 1].buffer;
+        uint32_t buffer = loop_result(op)->buffer;
         if (f->writer[buffer] == FLOW_MANY_WRITERS) next[buffer + 1]++;
     }
     for (uint32_t b = 0; b < buffers; b++) {

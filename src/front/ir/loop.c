@@ -55,6 +55,24 @@ bool loop_is_element_wise(const loop_op *op)
     return false;
 }
 
+loop_op loop_over_dims(const loop_op *near, opfunc func, const loop_buffer *shape)
+{
+    loop_op op = {.op = func,
+                  .name = shape->name,
+                  .operand_count = 2,
+                  .stick = LOOP_NO_DIM,
+                  .location = near->location,
+                  .node = near->node};
+    for (uint32_t d = shape->dim_count; d-- > 0;) {
+        uint32_t v = op.var_count++;
+        if (d == shape->stick) op.stick = (uint8_t)v;
+        op.extent[v] = shape->dim[d].extent;
+        op.split[v] = 1;
+        op.operand[0].stride[v] = op.operand[1].stride[v] = shape->dim[d].stride;
+    }
+    return op;
+}
+
 void loop_split_var(loop_op *op, uint32_t var, int64_t inner)
 {
     for (uint32_t u = op->var_count; u > var; u--) {
@@ -212,6 +230,21 @@ void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX
     *out_bytes = stride;
 }
 
+int64_t loop_device_bytes(const loop_buffer *buffer)
+{
+    int64_t strides[LOOP_MAX_DIMS], bytes;
+    loop_device_strides(buffer, strides, &bytes);
+    return bytes;
+}
+
+int64_t loop_split_offset(const loop_buffer *buffer, int64_t offset,
+                          int64_t out_index[LOOP_MAX_DIMS])
+{
+    for (uint32_t d = buffer->dim_count; d-- > 0; offset %= buffer->dim[d].stride)
+        out_index[d] = offset / buffer->dim[d].stride;
+    return offset;
+}
+
 uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride)
 {
     uint32_t d = 0;
@@ -221,11 +254,8 @@ uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride)
 
 bool loop_stays_in_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
 {
-    int64_t last[LOOP_MAX_DIMS], offset = access->offset;
-    for (uint32_t d = buffer->dim_count; d-- > 0;) {
-        last[d] = offset / buffer->dim[d].stride;
-        offset %= buffer->dim[d].stride;
-    }
+    int64_t last[LOOP_MAX_DIMS];
+    loop_split_offset(buffer, access->offset, last);
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (!access->stride[v]) continue;
         uint32_t d = loop_dim_at(buffer, access->stride[v]);

@@ -10,6 +10,8 @@
 #ifndef FRONT_LOOP_H
 #define FRONT_LOOP_H
 
+#include <string.h>
+
 #include "base/map.h"
 #include "base/text.h"
 #include "base/vec.h"
@@ -159,10 +161,53 @@ static inline arena *loop_scratch(const loop_graph *loops)
     return loops->scratch ? loops->scratch : loops->memory;
 }
 
-// The output operand of an op.
+// The output operand of an op; loop_output_of() is for those who change it.
+static inline const loop_access *loop_result(const loop_op *op)
+{
+    return &op->operand[op->operand_count - 1];
+}
+
 static inline loop_access *loop_output_of(loop_op *op)
 {
     return &op->operand[op->operand_count - 1];
+}
+
+// The buffer that operand k lies in.
+static inline const loop_buffer *loop_operand_buffer(const loop_graph *loops, const loop_op *op,
+                                                     uint32_t k)
+{
+    return &loops->buffers.items[op->operand[k].buffer];
+}
+
+static inline bool loop_is_matmul(const loop_op *op)
+{
+    return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
+}
+
+// True for an op that copies element by element, from where its access says.
+static inline bool loop_is_copy(const loop_op *op)
+{
+    return op->op == OPFUNC_IDENTITY && !op->table && op->operand_count == 2;
+}
+
+// True when both buffers have equal dims.
+static inline bool loop_same_dims(const loop_buffer *a, const loop_buffer *b)
+{
+    return a->dim_count == b->dim_count &&
+           memcmp(a->dim, b->dim, a->dim_count * sizeof a->dim[0]) == 0;
+}
+
+// True when both hold elements of one dtype in one format.
+static inline bool loop_same_elements(const loop_buffer *a, const loop_buffer *b)
+{
+    return a->dtype == b->dtype && a->format == b->format;
+}
+
+// True for an intermediate that some op touches and that has its place in the pool.
+static inline bool loop_in_pool(const loop_buffer *buffer)
+{
+    return buffer->kind == LOOP_LOCAL && buffer->output < 0 && !buffer->in_lx &&
+           buffer->first_op != LOOP_UNUSED;
 }
 
 // The slice of a variable that a core owns; the cores in use are 0 .. loop_core_count() - 1.
@@ -223,6 +268,11 @@ const char *loop_table_word(const loop_op *op);
 // True when every element of the result depends on one of each input, in its place.
 bool loop_is_element_wise(const loop_op *op);
 
+// An op of one input over all of a buffer of `shape`, a loop a dim, outermost first, undivided, its
+// stick along that of `shape`; both operands move by the strides of `shape`, their buffers are the
+// caller's. It has the place in the user's program that `near` has.
+loop_op loop_over_dims(const loop_op *near, opfunc op, const loop_buffer *shape);
+
 // Splits a variable into an outer one and, behind it, an inner one of extent `inner`, which divides
 // it. There must be room for one more; a stick goes with the inner one.
 void loop_split_var(loop_op *op, uint32_t var, int64_t inner);
@@ -275,6 +325,13 @@ void loop_set_dims(loop_buffer *buffer);
 // Gives a LOCAL buffer its layout: stick along `stick`, other dims by ascending host stride, tiles
 // outermost, so that neighbouring host dims stay one run of sticks.
 void loop_set_layout(loop_buffer *buffer, uint8_t stick);
+
+// The total size alone.
+int64_t loop_device_bytes(const loop_buffer *buffer);
+
+// The index in every dim of the element at an offset; the rest, 0 unless it lies between elements.
+int64_t loop_split_offset(const loop_buffer *buffer, int64_t offset,
+                          int64_t out_index[LOOP_MAX_DIMS]);
 
 // The dim in which a step of `stride` host elements moves: the one whose stride is the largest not
 // above it. Needs a dim.

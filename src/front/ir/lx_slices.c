@@ -24,11 +24,7 @@ static const char *find_walk(const loop_graph *loops, const loop_op *op, const l
                              dim_walk *out)
 {
     const loop_buffer *b = &loops->buffers.items[access->buffer];
-    int64_t offset = access->offset;
-    for (uint32_t d = b->dim_count; d-- > 0;) {
-        out->last[d] = offset / b->dim[d].stride;
-        offset %= b->dim[d].stride;
-    }
+    loop_split_offset(b, access->offset, out->last);
     for (uint32_t v = 0; v < op->var_count; v++) {
         uint32_t d = loop_dim_at(b, access->stride[v]);
         if (access->stride[v])
@@ -201,7 +197,7 @@ typedef struct {
 
 static void add_writer(const finder *f, const loop_op *op)
 {
-    const loop_access *access = &op->operand[op->operand_count - 1];
+    const loop_access *access = loop_result(op);
     const loop_buffer *b = &f->loops->buffers.items[access->buffer];
     lx_fit *r = &f->found[access->buffer];
     lx_slices *first = &f->written[access->buffer], now = lx_slices_written(f->loops, op);
@@ -253,7 +249,7 @@ spyre_status lx_fits_find(const loop_graph *loops, lx_fit **out)
 
 static bool same_place(const loop_graph *loops, const loop_op *op, uint32_t k)
 {
-    const loop_access *to = &op->operand[op->operand_count - 1], *from = &op->operand[k];
+    const loop_access *to = loop_result(op), *from = &op->operand[k];
     const loop_buffer *result = &loops->buffers.items[to->buffer];
     const loop_buffer *operand = &loops->buffers.items[from->buffer];
     loop_location x, y;

@@ -34,9 +34,7 @@ static void take_order_of_replaced(const loop_graph *loops, loop_buffer *buffer)
     uint32_t id = loop_replaced_input(loops, (uint32_t)(buffer - loops->buffers.items));
     if (id == LOOP_UNUSED) return;
     const loop_buffer *input = &loops->buffers.items[id];
-    if (input->has_layout && input->stick == buffer->stick &&
-        input->dim_count == buffer->dim_count &&
-        memcmp(input->dim, buffer->dim, buffer->dim_count * sizeof buffer->dim[0]) == 0)
+    if (input->has_layout && input->stick == buffer->stick && loop_same_dims(input, buffer))
         memcpy(buffer->order, input->order, sizeof buffer->order);
 }
 
@@ -80,26 +78,14 @@ static spyre_status copy_out(restickifier *r, uint32_t id, const loop_op *writer
 {
     loop_graph *loops = r->loops;
     const loop_buffer from = loops->buffers.items[id];
-    loop_op op = {.op = OPFUNC_IDENTITY,
-                  .name = from.name,
-                  .operand_count = 2,
-                  .stick = LOOP_NO_DIM,
-                  .location = writer->location,
-                  .node = writer->node};
-    *loops->at_node = op.node;
+    *loops->at_node = writer->node;
     TRY(loop_add_local(loops, from.name, from.dtype, from.format, &from.storage, out_target));
     loop_buffer *to = &loops->buffers.items[*out_target];
+    loop_set_layout(to, to->dim_count ? 0 : LOOP_NO_DIM);
+    loop_op op = loop_over_dims(writer, OPFUNC_IDENTITY, to);
     op.operand[0].buffer = id;
     op.operand[1].buffer = *out_target;
-    for (uint32_t d = to->dim_count; d-- > 0;) {
-        uint32_t v = op.var_count++;
-        op.split[v] = 1;
-        op.extent[v] = to->dim[d].extent;
-        op.operand[0].stride[v] = op.operand[1].stride[v] = to->dim[d].stride;
-    }
-    loop_set_layout(to, to->dim_count ? 0 : LOOP_NO_DIM);
     take_host_dims(to);
-    op.stick = op.var_count ? (uint8_t)(op.var_count - 1) : LOOP_NO_DIM;
     to->output = from.output;
     loops->buffers.items[id].output = -1;
     TRY(restickify_operand(r, &op, 0, op.stick));
@@ -152,7 +138,7 @@ static void find_misfits(const loop_graph *loops, fitting *f)
     for (uint32_t b = 0; b < loops->buffers.count; b++) f->misfit[b] = 0;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        f->writer[op->operand[op->operand_count - 1].buffer] = i + 1;
+        f->writer[loop_result(op)->buffer] = i + 1;
         for (uint32_t k = 0; k < op->operand_count; k++) {
             uint32_t id = op->operand[k].buffer, at = i * LOOP_MAX_OPERANDS + k;
             if (f->old_stick[at] != f->new_stick[at]) f->misfit[id] = f->writer[id];

@@ -26,12 +26,6 @@ static const loop_op *only_reader(const loop_graph *loops, uint32_t buffer)
     return reader;
 }
 
-static bool has_same_dims(const loop_buffer *a, const loop_buffer *b)
-{
-    return a->dim_count == b->dim_count && a->format == b->format &&
-           memcmp(a->dim, b->dim, a->dim_count * sizeof *a->dim) == 0;
-}
-
 // Whether a copy takes every element to where the same element is in a buffer of the same dims.
 static bool copies_all(const loop_op *op, const loop_buffer *source)
 {
@@ -62,7 +56,8 @@ static spyre_status prefer(const loop_graph *loops, uint32_t buffer, spyre_layou
     const loop_buffer *copy = &loops->buffers.items[made];
     if (copy->kind != LOOP_LOCAL || copy->output >= 0 || is_output(loops, made)) return NULL;
     if (source->replaced_by || is_output(loops, buffer)) return NULL;
-    if (!has_same_dims(source, copy) || !copies_all(op, source)) return NULL;
+    if (source->format != copy->format || !loop_same_dims(source, copy)) return NULL;
+    if (!copies_all(op, source)) return NULL;
     loop_buffer moved = *source;
     memset(moved.fixed_size, 0, sizeof moved.fixed_size);
     moved.kind = LOOP_LOCAL;

@@ -87,13 +87,10 @@ static void find_stride(const loop_buffer *buffer, const loop_op *op, const loop
 static bool walk_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
                       dim_walk *walks)
 {
-    int64_t offset = access->offset;
-    for (uint32_t d = buffer->dim_count; d-- > 0;) {
-        int64_t index = offset / buffer->dim[d].stride;
-        walks[d] = (dim_walk){0, index, index, 1, 1};
-        offset %= buffer->dim[d].stride;
-    }
-    if (offset) return false;
+    int64_t first[LOOP_MAX_DIMS];
+    if (loop_split_offset(buffer, access->offset, first)) return false;
+    for (uint32_t d = 0; d < buffer->dim_count; d++)
+        walks[d] = (dim_walk){0, first[d], first[d], 1, 1};
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (access->stride[v] <= 0) continue;
         uint32_t d = loop_dim_at(buffer, access->stride[v]);
@@ -145,7 +142,6 @@ static spyre_status move_stick(restickifier *r, const loop_op *near, uint32_t so
 {
     const loop_buffer *part = &from->part;
     uint32_t target;
-    int64_t extent[LOOP_MAX_DIMS];
     if (part->dim_count > LOOP_MAX_VARS)
         return status_new(SPYRE_UNSUPPORTED, "%s: a tensor of more than 8 dims changes its stick",
                           near->name);
@@ -154,16 +150,11 @@ static spyre_status move_stick(restickifier *r, const loop_op *near, uint32_t so
     to->dim_count = part->dim_count;
     memcpy(to->dim, part->dim, sizeof to->dim);
     loop_set_layout(to, stick);
-    for (uint32_t d = 0; d < part->dim_count; d++)
-        extent[d] = part->dim[part->dim_count - 1 - d].extent;
-    loop_op op = begin_restickify(near, part->dim_count, extent);
-    op.operand[0] = (loop_access){.buffer = source, .offset = from->offset};
+    loop_op op = loop_over_dims(near, OPFUNC_RESTICKIFY, to);
+    op.name = near->name;
+    op.operand[0].buffer = source;
+    op.operand[0].offset = from->offset;
     op.operand[1].buffer = target;
-    for (uint32_t v = 0; v < part->dim_count; v++) {
-        uint32_t d = part->dim_count - 1 - v;
-        op.operand[0].stride[v] = op.operand[1].stride[v] = part->dim[d].stride;
-        if (d == stick) op.stick = (uint8_t)v;
-    }
     return append(r, &op, out);
 }
 
@@ -246,7 +237,7 @@ static spyre_status copy_piece(restickifier *r, loop_op *op, uint32_t operand, u
 bool restickify_is_copy_out(const loop_graph *loops, const loop_op *op)
 {
     const loop_access *from = &op->operand[0], *to = &op->operand[1];
-    if (op->op != OPFUNC_IDENTITY || op->table || op->operand_count != 2) return false;
+    if (!loop_is_copy(op)) return false;
     const loop_buffer *source = &loops->buffers.items[from->buffer];
     const loop_buffer *target = &loops->buffers.items[to->buffer];
     int64_t elements = 1, storage = 1;
@@ -308,14 +299,13 @@ spyre_status restickify_padded(restickifier *r, loop_op *op, uint32_t operand, u
     // Padding is cut off where the next dim starts (emit_tensor.c).
     int64_t steps = (op->extent[padded] + lanes - 1) / lanes * lanes;
     if (steps > next / place.stride[padded]) steps = next / place.stride[padded];
-    int64_t end = place.offset + SPYRE_STICK_BYTES, strides[LOOP_MAX_DIMS], bytes;
+    int64_t end = place.offset + SPYRE_STICK_BYTES;
     for (uint32_t v = 0; v < op->var_count; v++) {
         int64_t count = v == padded ? steps : op->extent[v];
         if (v == place.stick_var) count = (count + own - 1) / own;
         end += (count - 1) * place.stride[v];
     }
-    loop_device_strides(buffer, strides, &bytes);
-    return end > bytes ? copy_piece(r, op, operand, place.stick_var) : NULL;
+    return end > loop_device_bytes(buffer) ? copy_piece(r, op, operand, place.stick_var) : NULL;
 }
 
 // An op that reads the table row by row: its variables are the gather's that move in the table, and

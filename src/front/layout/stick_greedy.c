@@ -37,7 +37,7 @@ static bool fits_written(const loop_buffer *buffer, const stick_mode *mode)
 static spyre_status choose(loop_graph *loops, const loop_op *op,
                            const stick_mode_list *modes, stick_mode *out)
 {
-    const loop_buffer *result = &loops->buffers.items[op->operand[op->operand_count - 1].buffer];
+    const loop_buffer *result = &loops->buffers.items[loop_result(op)->buffer];
     int64_t least = INT64_MAX;
     for (uint32_t m = 0; m < modes->count; m++) {
         const stick_mode *mode = &modes->items[m];
@@ -55,7 +55,7 @@ spyre_status stick_greedy(loop_graph *loops, const uint16_t *writable, stick_mod
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        uint32_t result = op->operand[op->operand_count - 1].buffer;
+        uint32_t result = loop_result(op)->buffer;
         stick_mode_list modes;
         *loops->at_node = op->node;
         stick_modes_of(loops, op, writable[result], &modes);

@@ -18,7 +18,7 @@ static bool has_neighbours(const loop_graph *loops, const loop_op *op)
 // the stick would write whole sticks with one element each.
 static void restrict_sticks(loop_graph *loops, const loop_op *op, uint16_t *sticks)
 {
-    const loop_access *access = &op->operand[op->operand_count - 1];
+    const loop_access *access = loop_result(op);
     loop_buffer *buffer = &loops->buffers.items[access->buffer];
     for (uint8_t d = 0; d <= STICK_SPARSE; d++) {
         if (!(*sticks & 1u << d)) continue;
@@ -52,7 +52,7 @@ static void keep_replaced_stick(const loop_graph *loops, const loop_buffer *inpu
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         stick_mode_list modes;
-        if (op->operand[op->operand_count - 1].buffer != id) continue;
+        if (loop_result(op)->buffer != id) continue;
         stick_modes_of(loops, op, (uint16_t)(1u << dim), &modes);
         if (!modes.count) return;
     }
@@ -67,7 +67,7 @@ spyre_status stick_writable(loop_graph *loops, const uint16_t **out_sticks)
         sticks[b] = (uint16_t)((1u << loops->buffers.items[b].dim_count) - 1) | 1u << STICK_SPARSE;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        restrict_sticks(loops, op, &sticks[op->operand[op->operand_count - 1].buffer]);
+        restrict_sticks(loops, op, &sticks[loop_result(op)->buffer]);
     }
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];
@@ -91,7 +91,7 @@ uint8_t stick_innermost(const loop_op *op, const loop_access *access, bool reduc
 // its stick there.
 static uint8_t result_dim(const loop_graph *loops, const loop_op *op, uint16_t writable, uint8_t v)
 {
-    const loop_access *access = &op->operand[op->operand_count - 1];
+    const loop_access *access = loop_result(op);
     const loop_buffer *buffer = &loops->buffers.items[access->buffer];
     uint8_t dim = v == LOOP_NO_DIM ? STICK_SPARSE : LOOP_NO_DIM;
     for (uint8_t d = 0; v != LOOP_NO_DIM && d < buffer->dim_count; d++)
@@ -291,7 +291,7 @@ spyre_status stick_restickify(restickifier *r, loop_op *op, uint32_t k, const st
         return restickify_operand(r, op, 0, stick_innermost(op, &op->operand[0], false));
     }
     TRY(restickify_operand(r, op, k, mode->stick[k]));
-    if (opfunc_describe(op->op)->kind != OPFUNC_KIND_MATMUL || k != 1) return NULL;
+    if (!loop_is_matmul(op) || k != 1) return NULL;
     if (mode->stick[0] == LOOP_NO_DIM) return NULL;
     int64_t lanes = loop_lanes(&r->loops->buffers.items[op->operand[0].buffer]);
     return restickify_padded(r, op, 1, mode->stick[0], lanes);

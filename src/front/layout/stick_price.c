@@ -51,7 +51,7 @@ static double op_us(const loop_graph *loops, const loop_op *op, const stick_mode
         else
             written = bytes;
     }
-    bool matmul = opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
+    bool matmul = loop_is_matmul(op);
     double compute = matmul ? points_of(loops, op, mode) / (loops->cores * MATMUL_RATE)
                             : cost_vector_us(largest, loops->cores);
     return fmax(cost_memory_us(op, read, written), compute);
@@ -127,7 +127,7 @@ static bool is_in_place(const loop_graph *loops, const loop_op *op, uint32_t k,
                         const stick_mode *mode)
 {
     loop_location place;
-    bool follows_rules = op->table || opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
+    bool follows_rules = op->table || loop_is_matmul(op);
     return !follows_rules && !loop_locate(loops, op, &op->operand[k], &place) &&
            place.stick_var == mode->stick[k];
 }

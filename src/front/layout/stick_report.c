@@ -35,7 +35,7 @@ static spyre_status add_copies(reporter *r, uint32_t op_index, uint32_t k, const
 static spyre_status print_mode(reporter *r, uint32_t index, const stick_mode *mode, text *out)
 {
     const loop_op op = r->loops->ops.items[index];
-    uint32_t result = op.operand[op.operand_count - 1].buffer;
+    uint32_t result = loop_result(&op)->buffer;
     uint8_t v = mode->stick[op.operand_count - 1];
     copies_price before = {0, false};
     copies_price behind = {
@@ -67,7 +67,7 @@ static spyre_status print_op(reporter *r, uint32_t index, uint16_t writable, tex
 {
     const loop_op op = r->loops->ops.items[index];
     stick_mode_list modes;
-    if (!flow_is_written_once(&r->flow, op.operand[op.operand_count - 1].buffer)) return NULL;
+    if (!flow_is_written_once(&r->flow, loop_result(&op)->buffer)) return NULL;
     stick_modes_of(r->loops, &op, writable, &modes);
     text_printf(out, "// op %s %s\n", op.name, opfunc_describe(op.op)->name);
     for (uint32_t m = 0; m < modes.count; m++) {
@@ -119,7 +119,7 @@ static spyre_status print(reporter *r, const stick_choice *choice, text *out)
     print_sums(choice, "// ", out);
     for (uint32_t i = 0; i < r->loops->ops.count; i++) {
         const loop_op *op = &r->loops->ops.items[i];
-        TRY(print_op(r, i, writable[op->operand[op->operand_count - 1].buffer], out));
+        TRY(print_op(r, i, writable[loop_result(op)->buffer], out));
     }
     return text_status(out);
 }

@@ -38,7 +38,7 @@ static spyre_status read_operand(stick_search *s, const loop_op *op, uint32_t op
 // Writes the result of the mode; false when an earlier piece has another stick.
 static bool write_result(stick_search *s, const loop_op *op, uint32_t mode, stick_state *made)
 {
-    uint32_t buffer = op->operand[op->operand_count - 1].buffer;
+    uint32_t buffer = loop_result(op)->buffer;
     stick_slot *result = &made->slots[s->slot_of[buffer]];
     uint8_t dim = s->modes.items[mode].dim;
     if (result->stick == STICK_UNWRITTEN) {
@@ -88,7 +88,7 @@ static void narrow(stick_search *s)
 
 static void begin_op(stick_search *s, const loop_op *op)
 {
-    uint32_t result = op->operand[op->operand_count - 1].buffer;
+    uint32_t result = loop_result(op)->buffer;
     for (uint32_t k = 0; k < op->operand_count; k++)
         if (s->loops->buffers.items[op->operand[k].buffer].kind != LOOP_CONSTANT)
             stick_add_slot(s, op->operand[k].buffer);
@@ -133,7 +133,7 @@ static void find_rests(stick_search *s)
     for (uint32_t i = s->loops->ops.count; i-- > 0;) {
         const loop_op *op = &s->loops->ops.items[i];
         double least = INFINITY;
-        stick_modes_of(s->loops, op, s->writable[op->operand[op->operand_count - 1].buffer],
+        stick_modes_of(s->loops, op, s->writable[loop_result(op)->buffer],
                        &s->modes);
         for (uint32_t m = 0; m < s->modes.count; m++)
             least = fmin(least, stick_op_us(s->loops, op, &s->modes.items[m]));
@@ -180,7 +180,7 @@ static spyre_status walk(stick_search *s, double limit_us, const stick_mode *onl
     uint32_t at = best->trail;
     for (uint32_t i = s->loops->ops.count; out_modes && i-- > 0;) {
         const loop_op *op = &s->loops->ops.items[i];
-        stick_modes_of(s->loops, op, s->writable[op->operand[op->operand_count - 1].buffer],
+        stick_modes_of(s->loops, op, s->writable[loop_result(op)->buffer],
                        &s->modes);
         out_modes[i] = s->modes.items[s->trail.items[at].mode];
         at = s->trail.items[at].before;

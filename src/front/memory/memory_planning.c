@@ -7,21 +7,14 @@
 
 #include <inttypes.h>
 
-static bool pooled(const loop_buffer *buffer)
-{
-    return buffer->kind == LOOP_LOCAL && buffer->output < 0 && !buffer->in_lx &&
-           buffer->first_op != LOOP_UNUSED;
-}
-
 static void size_buffers(loop_graph *loops)
 {
     int64_t constants = 0;
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         loop_buffer *buffer = &loops->buffers.items[b];
-        int64_t strides[LOOP_MAX_DIMS];
         if (buffer->first_op == LOOP_UNUSED && buffer->kind != LOOP_INPUT && buffer->output < 0)
             continue;
-        loop_device_strides(buffer, strides, &buffer->bytes);
+        buffer->bytes = loop_device_bytes(buffer);
         if (buffer->kind != LOOP_CONSTANT) continue;
         buffer->memory_offset = constants;
         constants += SPYRE_STICK_BYTES;
@@ -34,7 +27,7 @@ static spyre_status refuse(const loop_graph *loops, int64_t total)
     const loop_buffer *largest = NULL;
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];
-        if (pooled(buffer) && (!largest || buffer->bytes > largest->bytes)) largest = buffer;
+        if (loop_in_pool(buffer) && (!largest || buffer->bytes > largest->bytes)) largest = buffer;
     }
     *loops->at_node = loops->ops.items[largest->first_op].node;
     return status_new(SPYRE_UNSUPPORTED,
@@ -57,7 +50,7 @@ static spyre_status plan_pool(loop_graph *loops)
     TRY_ALLOC(problem.items);
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];
-        if (!pooled(buffer)) continue;
+        if (!loop_in_pool(buffer)) continue;
         total += buffer->bytes;
         problem.items[problem.count++] = (solver_item){.bytes = buffer->bytes,
                                                        .first = shares ? buffer->first_op : 0,
@@ -67,7 +60,7 @@ static spyre_status plan_pool(loop_graph *loops)
     TRY(solver_run(&problem, 0));
     TRY(status_at(solver_check(&problem), "pool"));
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
-        if (!pooled(&loops->buffers.items[b])) continue;
+        if (!loop_in_pool(&loops->buffers.items[b])) continue;
         loops->buffers.items[b].memory_offset = problem.items[at++].address;
         if (problem.items[at - 1].address != SOLVER_UNPLACED) continue;
         return refuse(loops, total);

@@ -23,11 +23,6 @@ typedef struct {
     uint32_t planned_ops;
 } optimizer;
 
-static bool is_matmul(const loop_op *op)
-{
-    return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
-}
-
 static bool may_change(const loop_graph *loops, const loop_op *op, const division *d)
 {
     return op->divided_by != LOOP_DIVIDED_BY_HINT && op->divided_by != LOOP_DIVIDED_BY_SPAN &&
@@ -103,7 +98,7 @@ static spyre_status find_stretches(optimizer *o)
     const loop_op_list *ops = &o->loops->ops;
     TRY_NEW(o->loops->memory, o->start, ops->count + 1);
     for (uint32_t i = 0; i < ops->count; i++)
-        if (i == 0 || is_matmul(&ops->items[i])) o->start[o->stretch_count++] = i;
+        if (i == 0 || loop_is_matmul(&ops->items[i])) o->start[o->stretch_count++] = i;
     o->start[o->stretch_count] = ops->count;
     return NULL;
 }

@@ -79,7 +79,7 @@ static void try_from(product *s, uint32_t v, division *trial)
         return;
     }
     int64_t left = s->p->loops->cores / division_cores(op, trial), units = 1;
-    if (op->operand[op->operand_count - 1].stride[v]) units = sizes->units[v];
+    if (loop_result(op)->stride[v]) units = sizes->units[v];
     for (int32_t slices = 1; slices <= left && slices <= units; slices++) {
         if (!division_cuts(units, slices, sizes->uneven[v])) continue;
         trial->split[v] = slices;
@@ -116,7 +116,7 @@ static void find_kept(const division_prices *p, division_candidates *c, uint32_t
 {
     const loop_op *op = op_at(p, index);
     division published = division_get(op);
-    bool chooses = opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL && !c->settled[index];
+    bool chooses = loop_is_matmul(op) && !c->settled[index];
     uint32_t resident = may_be_resident(p, index), *before = &alike[p->kinds->alike[index]];
     c->kept_count[index] = 1;
     c->kept[index][DIVISION_PUBLISHED] = division_choice_of(p->kinds, index, &published);
@@ -182,7 +182,7 @@ static bool follow(const division_prices *p, uint32_t index, uint32_t k, flow_us
     const loop_access *access = &other->operand[by.operand];
     const division *theirs = &p->now[by.op]->d;
     const loop_op *op = op_at(p, index);
-    const loop_access *own = &op->operand[k], *result = &op->operand[op->operand_count - 1];
+    const loop_access *own = &op->operand[k], *result = loop_result(op);
     const division_sizes *sizes = &p->basis[index]->sizes;
     *out = division_whole();
     for (uint32_t u = 0; u < other->var_count; u++) {

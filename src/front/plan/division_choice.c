@@ -19,7 +19,7 @@ static double tiles_of_result(const loop_graph *loops, const loop_op *op)
 {
     double tiles = 1;
     for (uint32_t t = 0; t < op->tile_depth; t++)
-        if (op->operand[op->operand_count - 1].tile_stride[t])
+        if (loop_result(op)->tile_stride[t])
             tiles *= (double)loops->tiles.items[op->tiles[t]].count;
     return tiles;
 }

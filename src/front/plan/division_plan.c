@@ -118,7 +118,7 @@ static double live_bytes(const room *r, uint32_t op)
     for (uint32_t n = 0; n < r->live.count; n++) {
         const tenant *t = &r->live.items[n];
         bytes += t->bytes;
-        if (t->buffer == o->operand[o->operand_count - 1].buffer)
+        if (t->buffer == loop_result(o)->buffer)
             made = t->bytes;
         else if (t->last == op)
             freed = fmax(freed, t->bytes);
@@ -169,7 +169,7 @@ static spyre_status find_room(room *r)
         const loop_op *op = &loops->ops.items[i];
         drop_dead(r, i);
         TRY(add_forms(r, i));
-        TRY(add_result(r, i, op->operand[op->operand_count - 1].buffer));
+        TRY(add_result(r, i, loop_result(op)->buffer));
         make_room(r, i);
     }
     return NULL;

@@ -133,11 +133,6 @@ static spyre_status try_starts(planner *p)
     return NULL;
 }
 
-static bool is_product(const planner *p, uint32_t index)
-{
-    return opfunc_describe(p->p.loops->ops.items[index].op)->kind == OPFUNC_KIND_MATMUL;
-}
-
 // The best plan, but what follows a product is divided as the product is, up to the next one. Where
 // several ops read one buffer, as in softmax, none of them gains by leaving the others alone.
 static spyre_status try_carried(planner *p)
@@ -149,7 +144,7 @@ static spyre_status try_carried(planner *p)
     TRY_ALLOC(s.us);
     for (uint32_t i = 0; i < ops; i++) {
         division carried;
-        bool follows = !p->c.settled[i] && !is_product(p, i);
+        bool follows = !p->c.settled[i] && !loop_is_matmul(&p->p.loops->ops.items[i]);
         s.shares[i] = follows && division_follow_writer(&p->p, i, &carried) ? carried : p->best[i];
         p->p.now[i] = division_choice_of(p->p.kinds, i, &s.shares[i]);
     }

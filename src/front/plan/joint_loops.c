@@ -36,7 +36,7 @@ static void join(uint32_t *set, uint32_t a, uint32_t b)
 static void join_use(const joiner *j, uint32_t writer, const flow_use *use)
 {
     const loop_op *from = &j->loops->ops.items[writer], *to = &j->loops->ops.items[use->op];
-    const loop_access *written = &from->operand[from->operand_count - 1];
+    const loop_access *written = loop_result(from);
     const loop_access *read = &to->operand[use->operand];
     const loop_buffer *buffer = &j->loops->buffers.items[read->buffer];
     join(j->op_set, writer, use->op);
@@ -71,7 +71,7 @@ static uint32_t pick_members(const joiner *j, const cost_basis *const *basis, ui
                              uint8_t out_var[LOOP_MAX_VARS])
 {
     const loop_op *op = &j->loops->ops.items[index];
-    const loop_access *result = &op->operand[op->operand_count - 1];
+    const loop_access *result = loop_result(op);
     uint32_t count = 0;
     for (int along_stick = 0; along_stick < 2; along_stick++)
         for (uint8_t v = 0; v < op->var_count; v++) {

@@ -8,23 +8,15 @@
 
 // --- The op
 
-static void add_loop(loop_op *op, int64_t extent, int64_t stride, int32_t split,
-                     int32_t core_stride)
-{
-    uint32_t v = op->var_count++;
-    op->extent[v] = extent;
-    op->operand[0].stride[v] = op->operand[1].stride[v] = stride;
-    op->split[v] = split;
-    op->core_stride[v] = core_stride;
-}
-
 // Slices that only repeat what other cores have.
 static bool add_repeats(const loop_op *near, const loop_access *access, loop_op *out)
 {
     for (uint32_t u = 0; u < near->var_count; u++) {
         if (near->split[u] == 1 || access->stride[u]) continue;
         if (out->op != OPFUNC_SHUFFLE || out->var_count == LOOP_MAX_VARS) return false;
-        add_loop(out, near->split[u], 0, near->split[u], near->core_stride[u]);
+        uint32_t v = out->var_count++;
+        out->extent[v] = out->split[v] = near->split[u];
+        out->core_stride[v] = near->core_stride[u];
     }
     return true;
 }
@@ -38,17 +30,12 @@ bool lx_copy_describe(const loop_graph *loops, opfunc op, const loop_op *near,
     bool shorter = loops->settings.uneven_splits && op != OPFUNC_SHUFFLE;
     if (view.why || !lx_slices_are_whole(b, &view, shorter) || b->dim_count > LOOP_MAX_VARS)
         return false;
-    *out = (loop_op){.op = op,
-                     .name = b->name,
-                     .divided_by = near->divided_by,
-                     .operand_count = 2,
-                     .stick = LOOP_NO_DIM,
-                     .location = near->location,
-                     .node = near->node};
+    *out = loop_over_dims(near, op, b);
+    out->divided_by = near->divided_by;
     out->operand[0].buffer = out->operand[1].buffer = access->buffer;
-    for (uint32_t d = b->dim_count; d-- > 0;) {
-        if (d == b->stick) out->stick = (uint8_t)out->var_count;
-        add_loop(out, b->dim[d].extent, b->dim[d].stride, view.slices[d], view.core_stride[d]);
+    for (uint32_t d = b->dim_count, v = 0; d-- > 0; v++) {
+        out->split[v] = view.slices[d];
+        out->core_stride[v] = view.core_stride[d];
     }
     if (!add_repeats(near, access, out)) return false;
     division_sizes sizes = division_sizes_of(loops, out);

@@ -16,18 +16,16 @@ typedef struct {
 static int64_t slice_bytes(const loop_graph *loops, uint32_t id)
 {
     loop_buffer sliced = loops->buffers.items[id];
-    int64_t strides[LOOP_MAX_DIMS], bytes;
     for (uint32_t d = 0; d < sliced.dim_count; d++) sliced.slices[d] = 1;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        if (op->operand[op->operand_count - 1].buffer != id) continue;
+        if (loop_result(op)->buffer != id) continue;
         lx_slices written = lx_slices_written(loops, op);
         for (uint32_t d = 0; d < sliced.dim_count; d++) sliced.slices[d] = written.slices[d];
         break;
     }
     sliced.in_lx = true;
-    loop_device_strides(&sliced, strides, &bytes);
-    return bytes;
+    return loop_device_bytes(&sliced);
 }
 
 static bool is_in_the_way(const room *r, const loop_buffer *b, int64_t address)

@@ -22,21 +22,19 @@ typedef struct {
 // The LX form of a buffer; its address comes later.
 static void slice(loop_buffer *buffer, const lx_fit *r)
 {
-    int64_t strides[LOOP_MAX_DIMS];
     buffer->in_lx = true;
     for (uint32_t d = 0; d < buffer->dim_count; d++) buffer->slices[d] = r->slices[d];
-    loop_device_strides(buffer, strides, &buffer->bytes);
+    buffer->bytes = loop_device_bytes(buffer);
 }
 
 static spyre_status add_item(planner *p, uint32_t id)
 {
     loop_buffer *buffer = &p->loops->buffers.items[id];
     lx_fit *r = &p->fits[id];
-    int64_t strides[LOOP_MAX_DIMS], whole;
     if (!r->why && !r->reads) r->why = "nothing reads it";
     buffer->why_in_memory = r->why;
     if (r->why) return NULL;
-    loop_device_strides(buffer, strides, &whole);
+    int64_t whole = loop_device_bytes(buffer);
     loop_buffer sliced = *buffer;
     slice(&sliced, r);
     if (sliced.bytes > p->problem.capacity) {

@@ -16,20 +16,19 @@ static bool keeps_order(const loop_graph *loops, const flow *f, const loop_op *o
     const loop_buffer *from = &loops->buffers.items[op->operand[0].buffer];
     const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
     if (!flow_is_written_once(f, op->operand[1].buffer)) return true;
-    return from->dim_count == to->dim_count && op->operand[1].offset == 0 &&
-           memcmp(from->dim, to->dim, from->dim_count * sizeof from->dim[0]) == 0 &&
+    return loop_same_dims(from, to) && op->operand[1].offset == 0 &&
            memcmp(op->operand[0].stride, op->operand[1].stride, sizeof op->operand[0].stride) == 0;
 }
 
 // A copy of a whole local buffer that nothing else reads.
 static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
 {
-    if (op->op != OPFUNC_IDENTITY || op->table || op->operand_count != 2) return false;
+    if (!loop_is_copy(op)) return false;
     uint32_t id = op->operand[0].buffer;
     const loop_buffer *from = &loops->buffers.items[id];
     const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
-    return from->kind == LOOP_LOCAL && from->output < 0 && from->dtype == to->dtype &&
-           from->format == to->format && op->operand[0].offset == 0 && keeps_order(loops, f, op) &&
+    return from->kind == LOOP_LOCAL && from->output < 0 && loop_same_elements(from, to) &&
+           op->operand[0].offset == 0 && keeps_order(loops, f, op) &&
            flow_is_written_once(f, id) && flow_use_count(f, id) == 1;
 }
 
@@ -51,7 +50,7 @@ static bool is_of_whole_sticks(const loop_graph *loops, const loop_op *copy)
 static bool move_result(const loop_op *copy, const loop_op *writer, loop_access *out)
 {
     const loop_access *from = &copy->operand[0], *to = &copy->operand[1];
-    const loop_access *written = &writer->operand[writer->operand_count - 1];
+    const loop_access *written = loop_result(writer);
     *out = *written;
     out->buffer = to->buffer;
     out->offset = to->offset;

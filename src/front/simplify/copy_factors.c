@@ -81,7 +81,7 @@ static spyre_status copy_factor(loop_graph *loops, loop_op *product, uint32_t op
 
 static bool is_product(const loop_op *op)
 {
-    return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL && !op->tile_depth;
+    return loop_is_matmul(op) && !op->tile_depth;
 }
 
 static bool any_must_be_copied(const loop_graph *loops)

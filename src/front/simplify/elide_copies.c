@@ -12,10 +12,8 @@ static bool is_plain_copy(const loop_graph *loops, const loop_op *op)
 {
     const loop_buffer *from = &loops->buffers.items[op->operand[0].buffer];
     const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
-    return op->op == OPFUNC_IDENTITY && !op->table && op->operand_count == 2 &&
-           from->kind == LOOP_LOCAL && from->output < 0 && from->dtype == to->dtype &&
-           from->format == to->format && from->dim_count == to->dim_count &&
-           memcmp(from->dim, to->dim, from->dim_count * sizeof from->dim[0]) == 0 &&
+    return loop_is_copy(op) && from->kind == LOOP_LOCAL && from->output < 0 &&
+           loop_same_elements(from, to) && loop_same_dims(from, to) &&
            op->operand[0].offset == op->operand[1].offset &&
            memcmp(op->operand[0].stride, op->operand[1].stride, sizeof op->operand[0].stride) == 0;
 }
@@ -28,7 +26,7 @@ spyre_status pass_elide_copies(loop_graph *loops, bool *out_changed)
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op op = loops->ops.items[i];
         rename_operands(&r, &op);
-        uint32_t result = op.operand[op.operand_count - 1].buffer;
+        uint32_t result = loop_result(&op)->buffer;
         if (is_plain_copy(loops, &op) && rename_may_drop(&r, result))
             r.places[result] = op.operand[0].buffer;
         else

@@ -18,12 +18,12 @@ typedef struct {
 
 static bool is_forwardable(const loop_graph *loops, const flow *f, const loop_op *op)
 {
-    if (op->op != OPFUNC_IDENTITY || op->table || op->operand_count != 2) return false;
+    if (!loop_is_copy(op)) return false;
     uint32_t id = op->operand[1].buffer;
     const loop_buffer *from = &loops->buffers.items[op->operand[0].buffer];
     const loop_buffer *to = &loops->buffers.items[id];
     return from->kind != LOOP_CONSTANT && !from->replaced_by && to->kind == LOOP_LOCAL &&
-           to->output < 0 && from->dtype == to->dtype && from->format == to->format &&
+           to->output < 0 && loop_same_elements(from, to) &&
            flow_is_written_once(f, id) && flow_use_count(f, id) == 1 &&
            (from->kind == LOOP_INPUT || flow_is_written_once(f, op->operand[0].buffer));
 }
@@ -51,14 +51,11 @@ static bool follow_way(const loop_graph *loops, const way *w, const loop_op *rea
                        const loop_access *read, loop_access *out)
 {
     const loop_buffer *b = &loops->buffers.items[read->buffer];
-    int64_t offset = read->offset, last[LOOP_MAX_DIMS];
+    int64_t last[LOOP_MAX_DIMS];
     *out = w->copy->operand[0];
     for (uint32_t v = 0; v < LOOP_MAX_VARS; v++) out->stride[v] = 0;
-    for (uint32_t d = b->dim_count; d-- > 0;) {
-        last[d] = offset / b->dim[d].stride;
-        out->offset += last[d] * w->stride[d];
-        offset %= b->dim[d].stride;
-    }
+    loop_split_offset(b, read->offset, last);
+    for (uint32_t d = 0; d < b->dim_count; d++) out->offset += last[d] * w->stride[d];
     for (uint32_t v = 0; v < reader->var_count; v++) {
         if (!read->stride[v]) continue;
         uint32_t d = loop_dim_at(b, read->stride[v]);

@@ -60,23 +60,6 @@ static spyre_status add_buffer(loop_graph *loops, uint32_t input, const loop_buf
     return loop_add_local(loops, from->name, from->dtype, from->format, &storage, out);
 }
 
-// A copy of an input, from end to end.
-static loop_op copy_of(const loop_graph *loops, const loop_op *near, uint32_t input)
-{
-    const loop_buffer *from = &loops->buffers.items[input];
-    loop_op copy = {.op = OPFUNC_IDENTITY, .name = from->name, .var_count = from->dim_count,
-                    .operand_count = 2, .stick = LOOP_NO_DIM, .location = near->location,
-                    .node = near->node};
-    copy.operand[0].buffer = input;
-    for (uint32_t v = 0; v < copy.var_count; v++) {
-        const loop_dim *dim = &from->dim[from->dim_count - 1 - v];
-        copy.extent[v] = dim->extent;
-        copy.split[v] = 1;
-        copy.operand[0].stride[v] = copy.operand[1].stride[v] = dim->stride;
-    }
-    return copy;
-}
-
 static spyre_status add_in_front(loop_graph *loops, const loop_op *op)
 {
     TRY(VEC_PUSH(loops->memory, &loops->ops, *op));
@@ -103,7 +86,9 @@ static void read_copy(loop_graph *loops, uint32_t input, uint32_t copy)
 static spyre_status copy_input(loop_graph *loops, const loop_op *near, uint32_t input,
                                const loop_buffer *shape, bool *out_matched)
 {
-    loop_op copy = copy_of(loops, near, input);
+    loop_op copy = loop_over_dims(near, OPFUNC_IDENTITY, &loops->buffers.items[input]);
+    copy.stick = LOOP_NO_DIM; // is chosen later
+    copy.operand[0].buffer = input;
     if (!loop_stays_in_dims(shape, &copy, &copy.operand[1])) return NULL;
     *out_matched = true;
     TRY(add_buffer(loops, input, shape, &copy.operand[1].buffer));

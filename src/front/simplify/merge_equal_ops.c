@@ -74,7 +74,7 @@ spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
     TRY(rename_begin(loops, &r));
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op op = loops->ops.items[i];
-        uint32_t result = op.operand[op.operand_count - 1].buffer, first = result;
+        uint32_t result = loop_result(&op)->buffer, first = result;
         rename_operands(&r, &op);
         if (flow_is_written_once(&r.flow, result)) {
             op_key key = key_of(loops, &op);

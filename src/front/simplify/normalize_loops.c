@@ -81,11 +81,6 @@ static bool passes_on(const loop_op *op)
     return kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_BINARY;
 }
 
-static bool is_matmul(const loop_op *op)
-{
-    return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
-}
-
 // True for an operand of which one loop walks all columns, element by element.
 static bool walks_columns(const loop_graph *loops, const loop_op *op, uint32_t k)
 {
@@ -103,8 +98,8 @@ static void mark_factors(const loop_graph *loops, bool *product)
     bool *factor = ARENA_NEW(loop_scratch(loops), bool, loops->buffers.count);
     for (uint32_t i = loops->ops.count; factor && i-- > 0;) {
         const loop_op *op = &loops->ops.items[i];
-        uint32_t result = op->operand[op->operand_count - 1].buffer;
-        bool wanted = is_matmul(op) || (passes_on(op) && factor[result]);
+        uint32_t result = loop_result(op)->buffer;
+        bool wanted = loop_is_matmul(op) || (passes_on(op) && factor[result]);
         for (uint32_t k = 0; wanted && k + 1 < op->operand_count; k++)
             factor[op->operand[k].buffer] |= walks_columns(loops, op, k);
     }
@@ -118,10 +113,10 @@ static const bool *mark_products(const loop_graph *loops)
     if (!product) return NULL;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        bool is = is_matmul(op);
+        bool is = loop_is_matmul(op);
         for (uint32_t k = 0; passes_on(op) && k + 1 < op->operand_count; k++)
             is |= product[op->operand[k].buffer];
-        product[op->operand[op->operand_count - 1].buffer] |= is;
+        product[loop_result(op)->buffer] |= is;
     }
     mark_factors(loops, product);
     return product;
@@ -238,8 +233,8 @@ static bool keep_products(const loop_graph *loops, bool *kept)
     bool more = false;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        if (!is_matmul(op)) continue;
-        uint32_t b = op->operand[op->operand_count - 1].buffer;
+        if (!loop_is_matmul(op)) continue;
+        uint32_t b = loop_result(op)->buffer;
         more |= !kept[b];
         kept[b] = true;
     }
@@ -249,7 +244,7 @@ static bool keep_products(const loop_graph *loops, bool *kept)
 // Whether several loops walk the columns of a product's result, one of them not in whole sticks.
 static bool has_parted_columns(const loop_graph *loops, const loop_op *op)
 {
-    const loop_access *result = &op->operand[op->operand_count - 1];
+    const loop_access *result = loop_result(op);
     const loop_buffer *b = &loops->buffers.items[result->buffer];
     uint32_t walking = 0;
     bool parted = false;
@@ -268,7 +263,7 @@ static bool keep_column_factors(const loop_graph *loops, bool *kept)
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         uint32_t factor = op->operand[1].buffer;
-        if (!is_matmul(op) || !has_parted_columns(loops, op)) continue;
+        if (!loop_is_matmul(op) || !has_parted_columns(loops, op)) continue;
         if (loops->buffers.items[factor].kind != LOOP_LOCAL || kept[factor]) continue;
         more = kept[factor] = true;
     }

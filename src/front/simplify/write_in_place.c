@@ -20,9 +20,8 @@ typedef struct {
 static bool same_layout(const loop_buffer *a, const loop_buffer *b)
 {
     int64_t a_strides[LOOP_MAX_DIMS], b_strides[LOOP_MAX_DIMS], a_bytes, b_bytes;
-    if (!a->has_layout || !b->has_layout || a->exx2 != b->exx2 || a->dtype != b->dtype ||
-        a->format != b->format || a->stick != b->stick || a->dim_count != b->dim_count ||
-        memcmp(a->dim, b->dim, a->dim_count * sizeof a->dim[0]) != 0)
+    if (!a->has_layout || !b->has_layout || a->exx2 != b->exx2 || a->stick != b->stick ||
+        !loop_same_elements(a, b) || !loop_same_dims(a, b))
         return false;
     loop_device_strides(a, a_strides, &a_bytes);
     loop_device_strides(b, b_strides, &b_bytes);
@@ -42,21 +41,21 @@ static bool same_place(const loop_op *op, const loop_access *a, const loop_acces
 
 static bool writes(const update *u, const loop_op *op)
 {
-    return op->operand[op->operand_count - 1].buffer == u->output;
+    return loop_result(op)->buffer == u->output;
 }
 
 // A copy of old elements to where they are.
 static bool is_idle(const update *u, const loop_op *op)
 {
-    return op->op == OPFUNC_IDENTITY && !op->table && op->operand_count == 2 && writes(u, op) &&
-           op->operand[0].buffer == u->input && same_place(op, &op->operand[0], &op->operand[1]);
+    return loop_is_copy(op) && writes(u, op) && op->operand[0].buffer == u->input &&
+           same_place(op, &op->operand[0], &op->operand[1]);
 }
 
 // Whether the op, at position `at`, reads no old element that may be gone.
 static bool reads_in_time(const update *u, uint32_t at)
 {
     const loop_op *op = &u->loops->ops.items[at];
-    const loop_access *result = &op->operand[op->operand_count - 1];
+    const loop_access *result = loop_result(op);
     if (is_idle(u, op)) return true;
     bool writes_there = at == u->first_write && loop_is_element_wise(op);
     for (uint32_t k = 0; k + 1 < op->operand_count; k++) {

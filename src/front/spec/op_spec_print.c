@@ -119,25 +119,17 @@ static json_t *coordinates_of(printer *p, const loop_op *op, const loop_access *
 
 // --- Arguments
 
-static int64_t device_extent(const loop_buffer *buffer, uint8_t d)
-{
-    int64_t lanes = loop_lanes(buffer), extent = buffer->dim[d].extent;
-    if (d == buffer->stick) extent = (extent + lanes - 1) / lanes;
-    bool given = buffer->kind == LOOP_INPUT && buffer->fixed_size[d] > extent;
-    return given ? buffer->fixed_size[d] : extent;
-}
-
+// Of the whole buffer, also where cores have slices of it.
 static void put_layout(printer *p, json_t *out, const loop_buffer *buffer)
 {
-    int64_t lanes = loop_lanes(buffer);
     json_t *sizes = json_array(), *strides = json_array();
-    for (uint32_t i = buffer->dim_count; i-- > 0;) {
-        uint8_t d = buffer->order[i];
-        add(p, sizes, number(device_extent(buffer, d)));
-        add(p, strides, number(buffer->dim[d].stride * (d == buffer->stick ? lanes : 1)));
+    loop_buffer whole = *buffer;
+    whole.in_lx = false;
+    const spyre_layout layout = front_device_dims(&whole);
+    for (uint32_t i = 0; i < layout.rank; i++) {
+        add(p, sizes, number(layout.device_size[i]));
+        add(p, strides, number(layout.stride_map[i]));
     }
-    add(p, sizes, number(lanes));
-    add(p, strides, number(buffer->stick == LOOP_NO_DIM ? -1 : buffer->dim[buffer->stick].stride));
     put(p, out, "device_size", sizes);
     put(p, out, "stride_map", strides);
 }

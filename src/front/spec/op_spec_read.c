@@ -262,11 +262,10 @@ static spyre_status number_arguments(spec_reader *r, op_spec_list *out)
 
 static void finish_buffer(loop_graph *loops, loop_buffer *buffer)
 {
-    int64_t strides[LOOP_MAX_DIMS];
     if (buffer->stick != LOOP_NO_DIM && buffer->dim[buffer->stick].extent < 2)
         buffer->dim[buffer->stick].extent = 2;
     buffer->storage = loop_plain_storage(buffer);
-    loop_device_strides(buffer, strides, &buffer->bytes);
+    buffer->bytes = loop_device_bytes(buffer);
     int64_t end = buffer->memory_offset + buffer->bytes;
     bool pooled = buffer->kind == LOOP_LOCAL && buffer->output < 0 && !buffer->in_lx;
     if (pooled && end > loops->pool_bytes) loops->pool_bytes = end;

@@ -38,6 +38,14 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status parse_int(parse_reader *r, const char *what, int64_t low,
                                         int64_t high, int64_t *out);
 
+// The same in parentheses: "(7)".
+SPYRE_MUST_CHECK spyre_status parse_int_in_parens(parse_reader *r, const char *what, int64_t low,
+                                                  int64_t high, int64_t *out);
+
+// Adds what `steps` steps of `stride` elements reach, at most 2^40.
+SPYRE_MUST_CHECK spyre_status parse_reach(const parse_reader *r, int64_t steps, int64_t stride,
+                                          int64_t *reach);
+
 // A letter and a number: "b7".
 SPYRE_MUST_CHECK spyre_status parse_id(parse_reader *r, char letter, const char *what,
                                        uint32_t count, uint32_t *out);

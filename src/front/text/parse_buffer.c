@@ -5,16 +5,6 @@
 
 #include "tensor/scalar.h"
 
-// Adds what `steps` steps of `stride` elements reach.
-static spyre_status check_reach(const parse_reader *r, int64_t steps, int64_t stride,
-                                int64_t *reach)
-{
-    int64_t more;
-    bool beyond = __builtin_mul_overflow(steps, stride, &more) ||
-                  __builtin_add_overflow(*reach, more, reach) || *reach >= PARSE_MOST_ELEMENTS;
-    return beyond ? scan_error(&r->in, "more than 2^40 elements") : NULL;
-}
-
 static spyre_status read_dims(parse_reader *r, loop_buffer *buffer)
 {
     int64_t reach = 0;
@@ -27,7 +17,7 @@ static spyre_status read_dims(parse_reader *r, loop_buffer *buffer)
         TRY(parse_int(r, "an extent", 2, PARSE_MOST_ELEMENTS, &dim->extent));
         TRY(scan_expect(&r->in, ":"));
         TRY(parse_int(r, "a stride", 1, PARSE_MOST_ELEMENTS, &dim->stride));
-        TRY(check_reach(r, dim->extent - 1, dim->stride, &reach));
+        TRY(parse_reach(r, dim->extent - 1, dim->stride, &reach));
     }
     buffer->storage = loop_plain_storage(buffer);
     return NULL;
@@ -42,7 +32,7 @@ static spyre_status read_storage(parse_reader *r, loop_buffer *buffer)
     TRY(parse_view(r, view));
     for (uint32_t d = 0; d < view->rank; d++) {
         if (view->size[d] < 1) return scan_error(&r->in, "a tensor of size 0");
-        TRY(check_reach(r, view->size[d] - 1, view->stride[d], &reach));
+        TRY(parse_reach(r, view->size[d] - 1, view->stride[d], &reach));
     }
     return scan_expect(&r->in, ")");
 }
@@ -86,16 +76,6 @@ static spyre_status read_room(parse_reader *r, loop_buffer *buffer)
     TRY(scan_expect(&r->in, ":"));
     TRY(parse_int(r, "a size", 1, PARSE_MOST_ELEMENTS, &room));
     buffer->fixed_size[dim] = room;
-    return scan_expect(&r->in, ")");
-}
-
-// "(0)": the return line, from 0 on, whose output replaces the input.
-static spyre_status read_replaced(parse_reader *r, loop_buffer *buffer)
-{
-    int64_t output;
-    TRY(scan_expect(&r->in, "("));
-    TRY(parse_int(r, "an output", 0, INT32_MAX, &output));
-    buffer->replaced_by = (uint32_t)output + 1;
     return scan_expect(&r->in, ")");
 }
 
@@ -158,8 +138,10 @@ static spyre_status read_traits(parse_reader *r, loop_buffer *buffer)
     if (scan_accept_word(&r->in, "layout")) TRY(read_layout(r, buffer));
     while (buffer->kind == LOOP_INPUT && scan_accept_word(&r->in, "room"))
         TRY(read_room(r, buffer));
-    if (buffer->kind == LOOP_INPUT && scan_accept_word(&r->in, "replaced"))
-        TRY(read_replaced(r, buffer));
+    if (buffer->kind == LOOP_INPUT && scan_accept_word(&r->in, "replaced")) {
+        TRY(parse_int_in_parens(r, "an output", 0, INT32_MAX, &output)); // a return line's number
+        buffer->replaced_by = (uint32_t)output + 1;
+    }
     if (buffer->kind == LOOP_CONSTANT) {
         TRY(scan_expect(&r->in, "value"));
         TRY(scan_expect(&r->in, "("));
@@ -169,16 +151,11 @@ static spyre_status read_traits(parse_reader *r, loop_buffer *buffer)
     }
     buffer->exx2 = scan_accept_word(&r->in, "exx2");
     if (scan_accept_word(&r->in, "output")) {
-        TRY(scan_expect(&r->in, "("));
-        TRY(parse_int(r, "an output", 0, INT32_MAX, &output));
+        TRY(parse_int_in_parens(r, "an output", 0, INT32_MAX, &output));
         buffer->output = (int32_t)output;
-        TRY(scan_expect(&r->in, ")"));
     }
-    if (scan_accept_word(&r->in, "per_tile")) {
-        TRY(scan_expect(&r->in, "("));
-        TRY(parse_int(r, "a count of loops", 1, LOOP_MAX_TILES, &depth));
-        TRY(scan_expect(&r->in, ")"));
-    }
+    if (scan_accept_word(&r->in, "per_tile"))
+        TRY(parse_int_in_parens(r, "a count of loops", 1, LOOP_MAX_TILES, &depth));
     buffer->tile_depth = (uint32_t)depth;
     buffer->walked = scan_accept_word(&r->in, "walked");
     buffer->in_lx = scan_accept_word(&r->in, "lx");

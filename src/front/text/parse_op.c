@@ -128,11 +128,8 @@ static spyre_status read_hint(parse_reader *r, const char *word, const char **ou
 static spyre_status read_node(parse_reader *r, loop_op *op)
 {
     int64_t number = 0;
-    if (scan_accept_word(&r->in, "node")) {
-        TRY(scan_expect(&r->in, "("));
-        TRY(parse_int(r, "a node", 0, PARSE_MOST_NODES - 1, &number));
-        TRY(scan_expect(&r->in, ")"));
-    }
+    if (scan_accept_word(&r->in, "node"))
+        TRY(parse_int_in_parens(r, "a node", 0, PARSE_MOST_NODES - 1, &number));
     op->node = (uint32_t)number;
     while (r->nodes.count <= op->node)
         TRY(VEC_PUSH(r->loops->memory, &r->nodes, ((parse_node){0})));
@@ -163,23 +160,16 @@ static spyre_status read_parameters(parse_reader *r, loop_op *op)
     return scan_expect(&r->in, ")");
 }
 
-static bool reaches_beyond(int64_t steps, int64_t stride, int64_t *reach)
-{
-    int64_t more;
-    return __builtin_mul_overflow(steps, stride, &more) ||
-           __builtin_add_overflow(*reach, more, reach) || *reach >= PARSE_MOST_ELEMENTS;
-}
-
 static spyre_status check_reach(const parse_reader *r, const loop_op *op, const loop_access *access)
 {
     int64_t reach = access->offset;
-    bool beyond = op->table && reaches_beyond(op->row_count - 1, op->row_stride, &reach);
-    for (uint32_t v = 0; v < op->var_count && !beyond; v++)
-        beyond = reaches_beyond(op->extent[v] - 1, access->stride[v], &reach);
-    for (uint32_t t = 0; t < op->tile_depth && !beyond; t++)
-        beyond = reaches_beyond(r->loops->tiles.items[op->tiles[t]].count - 1,
-                                access->tile_stride[t], &reach);
-    return beyond ? scan_error(&r->in, "it reaches beyond 2^40 elements") : NULL;
+    if (op->table) TRY(parse_reach(r, op->row_count - 1, op->row_stride, &reach));
+    for (uint32_t v = 0; v < op->var_count; v++)
+        TRY(parse_reach(r, op->extent[v] - 1, access->stride[v], &reach));
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        TRY(parse_reach(r, r->loops->tiles.items[op->tiles[t]].count - 1, access->tile_stride[t],
+                        &reach));
+    return NULL;
 }
 
 // "b0[100 + 96*c0 + 4096*t0]"

@@ -21,6 +21,22 @@ spyre_status parse_int(parse_reader *r, const char *what, int64_t low, int64_t h
                       small ? "more" : "less");
 }
 
+spyre_status parse_int_in_parens(parse_reader *r, const char *what, int64_t low, int64_t high,
+                                 int64_t *out)
+{
+    TRY(scan_expect(&r->in, "("));
+    TRY(parse_int(r, what, low, high, out));
+    return scan_expect(&r->in, ")");
+}
+
+spyre_status parse_reach(const parse_reader *r, int64_t steps, int64_t stride, int64_t *reach)
+{
+    int64_t more;
+    bool beyond = __builtin_mul_overflow(steps, stride, &more) ||
+                  __builtin_add_overflow(*reach, more, reach) || *reach >= PARSE_MOST_ELEMENTS;
+    return beyond ? scan_error(&r->in, "it reaches beyond 2^40 elements") : NULL;
+}
+
 spyre_status parse_id(parse_reader *r, char letter, const char *what, uint32_t count,
                       uint32_t *out)
 {

@@ -242,7 +242,7 @@ static void print_op(const loop_graph *loops, uint32_t id, text *out)
     print_node(loops, op, out);
     text_printf(out, "  // %s, %s%s%s\n    ", op->name, op->location ? op->location : "unknown",
                 op->note ? "; " : "", op->note ? op->note : "");
-    print_access(op, &op->operand[op->operand_count - 1], out);
+    print_access(op, loop_result(op), out);
     text_append(out, " =");
     for (uint32_t i = 0; i + 1 < op->operand_count; i++) {
         text_append(out, " ");

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "front/front.h"
+#include "front/tile/tiling.h"
 #include "graph/hint.h"
 
 // `extent` steps of `stride` host elements of a buffer.
@@ -178,7 +179,7 @@ static void take_names(const namer *n, uint32_t index, uint32_t k)
 // Loops of one name that lie behind each other in the result name that part of it.
 static void give_names(const namer *n, const loop_op *op)
 {
-    const loop_access *result = &op->operand[op->operand_count - 1];
+    const loop_access *result = loop_result(op);
     ranges *to = &n->of[result->buffer];
     bool known = to->count > 0;
     for (uint32_t v = 0; v < op->var_count && !known; v++) {
@@ -248,10 +249,9 @@ static bool has_given_stick(const loop_graph *loops, const loop_op *op, uint32_t
 // Loops of the op that tiles leave with parts of sticks, should a stick run along them.
 static uint8_t cut_sticks_of(const loop_graph *loops, const loop_op *op)
 {
-    uint32_t tiles = loops->graph->nodes.items[op->node].hint.tiles;
     int64_t left[LOOP_MAX_VARS], lanes = 1;
     uint8_t cut = 0;
-    const char *at = tiles ? loops->graph->locations.items[tiles] : "";
+    const char *at = tile_scopes_of(loops, op);
     hint_tiles hint;
     memcpy(left, op->extent, sizeof left);
     for (uint32_t k = 0; k < op->operand_count; k++) {
@@ -260,9 +260,7 @@ static uint8_t cut_sticks_of(const loop_graph *loops, const loop_op *op)
     }
     while (hint_next_tiles(&at, &hint)) {
         for (uint32_t v = 0; !hint_is_step(&hint) && v < op->var_count; v++) {
-            const char *name = op->dim_name[v];
-            if (!name || strlen(name) != hint.length || left[v] < 2) continue;
-            if (memcmp(name, hint.name, hint.length) != 0) continue;
+            if (left[v] < 2 || !hint_is_name(op->dim_name[v], hint.name, hint.length)) continue;
             left[v] /= hint.count;
             if (left[v] % lanes && !has_given_stick(loops, op, v)) cut |= (uint8_t)(1u << v);
             break;

@@ -38,7 +38,7 @@ static void mark_buffers(roller *b)
     for (uint32_t i = 0; i < b->r->loops->ops.count; i++) {
         const loop_op *op = old_op(b, i);
         if (b->r->step_of[i] == SPYRE_NO_ID) continue;
-        b->made[op->operand[op->operand_count - 1].buffer] = true;
+        b->made[loop_result(op)->buffer] = true;
         for (uint32_t k = 0; k + 1 < op->operand_count; k++)
             b->needed[op->operand[k].buffer] = true;
     }
@@ -58,7 +58,7 @@ static spyre_status add_others(roller *b, bool behind)
     uint32_t first = reroll_op(r, 0, 0), last = reroll_op(r, r->steps - 1, r->length - 1);
     for (uint32_t i = 0; i < r->loops->ops.count; i++) {
         const loop_op *op = old_op(b, i);
-        uint32_t result = op->operand[op->operand_count - 1].buffer;
+        uint32_t result = loop_result(op)->buffer;
         bool depends = i > first && touches(op, b->made);
         if (r->step_of[i] != SPYRE_NO_ID) continue;
         if (i > first && i < last && op->tile_depth)
@@ -78,22 +78,12 @@ static spyre_status add_copy(roller *b, uint32_t target, const loop_access *sour
                              const loop_op *like, bool inside)
 {
     const loop_buffer *to = &b->loops->buffers.items[target];
-    loop_op op = {.op = OPFUNC_IDENTITY,
-                  .name = like->name,
-                  .stick = LOOP_NO_DIM,
-                  .location = like->location,
-                  .node = like->node,
-                  .operand_count = 2};
-    op.operand[0] = (loop_access){.buffer = source->buffer, .offset = source->offset};
-    op.operand[1] = (loop_access){.buffer = target};
-    for (uint32_t d = to->dim_count; d-- > 0;) {
-        uint32_t v = op.var_count++;
-        op.extent[v] = to->dim[d].extent;
-        op.split[v] = 1;
-        op.operand[1].stride[v] = to->dim[d].stride;
-        op.operand[0].stride[v] = moves ? to->dim[d].stride : 0;
-        if (d == to->stick) op.stick = (uint8_t)v;
-    }
+    loop_op op = loop_over_dims(like, OPFUNC_IDENTITY, to);
+    op.name = like->name;
+    op.operand[1].buffer = target;
+    if (!moves) op.operand[0] = (loop_access){0};
+    op.operand[0].buffer = source->buffer;
+    op.operand[0].offset = source->offset;
     if (inside) put_inside(b, &op);
     return push(b, &op);
 }

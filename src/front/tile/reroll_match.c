@@ -20,7 +20,7 @@ static const loop_buffer *buffer_at(const reroll *r, uint32_t index)
 static uint32_t result_of(const reroll *r, uint32_t index)
 {
     const loop_op *op = op_at(r, index);
-    return op->operand[op->operand_count - 1].buffer;
+    return loop_result(op)->buffer;
 }
 
 // The step that makes the buffer, or SPYRE_NO_ID.
@@ -139,12 +139,7 @@ bool reroll_same_strides(const loop_access *a, const loop_access *b)
 
 bool reroll_same_places(const loop_buffer *a, const loop_buffer *b)
 {
-    if (a->dim_count != b->dim_count || a->stick != b->stick || a->format != b->format)
-        return false;
-    for (uint32_t d = 0; d < a->dim_count; d++)
-        if (a->dim[d].extent != b->dim[d].extent || a->dim[d].stride != b->dim[d].stride)
-            return false;
-    return true;
+    return a->stick == b->stick && a->format == b->format && loop_same_dims(a, b);
 }
 
 static bool same_layout(const loop_buffer *a, const loop_buffer *b)

@@ -27,7 +27,7 @@ typedef struct {
 const char *tile_scopes_of(const loop_graph *loops, const loop_op *op)
 {
     uint32_t tiles = loops->graph->nodes.items[op->node].hint.tiles;
-    return tiles ? loops->graph->locations.items[tiles] : "";
+    return tiles ? loops->graph->locations.items[tiles] : NULL;
 }
 
 bool tile_in_scope(const loop_graph *loops, const loop_op *op, int64_t number)
@@ -119,10 +119,8 @@ static int64_t extent_inside(const loop_op *op, const tile_path *path, uint32_t 
 static uint8_t outermost_named(const loop_op *op, const tile_path *path, const hint_tiles *hint)
 {
     for (uint8_t v = 0; v < op->var_count; v++) {
-        const char *name = op->dim_name[v];
-        if (!name || strlen(name) != hint->length) continue;
-        if (memcmp(name, hint->name, hint->length) != 0) continue;
-        if (extent_inside(op, path, v) > 1) return v;
+        bool named = hint_is_name(op->dim_name[v], hint->name, hint->length);
+        if (named && extent_inside(op, path, v) > 1) return v;
     }
     return LOOP_NO_DIM;
 }
@@ -143,7 +141,7 @@ static spyre_status add_level(reader *r, uint32_t index, const hint_tiles *hint,
         if (opfunc_describe(op->op)->kind == OPFUNC_KIND_COPY && !op->table) return NULL;
         return refuse_count(r, index, hint, extent, unit);
     }
-    if (!op->operand[op->operand_count - 1].stride[v]) {
+    if (!loop_result(op)->stride[v]) {
         const char *why = why_not_combined(loops, op);
         if (why) return refuse(r, index, hint, why);
     }

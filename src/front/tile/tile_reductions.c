@@ -23,7 +23,7 @@ typedef struct {
 
 bool tile_cuts_reduced(const loop_op *op, const tile_level *level)
 {
-    return level->var != LOOP_NO_DIM && !op->operand[op->operand_count - 1].stride[level->var];
+    return level->var != LOOP_NO_DIM && !loop_result(op)->stride[level->var];
 }
 
 static spyre_status push(expansion *e, const loop_op *op, const tile_path *path)
@@ -64,7 +64,7 @@ spyre_status tile_add_constant(tiling *t, double value, uint32_t like, uint32_t 
 loop_op tile_begin(const loop_op *from, const tile_path *path, opfunc func, uint32_t target,
                    uint32_t depth, tile_path *out_path)
 {
-    const loop_access *result = &from->operand[from->operand_count - 1];
+    const loop_access *result = loop_result(from);
     loop_op op = {.op = func,
                   .name = from->name,
                   .stick = LOOP_NO_DIM,

@@ -85,7 +85,7 @@ static bool same_walk(const scheduler *s, uint32_t writer, uint32_t reader, uint
                       uint32_t at)
 {
     const loop_op *from = op_at(s, writer), *to = op_at(s, reader);
-    const loop_access *written = &from->operand[from->operand_count - 1];
+    const loop_access *written = loop_result(from);
     const loop_access *read = &to->operand[operand];
     uint32_t matched = 0;
     if (written->offset != read->offset || loop_is_table(to, read)) return false;
@@ -126,7 +126,7 @@ static uint8_t may_share(const scheduler *s, uint32_t writer, uint32_t reader, u
     const tile_path *a = path_of(s, writer), *b = path_of(s, reader);
     uint32_t buffer = to->operand[operand].buffer, limit = s->t->whole_at.items[buffer];
     uint8_t shared = 0;
-    if (to->operand[to->operand_count - 1].buffer == buffer) limit = LOOP_MAX_TILES;
+    if (loop_result(to)->buffer == buffer) limit = LOOP_MAX_TILES;
     while (shared < a->depth && shared < b->depth && shared < limit &&
            a->level[shared].scope == b->level[shared].scope &&
            in_step(s, writer, reader, operand, shared))
@@ -161,7 +161,7 @@ static spyre_status find_needs(scheduler *s)
                 need n = {w - 1, k, may_share(s, w - 1, i, k)};
                 TRY(VEC_PUSH(memory, &s->needs, n));
             }
-        uint32_t result = op->operand[op->operand_count - 1].buffer;
+        uint32_t result = loop_result(op)->buffer;
         if (s->t->whole_at.items[result] < LOOP_MAX_TILES) TRY(add_old_readers(s, i, result));
         next[i] = head[result];
         head[result] = i + 1;

@@ -42,7 +42,7 @@ static void try_loop(search *s, uint32_t v, loop_op *trial, int64_t tiles, uint3
                 s->count[u] = s->op->extent[u] / trial->extent[u];
         } else {
             for (uint32_t u = v + 1; more && u < trial->var_count; u++)
-                if (trial->operand[trial->operand_count - 1].stride[u])
+                if (loop_result(trial)->stride[u])
                     try_loop(s, u, trial, tiles * count, more - 1);
         }
         trial->extent[v] = extent;
@@ -58,7 +58,7 @@ static bool may_reduce_in_tiles(const loop_op *op)
 static void find_tiles(search *s)
 {
     loop_op trial = *s->op;
-    const loop_access *result = &trial.operand[trial.operand_count - 1];
+    const loop_access *result = loop_result(&trial);
     for (uint32_t v = 0; v < trial.var_count; v++)
         s->unit[v] = tile_unit(s->loops, s->op, v);
     for (uint32_t more = 0; more < 2 && !s->best; more++)
@@ -85,7 +85,7 @@ static void join_writer(const tiling *t, uint32_t index, tile_path *path)
         const tile_path *known = &t->paths.items[w];
         bool feeds = false;
         for (uint32_t k = 0; k + 1 < op->operand_count; k++)
-            feeds |= op->operand[k].buffer == writer->operand[writer->operand_count - 1].buffer;
+            feeds |= op->operand[k].buffer == loop_result(writer)->buffer;
         if (!feeds || !known->depth || known->level[0].scope > 0 || !equal_counts(known, path))
             continue;
         for (uint32_t l = 0; l < path->depth; l++) path->level[l].scope = known->level[l].scope;

@@ -56,7 +56,7 @@ SPYRE_MUST_CHECK spyre_status tile_apply(tiling *t);
 // Sets `unrolled` of the counted loops: bundle_unroll() will do that with those nests.
 void tile_mark_unrolled(loop_graph *loops);
 
-// The scopes around the op's node (graph/hint.h).
+// The scopes around the op's node (graph/hint.h), or null.
 const char *tile_scopes_of(const loop_graph *loops, const loop_op *op);
 
 // True when the level cuts a loop along which the op reduces.
