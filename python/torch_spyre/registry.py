@@ -33,9 +33,9 @@ from ._pytorch.dispatch import (
 from ._pytorch.dynamo import untraced
 from .compile import customops
 from .compile.registered import fallback_ops, spyre_decompositions, spyre_lowerings
-from .eager.dispatch import operator_of
 from .eager.host import run_on_cpu
 from .eager.operand_dtypes import checked
+from .eager.operator_program import operator_of
 
 Operators = OpOverload | OpOverloadPacket | Iterable["Operators"]
 Function = TypeVar("Function", bound=Callable[..., Any])

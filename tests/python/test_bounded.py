@@ -14,7 +14,7 @@ import torch
 from torch_spyre import config
 from torch_spyre.compile import backend
 from torch_spyre.compile.program import Program
-from torch_spyre.eager import dispatch
+from torch_spyre.eager import operator_program
 from torch_spyre.program_table import ProgramTable
 
 
@@ -70,16 +70,16 @@ def test_eager_programs_go(small: None) -> None:
     x = torch.arange(64, dtype=torch.float16, device="spyre")
     for n in range(1, 61):
         torch.testing.assert_close((x[:n] * 0.75).cpu(), torch.arange(n).half() * 0.75)
-    assert 1 < len(dispatch.programs) < 40
-    assert dispatch.programs.bytes <= 2 << 20
+    assert 1 < len(operator_program.programs) < 40
+    assert operator_program.programs.bytes <= 2 << 20
     # What the binding launches by itself counts as used.
     for n in range(1, 61):
         x + x
         x[:n] - x[:n]
-    known = [key[0] for key in dispatch.programs._entries]
+    known = [key[0] for key in operator_program.programs._entries]
     assert torch.ops.aten.add.Tensor in known
     torch.spyre.empty_cache()
-    assert len(dispatch.programs) == 0
+    assert len(operator_program.programs) == 0
     assert (x + x)[3].item() == 6.0
 
 
@@ -90,7 +90,7 @@ def test_the_limit_holds_a_thousand_programs() -> None:
     y = state
     for gate, new, weight in ((row[:16], row[16:32], row[32:33]) for row in rows):
         y = y * gate + new * (weight * state)
-    programs = dispatch.programs
+    programs = operator_program.programs
     assert y.isfinite().all() and len(programs) > 30
     assert config.eager_bytes > 1000 * programs.bytes / len(programs)
 
@@ -172,9 +172,9 @@ def test_an_emptied_cache_has_no_programs(graphs: None, empty: Callable[[], None
     x = torch.ones(4, 64, dtype=torch.float16, device="spyre")
     assert f(x)[0, 0].item() == 3.0
     x + x
-    assert len(backend.programs) == 1 and len(dispatch.programs) > 0
+    assert len(backend.programs) == 1 and len(operator_program.programs) > 0
     empty()
-    assert len(backend.programs) == 0 and len(dispatch.programs) == 0
+    assert len(backend.programs) == 0 and len(operator_program.programs) == 0
     assert f(x)[0, 0].item() == 3.0
     assert len(backend.programs) == 1
 

@@ -6,7 +6,7 @@ import torch
 import torch_spyre
 from torch.nn import functional as F
 from torch_spyre.compile.parts import recurrent
-from torch_spyre.eager import dispatch
+from torch_spyre.eager.operator_program import operator_of, programs
 
 CASES = {
     "mse_loss": F.mse_loss,
@@ -34,11 +34,11 @@ def test_numbers(name):
 def test_one_program_a_call():
     x, y = (t.to("spyre") for t in pair())
     F.mse_loss(x, y)
-    known = len(dispatch.programs)
-    program, reason = dispatch.operator_of(torch.ops.aten.mse_loss.default).find((x, y), {})[::2]
+    known = len(programs)
+    program, reason = operator_of(torch.ops.aten.mse_loss.default).find((x, y), {})[::2]
     assert reason is None and program.launch.executable.segment_count() == 1
     F.mse_loss(y, x)
-    assert len(dispatch.programs) == known
+    assert len(programs) == known
 
 
 @pytest.mark.parametrize("kind, gates", [("lstm", 4), ("gru", 3)])
@@ -47,7 +47,7 @@ def test_a_recurrent_cell_is_one_program(kind, gates):
     cell = getattr(torch.ops.aten, f"_thnn_fused_{kind}_cell").default
     host = [torch.randn(5, size).half() for size in (8 * gates, 8 * gates, 8)]
     card = [tensor.to("spyre") for tensor in host]
-    program, reason = dispatch.operator_of(cell).find(tuple(card), {})[::2]
+    program, reason = operator_of(cell).find(tuple(card), {})[::2]
     assert reason is None and program.launch.executable.segment_count() == 1
     parts = getattr(recurrent, f"{kind}_cell")
     for actual, expected in zip(cell(*card), parts(*(t.float() for t in host)), strict=True):

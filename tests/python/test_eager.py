@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre.eager import dispatch as eager
+from torch_spyre.compile import handover
 
 HALF = torch.float16
 
@@ -298,9 +298,9 @@ def test_autograd():
 def test_a_program_is_compiled_once(monkeypatch):
     (_a,), (x,) = both((3, 37))
     calls = []
-    compile_graph = eager.handover.compile_graph
+    compile_graph = handover.compile_graph
     monkeypatch.setattr(
-        eager.handover,
+        handover,
         "compile_graph",
         lambda *args, **kwargs: calls.append(1) or compile_graph(*args, **kwargs),
     )

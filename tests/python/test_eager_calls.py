@@ -7,20 +7,20 @@ import pytest
 import torch
 import torch_spyre  # noqa: F401
 from torch_spyre import registry
-from torch_spyre.eager import dispatch as eager
+from torch_spyre.eager.operator_program import Operator
 
 
 @pytest.fixture
 def calls(monkeypatch):
     """The operators whose Python kernel runs."""
     seen = []
-    original = eager._Operator.find
+    original = Operator.find
 
     def find(self, args, kwargs):
         seen.append(str(self.op))
         return original(self, args, kwargs)
 
-    monkeypatch.setattr(eager._Operator, "find", find)
+    monkeypatch.setattr(Operator, "find", find)
     return seen
 
 

@@ -184,10 +184,10 @@ def test_numbers_are_parameters(name):
     function = PARAMETERS[name]
     x = positive(4, 64).half().to("spyre")
     function(x, 0.25)
-    programs = len(torch_spyre.eager.dispatch.programs)
+    programs = len(torch_spyre.eager.operator_program.programs)
     for n in range(2, 20):
         function(x, n / 32)
-    assert len(torch_spyre.eager.dispatch.programs) == programs
+    assert len(torch_spyre.eager.operator_program.programs) == programs
 
 
 @pytest.mark.host("aten.floor_divide", "aten.remainder", "aten.fmod", "aten.div")

@@ -8,7 +8,7 @@ import torch
 import torch_spyre
 from inputs import HALF, numbers
 from torch import nn
-from torch_spyre.eager.dispatch import operator_of
+from torch_spyre.eager.operator_program import operator_of
 
 
 def trained(norm):

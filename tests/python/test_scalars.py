@@ -9,7 +9,7 @@ import torch
 import torch_spyre
 from torch_spyre import _C
 from torch_spyre.compile import handover
-from torch_spyre.eager import dispatch
+from torch_spyre.eager import operator_program
 
 aten = torch.ops.aten
 FACTORS = [0.3 + 0.037 * i for i in range(50)]  # none that a rule keeps in the program
@@ -201,17 +201,17 @@ MADE_BY_ALLOCATION = {"full", "full_like", "new_full", "scalar_tensor", "true_di
 def counted(monkeypatch):
     """Programs that were compiled, from an empty table."""
     compiled = []
-    compile_node = dispatch._compile_node
+    compile_node = operator_program._compile_node
 
     def count(graph):
         executable = compile_node(graph)
         compiled.append(executable)
         return executable
 
-    monkeypatch.setattr(dispatch, "_compile_node", count)
-    dispatch.programs.clear()
+    monkeypatch.setattr(operator_program, "_compile_node", count)
+    operator_program.programs.clear()
     yield compiled
-    dispatch.programs.clear()
+    operator_program.programs.clear()
 
 
 def _bits(tensor):
@@ -222,9 +222,9 @@ def _by_value(monkeypatch, call, dtype, numbers):
     """The results of programs whose numbers are constants."""
     with monkeypatch.context() as patch:
         patch.setattr(handover, "takes_scalars", lambda: False)
-        dispatch.programs.clear()
+        operator_program.programs.clear()
         results = [call(dtype, number) for number in numbers]
-    dispatch.programs.clear()
+    operator_program.programs.clear()
     return results
 
 

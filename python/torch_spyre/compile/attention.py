@@ -17,7 +17,7 @@ import torch
 from .. import _C
 from .._pytorch.dynamo import untraced
 from .._pytorch.fx import arguments_of
-from ..eager.dispatch import operator_of
+from ..eager.operator_program import operator_of
 from .parts.attention_gradient import attention_backward
 
 _aten = torch.ops.aten

@@ -30,7 +30,7 @@ from .._pytorch.fx import arguments_of
 from ..compile import backend as driver
 from ..compile import handover
 from ..compile.backend import Runnable, Settings, Values
-from ..eager import dispatch, host
+from ..eager import host, operator_program
 from ..sendnn.reference import OnHost, to_host
 from . import user_script
 
@@ -62,7 +62,7 @@ class Bisect:
         self.atol, self.rtol = atol, rtol
         self.verdicts: list[Verdict] = []
         self.original = driver.compile_aten
-        self.find = dispatch._Operator.find
+        self.find = operator_program.Operator.find
         self.judged: set[handover.Launch] = set()
         self.busy = False  # computing what a verdict needs
 
@@ -99,9 +99,9 @@ class Bisect:
         return checked
 
     def find_judged(
-        self, operator: dispatch._Operator, args: Values, kwargs: Mapping[str, Any]
+        self, operator: operator_program.Operator, args: Values, kwargs: Mapping[str, Any]
     ) -> tuple[Any, list[torch.Tensor], str | None]:
-        """Stands in for dispatch._Operator.find: each program is judged when it is first called."""
+        """Stands in for Operator.find: each program is judged when it is first called."""
         program, tensors, reason = self.find(operator, args, kwargs)
         if program is not None and program.launch not in self.judged and not self.busy:
             self.judged.add(program.launch)
@@ -119,12 +119,12 @@ class Bisect:
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
         driver.compile_aten = self.compile
-        dispatch._Operator.find = lambda *call: self.find_judged(*call)  # type: ignore[method-assign]
+        operator_program.Operator.find = lambda *call: self.find_judged(*call)  # type: ignore[method-assign]
         try:
             yield
         finally:
             driver.compile_aten = self.original
-            dispatch._Operator.find = self.find  # type: ignore[method-assign]
+            operator_program.Operator.find = self.find  # type: ignore[method-assign]
 
     def judge(
         self, what: str, operators: str, expected: Values, defined: Values, results: Values
@@ -155,7 +155,7 @@ class JudgedOperator:
         op: OpOverload,
         args: Values,
         kwargs: Mapping[str, Any],
-        program: dispatch._Program,
+        program: operator_program.OperatorProgram,
     ) -> None:
         self.bisect, self.op, self.program = bisect, op, program
         self.args, self.kwargs = args, kwargs

@@ -179,7 +179,7 @@ def empty_cache() -> None:
 def forget_programs() -> None:
     """What the allocator calls when its cache is emptied."""
     package = __package__.rpartition(".")[0]
-    for name in ("eager.dispatch", "compile.backend"):
+    for name in ("eager.operator_program", "compile.backend"):
         module = sys.modules.get(f"{package}.{name}")
         if module is not None:
             module.programs.clear()

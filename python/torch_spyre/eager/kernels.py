@@ -20,8 +20,9 @@ from .._pytorch.dispatch import (
     schema_of,
 )
 from .._pytorch.dynamo import untraced
-from .dispatch import dispatch, operator_of
+from .dispatch import dispatch
 from .host import overlaps, run_on_cpu
+from .operator_program import operator_of
 
 _aten = torch.ops.aten
 

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One operator on the card: the program of a call, compiled from a graph of the single node.
+
+A program is kept under the operator, the arguments' types and views and its scalars, and so is the
+reason why there is none.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _C, config
+from .._pytorch.dispatch import Arguments, Keywords, OpOverload, is_of_devices, schema_of
+from .._pytorch.settings import watch
+from ..compile import handover, integers
+from ..compile.registered import fallback_ops, parts, spyre_decompositions
+from ..compile.segments import nodes_of
+from ..program_table import ProgramTable
+from . import operand_dtypes, room
+from .host import run_on_cpu
+from .result_types import EMPTY, results_of
+
+_aten = torch.ops.aten
+
+
+class _Nothing(Exception):
+    """The results have no elements: there is no work that could fall back."""
+
+
+class OperatorProgram:
+    """The compiled node: which tensors it takes, in which order its results come."""
+
+    __slots__ = ("launch", "inputs", "results", "single", "at_risk", "scalars")
+
+    def __init__(
+        self,
+        executable: _C.Executable,
+        inputs: list[int],
+        results: list[int | None],
+        single: bool,
+        at_risk: bool,
+    ) -> None:
+        self.launch = handover.Launch(executable, 0)
+        self.inputs = inputs  # of the operator's tensors, those that the segment reads
+        self.results = results  # index into the outputs, or EMPTY; None where there is none
+        self.single = single
+        self.at_risk = at_risk  # its int64 result may leave 32 bits: each call is looked at
+        self.scalars: tuple[float, ...] = ()  # numbers of the call that a launch gets
+
+    def given(self, scalars: tuple[float, ...]) -> OperatorProgram:
+        """The same program with the numbers of a call."""
+        if not scalars:
+            return self
+        program = copy.copy(self)
+        program.scalars = scalars
+        return program
+
+    @property
+    def writes_self(self) -> bool:
+        """The only result is written where the first tensor of the call is."""
+        views = self.launch.views
+        return bool(views) and views[0].of_input and self.inputs[views[0].source] == 0
+
+    def remember(self, written: int = -1) -> None:
+        """Tells core/eager.c that the operator which PyTorch is calling launches this program."""
+        results = [index for index in self.results if index is not None]
+        there = written == 0 and self.writes_self
+        if self.launch.views and not there or self.at_risk or len(results) < len(self.results):
+            return
+        _C.remember(self.launch.executable, self.inputs, results, written, len(self.scalars))
+
+    def run(self, tensors: Sequence[Tensor], card: int) -> Any:
+        outputs = self.launch([tensors[index] for index in self.inputs], card, self.scalars)
+        results = [
+            outputs[0].new_empty(0) if index == EMPTY else None if index is None else outputs[index]
+            for index in self.results
+        ]
+        return results[0] if self.single else tuple(results)
+
+
+# A program, or None and why there is none.
+_Known = tuple[OperatorProgram | None, str | None]
+
+
+def _bytes(known: _Known) -> int:
+    return known[0].launch.executable.bytes() if known[0] else 0
+
+
+def _release(known: _Known, always: bool) -> bool:
+    return not known[0] or _C.forget_program(known[0].launch.executable, always)
+
+
+# Which operands of a matrix product are its factors.
+_FACTORS = {
+    _aten.mm.default: (0, 1), _aten.bmm.default: (0, 1), _aten.addmm.default: (1, 2),
+    _aten.baddbmm.default: (1, 2), _aten.linear.default: (0, 1),
+}  # fmt: skip
+
+# Of all operators, by operator and arguments.
+programs: ProgramTable[_Known] = ProgramTable(lambda: config.eager_bytes, _bytes, _release)
+
+
+# The same number for the same settings of the compiler. core/eager.c, which has no part in it,
+# forgets its programs when they change.
+_settings = watch(config, [name for name, *_ in _C.settings()], _C.forget_operators)
+
+# The program of a call, or None, the tensors that it gets, and the reason for None.
+Found = tuple[OperatorProgram | None, list[Tensor], str | None]
+
+
+class Operator:
+    """An operator; its programs by arguments are in `programs`.
+
+    Numbers by the rules of aten.def are parameters of a program, which then serves all of them;
+    where the compiler needs their values (of what becomes bool, say), they are part of the key.
+    """
+
+    def __init__(self, op: OpOverload, in_place: bool = False):
+        self.op = op
+        self.in_place = in_place  # the result replaces the first argument
+        self.rules = _C.op_scalars(handover.op_name(op), len(schema_of(op).arguments))
+        if not any(self.rules):
+            self.rules = b""
+        self.refusal = None if all(
+            isinstance(r.type, torch.TensorType) for r in schema_of(op).returns
+        ) and schema_of(op).returns else "its results are not tensors only"  # fmt: skip
+        # Attention is tagged for its dropout, which the compiler refuses by itself.
+        attention = _aten.scaled_dot_product_attention.default
+        if torch.Tag.nondeterministic_seeded in op.tags and op is not attention:
+            self.refusal = "random numbers are drawn on the host"
+
+    def __call__(self, args: Arguments, kwargs: Keywords) -> Any:
+        program, tensors, reason = self.find(args, kwargs)
+        if program is None:
+            return self._run_without_program(args, kwargs, reason)
+        return program.run(tensors, tensors[0].device.index)
+
+    def find(self, args: Arguments, kwargs: Keywords) -> Found:
+        """The program of a call and the tensors that it gets; or None and the reason."""
+        tensors: list[torch.Tensor] = []
+        if self.refusal is not None or self.op in fallback_ops:
+            room.check_host(self.op, args, kwargs)
+            return None, [], self.refusal
+        values = [_scalars(value) for value in handover.positional(self.op, args, kwargs)]
+        marked, scalars = self._mark(values)
+        program, reason = self._known(args, kwargs, values, marked, tensors)
+        if program is None and scalars:
+            tensors.clear()
+            scalars = ()
+            program, reason = self._known(args, kwargs, values, values, tensors)
+        if program is not None:
+            program = program.given(scalars)
+        if program is not None and program.at_risk:
+            reason = integers.why_not(self.op, values)
+            program = None if reason else program
+        return program, tensors, reason
+
+    def _mark(self, values: list[Any]) -> tuple[list[Any], tuple[float, ...]]:
+        """The arguments with `Scalar` in the place of parameters, and those numbers."""
+        if not self.rules or not handover.takes_scalars():
+            return values, ()
+        half = any(isinstance(v, Tensor) and v.dtype is torch.float16 for v in values)
+        marked, scalars = list(values), list[float]()
+        for index, rule in enumerate(self.rules):
+            value = values[index]
+            if not rule or type(value) not in (int, float):
+                continue
+            like = _C.scalar_like(rule, value, half)
+            if like is not None:
+                marked[index] = handover.Scalar(len(scalars), type(value)(like))
+                scalars.append(float(value))
+        return marked, tuple(scalars)
+
+    def _known(
+        self,
+        args: Arguments,
+        kwargs: Keywords,
+        values: list[Any],
+        marked: list[Any],
+        tensors: list[Tensor],
+    ) -> _Known:
+        given = tuple([_key(value, tensors) for value in marked])
+        key = (self.op, self.in_place, _settings(), spyre_decompositions.get(self.op), given)
+        known = programs.get(key)
+        if known is None:
+            room.check_host(self.op, args, kwargs)
+            known = self._compile(values, marked, tensors)
+            programs.add(key, known)
+        return known
+
+    def kernel(self, args: Arguments, kwargs: Keywords) -> Any:
+        """Called by PyTorch as the operator itself."""
+        program, tensors, reason = self.find(args, kwargs)
+        if program is None:
+            return self._run_without_program(args, kwargs, reason)
+        _C.note_scalars(self.rules)
+        program.remember()
+        return program.run(tensors, tensors[0].device.index)
+
+    def _run_without_program(self, args: Arguments, kwargs: Keywords, reason: str | None) -> Any:
+        made = self._parts_by_parts(args, kwargs)
+        return run_on_cpu(self.op, args, kwargs, reason) if made is NotImplemented else made
+
+    def _parts_by_parts(self, args: Arguments, kwargs: Keywords) -> Any:
+        """Decomposed where it is not one program: what is registered, and what the CPU has not."""
+        if self.op in fallback_ops:
+            return NotImplemented
+        function = spyre_decompositions.get(self.op)
+        if function is None and is_of_devices(self.op):
+            function = parts.get(self.op)
+        return NotImplemented if function is None else function(*args, **kwargs)
+
+    def _compile(self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]) -> _Known:
+        if not tensors:
+            return None, "it has no tensor argument"
+        _C.check_settings(handover.settings())
+        if any(tensor.device.type != "spyre" for tensor in tensors):
+            return None, "its tensors are on several devices"
+        if self.op is not _aten.cat.default and any(tensor.numel() == 0 for tensor in tensors):
+            return None, None  # no work that could fall back
+        if not operand_dtypes.are_accepted(self.op, values):
+            return None, operand_dtypes.REFUSAL
+        try:
+            return self._build(values, marked, tensors), None
+        except _Nothing:
+            return None, None
+        except _C.Unsupported as refusal:
+            if marked is not values or any(tensor.numel() == 0 for tensor in tensors):
+                return None, str(refusal)
+            return self._build_of_parts(values, tensors, str(refusal))
+
+    def _build(
+        self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]
+    ) -> OperatorProgram:
+        results = results_of(self.op, values)
+        flat = list(results) if isinstance(results, (tuple, list)) else [results]
+        if any(result is None for result in flat):
+            raise _C.Unsupported("a result is absent")
+        if any(result.numel() == 0 for result in flat):
+            whole = all(result.numel() == 0 for result in flat)
+            raise _Nothing() if whole else _C.Unsupported("a result is empty")
+        graph = _C.Graph()
+        places = [index for index, tensor in enumerate(tensors) if tensor.numel() > 0]
+        ids = {id(tensors[i]): graph.add_input(f"arg{i}", tensors[i]) for i in places}
+        if len(places) < len(tensors):  # cat leaves out what is empty
+            marked = [[item for item in marked[0] if id(item) in ids], *marked[1:]]
+        ids |= self._widened(graph, values, ids)
+        _node, outputs = graph.add_node(
+            self.op.__name__,
+            handover.op_name(self.op),
+            handover.encode(marked, lambda value: ids.get(id(value))),
+            [handover.result_type(result, True) for result in flat],
+            f"eager {self.op}",
+        )
+        if self.in_place and _are_alike(tensors[0], flat):
+            graph.add_update(outputs[0], ids[id(tensors[0])])
+        else:
+            for value in outputs:
+                graph.add_output(value)
+        name = f"sdsc_fused_{self.op.overloadpacket.__name__}"
+        with torch.profiler.record_function(f"dxp_standalone:{name}"):
+            executable = _compile_node(graph)
+        at_risk = integers.is_at_risk(self.op, values)
+        return _program(
+            executable, places, outputs, not isinstance(results, (tuple, list)), at_risk
+        )
+
+    def _widened(self, graph: _C.Graph, values: list[Any], ids: dict[int, int]) -> dict[int, int]:
+        """Factors of float32 that hold numbers of 16 bits, as casts of these: other ids."""
+        op, casts = _aten._to_copy.default, dict[int, int]()
+        for factor in [values[index] for index in _FACTORS.get(self.op, ())]:
+            known = _C.widened_from(factor) if factor.dtype is torch.float32 else None
+            if known is None:
+                return {}
+            number = ids[id(factor)]
+            for dtype in (getattr(torch, known), torch.float32):
+                made = torch.empty(factor.shape, dtype=dtype, device="meta")
+                encoded = [(number,), dtype, None, None, None, False, None]
+                kind = [handover.result_type(made, True)]
+                name = f"{dtype}{len(casts)}"
+                _node, (number,) = graph.add_node(name, str(op), encoded, kind, "eager cast")
+            casts[id(factor)] = number
+        return casts
+
+    def _build_of_parts(self, values: list[Any], tensors: Sequence[Tensor], refusal: str) -> _Known:
+        """The program of the operator's decomposition, or None and the reason; `refusal` says why
+        the operator as a whole has none."""
+        from . import decomposed
+
+        try:
+            parts = decomposed.parts_of(self.op, values, tensors, self.in_place)
+            if parts is None:
+                return None, refusal
+            executable = _compile_node(parts.graph)
+        except _C.Unsupported as reason:
+            return None, str(reason)
+        places = list(range(len(tensors)))
+        program = _program(executable, places, parts.outputs, parts.single, False)
+        if program.launch.views and not (self.in_place and program.writes_self):
+            return None, "its decomposition gives results that share memory"
+        return program, None
+
+
+def _program(
+    executable: _C.Executable,
+    places: list[int],
+    outputs: Sequence[int | None],
+    single: bool,
+    at_risk: bool,
+) -> OperatorProgram:
+    """`places` are the tensors of the call that the graph's inputs are, `outputs` ids of values."""
+    segment = executable.segment(0)
+    order = {value: index for index, value in enumerate(segment["outputs"])}
+    inputs = [places[value] for value in segment["inputs"]]
+    results = [value if value in (None, EMPTY) else order[value] for value in outputs]
+    return OperatorProgram(executable, inputs, results, single, at_risk)
+
+
+def _are_alike(target: Tensor, results: Sequence[Tensor]) -> bool:
+    """Whether the only result could lie where the target is."""
+    return len(results) == 1 and (results[0].dtype, results[0].shape) == (
+        target.dtype,
+        target.shape,
+    )
+
+
+def _compile_node(graph: _C.Graph) -> _C.Executable:
+    """The one card segment of an operator's graph; Unsupported with the rule that forbids it."""
+    try:
+        executable = handover.compile_graph(graph, host_fallback=True)
+    except ValueError as wrong:
+        # The call breaks a rule of the operator that PyTorch's meta kernel does not look at. Its
+        # CPU kernel does, and says so in PyTorch's class.
+        raise _C.Unsupported(str(wrong)) from wrong
+    nodes = nodes_of(executable)
+    for node in nodes:
+        if node.layer == "host":
+            part = f"its decomposition has {node.op}: " if len(nodes) > 1 else ""
+            raise _C.Unsupported(f"{part}{node.reason}")
+    if executable.segment_count() != 1:
+        raise _C.Unsupported(f"it became {executable.segment_count()} segments")
+    return executable
+
+
+def _scalars(value: object) -> object:
+    """Tensors of the host without dimensions are numbers to the card."""
+    if isinstance(value, torch.Tensor):
+        if value.dim() == 0 and value.device.type == "cpu":
+            return value.item()
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_scalars(item) for item in value]
+    return value
+
+
+def _key(value: object, tensors: list[Tensor]) -> object:
+    if isinstance(value, torch.Tensor):
+        for index, known in enumerate(tensors):
+            if known is value:
+                return index
+        tensors.append(value)
+        return _C.tensor_key(value)
+    if isinstance(value, handover.Scalar):
+        return (value.like.__class__, value.like, "parameter")
+    if isinstance(value, list):
+        return tuple([_key(item, tensors) for item in value])
+    if isinstance(value, float):  # 0.0 equals -0.0, and no NaN equals another
+        return (float, value.hex())
+    return (value.__class__, value)
+
+
+_operators: dict[OpOverload, Operator] = {}
+
+
+def operator_of(op: OpOverload) -> Operator:
+    """The functional form `op` on the card; always the same object."""
+    operator = _operators.get(op)
+    if operator is None:
+        operator = _operators[op] = Operator(op)
+    return operator
