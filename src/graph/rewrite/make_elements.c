@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makers of natives that work element by element: numbers, opfuncs of one to three operands,
+// comparisons, copies and casts.
+#include <string.h>
+
+#include "graph/rewrite/make_node.h"
+
+static spyre_arg number_arg(const graph_number *number)
+{
+    if (!number->scalar) return real_arg(number->value);
+    return (spyre_arg){.kind = SPYRE_ARG_SCALAR,
+                       .of.scalar = {.index = number->scalar - 1,
+                                     .form = number->form,
+                                     .is_int = number->is_int,
+                                     .like = number->value}};
+}
+
+static graph_number as_dtype(const graph_number *number, spyre_dtype dtype)
+{
+    graph_number out = *number;
+    if (dtype == SPYRE_DTYPE_BOOL && !out.scalar) out.value = out.value != 0 ? 1 : 0;
+    return out;
+}
+
+static bool same_number(const graph_number *a, const graph_number *b)
+{
+    return memcmp(&a->value, &b->value, sizeof a->value) == 0 && a->scalar == b->scalar &&
+           a->form == b->form;
+}
+
+spyre_status make_number(rewriter *r, const graph_number *number, spyre_dtype dtype, tensor *out)
+{
+    spyre_view scalar = {0};
+    graph_number wanted = as_dtype(number, dtype);
+    for (uint32_t i = 0; i < r->constants.count; i++) {
+        const rewrite_constant *known = &r->constants.items[i];
+        if (!same_number(&known->number, &wanted) || known->dtype != dtype) continue;
+        *out = known->made;
+        return NULL;
+    }
+    spyre_arg args[2] = {number_arg(&wanted), {.kind = SPYRE_ARG_DTYPE, .of.dtype = dtype}};
+    TRY(make_node(r, ATEN_SPYRE_CONSTANT, args, 2, dtype, &scalar, NULL, out));
+    rewrite_constant made = {wanted, dtype, *out};
+    return VEC_PUSH(r->target->memory, &r->constants, made);
+}
+
+spyre_status make_constant(rewriter *r, double value, spyre_dtype dtype, tensor *out)
+{
+    return make_number(r, &(graph_number){.value = value}, dtype, out);
+}
+
+spyre_status make_full(rewriter *r, double value, spyre_dtype dtype, const spyre_view *sizes,
+                       const tensor *into, tensor *out)
+{
+    return make_full_of(r, &(graph_number){.value = value}, dtype, sizes, into, out);
+}
+
+spyre_status make_full_of(rewriter *r, const graph_number *number, spyre_dtype dtype,
+                          const spyre_view *sizes, const tensor *into, tensor *out)
+{
+    spyre_view view = view_contiguous(sizes->size, sizes->rank);
+    graph_number wanted = as_dtype(number, dtype);
+    spyre_arg args[2] = {number_arg(&wanted), {.kind = SPYRE_ARG_DTYPE, .of.dtype = dtype}};
+    if (view.rank == 0) {
+        return make_node(r, ATEN_SPYRE_CONSTANT, args, 2, dtype, &view, into, out);
+    }
+    return make_node(r, ATEN_SPYRE_FULL, args, 1, dtype, &view, into, out);
+}
+
+static spyre_dtype result_dtype(aten_op op, spyre_dtype operand)
+{
+    return aten_describe(op)->result == ATEN_RESULT_BOOL ? SPYRE_DTYPE_BOOL : operand;
+}
+
+spyre_status make_unary(rewriter *r, aten_op op, const tensor *x, const tensor *into, tensor *out)
+{
+    spyre_arg args[1] = {tensor_arg(x)};
+    spyre_view view = view_contiguous(x->view.size, x->view.rank);
+    return make_node(r, op, args, 1, result_dtype(op, x->dtype), &view, into, out);
+}
+
+spyre_status broadcast_sizes(const spyre_view *x, const spyre_view *y, spyre_view *out)
+{
+    const spyre_view *narrow = x->rank > y->rank ? y : x;
+    spyre_view wide = x->rank > y->rank ? *x : *y;
+    for (uint32_t i = 0; i < narrow->rank; i++) {
+        int64_t size = narrow->size[i], *to = &wide.size[i + wide.rank - narrow->rank];
+        if (*to != 1 && size != 1 && *to != size) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "sizes %lld and %lld do not broadcast",
+                              (long long)*to, (long long)size);
+        }
+        if (*to == 1) *to = size;
+    }
+    *out = view_contiguous(wide.size, wide.rank);
+    return NULL;
+}
+
+static spyre_status apply(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                          const tensor *into, tensor *out)
+{
+    spyre_arg args[2] = {tensor_arg(x), tensor_arg(y)};
+    spyre_view view;
+    TRY(broadcast_sizes(&x->view, &y->view, &view));
+    return make_node(r, op, args, 2, result_dtype(op, x->dtype), &view, into, out);
+}
+
+static spyre_status apply_with(rewriter *r, aten_op op, const tensor *x, double value, tensor *out)
+{
+    tensor constant;
+    TRY(make_constant(r, value, x->dtype, &constant));
+    return apply(r, op, x, &constant, NULL, out);
+}
+
+// --- Comparisons of float32, which the card has none of: signs of distances, in 16 bits
+
+// 1 where x is above 0, else 0; of NaN infinity, which is what 16 bits have of it. The least
+// positive number, 2^-149, is above 1 after both products.
+static spyre_status flag_positive(rewriter *r, const tensor *x, tensor *out)
+{
+    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, x, NULL, out));
+    TRY(apply_with(r, ATEN_SPYRE_MUL, out, 0x1p127, out));
+    TRY(apply_with(r, ATEN_SPYRE_MUL, out, 0x1p127, out));
+    TRY(apply_with(r, ATEN_SPYRE_MINIMUM, out, 1, out));
+    return make_cast(r, out, SPYRE_DTYPE_F16, NULL, out);
+}
+
+// Infinity where x or y is NaN, else 0.
+static spyre_status flag_nan(rewriter *r, const tensor *x, const tensor *y, tensor *out)
+{
+    tensor first, second;
+    TRY(apply_with(r, ATEN_SPYRE_MAXIMUM, x, -1, &first));
+    TRY(apply_with(r, ATEN_SPYRE_MINIMUM, &first, 1, &first));
+    TRY(apply_with(r, ATEN_SPYRE_MAXIMUM, y, -1, &second));
+    TRY(apply_with(r, ATEN_SPYRE_MINIMUM, &second, 1, &second));
+    TRY(apply(r, ATEN_SPYRE_ADD, &first, &second, NULL, out));
+    TRY(apply_with(r, ATEN_SPYRE_MUL, out, 0, out));
+    return make_cast(r, out, SPYRE_DTYPE_F16, NULL, out);
+}
+
+// How far x is above y (LESSERTHAN, GREATEREQUAL: below; EQUAL, NOTEQUAL: away). Numbers that
+// differ have a distance other than 0, for it may be subnormal; equal infinities have NaN.
+static spyre_status distance(rewriter *r, aten_op op, const tensor *x, const tensor *y, tensor *out)
+{
+    bool below = op == ATEN_SPYRE_LESSERTHAN || op == ATEN_SPYRE_GREATEREQUAL;
+    bool away = op == ATEN_SPYRE_EQUAL || op == ATEN_SPYRE_NOTEQUAL;
+    TRY(apply(r, ATEN_SPYRE_SUB, below ? y : x, below ? x : y, NULL, out));
+    return away ? make_unary(r, ATEN_SPYRE_ABS, out, NULL, out) : NULL;
+}
+
+// x >= y is not x < y, unless one of them is NaN.
+static spyre_status compare_floats(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                                   const tensor *into, tensor *out)
+{
+    tensor apart, holds, unordered, one;
+    TRY(distance(r, op, x, y, &apart));
+    TRY(flag_positive(r, &apart, &apart));
+    TRY(make_constant(r, 1, apart.dtype, &one));
+    if (op == ATEN_SPYRE_GREATERTHAN || op == ATEN_SPYRE_LESSERTHAN)
+        return apply(r, ATEN_SPYRE_EQUAL, &apart, &one, into, out);
+    bool differs = op == ATEN_SPYRE_NOTEQUAL;
+    TRY(apply(r, differs ? ATEN_SPYRE_EQUAL : ATEN_SPYRE_NOTEQUAL, &apart, &one, NULL, &holds));
+    TRY(flag_nan(r, x, y, &unordered));
+    TRY(apply_with(r, differs ? ATEN_SPYRE_NOTEQUAL : ATEN_SPYRE_EQUAL, &unordered, 0, &unordered));
+    return apply(r, differs ? ATEN_SPYRE_MAXIMUM : ATEN_SPYRE_MUL, &holds, &unordered, into, out);
+}
+
+spyre_status make_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                         const tensor *into, tensor *out)
+{
+    bool compares = aten_describe(op)->result == ATEN_RESULT_BOOL;
+    if (compares && x->dtype == SPYRE_DTYPE_F32) return compare_floats(r, op, x, y, into, out);
+    return apply(r, op, x, y, into, out);
+}
+
+spyre_status make_with(rewriter *r, aten_op op, const tensor *x, double value, const tensor *into,
+                       tensor *out)
+{
+    return make_with_number(r, op, x, &(graph_number){.value = value}, into, out);
+}
+
+spyre_status make_with_number(rewriter *r, aten_op op, const tensor *x, const graph_number *number,
+                              const tensor *into, tensor *out)
+{
+    tensor constant;
+    TRY(make_number(r, number, x->dtype, &constant));
+    return make_binary(r, op, x, &constant, into, out);
+}
+
+// y + c * (x - y), exact in integers that wrap.
+static spyre_status select_integers(rewriter *r, const tensor *condition, const tensor *x,
+                                    const tensor *y, const tensor *into, tensor *out)
+{
+    tensor flag, way;
+    TRY(make_cast(r, condition, x->dtype, NULL, &flag));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, x, y, NULL, &way));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &flag, &way, NULL, &way));
+    return make_binary(r, ATEN_SPYRE_ADD, y, &way, into, out);
+}
+
+spyre_status make_where(rewriter *r, const tensor *condition, const tensor *x, const tensor *y,
+                        const tensor *into, tensor *out)
+{
+    spyre_view values, view;
+    tensor wide = *condition;
+    if (x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32)
+        return select_integers(r, condition, x, y, into, out);
+    if (x->dtype == SPYRE_DTYPE_F32) TRY(make_cast(r, condition, x->dtype, NULL, &wide));
+    spyre_arg args[3] = {tensor_arg(&wide), tensor_arg(x), tensor_arg(y)};
+    TRY(broadcast_sizes(&x->view, &y->view, &values));
+    TRY(broadcast_sizes(&condition->view, &values, &view));
+    return make_node(r, ATEN_SPYRE_WHERE3, args, 3, x->dtype, &view, into, out);
+}
+
+spyre_status make_parametric(rewriter *r, aten_op op, const tensor *x, double first, double second,
+                             const tensor *into, tensor *out)
+{
+    spyre_arg args[3] = {tensor_arg(x), real_arg(first), real_arg(second)};
+    spyre_view view = view_contiguous(x->view.size, x->view.rank);
+    return make_node(r, op, args, 3, x->dtype, &view, into, out);
+}
+
+spyre_status make_copy(rewriter *r, const tensor *x, const tensor *into, tensor *out)
+{
+    return make_unary(r, ATEN_SPYRE_IDENTITY, x, into, out);
+}
+
+spyre_status make_cast(rewriter *r, const tensor *x, spyre_dtype dtype, const tensor *into,
+                       tensor *out)
+{
+    if (x->dtype == dtype && into) return make_copy(r, x, into, out);
+    if (x->dtype == dtype) {
+        *out = *x;
+        return NULL;
+    }
+    if (dtype == SPYRE_DTYPE_BOOL) {
+        tensor number = *x;
+        if (x->dtype == SPYRE_DTYPE_F8_E4M3)
+            TRY(make_cast(r, x, SPYRE_DTYPE_F16, NULL, &number));
+        if (aten_is_narrow(x->dtype)) TRY(make_cast(r, x, SPYRE_DTYPE_I32, NULL, &number));
+        return make_with(r, ATEN_SPYRE_NOTEQUAL, &number, 0, into, out);
+    }
+    // Integers wrap in a cast, floats would stop at the ends; uint8 lies in 32 bits.
+    tensor given = *x;
+    if (aten_is_narrow(dtype)) TRY(make_cast(r, x, SPYRE_DTYPE_I32, NULL, &given));
+    if (dtype == SPYRE_DTYPE_U8) TRY(make_with(r, ATEN_SPYRE_BITAND, &given, 255, NULL, &given));
+    spyre_arg args[1] = {tensor_arg(&given)};
+    spyre_view view = view_contiguous(x->view.size, x->view.rank);
+    return make_node(r, ATEN_SPYRE_CAST, args, 1, dtype, &view, into, out);
+}

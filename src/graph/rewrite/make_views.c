@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makers of views and of what joins tensors.
+#include "graph/rewrite/make_node.h"
+
+spyre_status make_cat(rewriter *r, const tensor *items, uint32_t count, uint32_t dim,
+                      const tensor *into, tensor *out)
+{
+    spyre_arg *list = ARENA_NEW(r->target->memory, spyre_arg, count);
+    TRY_ALLOC(list);
+    spyre_view view = items[0].view;
+    view.size[dim] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        list[i] = tensor_arg(&items[i]);
+        if (dim < items[i].view.rank) view.size[dim] += items[i].view.size[dim];
+    }
+    view_set_contiguous(&view);
+    spyre_arg args[2] = {{.kind = SPYRE_ARG_LIST, .of.list = {list, count}}, int_arg(dim)};
+    return make_node(r, ATEN_SPYRE_CAT, args, 2, items[0].dtype, &view, into, out);
+}
+
+spyre_status make_view(rewriter *r, const tensor *x, const spyre_view *view, const tensor *into,
+                       tensor *out)
+{
+    spyre_arg args[1] = {tensor_arg(x)};
+    if (into && into->dtype != x->dtype)
+        return status_new(SPYRE_INVALID_ARGUMENT, "the result is %s, the operation gives %s",
+                          spyre_dtype_name(into->dtype), spyre_dtype_name(x->dtype));
+    return make_node(r, ATEN_SPYRE_VIEW, args, 1, x->dtype, view, into, out);
+}
+
+spyre_status make_reshape(rewriter *r, const tensor *x, const int64_t *size, uint32_t rank,
+                          tensor *out)
+{
+    spyre_view view;
+    tensor copy;
+    if (view_reshape(&x->view, size, rank, &view)) {
+        if (view_same_sizes(&view, &x->view)) {
+            *out = *x;
+            return NULL;
+        }
+        return make_view(r, x, &view, NULL, out);
+    }
+    TRY(make_copy(r, x, NULL, &copy));
+    if (!view_reshape(&copy.view, size, rank, &view)) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "other sizes with another number of elements");
+    }
+    return make_view(r, &copy, &view, NULL, out);
+}
+
+spyre_status make_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b, tensor *out)
+{
+    uint32_t order[SPYRE_MAX_RANK];
+    for (uint32_t i = 0; i < x->view.rank; i++) order[i] = i == a ? b : i == b ? a : i;
+    spyre_view view = view_permute(&x->view, order);
+    return make_view(r, x, &view, NULL, out);
+}
+
+spyre_status make_unsqueeze(rewriter *r, const tensor *x, uint32_t dim, tensor *out)
+{
+    spyre_view view = {.rank = x->view.rank + 1, .offset = x->view.offset};
+    if (x->view.rank == SPYRE_MAX_RANK) {
+        return status_new(SPYRE_UNSUPPORTED, "a dim added to rank %d", SPYRE_MAX_RANK);
+    }
+    for (uint32_t i = 0; i < view.rank; i++) {
+        uint32_t from = i > dim ? i - 1 : i;
+        view.size[i] = i == dim ? 1 : x->view.size[from];
+        view.stride[i] = i == dim ? 1 : x->view.stride[from];
+    }
+    return make_view(r, x, &view, NULL, out);
+}
+
+spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start, int64_t length,
+                        tensor *out)
+{
+    spyre_view view = x->view;
+    if (length == view.size[dim]) {
+        *out = *x;
+        return NULL;
+    }
+    view.offset += start * view.stride[dim];
+    view.size[dim] = length;
+    return make_view(r, x, &view, NULL, out);
+}
+
+// The card has no index generator, so a vector is doubled, once a graph as far as it is needed.
+spyre_status make_count(rewriter *r, int64_t count, tensor *out)
+{
+    const spyre_view one = view_contiguous((int64_t[]){1}, 1);
+    tensor halves[2];
+    bool begun = r->counts.count > 0;
+    if (begun) halves[0] = r->counts.items[r->counts.count - 1];
+    else TRY(make_full(r, 0, SPYRE_DTYPE_I64, &one, NULL, &halves[0]));
+    for (int64_t length = halves[0].view.size[0]; length < count; length *= 2) {
+        TRY(make_with(r, ATEN_SPYRE_ADD, &halves[0], (double)length, NULL, &halves[1]));
+        TRY(make_cat(r, halves, 2, 0, NULL, &halves[0]));
+        TRY(VEC_PUSH(r->target->memory, &r->counts, halves[0]));
+    }
+    return make_slice(r, &halves[0], 0, 0, count, out);
+}
