@@ -2,7 +2,7 @@
 //
 // The compiler's driver: prepare, partition, then front and back for every card segment. When front
 // or back cannot express a node (a view that no layout fits, say), the node goes to the host and
-// the whole compilation starts again; every turn takes nodes away, so it ends.
+// the whole compilation starts again; each attempt has fewer nodes for the card, so it ends.
 #include "compile/executable.h"
 
 #include <string.h>
@@ -324,7 +324,7 @@ static void count_compilation(const compilation *c)
     statistics_add(STATISTIC_GRAPH_US, c->graph_ns / 1000);
     statistics_add(STATISTIC_FRONT_US, c->front_ns / 1000);
     statistics_add(STATISTIC_BACK_US, c->back_ns / 1000);
-    log_info("compiled %u nodes in %u turns: graph %.1f ms, front %.1f ms, back %.1f ms",
+    log_info("compiled %u nodes in %u attempts: graph %.1f ms, front %.1f ms, back %.1f ms",
              c->graph->nodes.count, c->attempts, (double)c->graph_ns / 1e6,
              (double)c->front_ns / 1e6, (double)c->back_ns / 1e6);
 }

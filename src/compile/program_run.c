@@ -217,9 +217,9 @@ const spyre_kernel_counters *spyre_program_counters(const spyre_program *program
 
 // --- Running
 //
-// Bytes travel in pieces through a small copy. A piece of zeros is left out on its way to card
-// memory, which begins as zeros, and on its way to a buffer that has zeros there: neither the card
-// nor the caller backs what no side has touched.
+// Bytes are copied in pieces through a small buffer. A piece of zeros is not written to card
+// memory, which begins as zeros, nor to a buffer of the caller that has zeros there: the host then
+// keeps no pages for what neither has written.
 
 enum { PIECE_BYTES = 1 << 20 };
 
@@ -352,6 +352,7 @@ spyre_status spyre_program_launch(spyre_context *context, uint32_t card_id, uint
                                   const spyre_program *program, const uint64_t *addresses)
 {
     if (!program->job)
-        return status_new(SPYRE_INVALID_ARGUMENT, "the program waits for sizes of its arguments");
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "the program has no code before the sizes of its arguments are given");
     return job_launch(context, card_id, stream, program->job, addresses, NULL, NULL);
 }

@@ -139,7 +139,8 @@ spyre_status program_open_waiting(spyre_program *program)
     bundle *b;
     TRY(bundle_read(program->memory, program->bundle, program->pool_first, &b));
     if (!sizes_missing(b) && b->symbols.count == 0)
-        return status_new(SPYRE_INVALID_FORMAT, "a bundle that no size of a launch is missing of");
+        return status_new(SPYRE_INVALID_FORMAT,
+                          "a bundle whose sizes are all known: it takes none at launch");
     program->waiting = b;
     program->argument_count = code_launch_count(b);
     program->argument_bytes = ARENA_NEW(program->memory, int64_t, program->argument_count);

@@ -69,8 +69,8 @@ SPYRE_MUST_CHECK spyre_status front_compile(const spyre_graph *graph, const fron
 SPYRE_MUST_CHECK spyre_status front_continue(loop_graph *loops, const front_options *options,
                                              front_result *out_result);
 
-// SPYRE_INVALID_FORMAT in place of SPYRE_INTERNAL: what went wrong with loops that were given as
-// text or data is the giver's fault.
+// SPYRE_INVALID_FORMAT in place of SPYRE_INTERNAL: an invariant that a loop IR which was read from
+// text or data breaks is an error of that input.
 SPYRE_MUST_CHECK spyre_status front_fault_of_input(spyre_status status);
 
 // "build" for 0, else the name of the last of so many passes; static.

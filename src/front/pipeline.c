@@ -6,7 +6,6 @@
 #include "front/front.h"
 #include "front/record.h"
 
-
 const front_pass_row front_passes[FRONT_PASS_COUNT] = {
 #define PASS_ROW(name, kind, summary) {#name, FRONT_##kind, pass_##name},
 #include "front/pass.def"

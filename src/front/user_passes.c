@@ -320,7 +320,8 @@ spyre_status spyre_loops_edit(spyre_loops *loops, const char *pass, const spyre_
                               uint32_t count)
 {
     if (!loops->user.edited)
-        return status_new(SPYRE_INVALID_ARGUMENT, "pass %s: its call is over", pass);
+        return status_new(SPYRE_INVALID_ARGUMENT, "pass %s: edits the graph after it has returned",
+                          pass);
     edit e = {.loops = loops, .pass = pass, .edits = ops, .count = count};
     TRY_NEW(loops->memory, e.place, loops->ops.count);
     TRY_NEW(loops->memory, e.writes, loops->buffers.count);

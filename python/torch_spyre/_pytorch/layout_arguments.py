@@ -41,7 +41,7 @@ _OF_TO = {"dtype", "device", "non_blocking", "copy"}
 
 
 def _refuse_others(function: str, options: dict[str, Any], known: set[str]) -> None:
-    """Arguments that say something else of where the elements lie, or that nobody has."""
+    """Arguments that contradict device_layout, or that the function does not have."""
     if others := ", ".join(sorted(set(options) - known)):
         raise TypeError(f"{function}: device_layout does not go with {others}")
 

@@ -26,7 +26,7 @@ Ids = dict[torch.fx.Node, int | list[int]]  # a list of a node with several resu
 
 
 class Inexpressible(Exception):
-    """The graph holds something that the hand-over has no words for."""
+    """The graph contains something that the compiler cannot represent."""
 
 
 class GraphBuilder:

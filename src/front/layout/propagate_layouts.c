@@ -85,8 +85,8 @@ static bool is_located(const loop_graph *loops, uint32_t buffer)
     return true;
 }
 
-// Steps that do not divide a dim leave a rest at its end, which a step of the bundle has no words
-// for unless nothing lies behind it. Rows of a table may need the order as it is.
+// Steps that do not divide a dim leave a remainder at its end, which a step of the bundle can
+// express only in the outermost dim. Rows of a table may need the order as it is.
 static void order_dims(loop_graph *loops)
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) {

@@ -14,13 +14,13 @@ typedef struct {
     flow flow;
 } reporter;
 
-// Copies for operand k when its buffer's stick runs along `stick`.
 // Of the copies on one side of an op.
 typedef struct {
     double us;
     bool impossible;
 } copies_price;
 
+// Copies for operand k when its buffer's stick runs along `stick`.
 static spyre_status add_copies(reporter *r, uint32_t op_index, uint32_t k, const stick_mode *mode,
                                uint8_t stick, copies_price *sum)
 {

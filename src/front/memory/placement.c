@@ -11,7 +11,7 @@
 
 enum { LONG_LIFE_STRETCHES = 256 };
 
-// Stretches are about a quarter of a life long, so that few items of one do not meet an item in it,
+// Stretches are about a quarter of a life long, so that most items of one overlap an item in it,
 // but for long lives, which would be in too many lists.
 static uint32_t stretch_width(const solver_problem *problem, uint32_t end)
 {
@@ -58,26 +58,27 @@ static int by_address(const void *a, const void *b)
     return x->high < y->high ? -1 : x->high > y->high;
 }
 
-// Fills p->met with the placed items whose lives meet the item's.
-static spyre_status find_met(placement *p, uint32_t item)
+// Fills p->overlapping with the placed items whose lives overlap the item's.
+static spyre_status find_overlapping(placement *p, uint32_t item)
 {
     const solver_item *items = p->problem->items, *wanted = &items[item];
-    p->met.count = 0;
-    p->question++;
+    p->overlapping.count = 0;
+    p->query++;
     for (uint32_t s = wanted->first / p->width; s <= wanted->last / p->width; s++) {
         const placement_list *stretch = &p->stretches[s];
         p->visits += stretch->count;
         for (uint32_t i = 0; i < stretch->count; i++) {
             uint32_t other = stretch->items[i];
             const solver_item *o = &items[other];
-            if (p->seen[other] == p->question) continue;
-            p->seen[other] = p->question;
+            if (p->seen[other] == p->query) continue;
+            p->seen[other] = p->query;
             if (o->first > wanted->last || wanted->first > o->last) continue;
             placement_range range = {o->address, o->address + o->bytes, other};
-            TRY(VEC_PUSH(p->problem->memory, &p->met, range));
+            TRY(VEC_PUSH(p->problem->memory, &p->overlapping, range));
         }
     }
-    if (p->met.count > 1) qsort(p->met.items, p->met.count, sizeof *p->met.items, by_address);
+    if (p->overlapping.count > 1)
+        qsort(p->overlapping.items, p->overlapping.count, sizeof *p->overlapping.items, by_address);
     return NULL;
 }
 
@@ -87,8 +88,8 @@ static bool fits_on(const placement *p, uint32_t item, uint32_t partner)
     const solver_item *items = p->problem->items;
     int64_t low = items[partner].address, high = low + items[item].bytes;
     if (low == SOLVER_UNPLACED || high > p->problem->capacity) return false;
-    for (uint32_t i = 0; i < p->met.count; i++) {
-        const placement_range *range = &p->met.items[i];
+    for (uint32_t i = 0; i < p->overlapping.count; i++) {
+        const placement_range *range = &p->overlapping.items[i];
         if (range->item != partner && range->low < high && low < range->high) return false;
     }
     return true;
@@ -112,8 +113,8 @@ static int64_t find_in_place(const placement *p, uint32_t item)
 static int64_t find_gap(const placement *p, int64_t bytes, bool smallest)
 {
     int64_t low = 0, chosen = SOLVER_UNPLACED, least = INT64_MAX;
-    for (uint32_t i = 0; i <= p->met.count; i++) {
-        const placement_range *next = i < p->met.count ? &p->met.items[i] : NULL;
+    for (uint32_t i = 0; i <= p->overlapping.count; i++) {
+        const placement_range *next = i < p->overlapping.count ? &p->overlapping.items[i] : NULL;
         int64_t left = (next ? next->low : p->problem->capacity) - low - bytes;
         if (left >= 0 && left < least) {
             chosen = low;
@@ -128,9 +129,9 @@ static int64_t find_gap(const placement *p, int64_t bytes, bool smallest)
 static int64_t find_greedily(const placement *p, int64_t bytes)
 {
     int64_t top = 0;
-    if (p->met.count && bytes <= p->met.items[0].low) return 0;
-    for (uint32_t i = 0; i < p->met.count; i++)
-        if (p->met.items[i].high > top) top = p->met.items[i].high;
+    if (p->overlapping.count && bytes <= p->overlapping.items[0].low) return 0;
+    for (uint32_t i = 0; i < p->overlapping.count; i++)
+        if (p->overlapping.items[i].high > top) top = p->overlapping.items[i].high;
     return top + bytes <= p->problem->capacity ? top : find_gap(p, bytes, false);
 }
 
@@ -149,7 +150,7 @@ static int64_t find_address(const placement *p, uint32_t item, placement_policy 
 static spyre_status add(placement *p, uint32_t item, placement_policy policy)
 {
     solver_item *added = &p->problem->items[item];
-    TRY(find_met(p, item));
+    TRY(find_overlapping(p, item));
     added->address = find_address(p, item, policy);
     if (added->address == SOLVER_UNPLACED) return NULL;
     if (added->address + added->bytes > p->problem->top)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Items placed so far, found by time. Time is cut into equal stretches with a list each, so that a
-// question looks at few items besides those that it is about. Internal to the solvers.
+// query looks at few items besides those that it is about. Internal to the solvers.
 #ifndef FRONT_PLACEMENT_H
 #define FRONT_PLACEMENT_H
 
@@ -26,8 +26,8 @@ typedef struct {
     uint32_t width;               // ops a stretch
     placement_list *stretches;
     uint32_t stretch_count;
-    uint32_t *seen, question;     // by item: the last question that met it
-    VEC(placement_range) met;     // items in the way, by address
+    uint32_t *seen, query;        // by item: the last query that looked at it
+    VEC(placement_range) overlapping; // items that live at the time asked for, by address
     int64_t visits;               // items looked at so far, the measure of work
 } placement;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Places buffers that live for a range of ops in one space of bytes, the LX of a core or the pool
-// in memory, so that no two of them meet in time and place. A solver is a row of solver.def.
+// in memory, so that no two of them overlap in time and place. A solver is a row of solver.def.
 #ifndef FRONT_SOLVER_H
 #define FRONT_SOLVER_H
 

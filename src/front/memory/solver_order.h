@@ -23,7 +23,7 @@ solver_key_function solver_key_density;    // most worth a byte and op first
 SPYRE_MUST_CHECK spyre_status solver_order_by(const solver_problem *problem,
                                               solver_key_function *key, uint32_t **out_order);
 
-// Looks for a better plan than the one at hand, by branch and bound, for a number of steps; sets
+// Looks for a better plan than the current one, by branch and bound, for a number of steps; sets
 // `optimal`. Problems of more than 64 items stay as they are.
 SPYRE_MUST_CHECK spyre_status solver_prove(solver_problem *problem, int64_t steps);
 

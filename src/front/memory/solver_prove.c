@@ -8,7 +8,7 @@
 // hold what is still to come below the best top so far. Items that may take a parent's place are
 // placed together with it, or on their own.
 //
-// It starts from the plan at hand, and ends after a number of steps at the latest; then the plan
+// It starts from the current plan, and ends after a number of steps at the latest; then the plan
 // may not be the best. When not everything fits, what was placed stays.
 #include "front/memory/solver_order.h"
 
@@ -35,7 +35,7 @@ typedef struct {
     bool found;
 } tree;
 
-// --- Moments: when items begin to live, since what meets meets there
+// --- Moments: when items begin to live, since items that overlap in time overlap there
 
 static int by_value(const void *a, const void *b)
 {

@@ -73,23 +73,23 @@ static uint32_t next_random(search *s, uint32_t below)
 }
 
 // True when moving the item forward may make the plan better.
-static bool should_move(const search *s, uint32_t item, bool homeless)
+static bool should_move(const search *s, uint32_t item, bool unplaced)
 {
     const solver_item *i = &s->p.problem->items[item];
     int64_t address = s->addresses[item];
-    if (homeless) return address == SOLVER_UNPLACED && i->bytes <= s->p.problem->capacity;
+    if (unplaced) return address == SOLVER_UNPLACED && i->bytes <= s->p.problem->capacity;
     return address + i->bytes == s->top;
 }
 
 // The position of an item to move: the most worthy at every other turn, else any.
-static bool choose_item(search *s, uint32_t turn, bool homeless, uint32_t *out_position)
+static bool choose_item(search *s, uint32_t turn, bool unplaced, uint32_t *out_position)
 {
     const solver_item *items = s->p.problem->items;
     uint32_t count = s->p.problem->count, start = next_random(s, count);
     bool found = false;
     for (uint32_t n = 0; n < count; n++) {
         uint32_t position = (start + n) % count;
-        if (!should_move(s, s->order[position], homeless)) continue;
+        if (!should_move(s, s->order[position], unplaced)) continue;
         if (found && items[s->order[position]].worth <= items[s->order[*out_position]].worth)
             continue;
         *out_position = position;

@@ -72,7 +72,7 @@ static void begin(planner *p, const start *s)
     division_count_apart(&p->p);
 }
 
-// Forward and back: ops may change their minds once their consumers have chosen.
+// Forward and back, so that an op is priced again once its consumers have their divisions.
 static bool sweep(planner *p, bool stays)
 {
     uint32_t ops = op_count(p);

@@ -66,7 +66,8 @@ static void join_all(const joiner *j)
 // --- Joint loops from sets
 
 // An op's loop takes part when it can be divided and no earlier loop of the op is in the same set:
-// the rows of scores and their columns both come from the sequence. Loops along the stick yield.
+// the rows of scores and their columns both come from the sequence. Loops along the stick come
+// last.
 static uint32_t pick_members(const joiner *j, const cost_basis *const *basis, uint32_t index,
                              uint8_t out_var[LOOP_MAX_VARS])
 {

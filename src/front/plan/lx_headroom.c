@@ -30,8 +30,8 @@ static int64_t slice_bytes(const loop_graph *loops, uint32_t id)
 
 static bool is_in_the_way(const room *r, const loop_buffer *b, int64_t address)
 {
-    bool meets = b->first_op <= r->wanted->last_op && b->last_op >= r->wanted->first_op;
-    return b->in_lx && meets && b->memory_offset < address + r->bytes &&
+    bool overlaps = b->first_op <= r->wanted->last_op && b->last_op >= r->wanted->first_op;
+    return b->in_lx && overlaps && b->memory_offset < address + r->bytes &&
            b->memory_offset + b->bytes > address;
 }
 

@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     loop_graph *loops;
     ranges *of;       // by buffer
-    bool has_layouts; // loops may be parted, and names that meet are worth a warning
+    bool has_layouts; // loops may be parted, and a second name for a loop is worth a warning
 } namer;
 
 static void add_range(ranges *r, const char *name, int64_t extent, int64_t stride)
@@ -170,7 +170,7 @@ static void take_names(const namer *n, uint32_t index, uint32_t k)
             if (!old)
                 op->dim_name[v] = name;
             else if (strcmp(old, name) != 0 && n->has_layouts)
-                log_warn("%s: a dim named %s meets one named %s, which the loop is called",
+                log_warn("%s: one loop walks dims named %s and %s; it has the second name",
                          loop_op_place(n->loops, index), name, old);
         }
     }

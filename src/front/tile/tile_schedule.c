@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-enum { MOST_TURNS = 64 }; // scopes may want each other's ops; then the loops are cut up
+enum { MOST_TURNS = 64 }; // scopes may need each other's ops; then they have several loops
 
 // Where an op was put: its loops, by number.
 typedef struct {

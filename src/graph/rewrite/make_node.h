@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What makers of natives and views (rewrite.h) share: arguments of a node, and the node. Internal to
-// the files make_*.c.
+// What makers of natives and views (rewrite.h) share: arguments of a node, and the node. Internal
+// to the files make_*.c.
 #ifndef GRAPH_MAKE_NODE_H
 #define GRAPH_MAKE_NODE_H
 
