@@ -109,7 +109,7 @@ static bool as_granule(const loop_graph *loops, division_sizes *sizes, uint32_t 
 
 division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
 {
-    division_sizes sizes;
+    division_sizes sizes = {.size = {0}}; // keys of equal ops are equal bytes
     padded_sizes(loops, op, sizes.size, sizes.units);
     for (uint32_t v = 0; v < op->var_count; v++) {
         bool kept = loop_result(op)->stride[v] != 0;
