@@ -67,6 +67,7 @@ static bool fold_constants(const lowering *w, const ktir_op *op, uint32_t count,
     const ktir_op_info *info = ktir_op_describe(op->opcode);
     double values[3];
     bool plain = info->form == KTIR_FORM_UNARY || info->form == KTIR_FORM_BINARY ||
+                 info->form == KTIR_FORM_TERNARY ||
                  info->form == KTIR_FORM_LINALG_UNARY || info->form == KTIR_FORM_LINALG_BINARY;
     bool casts = op->opcode == KTIR_OP_EXTF || op->opcode == KTIR_OP_TRUNCF;
     ktir_element element = ktir_result_type(w->m, op)->element;
@@ -80,58 +81,24 @@ static bool fold_constants(const lowering *w, const ktir_op *op, uint32_t count,
     return true;
 }
 
-// Products of two 16-bit floats are exact in fp32, so that the sum is rounded once, as it must be.
-static spyre_status fma_of(lowering *w, const ktir_op *op, const lowered_tensor *out,
-                           const lowered_tensor *const *inputs)
+spyre_status lower_elements(lowering *w, const ktir_op *op, ktir_opcode opcode,
+                            const lowered_tensor *target, const lowered_tensor *const *inputs,
+                            uint32_t count)
 {
-    lowered_tensor product;
-    if (spyre_format_bytes(out->format) != 2)
-        return LOWER_NO(w, op, "the card has no opfunc for it, but of 16-bit floats");
-    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_FP32, out->rank, out->size, lower_number(w, op),
-                      &product));
-    TRY(lower_vector(w, op, OPFUNC_MUL, &product, inputs, 2));
-    return lower_vector(w, op, OPFUNC_ADD, out,
-                        (const lowered_tensor *const[]){&product, inputs[2]}, 2);
-}
-
-// Halves away from zero: what truncation cuts off, 1 where it is a half or more, with x's sign;
-// each step is exact.
-static spyre_status round_away(lowering *w, const ktir_op *op, const lowered_tensor *out,
-                               const lowered_tensor *x)
-{
-    lowered_tensor whole, rest, half = {.is_constant = true, .value = 0.5, .rank = out->rank,
-                                        .format = out->format};
-    memcpy(half.size, out->size, sizeof half.size);
-    TRY(lower_scratch(w, op, out->format, out->rank, out->size, lower_number(w, op), &whole));
-    TRY(lower_scratch(w, op, out->format, out->rank, out->size, lower_number(w, op), &rest));
-#define STEP(function, target, ...)                                                           \
-    TRY(lower_vector(w, op, OPFUNC_##function, target, (const lowered_tensor *[]){__VA_ARGS__}, \
-                     sizeof((const lowered_tensor *[]){__VA_ARGS__}) / sizeof(void *)))
-    STEP(TRUNC, &whole, x);
-    STEP(SUB, &rest, x, &whole);
-    STEP(ABS, &rest, &rest);
-    STEP(GREATEREQUAL, &rest, &rest, &half);
-    STEP(COPYSIGN, &rest, &rest, x);
-    STEP(ADD, out, &whole, &rest);
-#undef STEP
-    return NULL;
-}
-
-spyre_status lower_elements(lowering *w, const ktir_op *op, const lowered_tensor *target,
-                            const lowered_tensor *const *inputs, uint32_t count)
-{
-    const ktir_op_info *info = ktir_op_describe(op->opcode);
+    const ktir_op_info *info = ktir_op_describe(opcode);
     bool real = ktir_element_describe(ktir_operand_type(w->m, op, 0)->element)->is_float;
     switch ((int)info->form) {
     case KTIR_FORM_SELECT: return lower_vector(w, op, OPFUNC_WHERE3, target, inputs, 3);
     case KTIR_FORM_COMPARE: return lower_compare(w, op, target, inputs);
     case KTIR_FORM_CAST: return lower_cast(w, op, target, inputs[0]);
-    case KTIR_FORM_TERNARY: return fma_of(w, op, target, inputs);
+    case KTIR_FORM_CLASS: return lower_class(w, op, target, inputs[0]);
+    case KTIR_FORM_FPOWI: return lower_vector(w, op, info->op, target, inputs, 2);
     default: break;
     }
     if (!real && info->integer != KTIR_INTEGER_NONE)
         return lower_integer(w, op, info->integer, target, inputs, count);
-    if (op->opcode == KTIR_OP_ROUND_AWAY) return round_away(w, op, target, inputs[0]);
+    if (opcode == KTIR_OP_ROUND_AWAY) return lower_round_away(w, op, target, inputs[0]);
+    if (opcode == KTIR_OP_CLAMPF) return lower_clamp(w, op, target, inputs);
     if (!real || info->op == OPFUNC_NONE) return LOWER_NO(w, op, "the card has no opfunc for it");
     return lower_vector(w, op, info->op, target, inputs, count);
 }
@@ -182,5 +149,5 @@ spyre_status lower_arith(lowering *w, const ktir_op *op)
             TRY(lower_agree(w, op, inputs[n]->size, shape->size));
     lowered_tensor *out;
     TRY(lower_result(w, op, type->element, shape->rank, shape->size, &out));
-    return lower_elements(w, op, out, inputs, count);
+    return lower_elements(w, op, op->opcode, out, inputs, count);
 }

@@ -78,8 +78,10 @@ spyre_status lower_integer(lowering *w, const ktir_op *op, ktir_integer integer,
         in[n] = *inputs[n];
         if (!keeps_low_bits(function) && spyre_format_bytes(in[n].format) > 4)
             return LOWER_NO(w, op, "of 64-bit integers the card has sums, differences, products");
-        if (integers[integer].is_unsigned) TRY(lower_unsigned(w, op, &in[n]));
+        if (integers[integer].is_unsigned && function != OPFUNC_NONE)
+            TRY(lower_unsigned(w, op, &in[n]));
     }
+    if (function == OPFUNC_NONE) return lower_bits(w, op, integer, target, inputs);
     if (integers[integer].is_unsigned) TRY(lower_unsigned(w, op, &result));
     if (shifts) return shift(w, op, function, &result, &in[0], &in[1]);
     if (integer == KTIR_INTEGER_CEILDIV || integer == KTIR_INTEGER_UCEILDIV)
@@ -100,9 +102,14 @@ spyre_status lower_cast(lowering *w, const ktir_op *op, const lowered_tensor *ta
     lowered_tensor in = *from, result = *target;
     const lowered_tensor *input = &in;
     bool is_true = from->format == SPYRE_FORMAT_BOOL;
-    if (op->opcode == KTIR_OP_BITCAST || (op->opcode == KTIR_OP_TRUNCI &&
-                                          target->format == SPYRE_FORMAT_BOOL))
-        return LOWER_NO(w, op, "the card has no opfunc for it");
+    if (op->opcode == KTIR_OP_BITCAST) return LOWER_NO(w, op, "the card has no opfunc for it");
+    if (op->opcode == KTIR_OP_TRUNCI && target->format == SPYRE_FORMAT_BOOL) {
+        lowered_tensor one = {.is_constant = true, .value = 1, .format = from->format,
+                              .rank = target->rank};
+        memcpy(one.size, target->size, sizeof one.size);
+        return lower_vector(w, op, OPFUNC_BITAND, target, (const lowered_tensor *[]){from, &one},
+                            2);
+    }
     if (from_unsigned(op->opcode)) TRY(lower_unsigned(w, op, &in));
     if (op->opcode == KTIR_OP_FPTOUI) TRY(lower_unsigned(w, op, &result));
     // A true of one bit is -1 where it has a sign.

@@ -85,7 +85,7 @@ static spyre_status product(lowering *w, const ktir_op *op, lowered_tensor a, lo
     if (own)
         TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_FP32, 2, size, lower_number(w, op), &sums));
     else sums = *out;
-    // Columns of the last stick that nobody asked for begin as zeros, too.
+    // Columns behind the last one asked for, up to the end of the stick, begin as zeros, too.
     lowered_tensor whole = sums;
     if (start->is_constant) {
         lowered_tensor value = *start;
@@ -265,21 +265,15 @@ static spyre_status reduce(lowering *w, const ktir_op *op)
 
 static spyre_status map(lowering *w, const ktir_op *op)
 {
-    ktir_opcode opcode = combiner_opcode(w->m, op);
     if (!ktir_find(w->m, op, KTIR_KEY_COMBINER)) return lower_map_region(w, op);
-    const ktir_op_info *info = ktir_op_describe(opcode);
-    const lowered_tensor *inputs[2];
+    const lowered_tensor *inputs[3];
     lowered_tensor *out;
     uint32_t count = op->operand_count - 1;
     for (uint32_t n = 0; n < count; n++) inputs[n] = lower_operand(w, op, n)->tensor;
     TRY(lower_result(w, op, ktir_result_type(w->m, op)->element,
                      lower_operand(w, op, count)->tensor->rank,
                      lower_operand(w, op, count)->tensor->size, &out));
-    bool real = ktir_element_describe(out->element)->is_float;
-    if (!real && info->integer != KTIR_INTEGER_NONE)
-        return lower_integer(w, op, info->integer, out, inputs, count);
-    if (info->op == OPFUNC_NONE) return LOWER_NO(w, op, "the card has no opfunc for it");
-    return lower_vector(w, op, info->op, out, inputs, count);
+    return lower_elements(w, op, combiner_opcode(w->m, op), out, inputs, count);
 }
 
 spyre_status lower_linalg(lowering *w, const ktir_op *op)

@@ -159,8 +159,7 @@ static bool is_by_element(const ktir_op *op)
 {
     ktir_form form = ktir_op_describe(op->opcode)->form;
     return op->opcode != KTIR_OP_BITCAST &&
-           (form == KTIR_FORM_UNARY || form == KTIR_FORM_BINARY || form == KTIR_FORM_TERNARY ||
-            form == KTIR_FORM_COMPARE || form == KTIR_FORM_SELECT || form == KTIR_FORM_CAST);
+           form > KTIR_FORM_CONSTANT && form <= KTIR_FORM_CAST;
 }
 
 // Operations that may stand between a load and the store that does it: none that touches memory.
@@ -230,7 +229,7 @@ static spyre_status make_slice(lowering *w, slice *s, uint32_t value, lowered_te
     TRY(lower_scratch(w, s->store, ktir_element_describe(element)->format, s->rank, s->size,
                       lower_number(w, s->store), out));
     out->element = element;
-    if (!loads) return lower_elements(w, op, out, in, op->operand_count);
+    if (!loads) return lower_elements(w, op, op->opcode, out, in, op->operand_count);
     access a = {.op = view_maker(w, op, 0)};
     memcpy(a.from, s->from, sizeof a.from);
     TRY(move_any(w, op, true, &a, out));

@@ -105,7 +105,7 @@ static spyre_status point_op(lowering *w, const ktir_op *op, const ktir_op *inne
     bool counts = element == KTIR_INDEX || element == KTIR_I64;     // 32 bits of them
     TRY(lower_new(w, op, value, counts ? KTIR_I32 : element, a->rank, a->extent, &out));
     out->is_natural = natural && !ktir_element_describe(element)->is_float && element != KTIR_I1;
-    return lower_elements(w, inner, out, inputs, inner->operand_count);
+    return lower_elements(w, inner, inner->opcode, out, inputs, inner->operand_count);
 }
 
 // The sizes of the iteration space.

@@ -88,7 +88,7 @@ spyre_status lower_new(lowering *w, const ktir_op *op, uint32_t value, ktir_elem
 // --- Where a result goes
 //
 // Into the place of a loop's argument, when all that becomes of it is that argument of the next
-// iteration; into the place of an operand that nobody reads any more.
+// iteration; into the place of an operand that this operation is the last to read.
 
 static bool fits_place(const lowered_tensor *place, ktir_element element, uint32_t rank,
                        const int64_t *size)

@@ -41,7 +41,7 @@ typedef struct {
 
 typedef struct {
     int64_t offset, bytes;
-    uint32_t last;                      // operation behind which nobody reads it
+    uint32_t last;                      // the last operation that reads it
     uint32_t holds;                     // of loops whose next iterations read it
 } lowered_buffer;
 
@@ -134,7 +134,7 @@ void lower_keep(lowering *w, int64_t offset, uint32_t last);
 // a loop's body may be lowered several times, and its last operation ends the loop, too.
 void lower_hold(lowering *w, uint32_t last);
 void lower_let_go(lowering *w, uint32_t last);
-void lower_free(lowering *w, uint32_t number);      // what nobody reads behind operation `number`
+void lower_free(lowering *w, uint32_t number);      // what is read last by operation `number`
 
 // --- Cores that meet (lower_between.c)
 
@@ -206,10 +206,27 @@ SPYRE_MUST_CHECK spyre_status lower_compare(lowering *w, const ktir_op *op,
                                             const lowered_tensor *target,
                                             const lowered_tensor *const *inputs);
 
+// --- Of the math dialect, in several instructions (lower_math.c)
+
+SPYRE_MUST_CHECK spyre_status lower_round_away(lowering *w, const ktir_op *op,
+                                               const lowered_tensor *target,
+                                               const lowered_tensor *x);
+SPYRE_MUST_CHECK spyre_status lower_clamp(lowering *w, const ktir_op *op,
+                                          const lowered_tensor *target,
+                                          const lowered_tensor *const *in);
+// Truths: math.isnan, isinf, isfinite, isnormal.
+SPYRE_MUST_CHECK spyre_status lower_class(lowering *w, const ktir_op *op,
+                                          const lowered_tensor *target, const lowered_tensor *x);
+// Counts of bits and powers of integers.
+SPYRE_MUST_CHECK spyre_status lower_bits(lowering *w, const ktir_op *op, ktir_integer integer,
+                                         const lowered_tensor *target,
+                                         const lowered_tensor *const *in);
+
 // --- Operations, by file
 
-// An operation of the form that lower_arith takes, on elements that are there.
-SPYRE_MUST_CHECK spyre_status lower_elements(lowering *w, const ktir_op *op,
+// An operation of the form that lower_arith takes, on elements that are there. `op` has its
+// attributes, and is it or a linalg.map that names it.
+SPYRE_MUST_CHECK spyre_status lower_elements(lowering *w, const ktir_op *op, ktir_opcode opcode,
                                              const lowered_tensor *target,
                                              const lowered_tensor *const *inputs, uint32_t count);
 

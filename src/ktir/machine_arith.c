@@ -65,6 +65,16 @@ static bool cast(const element_op *e, ktir_number_value x, ktir_number_value *ou
     return true;
 }
 
+static bool is_of_class(const element_op *e, double x)
+{
+    switch ((int)e->opcode) {
+    case KTIR_OP_ISNAN: return isnan(x);
+    case KTIR_OP_ISINF: return isinf(x);
+    case KTIR_OP_ISFINITE: return isfinite(x);
+    default: return isfinite(x) && fabs(x) >= ktir_least_normal(e->from);
+    }
+}
+
 static bool apply(const element_op *e, const ktir_number_value *in, uint32_t count,
                   ktir_number_value *out)
 {
@@ -77,8 +87,11 @@ static bool apply(const element_op *e, const ktir_number_value *in, uint32_t cou
     case KTIR_FORM_SELECT:
         *out = in[0].integer ? in[1] : in[2];
         return true;
-    case KTIR_FORM_TERNARY:
-        *out = real(e->to, fma(in[0].real, in[1].real, in[2].real));
+    case KTIR_FORM_CLASS:
+        out->integer = is_of_class(e, in[0].real);
+        return true;
+    case KTIR_FORM_FPOWI:
+        *out = real(e->to, pow(in[0].real, (double)in[1].integer));
         return true;
     default: break;
     }
@@ -87,6 +100,12 @@ static bool apply(const element_op *e, const ktir_number_value *in, uint32_t cou
                                   count > 1 ? in[1].integer : 0, &out->integer);
     if (e->opcode == KTIR_OP_ROUND_AWAY) {
         *out = real(e->to, round(in[0].real));
+        return true;
+    }
+    if (e->opcode == KTIR_OP_CLAMPF) {
+        reals[0] = in[0].real, reals[1] = in[2].real;
+        reals[0] = opfunc_apply(OPFUNC_MINIMUM, reals, 2, NULL), reals[1] = in[1].real;
+        *out = real(e->to, opfunc_apply(OPFUNC_MAXIMUM, reals, 2, NULL));
         return true;
     }
     for (uint32_t n = 0; n < count; n++) reals[n] = in[n].real;

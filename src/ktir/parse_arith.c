@@ -97,14 +97,10 @@ static spyre_status parse_constant(statement *s)
     return parse_result(s, type);
 }
 
-// %a, %b : T where all operands and the result are T.
-static spyre_status parse_equal(statement *s, uint32_t count)
+// : T where all operands are T.
+static spyre_status parse_types_of_equal(statement *s, uint32_t count)
 {
     parser *p = s->p;
-    for (uint32_t n = 0; n < count; n++) {
-        if (n) TRY(lexer_expect(&p->l, ","));
-        TRY(parse_operand(s, NULL));
-    }
     TRY(parse_flags(p));
     TRY(lexer_expect(&p->l, ":"));
     token at = p->l.now;
@@ -120,6 +116,16 @@ static spyre_status parse_equal(statement *s, uint32_t count)
         return status;
     }
     return NULL;
+}
+
+// %a, %b : T where all operands and the result are T.
+static spyre_status parse_equal(statement *s, uint32_t count)
+{
+    for (uint32_t n = 0; n < count; n++) {
+        if (n) TRY(lexer_expect(&s->p->l, ","));
+        TRY(parse_operand(s, NULL));
+    }
+    return parse_types_of_equal(s, count);
 }
 
 static spyre_status booleans_like(statement *s, const ktir_type *like, const ktir_type **out_type)
@@ -190,27 +196,50 @@ static spyre_status parse_cast(statement *s)
     return parse_result(s, type);
 }
 
-// math.isnan %a : T is arith.cmpf uno, %a, %a : T.
-static spyre_status parse_isnan(statement *s)
+// %a : T, a truth of each element.
+static spyre_status parse_class(statement *s)
 {
     const ktir_type *type;
-    int64_t row = 0;
-    while (strcmp(ktir_predicates[row].name, "uno") != 0) row++;
     TRY(parse_equal(s, 1));
-    TRY(VEC_PUSH(s->p->memory, &s->operands, s->operands.items[0]));
-    TRY(parse_add_number(s, KTIR_KEY_PREDICATE, row));
     TRY(booleans_like(s, parse_type_of(s, 0), &type));
-    s->op.opcode = KTIR_OP_CMPF;
     return parse_result(s, type);
+}
+
+// %x to [%low, %high] : T
+static spyre_status parse_clamp(statement *s)
+{
+    static const char *const behind[] = {"to", ",", "]"};
+    for (uint32_t n = 0; n < 3; n++) {
+        TRY(parse_operand(s, NULL));
+        TRY(lexer_expect(&s->p->l, behind[n]));
+        if (n == 0) TRY(lexer_expect(&s->p->l, "["));
+    }
+    return parse_types_of_equal(s, 3);
+}
+
+// %x, %n : T, U
+static spyre_status parse_power(statement *s)
+{
+    TRY(parse_operand(s, NULL));
+    TRY(lexer_expect(&s->p->l, ","));
+    TRY(parse_operand(s, NULL));
+    TRY(parse_flags(s->p));
+    TRY(lexer_expect(&s->p->l, ":"));
+    TRY(parse_expect_type(s, 0));
+    TRY(lexer_expect(&s->p->l, ","));
+    TRY(parse_expect_type(s, 1));
+    return parse_result(s, parse_type_of(s, 0));
 }
 
 spyre_status parse_arith(statement *s, ktir_form form)
 {
-    if (s->op.opcode == KTIR_OP_ISNAN) return parse_isnan(s);
     if (form == KTIR_FORM_CONSTANT) return parse_constant(s);
     if (form == KTIR_FORM_COMPARE) return parse_compare(s);
+    if (form == KTIR_FORM_CLASS) return parse_class(s);
+    if (form == KTIR_FORM_FPOWI) return parse_power(s);
     if (form == KTIR_FORM_SELECT) return parse_select(s);
     if (form == KTIR_FORM_CAST) return parse_cast(s);
-    TRY(parse_equal(s, form == KTIR_FORM_UNARY ? 1 : form == KTIR_FORM_BINARY ? 2 : 3));
+    if (s->op.opcode == KTIR_OP_CLAMPF) TRY(parse_clamp(s));
+    else TRY(parse_equal(s, form == KTIR_FORM_UNARY ? 1 : form == KTIR_FORM_BINARY ? 2 : 3));
     return parse_result(s, parse_type_of(s, 0));
 }

@@ -67,7 +67,7 @@ static spyre_status parse_combiner(statement *s, bool *out_found)
     if (!ktir_op_named(name.start, name.length, &opcode))
         return PARSE_BAD(p, &name, "there is no operation '%.*s'", token_shown(&name), name.start);
     ktir_form form = ktir_op_describe(opcode)->form;
-    if (form != KTIR_FORM_BINARY && form != KTIR_FORM_UNARY)
+    if (form != KTIR_FORM_BINARY && form != KTIR_FORM_UNARY && form != KTIR_FORM_TERNARY)
         return PARSE_BAD(p, &name, "%.*s combines no elements", token_shown(&name), name.start);
     TRY(parse_add_number(s, KTIR_KEY_COMBINER, opcode));
     return lexer_expect(&p->l, "}");

@@ -49,8 +49,19 @@ static void print_elementwise(const printer *p, const ktir_op *op)
     if (ktir_op_describe(op->opcode)->form == KTIR_FORM_COMPARE)
         text_printf(p->out, "%s, ",
                     ktir_predicates[ktir_number(p->m, op, KTIR_KEY_PREDICATE, 0)].name);
-    print_operands(p, op, 0, op->operand_count);
+    if (op->opcode == KTIR_OP_CLAMPF) {
+        print_operand(p, op, 0);
+        text_append(p->out, " to [");
+        print_operands(p, op, 1, 3);
+        text_append(p->out, "]");
+    } else {
+        print_operands(p, op, 0, op->operand_count);
+    }
     text_append(p->out, " : ");
+    if (op->opcode == KTIR_OP_FPOWI) {
+        print_types(p, op, 0, 2);
+        return;
+    }
     bool selects = op->opcode == KTIR_OP_SELECT;
     if (selects && ktir_operand_type(p->m, op, 0)->kind == KTIR_TENSOR) {
         print_type(p, ktir_operand_type(p->m, op, 0));

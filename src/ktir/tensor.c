@@ -46,6 +46,11 @@ double ktir_round(ktir_element element, double value)
     return element_load(&code, SPYRE_FORMAT_SEN169_FP16);
 }
 
+double ktir_least_normal(ktir_element element)
+{
+    return element == KTIR_F32 ? 0x1p-126 : 0x1.008p-31;
+}
+
 static uint32_t width_of(ktir_element element)
 {
     return element == KTIR_I1 ? 1 : ktir_element_describe(element)->bytes * 8;
@@ -93,6 +98,15 @@ static int64_t ceil_quotient(int64_t x, int64_t y)
     return x / y + (x % y != 0 && (x < 0) == (y < 0));
 }
 
+static int64_t power_of(int64_t x, int64_t y)
+{
+    uint64_t power = 1, square = (uint64_t)x, rest = (uint64_t)(y < 0 ? -(y % 2) : y);
+    if (y < 0 && x != 1 && x != -1) return 0;
+    for (; rest; rest >>= 1, square *= square)
+        if (rest & 1) power *= square;
+    return (int64_t)power;
+}
+
 static bool divides(ktir_integer op)
 {
     return op == KTIR_INTEGER_DIV || op == KTIR_INTEGER_UDIV || op == KTIR_INTEGER_REM ||
@@ -108,7 +122,8 @@ static bool shifts(ktir_integer op)
 static bool takes_unsigned(ktir_integer op)
 {
     return op == KTIR_INTEGER_UDIV || op == KTIR_INTEGER_UREM || op == KTIR_INTEGER_UCEILDIV ||
-           op == KTIR_INTEGER_USHR || op == KTIR_INTEGER_UMAX || op == KTIR_INTEGER_UMIN;
+           op == KTIR_INTEGER_USHR || op == KTIR_INTEGER_UMAX || op == KTIR_INTEGER_UMIN ||
+           op == KTIR_INTEGER_CTPOP || op == KTIR_INTEGER_CTLZ || op == KTIR_INTEGER_CTTZ;
 }
 
 static int64_t without_sign(ktir_element element, int64_t value)
@@ -120,9 +135,10 @@ static int64_t without_sign(ktir_element element, int64_t value)
 bool ktir_integer_apply(ktir_integer op, ktir_element element, int64_t x, int64_t y,
                         int64_t *out_value)
 {
-    int64_t result = 0;
+    int64_t result = 0, width = width_of(element);
     if (divides(op) && y == 0) return false;
-    if (shifts(op) && (y < 0 || y >= width_of(element))) return false;
+    if (shifts(op) && (y < 0 || y >= width)) return false;
+    if (op == KTIR_INTEGER_POW && x == 0 && y < 0) return false;
     if (takes_unsigned(op)) {
         x = without_sign(element, x);
         y = without_sign(element, y);

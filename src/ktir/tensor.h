@@ -32,6 +32,8 @@ void ktir_tensor_drop(ktir_tensor *t);      // null is allowed
 
 // One rounding to a floating-point type, wrapping to an integer type.
 double ktir_round(ktir_element element, double value);
+// The least number above 0 of a floating-point type that is no subnormal one.
+double ktir_least_normal(ktir_element element);
 int64_t ktir_wrap(ktir_element element, int64_t value);
 
 // One element from and to memory in the format of the card.

@@ -87,6 +87,12 @@ spyre_status verify_arith(const ktir_module *m, const ktir_op *op)
     }
     if (info->form == KTIR_FORM_CAST) return verify_cast(m, op);
     if (info->form == KTIR_FORM_SELECT) return verify_select(m, op);
+    if (info->form == KTIR_FORM_FPOWI) {
+        TRY(verify_class(m, op, 1, false));
+        if (ktir_operand_type(m, op, 0)->kind != ktir_operand_type(m, op, 1)->kind ||
+            !verify_same_sizes(ktir_operand_type(m, op, 0), ktir_operand_type(m, op, 1)))
+            return verify_bad_operand(m, op, 1, "a power for each element is wanted");
+    }
     bool floats = info->form == KTIR_FORM_COMPARE ? op->opcode == KTIR_OP_CMPF
                                                   : info->integer == KTIR_INTEGER_NONE;
     return verify_class(m, op, 0, floats);

@@ -226,9 +226,11 @@ static spyre_status verify_map_op(const ktir_module *m, const ktir_op *op)
         if (!verify_same_sizes(ktir_operand_type(m, op, n), out))
             return verify_bad_operand(m, op, n, "ins and outs have one shape");
     if (op->operand_count < 2) return VERIFY_BAD(m, op, "it needs ins");
-    TRY(verify_brief(m, op, op->operand_count == 2 ? KTIR_FORM_UNARY : KTIR_FORM_BINARY, &brief));
+    TRY(verify_brief(m, op, op->operand_count == 2   ? KTIR_FORM_UNARY
+                            : op->operand_count == 3 ? KTIR_FORM_BINARY
+                                                     : KTIR_FORM_TERNARY, &brief));
     if (brief)
-        return op->operand_count <= 3 ? NULL : VERIFY_BAD(m, op, "more ins than it combines");
+        return op->operand_count <= 4 ? NULL : VERIFY_BAD(m, op, "more ins than it combines");
     ktir_type element = scalar_of(out);
     TRY(verify_combiner(m, op, NULL, op->operand_count - 1, &element));
     for (uint32_t n = 0; n + 1 < op->operand_count; n++) {

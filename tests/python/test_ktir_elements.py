@@ -298,6 +298,7 @@ FUNCTIONS = {
     "math.exp2": (torch.exp2, -4, 4),
     "math.expm1": (torch.expm1, -2, 2),
     "math.sqrt": (torch.sqrt, 0, 9),
+    "math.cbrt": (lambda x: torch.sign(x) * x.abs() ** (1 / 3), -9, 9),
     "math.rsqrt": (torch.rsqrt, 0.1, 9),
     "math.log": (torch.log, 0.1, 9),
     "math.log2": (torch.log2, 0.1, 9),
@@ -350,3 +351,96 @@ def test_functions(element: str) -> None:
         expected = function(x[row].float())
         tolerance = 4e-3 if element == "f16" else 2e-6
         torch.testing.assert_close(found[row].float(), expected, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("element", ["f16", "f32"])
+def test_three_operands(element: str) -> None:
+    """A product and a sum that are rounded once; and bounds, of which the lower one wins."""
+    by = f"tensor<{ROWS}x{COLUMNS}x{element}>"
+    body = f"""%f = math.fma %a, %b, %c : {by}
+      %r = math.clampf %f to [%b, %c] : {by}"""
+    sizes = dict.fromkeys("abcy", (element, (ROWS, COLUMNS)))
+    a, b, c = (_random(element, ROWS, COLUMNS) for _ in range(3))
+    a[0], b[0] = 1 + 2.0**-9, 1 - 2.0**-9
+    c[0] = -1
+    found = _both(_kernel(sizes, body, "y"), "y", a=a, b=b, c=c)
+    exact = (a.double() * b.double() + c.double()).to(TYPES[element])
+    expected = torch.maximum(torch.minimum(exact, c), b)
+    near = 1e-2 if element == "f16" else 0  # of inputs that the card rounds
+    torch.testing.assert_close(found, expected, atol=near, rtol=near)
+    found = _both(_kernel(sizes, f"%r = math.fma %a, %b, %c : {by}", "y"), "y", a=a, b=b, c=c)
+    assert (found[0] == -(2.0**-18)).all()
+
+
+def test_maps_of_operations_by_name() -> None:
+    by = f"tensor<{ROWS}x{COLUMNS}xf32>"
+    body = f"""%f = linalg.map {{ math.fma }} ins(%a, %b, %c : {by}, {by}, {by}) outs(%a : {by})
+      %r = linalg.map {{ math.round }} ins(%f : {by}) outs(%a : {by})"""
+    a, b, c = (_random("f32", ROWS, COLUMNS) * 5 for _ in range(3))
+    sizes = dict.fromkeys("abcy", ("f32", (ROWS, COLUMNS)))
+    found = _both(_kernel(sizes, body, "y"), "y", a=a, b=b, c=c)
+    torch.testing.assert_close(found, _away((a.double() * b + c).float()), atol=0, rtol=0)
+
+
+def test_the_lowest_bit() -> None:
+    by = f"tensor<{ROWS}x{COLUMNS}"
+    body = f"""%t = arith.trunci %a : {by}xi32> to {by}xi1>
+      %r = arith.select %t, %a, %b : {by}xi1>, {by}xi32>"""
+    a, b = _random("i32", ROWS, COLUMNS), _random("i32", ROWS, COLUMNS)
+    sizes = dict.fromkeys("aby", ("i32", (ROWS, COLUMNS)))
+    found = _both(_kernel(sizes, body, "y"), "y", a=a, b=b)
+    assert torch.equal(found, torch.where(a % 2 == 1, a, b))
+
+
+@pytest.mark.parametrize("element", ["f16", "f32"])
+def test_classes_of_floats(element: str) -> None:
+    tests = {"isnan": torch.isnan, "isinf": torch.isinf, "isfinite": torch.isfinite}
+    inf, nan, tiny = float("inf"), float("nan"), 2.0**-140 if element == "f32" else 2.0**-18
+    x = torch.tensor([0.0, -0.0, 1.5, -inf, inf, tiny, -tiny, 6e4, nan]).to(TYPES[element])
+    for name in (*tests, "isnormal"):
+        body = f"""%c = math.{name} %a : tensor<9x{element}>
+          %r = arith.extui %c : tensor<9xi1> to tensor<9xi32>"""
+        found = _both(_kernel({"a": (element, (9,)), "y": ("i32", (9,))}, body, "y"), "y", a=x)
+        if name in tests and element == "f32":  # the card's 16 bits have one code for the two
+            assert torch.equal(found.bool(), tests[name](x))
+        if name == "isnormal":
+            normal = [0, 0, 1, 0, 0, element == "f16", element == "f16", 1, 0]
+            assert found.tolist() == normal
+
+
+@pytest.mark.parametrize("element", ["i8", "i16", "i32"])
+def test_bits_of_integers(element: str) -> None:
+    width, dtype = int(element[1:]), getattr(torch, f"int{element[1:]}")
+    edges = [0, 1, -1, 2 ** (width - 1) - 1, -(2 ** (width - 1)), 12, -12]
+    a = torch.cat([torch.tensor(edges), torch.randint(-(2**31), 2**31, (57,)) >> (32 - width)])
+    bits = [f"{int(x) % 2**width:0{width}b}" for x in a]
+    wanted = {
+        "ctpop": [b.count("1") for b in bits],
+        "ctlz": [len(b) - len(b.lstrip("0")) for b in bits],
+        "cttz": [len(b) - len(b.rstrip("0")) for b in bits],
+    }
+    sizes = dict.fromkeys("ay", (element, (64,)))
+    for name, expected in wanted.items():
+        kernel = _kernel(sizes, f"%r = math.{name} %a : tensor<64x{element}>", "y")
+        assert _both(kernel, "y", a=a.to(dtype)).tolist() == expected
+
+
+def test_powers() -> None:
+    """Of integers, negative powers too, and integer powers of floats."""
+    a = torch.tensor([0, 0, 1, 1, -1, -1, -1, 2, -3, 3, 7, 46341]).int()
+    n = torch.tensor([0, 5, -3, 2**31 - 1, -3, -4, 2**31 - 1, 31, 19, -1, 12, 2]).int()
+    kernel = _kernel(
+        dict.fromkeys("any", ("i32", (12,))), "%r = math.ipowi %a, %n : tensor<12xi32>", "y"
+    )
+    found = _both(kernel, "y", a=a, n=n)
+    for base, exponent, power in zip(a.tolist(), n.tolist(), found.tolist(), strict=True):
+        known = exponent >= 0 or abs(base) == 1
+        assert power % 2**32 == (pow(base, abs(exponent), 2**32) if known else 0)
+    x = torch.linspace(-2, 2, 12)
+    sizes = {"x": ("f32", (12,)), "n": ("i32", (12,)), "y": ("f32", (12,))}
+    kernel = _kernel(sizes, "%r = math.fpowi %x, %n : tensor<12xf32>, tensor<12xi32>", "y")
+    n = torch.arange(-6, 6).int()
+    torch.testing.assert_close(_both(kernel, "y", x=x, n=n), x**n, rtol=1e-6, atol=0)
+    text = str(kernel).replace("tensor<12xf32>, tensor<12xi32>", "tensor<12xf32>, tensor<12xf32>")
+    with pytest.raises(RuntimeError, match="tensor<12xf32>.* integers|has type|expected"):
+        ktir.loads(text)
