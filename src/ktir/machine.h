@@ -106,7 +106,7 @@ SPYRE_MUST_CHECK spyre_status machine_store(tile *t, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status machine_deliver(machine *x, bool *out_moved);
 SPYRE_MUST_CHECK spyre_status machine_produce(tile *t, const ktir_op *op);
 
-// Why a compute tile still waits when nobody can go on.
+// Why a compute tile still waits when no compute tile can go on.
 SPYRE_MUST_CHECK spyre_status machine_deadlock(const tile *t);
 
 #endif

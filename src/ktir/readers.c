@@ -19,10 +19,10 @@ spyre_status readers_begin(readers *r, arena *memory, uint32_t tiles)
 {
     uint32_t set;
     *r = (readers){.memory = memory, .tiles = tiles};
-    uint32_t *nobody = ARENA_NEW(memory, uint32_t, tiles);
-    TRY_ALLOC(nobody);
-    memset(nobody, 0, tiles * sizeof *nobody);
-    return intern(r, nobody, &set);
+    uint32_t *none = ARENA_NEW(memory, uint32_t, tiles);
+    TRY_ALLOC(none);
+    memset(none, 0, tiles * sizeof *none);
+    return intern(r, none, &set);
 }
 
 spyre_status readers_add(readers *r, uint32_t set, uint32_t tile, uint32_t clock,

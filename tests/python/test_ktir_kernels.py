@@ -106,6 +106,15 @@ def binary(name: str, op: str, a: str, b: str, type_: str) -> str:
     return f"%{name} = {op} %{a}, %{b} : tensor<{type_}>\n"
 
 
+def product(name: str, a: str, b: str, onto: str, op: str = "matmul") -> str:
+    """linalg.matmul or one of its kin; the operands with their types: "a 16x64xf16"."""
+    (a, a_type), (b, b_type), (onto, type_) = a.split(), b.split(), onto.split()
+    return (
+        f"%{name} = linalg.{op} ins(%{a}, %{b} : tensor<{a_type}>, tensor<{b_type}>) "
+        f"outs(%{onto} : tensor<{type_}>) -> tensor<{type_}>\n"
+    )
+
+
 def spread(name: str, value: str, dim: int, sizes: str, element: str = "f32") -> str:
     """linalg.broadcast along a new dim."""
     dims = sizes.split("x")
@@ -196,8 +205,7 @@ def matmul_with_masks() -> tuple[str, dict, torch.Tensor]:
         )
         + "%m = arith.cmpi slt, %ks, %lim : tensor<16x32xi32>\n"
         + "%am = arith.select %m, %ab, %none : tensor<16x32xi1>, tensor<16x32xf16>\n"
-        + "%next = linalg.matmul ins(%am, %bb : tensor<16x32xf16>, tensor<32x128xf16>) "
-        + "outs(%sum : tensor<16x128xf32>) -> tensor<16x128xf32>\n"
+        + product("next", "am 16x32xf16", "bb 32x128xf16", "sum 16x128xf32")
         + "scf.yield %next : tensor<16x128xf32>\n}\n"
         + fill("nil", "0.0", "16x128")
         + fill("slope", "0.01", "16x128")
@@ -328,8 +336,7 @@ def flash_attention() -> tuple[str, dict, torch.Tensor]:
         + "%kt = linalg.transpose ins(%kb : tensor<32x64xf16>) outs(%kt_e : tensor<64x32xf16>) "
         + "permutation = [1, 0]\n"
         + fill("s0", "0.0", "32x32")
-        + "%s = linalg.matmul ins(%qb, %kt : tensor<32x64xf16>, tensor<64x32xf16>) "
-        + "outs(%s0 : tensor<32x32xf32>) -> tensor<32x32xf32>\n"
+        + product("s", "qb 32x64xf16", "kt 64x32xf16", "s0 32x32xf32")
         + binary("ss", "arith.mulf", "s", "scale", "32x32xf32")
         + reduce("mj", "ss", "-3.0e38", "32x32", 1, "arith.maxnumf")
         + binary("mn", "arith.maxnumf", "m", "mj", "32xf32")
@@ -344,8 +351,7 @@ def flash_attention() -> tuple[str, dict, torch.Tensor]:
         + spread("ab", "alpha", 1, v)
         + binary("as", "arith.mulf", "acc", "ab", v + "xf32")
         + narrow("ph", "p", "32x32")
-        + "%an = linalg.matmul ins(%ph, %vb : tensor<32x32xf16>, tensor<32x64xf16>) "
-        + "outs(%as : tensor<32x64xf32>) -> tensor<32x64xf32>\n"
+        + product("an", "ph 32x32xf16", "vb 32x64xf16", "as 32x64xf32")
         + "scf.yield %mn, %ln, %an : tensor<32xf32>, tensor<32xf32>, tensor<32x64xf32>\n}\n"
         + spread("lb", "r#1", 1, v)
         + binary("y", "arith.divf", "r#2", "lb", v + "xf32")
@@ -367,8 +373,7 @@ def grouped_gemm() -> tuple[str, dict, torch.Tensor]:
         + load("a3", "a", "%pid, %c0, %c0", "1x16x64", "4x16x64")
         + load("b3", "b", "%pid, %c0, %c0", "1x64x64", "4x64x64")
         + fill("z", "0.0", "1x16x64")
-        + "%y = linalg.batch_matmul ins(%a3, %b3 : tensor<1x16x64xf16>, tensor<1x64x64xf16>) "
-        + "outs(%z : tensor<1x16x64xf32>) -> tensor<1x16x64xf32>\n"
+        + product("y", "a3 1x16x64xf16", "b3 1x64x64xf16", "z 1x16x64xf32", "batch_matmul")
         + narrow("w", "y", "1x16x64")
         + store("w", "o", "%pid, %c0, %c0", "1x16x64", "4x16x64")
     )
@@ -495,8 +500,7 @@ def int8_matmul() -> tuple[str, dict, torch.Tensor]:
         + load("ab", "a", "%c0, %c0", "16x64", "16x64", "i8")
         + load("bb", "b", "%c0, %c0", "64x64", "64x64", "i8")
         + fill("z", "0", "16x64", "i32")
-        + "%y = linalg.matmul ins(%ab, %bb : tensor<16x64xi8>, tensor<64x64xi8>) "
-        + "outs(%z : tensor<16x64xi32>) -> tensor<16x64xi32>\n"
+        + product("y", "ab 16x64xi8", "bb 64x64xi8", "z 16x64xi32")
         + "%f = arith.sitofp %y : tensor<16x64xi32> to tensor<16x64xf32>\n"
         + fill("scale", "0.01", "16x64")
         + binary("w", "arith.mulf", "f", "scale", "16x64xf32")
@@ -521,8 +525,7 @@ def dequantized_matmul() -> tuple[str, dict, torch.Tensor]:
         + spread("sb", "sh", 0, "64x64", "f16")
         + binary("bs", "arith.mulf", "bf", "sb", "64x64xf16")
         + fill("z", "0.0", "16x64")
-        + "%y = linalg.matmul ins(%ab, %bs : tensor<16x64xf16>, tensor<64x64xf16>) "
-        + "outs(%z : tensor<16x64xf32>) -> tensor<16x64xf32>\n"
+        + product("y", "ab 16x64xf16", "bs 64x64xf16", "z 16x64xf32")
         + narrow("w", "y", "16x64")
         + store("w", "o", "%c0, %c0", "16x64", "16x64")
     )
@@ -560,10 +563,8 @@ def matrix_vector() -> tuple[str, dict, torch.Tensor]:
         + load("ab", "a", "%c0, %c0", "64x64", "64x64")
         + load("xb", "x", "%c0", "64", "64")
         + fill("z", "0.0", "64")
-        + "%y = linalg.matvec ins(%ab, %xb : tensor<64x64xf16>, tensor<64xf16>) "
-        + "outs(%z : tensor<64xf32>) -> tensor<64xf32>\n"
-        + "%w = linalg.vecmat ins(%xb, %ab : tensor<64xf16>, tensor<64x64xf16>) "
-        + "outs(%y : tensor<64xf32>) -> tensor<64xf32>\n"
+        + product("y", "ab 64x64xf16", "xb 64xf16", "z 64xf32", "matvec")
+        + product("w", "xb 64xf16", "ab 64x64xf16", "y 64xf32", "vecmat")
         + store("w", "o", "%c0", "64", "64", "f32")
     )
     a, x = torch.randn(64, 64).half(), torch.randn(64).half()
@@ -584,8 +585,7 @@ def transposed_factor() -> tuple[str, dict, torch.Tensor]:
         + load("ab", "a", "%c0, %c0", "16x64", "16x64")
         + load("bb", "b", "%c0, %c0", "64x64", "64x64")
         + fill("z", "0.0", "16x64")
-        + "%y = linalg.matmul_transpose_b ins(%ab, %bb : tensor<16x64xf16>, tensor<64x64xf16>) "
-        + "outs(%z : tensor<16x64xf32>) -> tensor<16x64xf32>\n"
+        + product("y", "ab 16x64xf16", "bb 64x64xf16", "z 16x64xf32", "matmul_transpose_b")
         + narrow("w", "y", "16x64")
         + store("w", "o", "%c0, %c0", "16x64", "16x64")
     )
