@@ -19,6 +19,11 @@ SPYRE_MUST_CHECK spyre_status bundle_read_warned(arena *memory, const char *dire
                                                  bool pool_first, bundle **out_bundle,
                                                  bundle_warnings *out_warnings);
 
+// A line for each field of the files of `b`, read from `directory`, that restates others and does
+// not agree with them; at most four a step.
+SPYRE_MUST_CHECK spyre_status bundle_read_restated(arena *memory, const char *directory,
+                                                   const bundle *b, bundle_warnings *out_lines);
+
 // Writes the directory (made when missing). Up to seven arguments are written as absolute
 // addresses, more as symbols. Same bundle, same bytes.
 SPYRE_MUST_CHECK spyre_status bundle_write(const bundle *b, const char *directory);

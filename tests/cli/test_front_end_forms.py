@@ -44,6 +44,10 @@ class Conversion:
         }
 
     def write(self):
+        self.dsc.pop("dataStageParam_", None)  # what restates sizes and places
+        for node in self.dsc["scheduleTree_"]:
+            node.pop("coordinates_", None)
+            node.pop("name_", None)
         path = self.directory / "sdsc_0.json"
         path.write_text(json.dumps({self.key: self.body}))
         return self.directory

@@ -31,10 +31,8 @@ def test_results_that_nothing_reads(spyre, bundle):
         (directory / "sdsc_0.json").read_text().replace('"0_', '"1_', 1)
     )
     edit(directory, "bundle.mlir", re.escape(line % 0), (line % 0 + line % 1).replace("\\", ""))
-    [found] = findings(spyre, directory)
-    assert re.search(
-        r"step 1 1_add: writes over (\d+) of the \1 sticks that step 0 0_add wrote", found
-    )
+    lost = r"step 1 1_add: writes over (\d+) of the \1 sticks that step 0 0_add wrote"
+    assert any(re.search(lost, found) for found in findings(spyre, directory))
 
 
 def test_loops_that_leave_gaps(spyre, bundle):

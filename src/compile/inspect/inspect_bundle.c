@@ -223,14 +223,15 @@ spyre_status inspect_bundle(arena *memory, const char *directory, const char *co
                             uint32_t size_count, text *out)
 {
     bundle *b;
-    bundle_warnings warnings = {0};
+    bundle_warnings warnings = {0}, restated = {0};
     TRY(status_at(bundle_read_warned(memory, directory, false, &b, &warnings), "%s", directory));
+    TRY(status_at(bundle_read_restated(memory, directory, b, &restated), "%s", directory));
     TRY(status_at(bundle_bind_named(memory, b, sizes, size_count, &b), "%s", directory));
     TRY(inspect_print_bundle(b, directory, out));
     if (warnings.count) text_append(out, "\n");
     for (uint32_t i = 0; i < warnings.count; i++)
         text_printf(out, "not understood: %s\n", warnings.items[i]);
-    return inspect_suspicions(b, out);
+    return inspect_suspicions(b, &restated, out);
 }
 
 spyre_status inspect_print_bundle(const bundle *b, const char *name, text *out)

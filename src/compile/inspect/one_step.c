@@ -110,10 +110,23 @@ static void look_at_parameters(findings *f)
         find(f, "clipMin %g is above clipMax %g", (double)least, (double)most);
 }
 
+// Pages of a tensor that no index chooses rows of.
+static void look_at_pages(findings *f, const bundle_tensor *t)
+{
+    for (uint32_t d = 0; d < f->step->dim_count && t->index_kind == BUNDLE_INDEX_NONE; d++)
+        if (t->max_size[d] > 0)
+            find(f, "maxDimSizes_ of %s is %lld in dim %s, and no index chooses among its rows",
+                 t->name, (long long)t->max_size[d], f->step->dim_name[d]);
+}
+
 // Operands of one function in two formats, as neither front-end writes them.
 static void look_at_formats(findings *f)
 {
     const bundle_step *step = f->step;
+    if (step->input_count && step->compute_format != step->tensors[step->inputs[0]].format)
+        find(f, "attributes_.dataFormat_ is %s, its first operand %s",
+             spyre_format_name(step->compute_format),
+             spyre_format_name(step->tensors[step->inputs[0]].format));
     if (!opfunc_has_formula(step->op) || step->input_count != 2) return;
     spyre_format a = step->tensors[step->inputs[0]].format;
     spyre_format b = step->tensors[step->inputs[1]].format;
@@ -209,6 +222,7 @@ spyre_status inspect_one_step(findings *f)
         look_at_gather(f, &f->step->tensors[t]);
         look_at_gaps(f, &f->step->tensors[t]);
         look_at_room(f, &f->step->tensors[t]);
+        look_at_pages(f, &f->step->tensors[t]);
         TRY(look_at_starts(f, t));
     }
     look_at_ranks(f);

@@ -309,6 +309,23 @@ static void look_at_leftovers(look *l)
     }
 }
 
+// Results that do not begin where their argument does: a tensor of a launch begins there, and so
+// does all that a step makes of it.
+static void look_at_beginnings(look *l)
+{
+    l->f.step = NULL;
+    for (uint32_t k = 0; k < l->f.b->args.count; k++) {
+        const space *of = &l->arguments[k];
+        int64_t first = 0;
+        bool reads = false;
+        while (first < of->count && !of->sticks[first].writer) first++;
+        for (int64_t i = 0; i < of->count && !reads; i++) reads = of->sticks[i].read;
+        if (first && first < of->count && !reads)
+            find(&l->f, "no step writes the first %lld sticks of argument %u, of which none is "
+                 "read: right only for a part of it that is changed in place", (long long)first, k);
+    }
+}
+
 // --- All of it
 
 // Argument 0 may be the pool of a graph, which launches hand to every kernel.
@@ -336,17 +353,37 @@ static spyre_status look_at_program(look *l, arena *memory)
     return NULL;
 }
 
+// The step once more, with nothing between the two.
+static void look_at_repetition(look *l, const bundle_step *before)
+{
+    const bundle_step *step = l->f.step;
+    size_t starts = step->cores->core_count * sizeof *step->tensors->start;
+    if (!before || before->op != step->op || before->tensor_count != step->tensor_count ||
+        before->cores->core_count != step->cores->core_count)
+        return;
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        const bundle_tensor *a = &before->tensors[t], *b = &step->tensors[t];
+        if (a->arg != b->arg || a->in_lx != b->in_lx || memcmp(a->start, b->start, starts) != 0)
+            return;
+    }
+    find(&l->f, "it does what the step before it has done, in the same places");
+}
+
 static spyre_status follow(look *l)
 {
+    const bundle_step *before = NULL;
     for (uint32_t i = 0; i < l->f.b->body.count; i++) {
         if (l->f.b->body.items[i].kind != BUNDLE_EXECUTE) continue;
         l->f.number = l->f.b->body.items[i].step;
         l->f.step = &l->f.b->steps.items[l->f.number];
         TRY(inspect_one_step(&l->f));
+        look_at_repetition(l, before);
+        before = l->f.step;
         TRY(look_at_reads(l));
         TRY(look_at_writes(l));
     }
     look_at_leftovers(l);
+    look_at_beginnings(l);
     return NULL;
 }
 
@@ -378,12 +415,13 @@ static spyre_status look_unrolled(look *l, arena *memory, bundle *copy)
     return status;
 }
 
-spyre_status inspect_suspicions(const bundle *b, text *out)
+spyre_status inspect_suspicions(const bundle *b, const bundle_warnings *known, text *out)
 {
     arena *memory = arena_create();
     TRY_ALLOC(memory);
     look l = {.f = {.b = b, .out = out}};
     bundle *copy = NULL;
+    for (uint32_t i = 0; i < known->count; i++) find(&l.f, "%s", known->items[i]);
     spyre_status status = copy_bundle(memory, b, &copy);
     if (!status) status = look_at_loops(&l);
     if (!status) status = look_unrolled(&l, memory, copy);

@@ -6,9 +6,11 @@
 #define COMPILE_INSPECT_SUSPICIONS_H
 
 #include "base/text.h"
-#include "bundle/model.h"
+#include "bundle/files.h"
 
-// Appends "suspicious" and a line for each finding in plain words, or nothing. `b` is verified.
-SPYRE_MUST_CHECK spyre_status inspect_suspicions(const bundle *b, text *out);
+// Appends "suspicious" and a line for each finding in plain words, or nothing: first those that are
+// `known`. `b` is verified.
+SPYRE_MUST_CHECK spyre_status inspect_suspicions(const bundle *b, const bundle_warnings *known,
+                                                 text *out);
 
 #endif
