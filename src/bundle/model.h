@@ -151,6 +151,13 @@ typedef struct {
     int64_t granularity, most;
 } bundle_symbol;
 
+// A part of a larger tensor that begins where a size says: `bytes` nearer for each granule that the
+// symbol is below its largest. Files have none.
+typedef struct {
+    uint32_t step, tensor, symbol;
+    int64_t bytes;
+} bundle_move;
+
 // Sizes that symbols decide are as large as they can be; bundle_bind() makes them others.
 typedef struct {
     arena *memory;
@@ -158,6 +165,7 @@ typedef struct {
     VEC(bundle_step) steps;
     VEC(bundle_statement) body;
     VEC(bundle_symbol) symbols;
+    VEC(bundle_move) moves;
     const uint8_t *constants;               // bytes of the CONSTANTS argument
     int64_t constants_bytes;
 } bundle;
@@ -206,7 +214,8 @@ int64_t bundle_unmasked_size(const bundle_step *step, uint32_t dim);
 bool bundle_fills_masked(const bundle_step *step);
 
 // The bundle with symbol s at values[s], in `memory` as far as it differs. What lies at an offset
-// of an argument or of LX stays there; within a tensor, slices begin where they do at that size.
+// of an argument or of LX stays there but for moves; within a tensor, slices begin where they do at
+// that size.
 // SPYRE_INVALID_ARGUMENT for a value that the symbol does not have.
 SPYRE_MUST_CHECK spyre_status bundle_bind(arena *memory, const bundle *b, const int64_t *values,
                                           bundle **out_bundle);

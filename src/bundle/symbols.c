@@ -41,6 +41,29 @@ static spyre_status move_slices(const bundle *b, const bundle_step *from, const 
     return NULL;
 }
 
+static spyre_status own_tensors(arena *memory, const bundle_step *from, bundle_step *to)
+{
+    if (to->tensors != from->tensors) return NULL;
+    to->tensors = ARENA_NEW(memory, bundle_tensor, to->tensor_count);
+    TRY_ALLOC(to->tensors);
+    memcpy(to->tensors, from->tensors, to->tensor_count * sizeof *to->tensors);
+    return NULL;
+}
+
+static spyre_status bind_moves(arena *memory, const bundle *b, const int64_t *values, bundle *out)
+{
+    for (uint32_t m = 0; m < b->moves.count; m++) {
+        const bundle_move *move = &b->moves.items[m];
+        const bundle_symbol *symbol = &b->symbols.items[move->symbol];
+        bundle_step *to = &out->steps.items[move->step];
+        TRY(own_tensors(memory, &b->steps.items[move->step], to));
+        int64_t less = (symbol->most - values[move->symbol]) / symbol->granularity;
+        for (uint32_t core = 0; core < to->cores->core_count; core++)
+            to->tensors[move->tensor].start[core] -= less * move->bytes;
+    }
+    return NULL;
+}
+
 static spyre_status bind_step(arena *memory, const bundle *b, const int64_t *values,
                               const bundle_step *from, bundle_step *to)
 {
@@ -52,9 +75,7 @@ static spyre_status bind_step(arena *memory, const bundle *b, const int64_t *val
         bound = true;
     }
     if (!bound) return NULL;
-    to->tensors = ARENA_NEW(memory, bundle_tensor, to->tensor_count);
-    TRY_ALLOC(to->tensors);
-    memcpy(to->tensors, from->tensors, to->tensor_count * sizeof *to->tensors);
+    TRY(own_tensors(memory, from, to));
     for (uint32_t t = 0; t < to->tensor_count; t++) TRY(move_slices(b, from, to, t));
     return NULL;
 }
@@ -77,6 +98,7 @@ spyre_status bundle_bind(arena *memory, const bundle *b, const int64_t *values,
         const bundle_step *from = &b->steps.items[s];
         TRY(bundle_at_step(bind_step(memory, b, values, from, &out->steps.items[s]), s, from));
     }
+    TRY(bind_moves(memory, b, values, out));
     for (uint32_t at = 0; at < b->body.count; at++) {
         bundle_statement *statement = &out->body.items[at];
         *statement = b->body.items[at];

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A symbolic bundle from two bundles of one graph. bundle_bind() leaves things at their offsets and
-// moves slices within a tensor. So the two must have the same steps on the same buffers, at equal
-// offsets inside of these, and sizes that differ where the dim is; where a buffer lies in LX or in
-// the pool is then free, and where the larger ones had room, smaller ones have. Comparing addresses
-// in LX instead would refuse nearly everything: places there are packed anew for each size.
+// moves slices within a tensor, and parts of larger tensors by `moves`. So the two must have the
+// same steps on the same buffers, and sizes that differ where the dim is; where a buffer lies in LX
+// or in the pool is then free, and where the larger ones had room, smaller ones have. Comparing
+// addresses in LX instead would refuse nearly everything: places are packed anew for each size.
 #include <string.h>
 
 #include "compile/size_rules.h"
 
-// --- The loop IR: the same ops on the same elements of the same buffers
-
-static bool same_access(const loop_access *a, const loop_access *b)
-{
-    return a->buffer == b->buffer && a->offset == b->offset;
-}
+// --- The loop IR: the same ops on the same buffers
 
 static bool same_op(const loop_op *a, const loop_op *b)
 {
@@ -23,7 +18,7 @@ static bool same_op(const loop_op *a, const loop_op *b)
                 a->row_count == b->row_count &&
                 memcmp(a->parameter, b->parameter, sizeof a->parameter) == 0;
     for (uint32_t o = 0; same && o < a->operand_count; o++)
-        same = same_access(&a->operand[o], &b->operand[o]);
+        same = a->operand[o].buffer == b->operand[o].buffer;
     return same;
 }
 
@@ -106,34 +101,76 @@ static spyre_status mark_steps(arena *memory, bundle *b, const bundle *next, int
 }
 
 // --- Starts: what binding makes of the bundle at the smaller size lies where `next` has it, whole
-// buffers in LX and the pool moved
+// buffers in LX and the pool moved. A part of a buffer may begin where the size says (cat): it
+// moves within the buffer.
 
-static bool same_starts(const bundle_step *step, const bundle_step *next, uint32_t t, bool movable)
+typedef struct {
+    arena *memory;
+    bundle *b;
+    const bundle *bound, *next;         // b and its steps at a granule less
+    const loop_graph *loops, *next_loops;
+    const char *why;
+} placement;
+
+static bool is_movable(const placement *p, const bundle_tensor *tensor)
 {
-    const bundle_tensor *mine = &step->tensors[t], *its = &next->tensors[t];
-    int64_t moved = mine->start[0] - its->start[0];
-    bool same = movable || !moved;
-    for (uint32_t core = 1; same && core < step->cores->core_count; core++)
-        same = mine->start[core] - its->start[core] == moved;
-    return same;
+    return tensor->in_lx || p->b->args.items[tensor->arg].kind == BUNDLE_ARG_POOL;
 }
 
-static spyre_status check_starts(arena *memory, const bundle *b, const bundle *next,
-                                 const char **out_why)
+// How far the tensor lies from where `next` has it, alike on all cores.
+static int64_t distance(placement *p, uint32_t step, uint32_t t)
+{
+    const bundle_tensor *mine = &p->bound->steps.items[step].tensors[t];
+    const bundle_tensor *its = &p->next->steps.items[step].tensors[t];
+    int64_t moved = mine->start[0] - its->start[0];
+    for (uint32_t core = 1; core < p->b->steps.items[step].cores->core_count; core++)
+        if (mine->start[core] - its->start[core] != moved)
+            p->why = "cores have other parts of a tensor at another size";
+    return moved;
+}
+
+// Only what is as many times as long as the size is long moves in equal steps.
+static bool has_size_once(const placement *p, uint32_t buffer)
+{
+    const loop_buffer *a = &p->loops->buffers.items[buffer];
+    const loop_buffer *b = &p->next_loops->buffers.items[buffer];
+    uint32_t dims = 0;
+    for (uint32_t d = 0; d < a->dim_count; d++) dims += a->dim[d].extent != b->dim[d].extent;
+    return dims <= 1;
+}
+
+static spyre_status place_tensor(placement *p, uint32_t s, uint32_t t)
+{
+    const bundle_tensor *tensor = &p->b->steps.items[s].tensors[t];
+    const loop_access *access = &p->loops->ops.items[s].operand[t];
+    uint32_t buffer = access->buffer;
+    bool same = access->offset == p->next_loops->ops.items[s].operand[t].offset;
+    int64_t bytes = distance(p, s, t);
+    if (is_movable(p, tensor))
+        bytes -= p->loops->buffers.items[buffer].memory_offset -
+                 p->next_loops->buffers.items[buffer].memory_offset;
+    if (p->why || (bytes == 0 && same)) return NULL;
+    if (!has_size_once(p, buffer) ||
+        (!tensor->in_lx && p->b->args.items[tensor->arg].kind == BUNDLE_ARG_CONSTANTS)) {
+        p->why = "a part of a tensor begins where the square of a size says";
+        return NULL;
+    }
+    const bundle_move move = {.step = s, .tensor = t, .bytes = bytes};
+    return VEC_PUSH(p->memory, &p->b->moves, move);
+}
+
+static spyre_status place_steps(arena *memory, bundle *b, const executable_segment *largest,
+                                const executable_segment *next, const char **out_why)
 {
     bundle *bound;
-    const bundle_symbol *symbol = &b->symbols.items[0];
-    const int64_t value = symbol->most - symbol->granularity;
+    const int64_t value = b->symbols.items[0].most - b->symbols.items[0].granularity;
+    placement p = {.memory = memory, .b = b, .next = next->front.bundle,
+                   .loops = largest->front.loops, .next_loops = next->front.loops};
     TRY(bundle_bind(memory, b, &value, &bound));
-    for (uint32_t s = 0; s < b->steps.count && !*out_why; s++) {
-        const bundle_step *step = &bound->steps.items[s];
-        for (uint32_t t = 0; t < step->tensor_count; t++) {
-            const bundle_tensor *tensor = &step->tensors[t];
-            bool movable = tensor->in_lx || b->args.items[tensor->arg].kind == BUNDLE_ARG_POOL;
-            if (!same_starts(step, &next->steps.items[s], t, movable))
-                *out_why = "a part of a tensor begins where the size says";
-        }
-    }
+    p.bound = bound;
+    for (uint32_t s = 0; s < b->steps.count && !p.why; s++)
+        for (uint32_t t = 0; t < b->steps.items[s].tensor_count; t++) TRY(place_tensor(&p, s, t));
+    *out_why = p.why;
     return NULL;
 }
 
@@ -149,7 +186,8 @@ static bool same_arguments(const bundle *a, const bundle *b)
 static const char *compare(const executable_segment *largest, const executable_segment *next)
 {
     const bundle *a = largest->front.bundle, *b = next->front.bundle;
-    bool same = a->steps.count == b->steps.count && same_arguments(a, b);
+    bool same = a->steps.count == b->steps.count && same_arguments(a, b) &&
+                a->steps.count == largest->front.loops->ops.count;
     for (uint32_t s = 0; same && s < a->steps.count; s++)
         same = same_step(&a->steps.items[s], &b->steps.items[s]);
     if (!same) return "the plans of two sizes differ in more than sizes";
@@ -180,7 +218,7 @@ spyre_status size_symbolic_bundle(arena *memory, const executable_segment *large
             b->args.items[k].bytes = 0;
     }
     TRY(mark_steps(memory, b, next->front.bundle, granule, most, out_why));
-    if (!*out_why) TRY(check_starts(memory, b, next->front.bundle, out_why));
+    if (!*out_why) TRY(place_steps(memory, b, largest, next, out_why));
     *out_bundle = b;
     return NULL;
 }

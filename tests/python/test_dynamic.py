@@ -2,6 +2,7 @@
 """Sizes that change from call to call: one trace, a program for each."""
 
 import copy
+import itertools
 
 import pytest
 import torch
@@ -216,8 +217,22 @@ FEED = torch.nn.Sequential(
         (lambda x: x.relu() * 2, (3, 128), 1),
         (FEED, (64,), 0),
         (lambda x: torch.softmax(x @ x.transpose(-1, -2), -1) @ x, (40, 64), 0),
+        (lambda x: torch.cat([x * 2, x], 1) + 1, (64,), 0),
+        (lambda x: torch.cat([x, x * 2], 0), (4, 64), 1),
+        (lambda x: torch.cat([x.relu(), x.exp(), x], 1).sum(1), (2, 64), 0),
+        (lambda x: x[..., 64:].sigmoid() * x[..., :64], (128,), 0),
     ],
-    ids=["element-wise", "rows", "inner dim", "feed-forward", "attention over a batch"],
+    ids=[
+        "element-wise",
+        "rows",
+        "inner dim",
+        "feed-forward",
+        "attention over a batch",
+        "joined",
+        "joined outside",
+        "joined and summed",
+        "halves",
+    ],
 )
 def test_one_program_serves_all_buckets(function, shape, dim, monkeypatch):
     """Two compilations, at the largest size and a granule below, and every bit of the programs that
@@ -256,7 +271,6 @@ def test_one_program_serves_all_buckets(function, shape, dim, monkeypatch):
     "function, shape, dim, why",
     [
         (lambda x: x.relu() * 2, (4,), 1, "differ in more than sizes"),  # its sticks
-        (lambda x: torch.cat([x, x * 2], 0), (4, 64), 1, "buffers are used otherwise"),
         (lambda x: torch.exp(x) * 2 + x, (33,), 0, "rounded up"),
     ],
 )
@@ -268,6 +282,22 @@ def test_where_one_program_cannot_serve_each_bucket_has_its_own(
     lengths = [33, 70, 128, 66, 35]
     assert sweep(function, lengths, dim, shape, min=32, max=128) == 3
     assert len(told) == 1 and why in told[0]
+
+
+def test_of_two_dims_the_wider_one_shares_programs():
+    """Sequences of 16 lengths in batches of two sizes: a program for each of the two."""
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x, y: torch.cat([x, y], -1).relu() * 2)
+    torch_spyre.report.reports.clear()
+    for rows, length in itertools.product((8, 16), (16, 40, 256, 100)):
+        x, y = (torch.randn(rows, length, 64, dtype=H) for _ in range(2))
+        given = [x.to("spyre"), y.to("spyre")]
+        for each in given:
+            torch._dynamo.mark_dynamic(each, 0, min=8, max=16)
+            torch._dynamo.mark_dynamic(each, 1, min=16, max=256)
+        expected = torch.cat([x, y], -1).relu() * 2
+        torch.testing.assert_close(compiled(*given).cpu(), expected, atol=1e-2, rtol=5e-3)
+    assert len(torch_spyre.compile_reports()) == 2
 
 
 def test_one_program_is_a_choice():

@@ -69,9 +69,9 @@ class Buckets:
         }
 
     def at(self, args: Sequence[Any], ends: Sizes) -> list[Any]:
-        """The arguments filled up with zeros to these sizes, or cut to them."""
+        """The arguments filled up with zeros to these sizes, or cut to them; other dims stay."""
         return [
-            _fill(value, {dim: ends[symbol] for dim, symbol in symbols.items()})
+            _fill(value, {d: ends[symbol] for d, symbol in symbols.items() if symbol in ends})
             for symbols, value in zip(self.inputs, args, strict=True)
         ]
 

@@ -38,8 +38,8 @@ class _Span(NamedTuple):
 
 
 class Families:
-    """Those of one graph, by its arguments at the largest size. A family goes with the last of its
-    programs."""
+    """Those of one graph, by its arguments with that dim at the largest size. A family goes with
+    the last of its programs."""
 
     def __init__(self, buckets: Buckets, compile: Compile) -> None:
         self._buckets = buckets
@@ -95,9 +95,10 @@ class Families:
 
 
 def _span_of(buckets: Buckets) -> _Span | None:
-    """Of graphs in which one size has several buckets."""
-    if len(buckets.step) != 1:
-        return None
-    [(symbol, granule)] = buckets.step.items()
-    most = buckets.most[symbol] // granule * granule
-    return _Span(symbol, granule, most) if most > granule else None
+    """Of the size with most buckets, if they are several; each bucket of others has a family."""
+    spans = [
+        _Span(symbol, granule, buckets.most[symbol] // granule * granule)
+        for symbol, granule in buckets.step.items()
+    ]
+    widest = max(spans, key=lambda span: span.most // span.granule)
+    return widest if widest.most > widest.granule else None
