@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/map.h"
 #include "bundle/files.h"
 #include "bundle/read.h"
 #include "bundle/write.h"
@@ -87,6 +88,35 @@ static spyre_status compare_numbers(comparison *c, const char *file)
     return VEC_PUSH(c->memory, c->lines, line);
 }
 
+// Ids of symbols are unique over a bundle, but for a file that is executed again.
+typedef struct {
+    map_bytes numbers;                  // id -> entry of `statement`
+    VEC(uint32_t) statement;            // that has it first
+} symbol_ids;
+
+static spyre_status compare_ids(comparison *c, symbol_ids *seen, const mlir_program *program,
+                                uint32_t at)
+{
+    const mlir_statement *now = &program->body.items[at];
+    uint32_t lines = 0;
+    for (uint32_t k = 0; k < now->symbol_count && lines < MOST_LINES; k++) {
+        uint32_t number = seen->statement.count, first;
+        TRY(map_bytes_intern(c->memory, &seen->numbers, &now->ids[k], sizeof now->ids[k], number,
+                             &first));
+        TRY(VEC_PUSH(c->memory, &seen->statement, at));
+        const mlir_statement *before = &program->body.items[seen->statement.items[first]];
+        bool again = before != now && strcmp(before->file, now->file) == 0;
+        if (first == number || again) continue;
+        const char *line = arena_printf(c->memory, "%s: line %u of bundle.mlir gives symbol %lld "
+                                        "another operand, which has one in line %u", c->step,
+                                        now->line, (long long)now->ids[k], before->line);
+        TRY_ALLOC(line);
+        lines++;
+        TRY(VEC_PUSH(c->memory, c->lines, line));
+    }
+    return NULL;
+}
+
 static spyre_status compare_step(comparison *c, const bundle_writer *w, const bundle_step *step,
                                  const json_node *root)
 {
@@ -111,6 +141,7 @@ spyre_status bundle_read_restated(arena *memory, const char *directory, const bu
     mlir_program program;
     comparison c = {.memory = memory, .lines = out_lines};
     const bundle_writer w = {.b = b, .form = BUNDLE_FORM_SYMBOLIC, .pool = -1};
+    symbol_ids seen = {0};
     uint32_t number = 0;
     char *bytes;
     size_t length;
@@ -126,6 +157,7 @@ spyre_status bundle_read_restated(arena *memory, const char *directory, const bu
         json_close(&root);
         TRY(status);
         TRY(compare_numbers(&c, file));
+        TRY(compare_ids(&c, &seen, &program, i));
     }
     return NULL;
 }

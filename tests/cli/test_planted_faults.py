@@ -131,7 +131,17 @@ def halve(coordinates):
     fold["factor_"] //= 2
 
 
+def with_one_symbol_twice(lines):
+    return [line.replace("[-1, -2,", "[-1, -1,").replace("-7", "-2") for line in lines]
+
+
+def with_symbols_of_another_step(lines):
+    return [line.replace("-10]", "-6]") for line in lines]
+
+
 OF_PROGRAMS = {
+    "a symbol of two steps": ("sizes", with_symbols_of_another_step, None),
+    "a symbol with two operands": ("sizes", with_one_symbol_twice, None),
     "a step twice": ("softmax", twice, "does what the step before it has done"),
     "a result that nothing needs": ("softmax", without(4), "no step reads"),
     "an operand that is not there": ("softmax", without(0), "that no step has written"),
@@ -140,7 +150,7 @@ OF_PROGRAMS = {
 
 def check(spyre, directory, said):
     if said is None:
-        assert re.search(r"sdsc_0|step 0", spyre.bad("inspect", directory))
+        assert re.search(r"sdsc_\d|step \d", spyre.bad("inspect", directory))
     else:
         found = findings(spyre, directory)
         assert any(said in line for line in found), found
@@ -214,3 +224,12 @@ def test_of_every_field(spyre, bundle, name):
                 named += done.returncode == 2 or bool(found - before)
         path.write_text(text)
     assert named >= planted * 0.95 > 300, f"{named} of {planted}"
+
+
+def test_a_symbol_of_two_steps(spyre, bundle):
+    """Each finds a place of its own for it, so that it is no error."""
+    made = Bundle(bundle("sizes"))
+    made.program(lambda lines: [line.replace("[-7,", "[-1,") for line in lines])
+    made.change(1, lambda _, dsc: starts(dsc, 0).update({"[0, 0, 0]": "-1"}))
+    found = findings(spyre, made.directory)
+    assert any("gives symbol -1 another operand" in line for line in found), found
