@@ -67,6 +67,23 @@ def _agrees(compiled, model, x):
     torch.testing.assert_close(compiled(x), model(x), rtol=0.02, atol=0.02)
 
 
+@pytest.mark.parametrize("place", [0, 2])
+def test_arguments_are_the_same_until_one_changes_or_is_another(place):
+    def changed(change):
+        args = [torch.zeros(4), 7, torch.zeros(4)]
+        same = resident.Same(args, [0, 2])
+        assert same.holds(args) and same.holds([args[0], 8, args[2]])
+        change(args)
+        return not same.holds(args)
+
+    def assign(args):
+        args[place].data = torch.ones(4)
+
+    assert changed(lambda args: args[place].add_(1)) and changed(assign)
+    assert changed(lambda args: args.__setitem__(place, args[place].view(4)))
+    assert changed(lambda args: args.__setitem__(place, torch.zeros(4)))
+
+
 def test_parameters_are_kept_until_they_change(moved):
     model = torch.nn.Linear(64, 32).half().requires_grad_(False)
     x = torch.randn(4, 64).half()

@@ -16,10 +16,9 @@ looked at, up to 64: a program that samples pays for next to nothing.
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -47,13 +46,6 @@ class Step:
         return self.read.rows.shape[1] if self.read else 0
 
 
-class _Kept(NamedTuple):
-    """An input that should be the same tensor, unchanged."""
-
-    tensor: Callable[[], Any]
-    state: tuple[int, int]
-
-
 class Card(Protocol):
     """How the rewritten graph is computed (backend.OnCard)."""
 
@@ -70,8 +62,9 @@ class Calls(Protocol):
     plan: paged.Plan
     cache_inputs: list[int]
 
-    def step(self, args: Sequence[Any]) -> Step:
-        """Not begun. ValueError for slots that may not be."""
+    def step(self, args: Sequence[Any], caches: list[torch.Tensor] | None = None) -> Step:
+        """Not begun; `caches` on the card if they are known. ValueError for slots that may not
+        be."""
 
     def values(self, args: Sequence[Any], step: Step) -> list[Any]:
         """Inputs of the rewritten graph, those of plan.kept."""
@@ -82,7 +75,7 @@ class Calls(Protocol):
 
 @dataclass
 class _Told:
-    inputs: list[Any]  # as the next call should have them, but for tokens
+    inputs: dict[int, Any]  # as the next call should have them, but for tokens and what stays
     step: Step
     values: list[Any]  # inputs of the rewritten graph; on the card if the step will be begun
     stores: int  # resident.stores() when it was told
@@ -94,6 +87,8 @@ class Ahead:
     def __init__(self, calls: Calls):
         self.calls = calls
         self.rules: dict[int, Any] = {}  # by input: what is added, or _TOKENS
+        self.same: resident.Same | None = None  # large inputs of the last call
+        self.is_same = False  # this call has the same
         self.last: dict[int, torch.Tensor] = {}  # small inputs of the last call
         self.tokens: torch.Tensor | None = None  # that its results name
         self.told: _Told | None = None
@@ -104,9 +99,11 @@ class Ahead:
     def take(self, args: Sequence[Any]) -> Step | None:
         """The step with these inputs, if it has been begun."""
         told, self.told = self.told, None
+        self.is_same = self.same is not None and self.same.holds(args)
         if told is None:
             return None
-        if told.stores == resident.stores() and all(map(_are_equal, told.inputs, args)):
+        is_right = self.is_same and told.stores == resident.stores()
+        if is_right and all(_are_equal(value, args[i]) for i, value in told.inputs.items()):
             self.right, self.wrong = self.right + 1, 0
             return told.step if told.step.results is not None else None
         self._miss()
@@ -116,18 +113,23 @@ class Ahead:
         self.right, self.wrong = 0, self.wrong + 1
         self.skipped = min(1 << self.wrong, _MOST_SKIPPED)
 
-    def look_at(self, card: Card, args: Sequence[Any]) -> None:
+    def look_at(self, card: Card, args: Sequence[Any], step: Step) -> None:
         """Learns from a call, whose step the card computes meanwhile, and tells the next one but
         for its tokens."""
         if self.skipped:
             self.skipped -= 1
-            self.last, self.tokens = {}, None
+            self.last, self.tokens, self.same = {}, None, None
             return
-        small = {i: a.clone() for i, a in enumerate(args) if _is_small(a)}
+        if not self.is_same or self.same is None:
+            large = [i for i, a in enumerate(args)
+                     if isinstance(a, torch.Tensor) and not _is_small(a)]  # fmt: skip
+            self.same = resident.Same(args, large)
+        rest = {*range(len(args))} - {*self.same.places}
+        small = {i: args[i].clone() for i in rest if isinstance(args[i], torch.Tensor)}
         if not _are_alike(small, self.last):
             self.rules = {}
         elif self._learns(small):
-            self.told = self._tell(card, args, small)
+            self.told = self._tell(card, args, step, small)
         else:
             self._miss()
         self.last = small
@@ -182,36 +184,38 @@ class Ahead:
         )
 
     def _tell(
-        self, card: Card, args: Sequence[Any], small: dict[int, torch.Tensor]
+        self, card: Card, args: Sequence[Any], step: Step, small: dict[int, torch.Tensor]
     ) -> _Told | None:
-        changing = {i for i, rule in self.rules.items() if isinstance(rule, torch.Tensor)}
-        inputs = [self._later(i, a, small.get(i)) for i, a in enumerate(args)]
+        later = {i: self._later(i, value) for i, value in small.items()}
         plan = self.calls.plan
-        now, then = (of[plan.slot_mapping] // plan.form.block_size for of in (small, inputs))
+        now, then = (of[plan.slot_mapping] // plan.form.block_size for of in (small, later))
         begins_block = not torch.equal(now, then)  # and which one is not known
-        others = [i for i in range(len(args)) if i not in self.calls.cache_inputs]
-        may_change = any(isinstance(inputs[i], _Kept) and args[i].is_inference() for i in others)
-        if begins_block or may_change:
+        if begins_block or self._may_change(args):
             return None
-        given = [inputs[i] if i in changing else a for i, a in enumerate(args)]
+        given = list(args)
+        for i, value in later.items():
+            given[i] = value
         try:
-            step = self.calls.step(given)
+            next_step = self.calls.step(given, step.caches)
         except ValueError as refused:
             variables.log.debug("no step is begun ahead: %s", refused)
             return None
-        values = self.calls.values(given, step)
+        values = self.calls.values(given, next_step)
         if self.right >= _RIGHT:
             values = card.move(values)
-        return _Told(inputs, step, values, resident.stores())
+        numbers = {i: a for i, a in enumerate(args) if not isinstance(a, torch.Tensor)}
+        return _Told(later | numbers, next_step, values, resident.stores())
 
-    def _later(self, index: int, value: Any, small: torch.Tensor | None) -> Any:
+    def _later(self, index: int, small: torch.Tensor) -> torch.Tensor:
         """What the next call should have; of tokens, those of this one."""
-        if small is not None:
-            rule = self.rules[index]
-            return small + rule if isinstance(rule, torch.Tensor) else small
-        if isinstance(value, torch.Tensor):
-            return _Kept(weakref.ref(value), resident.state_of(value))
-        return value
+        rule = self.rules[index]
+        return small + rule if isinstance(rule, torch.Tensor) else small
+
+    def _may_change(self, args: Sequence[Any]) -> bool:
+        """Whether a large input counts no changes, and is no cache, whose changes are stores."""
+        assert self.same
+        uncounted = {*self.same.places} - {*self.same.counted}
+        return not uncounted <= {*self.calls.cache_inputs}
 
 
 def _places_of_largest(logits: torch.Tensor) -> torch.Tensor:
@@ -236,8 +240,6 @@ def _are_alike(a: dict[int, torch.Tensor], b: dict[int, torch.Tensor]) -> bool:
 
 
 def _are_equal(told: Any, given: Any) -> bool:
-    if isinstance(told, _Kept):
-        return told.tensor() is given and told.state == resident.state_of(given)
     if not isinstance(told, torch.Tensor):
         return bool(told == given)
     return (

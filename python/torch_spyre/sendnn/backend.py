@@ -100,6 +100,7 @@ class OnCard:
             self.cache = _paged(moved, fakes)
         placeholders = moved.graph.find_nodes(op="placeholder")
         self.moves = [_Move(node) for node in placeholders]
+        self.copies: resident.Copies | None = None  # of the last call without a gradient
         if not is_traced_once:
             self.compiled = torch.compile(moved, backend="spyre", dynamic=False, options=settings)
             return
@@ -143,9 +144,15 @@ class OnCard:
 
     def move(self, args: Values) -> list[Any]:
         """The arguments on the card."""
-        knows = not torch.is_grad_enabled()
+        moved, wants_none = list(args), not torch.is_grad_enabled()
+        known = wants_none and self.copies is not None and self.copies.put(args, moved)
         with outside_inference_mode():
-            return [move(value, knows) for move, value in zip(self.moves, args, strict=True)]
+            for i in self.copies.others if known and self.copies else range(len(args)):
+                moved[i] = self.moves[i](args[i])
+        if wants_none and not known:
+            stay = [i for i, move in enumerate(self.moves) if move.stays(args[i])]
+            self.copies = resident.Copies(args, stay, moved)
+        return moved
 
 
 class _End:
@@ -161,7 +168,7 @@ class _End:
         those of now, whatever becomes of them."""
         with outside_inference_mode():
             used = [args[i] for i in self.tail.parameters]
-            own = [move(value, True) for move, value in zip(self.moves, used, strict=True)]
+            own = [move(value) for move, value in zip(self.moves, used, strict=True)]
         return functools.partial(self.tail.compute, self._compile, table, own)
 
     def _compile(self, gm: torch.fx.GraphModule, inputs: Values) -> Callable[..., Any]:
@@ -174,22 +181,27 @@ class _Move:
 
     def __init__(self, node: torch.fx.Node):
         self.is_static = is_static_input(node)
-        self.resident = resident.Input(_is_only_multiplied(node))
+        self.is_multiplied = _is_only_multiplied(node)
 
-    def __call__(self, value: Any, knows: bool) -> Any:
-        """`knows`: no gradient can be wanted, so that a copy which is known will do."""
-        known = self.resident.known(value) if knows else None
-        if known is not None:
-            return known
+    def __call__(self, value: Any) -> Any:
         return map_parts(value, self._part) if isinstance(value, torch.Tensor) else value
+
+    def stays(self, value: Any) -> bool:
+        """Whether a copy serves until the tensor changes."""
+        is_plain = type(value) in (torch.Tensor, torch.nn.Parameter)
+        return is_plain and self._is_kept(value) and not value.is_inference()
+
+    def _is_kept(self, tensor: torch.Tensor) -> bool:
+        is_kept = self.is_static or isinstance(tensor, torch.nn.Parameter)
+        return is_kept and tensor.device.type == "cpu"
 
     def _part(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type == "spyre":
             return tensor
         if _wants_gradient([tensor]):
             return tensor.to("spyre")
-        if self.is_static or isinstance(tensor, torch.nn.Parameter):
-            return self.resident.on_card(tensor)
+        if self._is_kept(tensor):
+            return resident.on_card(tensor, self.is_multiplied)
         return tensor.detach().to("spyre")
 
 

@@ -71,15 +71,15 @@ class PagedCalls:
             results = step.results or _computed(card, self.values(args, step))
             self._store(results, step.caches, mapping)
             if looks_ahead:
-                self.ahead.look_at(card, args)
+                self.ahead.look_at(card, args, step)
             found = self._results(results, args, size)
         if looks_ahead:
             self.ahead.begin(card, found[0])
         return found
 
-    def step(self, args: Sequence[Any]) -> ahead.Step:
+    def step(self, args: Sequence[Any], caches: list[torch.Tensor] | None = None) -> ahead.Step:
         """Not begun; as ahead.Calls has it."""
-        caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
+        caches = caches or [resident.cache_rows(cache) for cache in self.caches_of(args)]
         batch = self._filled(args[self.plan.slot_mapping].shape[0])
         return ahead.Step(caches, self._reads(args, caches[0].shape[0]), batch)
 

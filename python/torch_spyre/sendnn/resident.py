@@ -10,9 +10,10 @@ that `.data` gave) are not seen.
 
 from __future__ import annotations
 
+import operator
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -46,31 +47,43 @@ def on_card(tensor: torch.Tensor, multiplied: bool = False) -> torch.Tensor:
         return copy
 
 
-class Input:
-    """One input of a graph that is a parameter or buffer. While it is the same tensor and has not
-    changed its copy is found without a look at the table of all."""
+class Same:
+    """Tensors of a call's arguments, by place: whether a later call has the same ones, unchanged.
+    All are looked at together, as a step of a small model takes less time than a call of Python for
+    each of its parameters."""
 
-    __slots__ = ("multiplied", "tensor", "state", "copy")
+    def __init__(self, args: Sequence[Any], places: Sequence[int]):
+        self.places = list(places)
+        self.tensors = [weakref.ref(args[i]) for i in places]
+        self.counted = [i for i in places if not args[i].is_inference()]  # see version_of()
+        self.state = self._state(args)
 
-    def __init__(self, multiplied: bool):
-        self.multiplied = multiplied
-        self.tensor: Callable[[], Any] = object  # never the same one
-        self.copy: Callable[[], torch.Tensor | None] = lambda: None
-        self.state = (-1, 0)
+    def holds(self, args: Sequence[Any]) -> bool:
+        given, known = [args[i] for i in self.places], [tensor() for tensor in self.tensors]
+        return all(map(operator.is_, given, known)) and self.state == self._state(args)
 
-    def known(self, value: Any) -> torch.Tensor | None:
-        """The copy of the last tensor, if the value is that and has not changed."""
-        if self.tensor() is value and self.state == state_of(value):
-            return self.copy()
-        return None
+    def _state(self, args: Sequence[Any]) -> tuple[list[int], list[int]]:
+        versions = [args[i]._version for i in self.counted]
+        return [args[i].data_ptr() for i in self.places], versions
 
-    def on_card(self, tensor: torch.Tensor) -> torch.Tensor:
-        """As on_card() of this module."""
-        copy = on_card(tensor, self.multiplied)
-        if not tensor.is_inference():
-            self.tensor, self.copy = weakref.ref(tensor), weakref.ref(copy)
-            self.state = state_of(tensor)
-        return copy
+
+class Copies(Same):
+    """Those of a graph's arguments that stay on the card, at `places`; `moved` are all of them on
+    the card. Neither tensors nor copies live longer for it."""
+
+    def __init__(self, args: Sequence[Any], places: Sequence[int], moved: Sequence[Any]):
+        super().__init__(args, places)
+        self.copies = [weakref.ref(moved[i]) for i in places]
+        self.others = sorted({*range(len(args))} - {*places})
+
+    def put(self, args: Sequence[Any], moved: list[Any]) -> bool:
+        """Puts the copies into their places, if all arguments there are as they were."""
+        copies = [copy() for copy in self.copies]
+        if any(copy is None for copy in copies) or not self.holds(args):
+            return False
+        for i, copy in zip(self.places, copies, strict=True):
+            moved[i] = copy
+        return True
 
 
 def _move(tensor: torch.Tensor, multiplied: bool) -> torch.Tensor:
