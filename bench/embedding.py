@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from serving import Contestant, free_port
+from serving import PASSIVE, Contestant, free_port
 
 BATCH, LENGTH, LEAST = 8, 64, 0.7
 WORDS = "the roof price harbour ship old storm night bread water red high street light city".split()
@@ -94,7 +94,7 @@ def main() -> int:
     if options.work:
         work(options)
         return 0
-    contestants = [Contestant(n, sys.argv[1:], __file__, True) for n in ("served", "alone")]
+    contestants = [Contestant(n, sys.argv[1:], __file__, PASSIVE) for n in ("served", "alone")]
     turns = [[c.turn(seed) for c in contestants] for seed in range(options.turns + 1)][1:]
     for contestant in contestants:
         contestant.end()

@@ -34,7 +34,8 @@ from typing import Any
 import host
 
 OURS = "sendnn"
-PASSIVE = {"OMP_WAIT_POLICY": "passive"}  # as `make serve` has it
+PASSIVE = {"OMP_WAIT_POLICY": "passive"}
+SERVED = PASSIVE | {"OMP_NUM_THREADS": "1"}  # as `make serve` has it: the card takes the cores
 FIGURES: dict[str, Callable[[float], bool] | None] = {  # of a turn, and what a ratio must be
     "tokens/s": lambda ratio: ratio >= 1.2,
     "first token ms": lambda ratio: ratio <= 1.5,
@@ -130,14 +131,14 @@ def free_port() -> int:
 
 
 class Contestant:
-    """A process of `script` that has warmed up; `passive`: its threads wait without spinning."""
+    """A process of `script` that has warmed up, with these variables of the environment."""
 
-    def __init__(self, name: str, arguments: list[str], script: str, passive: bool):
+    def __init__(self, name: str, arguments: list[str], script: str, variables: dict[str, str]):
         self.name = name
         self.process = subprocess.Popen(
             [sys.executable, script, *arguments, "--work", name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=os.environ | (PASSIVE if passive else {}),
+            env=os.environ | variables,
         )  # fmt: skip
         begin = time.perf_counter()
         self.read()
@@ -167,8 +168,9 @@ def main() -> int:
     if options.work:
         work(options)
         return 0
+    of_rivals = PASSIVE if options.passive else {}
     contestants = [
-        Contestant(name, sys.argv[1:], __file__, options.passive or name == OURS)
+        Contestant(name, sys.argv[1:], __file__, SERVED if name == OURS else of_rivals)
         for name in (OURS, *options.rivals)
     ]
     begin = time.monotonic()
