@@ -168,17 +168,11 @@ def test_inference_of_eight_bits_runs(kind, eight_bits, tmp_path):
 
 
 def test_architectures_have_the_logits_of_fp32(tmp_path):
-    """Tables and products of experts run on the host, the buckets of positions of mpnet, and
-    what pixtral and ministral3 make of positions."""
+    """Wholly on the card, but for the two with experts."""
     run(ROOT / "tests/serving/architectures.py", tmp_path / "found")
     found = json.loads((tmp_path / "found").read_text())
     assert len(found) == 17
     assert {name: of["error"] for name, of in found.items() if not of["error"] < 0.01} == {}
     on_host = {name: of["host"] for name, of in found.items() if of["host"]}
-    for name in ("gpt_oss", "mixtral"):
-        assert "moe.moe_mm.default" in on_host.pop(name)
-    assert on_host.pop("mpnet")
-    assert on_host == {
-        "pixtral_vision": ["aten.pow.Scalar"],
-        "ministral3": ["aten.log.default"],
-    }
+    assert on_host.keys() == {"gpt_oss", "mixtral"}, on_host
+    assert all("moe.moe_mm.default" in of for of in on_host.values())
