@@ -4,6 +4,7 @@
 // one operand are not in the other, planes are transposed in blocks.
 #include <string.h>
 
+#include "base/clones.h"
 #include "card/tile/runs.h"
 
 #define COPY_STRIDED(type)                                                                   \
@@ -45,6 +46,23 @@ void copy_elements(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t 
     }
 }
 
+// Runs of neighbours, all `bytes` long, one after the other. Sticks and halves of them are moved in
+// registers: what a call costs is most of so short a copy.
+BASE_CLONES
+static void copy_runs(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step,
+                      int64_t count, size_t bytes)
+{
+    enum { HALF = SPYRE_STICK_BYTES / 2 };
+    if (bytes == SPYRE_STICK_BYTES) {
+        for (int64_t n = 0; n < count; n++)
+            memcpy(to + n * to_step, from + n * from_step, SPYRE_STICK_BYTES);
+    } else if (bytes == HALF) {
+        for (int64_t n = 0; n < count; n++) memcpy(to + n * to_step, from + n * from_step, HALF);
+    } else {
+        for (int64_t n = 0; n < count; n++) memcpy(to + n * to_step, from + n * from_step, bytes);
+    }
+}
+
 static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     if (!plan_independent(tile, address, 1)) {
@@ -53,9 +71,16 @@ static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratc
     }
     uint32_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
-    runs r = first_run(tile, address, 1);
-    do copy_elements(r.at[0], to, r.at[1], from, count, bytes);
-    while (next_run(&r));
+    int64_t lines = outer_extent(tile, 1), step[2];
+    for (uint32_t o = 0; o < 2; o++) step[o] = outer_stride(tile, 1, o);
+    bool dense = to == bytes && from == bytes && runs_disjoint(tile, address, 0, 1);
+    runs r = first_run(tile, address, 2);
+    do {
+        if (dense)
+            copy_runs(r.at[0], step[0], r.at[1], step[1], lines, (size_t)(count * bytes));
+        for (int64_t n = 0; n < lines && !dense; n++)
+            copy_elements(r.at[0] + n * step[0], to, r.at[1] + n * step[1], from, count, bytes);
+    } while (next_run(&r));
 }
 
 // --- Transposing
@@ -145,12 +170,28 @@ static void swap_dims(plan_tile *tile, uint32_t a, uint32_t b)
     }
 }
 
+// Puts next to the innermost dim the longest of those whose runs lie one behind the other in an
+// operand: memory is read or written in order, and the loop is worth its beginning.
+static void lengthen_lines(plan_tile *tile)
+{
+    uint32_t last = tile->dim_count - 1, best = ISA_MAX_DIMS;
+    int64_t bytes = spyre_format_bytes(tile->instruction->operand[0].format) * run_length(tile);
+    for (uint32_t d = 0; d < last; d++) {
+        bool next = tile->stride[0][d] == bytes || tile->stride[1][d] == bytes;
+        if (next && (best == ISA_MAX_DIMS || tile->extent[d] > tile->extent[best])) best = d;
+    }
+    if (best != ISA_MAX_DIMS) swap_dims(tile, best, last - 1);
+}
+
 plan_run *tile_copy(plan_tile *tile)
 {
     uint32_t last = tile->dim_count - 1, to = dense_dim(tile, 0), from = dense_dim(tile, 1);
     bool turns = spyre_format_bytes(tile->instruction->operand[0].format) == 2 && to != from &&
                  to != ISA_MAX_DIMS && from != ISA_MAX_DIMS;
-    if (!turns) return run_copy;
+    if (!turns) {
+        lengthen_lines(tile);
+        return run_copy;
+    }
     // The order of dims does not matter to elements that are independent.
     swap_dims(tile, to, last);
     swap_dims(tile, from == last ? to : from, last - 1);
