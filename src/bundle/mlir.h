@@ -39,7 +39,7 @@ typedef struct {
     VEC(bundle_symbol) symbols;             // parameters with a granularity and a largest value
 } mlir_program;
 
-// Parses the null-terminated `source` of `length` bytes. `pool_first` counts %arg_<i> from 1 even
+// Parses the null-terminated `source` of `length` bytes. `pool_first` counts arguments from 1 even
 // when the function does not take the pool. Errors start with "bundle.mlir: line 3: ".
 SPYRE_MUST_CHECK spyre_status mlir_read(arena *memory, const char *source, size_t length,
                                         bool pool_first, mlir_program *out_program);

@@ -21,6 +21,7 @@ typedef struct {
     lexer l;
     arena *memory;
     bool pool_first;
+    int64_t next_argument;      // the least number that the next %arg_<i>_base_addr may have
     mlir_program *program;
     map_bytes value_numbers;
     VEC(definition) values;

@@ -72,12 +72,13 @@ static spyre_status skip_index_type(mlir_parser *p)
 
 // --- The function's arguments
 
-// Finds the launch argument of %pool_base_addr or %arg_<i>_base_addr.
-static spyre_status argument_of(mlir_parser *p, const token *name, int32_t *out_arg)
+// Addresses are launch arguments in the order of the function's, whose names, %pool_base_addr or
+// %arg_<i>_base_addr, may leave numbers out: torch-spyre counts a tensor that a kernel reads and
+// writes twice, and hands it over once.
+static spyre_status check_name(mlir_parser *p, const token *name)
 {
     static const char head[] = "%arg_", tail[] = "_base_addr";
     size_t head_length = sizeof head - 1, tail_length = sizeof tail - 1;
-    *out_arg = 0;
     if (token_is(name, POOL)) return NULL;
     int64_t number = -1;
     size_t digits = name->length - head_length - tail_length;
@@ -93,7 +94,10 @@ static spyre_status argument_of(mlir_parser *p, const token *name, int32_t *out_
         return BAD(name->line, "argument %.*s is neither %%pool_base_addr nor %%arg_<i>_base_addr",
                    token_shown(name), name->start);
     }
-    *out_arg = (int32_t)number + (p->program->has_pool || p->pool_first ? 1 : 0);
+    if (number < p->next_argument)
+        return BAD(name->line, "argument %.*s: the numbers of arguments must ascend",
+                   token_shown(name), name->start);
+    p->next_argument = number + 1;
     return NULL;
 }
 
@@ -160,9 +164,10 @@ static spyre_status read_argument(mlir_parser *p)
         if (p->values.count > 0) return BAD(name.line, "the pool must be the first argument");
         p->program->has_pool = true;
     }
-    mlir_value base = {0};
-    TRY(argument_of(p, &name, &base.arg));
-    if ((uint32_t)base.arg >= p->program->arg_count) p->program->arg_count = (uint32_t)base.arg + 1;
+    TRY(check_name(p, &name));
+    if (p->program->arg_count == 0 && p->pool_first && !p->program->has_pool)
+        p->program->arg_count = 1;
+    mlir_value base = {.arg = (int32_t)p->program->arg_count++};
     return mlir_define(p, &name, &base);
 }
 

@@ -117,18 +117,6 @@ static spyre_status collect_map(mlir_writer *m, const mlir_value *address)
 
 // --- The function's head and the values of addresses
 
-static spyre_status collect_argument(mlir_writer *m, const mlir_value *address)
-{
-    int32_t segment = writer_segment(m->w, address->arg);
-    return map_bytes_put(m->memory, &m->emitted, &segment, sizeof segment, 0);
-}
-
-static bool uses_argument(const mlir_writer *m, int32_t segment)
-{
-    uint32_t ignored;
-    return map_bytes_get(&m->emitted, &segment, sizeof segment, &ignored);
-}
-
 // The name of an argument without '%': "pool", or "arg_0" for the first behind the pool.
 static const char *argument_name(const mlir_writer *m, int32_t segment, char buffer[24])
 {
@@ -156,15 +144,15 @@ static void write_size_values(mlir_writer *m)
     }
 }
 
-static spyre_status write_head(mlir_writer *m)
+// All arguments, used or not: launches bind them in this order.
+static void write_head(mlir_writer *m)
 {
     char buffer[24];
     const char *comma = "";
     text_append(m->out, "\tfunc.func @sdsc_bundle(");
-    if (m->w->form == BUNDLE_FORM_SYMBOLIC) TRY(visit_addresses(m, collect_argument));
-    int32_t count = (int32_t)m->w->b->args.count;
+    bool symbolic = m->w->form == BUNDLE_FORM_SYMBOLIC;
+    int32_t count = symbolic ? (int32_t)m->w->b->args.count : 0;
     for (int32_t i = 0; i < count; i++) {
-        if (!uses_argument(m, i)) continue;
         text_printf(m->out, "%s%%%s_base_addr: !sdscbundle.input_arg<index>", comma,
                     argument_name(m, i, buffer));
         comma = ", ";
@@ -177,7 +165,6 @@ static spyre_status write_head(mlir_writer *m)
     }
     text_append(m->out, ") {\n");
     for (int32_t i = 0; i < count; i++) {
-        if (!uses_argument(m, i)) continue;
         const char *name = argument_name(m, i, buffer);
         text_printf(m->out,
                     "\t\t%%%s = sdscbundle.input_arg_extract value from %%%s_base_addr : "
@@ -185,7 +172,6 @@ static spyre_status write_head(mlir_writer *m)
                     name, name);
     }
     write_size_values(m);
-    return NULL;
 }
 
 static void write_loop_bounds(mlir_writer *m)
@@ -353,7 +339,7 @@ static spyre_status write_module(mlir_writer *m)
         return status_new(SPYRE_UNSUPPORTED, "a loop whose count a launch chooses advances an "
                           "address by no multiple of its step");
     text_append(m->out, "module {\n");
-    TRY(write_head(m));
+    write_head(m);
     write_loop_bounds(m);
     if (m->w->form == BUNDLE_FORM_SYMBOLIC) TRY(visit_addresses(m, write_sum));
     write_body(m);

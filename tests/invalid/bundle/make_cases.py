@@ -187,6 +187,9 @@ MOST = 2**63 - 1
 MLIR_CASES = {
     "mlir_address_twice": with_address("%b = arith.addi %a, %a : index"),
     "mlir_argument": function(head=HEAD.replace("%arg_0_base_addr", "%first")),
+    "mlir_argument_order": function(
+        head=HEAD.replace(">)", ">, %arg_0_base_addr: !sdscbundle.input_arg<index>)")
+    ),
     "mlir_attribute": function(execute("", FILE + ", stream=1")),
     "mlir_character": function("%a ? 3"),
     "mlir_defined_twice": with_loop("%c0 = arith.constant 0 : index"),

@@ -122,14 +122,14 @@ static void read__inline_maps_and_comments(void **state)
     mlir_program program;
     assert_ok(mlir_read(memory, source, sizeof source - 1, false, &program));
     assert_true(program.has_pool);
-    assert_int_equal(program.arg_count, 5);
+    assert_int_equal(program.arg_count, 2);             // numbers may be left out
     assert_int_equal(program.body.count, 3);
     assert_int_equal(program.body.items[0].count, 4);           // 2, 4, 6, 8
     const mlir_statement *execute = &program.body.items[1];
     assert_string_equal(execute->file, "s.json");
     assert_int_equal(execute->symbol_count, 2);
     assert_int_equal(execute->ids[1], -9);
-    assert_int_equal(execute->values[0].arg, 4);
+    assert_int_equal(execute->values[0].arg, 1);
     assert_int_equal(execute->values[0].offset, -8 - 132 * 2);
     assert_int_equal(execute->values[0].loop_stride[0], -132 * 2);
     assert_int_equal(execute->values[1].arg, 0);
