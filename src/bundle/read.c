@@ -193,6 +193,7 @@ spyre_status bundle_read_warned(arena *memory, const char *directory, bool pool_
     TRY(add_arguments(b, source.arg_count, pool_first || program.has_pool));
     TRY(add_own_memory(b, program.own_bytes));
     tell_large_gaps(b);
+    read_trim_conversions(b);
     TRY(bundle_verify(b));
     TRY(tell_small_gaps(b));
     TRY(check_spans(b));
