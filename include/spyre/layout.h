@@ -78,6 +78,16 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_layout_check(const spyre_layout *l
 // Bytes on the card: 128 * product(device_size[:-1]).
 SPYRE_API int64_t spyre_layout_bytes(const spyre_layout *layout);
 
+// Card bytes between the start of a tensor that lies as `layout` says and that of a `view` of it.
+// `dense` is the host tensor, of which offset 0 is the first element; strides are not negative.
+// Every element of the view then lies as many bytes behind where it would lie if the view began
+// with the tensor, so that a program for the one takes the other. SPYRE_UNSUPPORTED, saying why,
+// for a view that begins inside of a stick or for which there is no such distance.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_layout_view_begin(const spyre_layout *layout,
+                                                                const spyre_view *dense,
+                                                                const spyre_view *view,
+                                                                int64_t *out_bytes);
+
 // Whether the layouts are equal in every field.
 SPYRE_API bool spyre_layout_equal(const spyre_layout *a, const spyre_layout *b);
 

@@ -47,6 +47,10 @@ SPYRE_API uint32_t spyre_program_argument_count(const spyre_program *program);
 // Card bytes of a launch argument; 0 when the code does not say (bundles of other front-ends).
 SPYRE_API int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argument);
 
+// Bytes from where a launch takes the argument that the program may touch; 0 when the code does not
+// say. They may be more than those of the elements that it computes, and fewer than the tensor's.
+SPYRE_API int64_t spyre_program_argument_reach(const spyre_program *program, uint32_t argument);
+
 // Whether a tensor that lies on the card as `layout` says fits launch argument `argument`: its
 // format, its size, and the steps in which the program walks along it. SPYRE_INVALID_ARGUMENT names
 // argument, value and rule. A tensor of bytes (SENINT8, SENUINT32) may be scratch memory of any
@@ -64,8 +68,11 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_check_argument(const spyre
 // n; the steps of the others are 0. These are the conditions of "tiled execution" in torch-spyre's
 // specification of program execution: sizes are multiples, and strides stay. Errors are those of
 // spyre_program_check_argument(), and SPYRE_INVALID_ARGUMENT with argument, sizes and rule.
+// `skipped_bytes`, one an argument: how far inside of its tensor the launch takes a part of it, of
+// the size that the program was compiled for, or -1 where it takes all; null stands for these.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_rounds(const spyre_program *program,
                                                              const spyre_layout *const *layouts,
+                                                             const int64_t *skipped_bytes,
                                                              uint32_t *out_rounds,
                                                              int64_t *out_steps);
 

@@ -267,6 +267,13 @@ PyObject *executable_preferred_inputs(PyObject *self, PyObject *segment);
 // that the segment prefers, as storage_prefer_layout() decides.
 PyObject *executable_prefer_layout(PyObject *self, PyObject *args);
 
+// ---- launches of directories (program_launch.c)
+struct spyre_program;
+// On a sequence of tensors; tiled: larger ones may be taken in several launches.
+bool program_launch(struct spyre_program *program, PyObject *tensors, bool tiled);
+// _launch_from_views(wanted)
+PyObject *program_launch_from_views(PyObject *self, PyObject *wanted);
+
 // ---- passes over the loop IR (loops.c)
 spyre_loops_pass loops_call;    // the context is a callable, (point, loops)
 PyObject *loops_costs(const spyre_loops *loops); // a new list, a prediction an op

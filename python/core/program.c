@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SpyreCode directories from Python: prepare_kernel(), launch_jobplan(), launch_kernel().
-//
-// The tensors are bound by their storages, in the order of the launch arguments; launches run in
-// the current stream.
 #include "core.h"
 
 #include <stdio.h>
@@ -188,122 +185,6 @@ static PyObject *plan_step_barrier(PyObject *self, PyObject *index)
 
 // ---- launches
 
-// The storage of a launch argument. A program takes it from its start, as torch-spyre's runtime
-// hands it over, and where a view begins is none of its addresses.
-static bool bind_tensor(uint32_t index, PyObject *tensor, storage **out)
-{
-    tensor_info t;
-    if (!tensor_of_object(tensor, &t)) return false;
-    if (!t.storage || !tensor_settle(&t))
-        return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u of a launch is not on the card",
-                         index);
-    if (t.offset)
-        return core_fail(SPYRE_INVALID_ARGUMENT,
-                         "argument %u of a launch is a view that begins %lld elements behind the "
-                         "start of its storage, from where a program takes it: copy it first",
-                         index, (long long)t.offset);
-    *out = t.storage;
-    return true;
-}
-
-// The tensors of a launch.
-typedef struct {
-    uint32_t count;
-    bool tiled;                         // larger ones may be taken in several launches
-    storage **storages;
-    const spyre_layout **layouts;
-    int64_t *bytes, *steps;             // steps: from one launch to the next
-    uint64_t *addresses;
-} binding;
-
-static bool take_storages(binding *b, PyObject *tensors, uint32_t *out_card)
-{
-    *out_card = (uint32_t)device_current();
-    for (uint32_t i = 0; i < b->count; i++) {
-        if (!bind_tensor(i, PyTuple_GetItem(tensors, (Py_ssize_t)i), &b->storages[i])) return false;
-        storage *s = b->storages[i];
-        if (!storage_own(s)) return false;
-        b->layouts[i] = &s->layout;
-        b->bytes[i] = s->card_bytes;
-        b->addresses[i] = s->address;
-        if (i == 0) *out_card = s->card;
-        if (s->card != *out_card)
-            return core_fail(SPYRE_INVALID_ARGUMENT,
-                             "argument %u of a launch is on spyre:%u, argument 0 on spyre:%u", i,
-                             s->card, *out_card);
-    }
-    return true;
-}
-
-// One launch reads what another one has written if they share the memory.
-static bool check_rounds(const binding *b, uint32_t rounds)
-{
-    for (uint32_t i = 0; rounds > 1 && i < b->count; i++) {
-        if (b->steps[i] && !b->tiled)
-            return core_fail(SPYRE_INVALID_ARGUMENT,
-                             "argument %u of a launch is %u times as large as the program was "
-                             "compiled for, and allow_tiled_launch is False", i, rounds);
-        for (uint32_t other = 0; other < i; other++)
-            if (storage_is_over(b->storages[i], b->storages[other]) &&
-                b->steps[i] != b->steps[other])
-                return core_fail(SPYRE_INVALID_ARGUMENT,
-                                 "arguments %u and %u of a launch are in one memory, of which "
-                                 "one is taken in %u tiles", other, i, rounds);
-    }
-    return true;
-}
-
-static bool run_bound(spyre_program *program, PyObject *tensors, binding *b)
-{
-    const spyre_program *sized;
-    uint32_t card, rounds;
-    if (!take_storages(b, tensors, &card)) return false;
-    if (!core_check(spyre_program_sized(program, b->bytes, b->layouts, &sized))) return false;
-    if (!core_check(spyre_program_rounds(sized, b->layouts, &rounds, b->steps))) return false;
-    if (!check_rounds(b, rounds)) return false;
-    for (uint32_t i = 0; i < b->count; i++) b->storages[i]->settled = true;  // where files say
-    spyre_context *context = device_context();
-    bool ok = context != NULL;
-    for (uint32_t r = 0; ok && r < rounds; r++) {
-        ok = core_check(
-            spyre_program_launch(context, card, stream_current(card), sized, b->addresses));
-        for (uint32_t i = 0; i < b->count; i++) b->addresses[i] += (uint64_t)b->steps[i];
-    }
-    return ok;
-}
-
-// `tensors` is a tuple, which keeps them. A program may use fewer than it is given: torch-spyre
-// hands the pool of a graph to every kernel.
-static bool run(spyre_program *program, PyObject *tensors, bool tiled)
-{
-    binding b = {.count = spyre_program_argument_count(program), .tiled = tiled};
-    if (PyTuple_Size(tensors) < (Py_ssize_t)b.count)
-        return core_fail(SPYRE_INVALID_ARGUMENT, "the program takes %u tensors, %zd were given",
-                         b.count, PyTuple_Size(tensors));
-    b.storages = calloc((size_t)b.count + 1, sizeof *b.storages);
-    b.layouts = calloc((size_t)b.count + 1, sizeof *b.layouts);
-    b.bytes = calloc((size_t)b.count + 1, sizeof *b.bytes);
-    b.steps = calloc((size_t)b.count + 1, sizeof *b.steps);
-    b.addresses = calloc((size_t)b.count + 1, sizeof *b.addresses);
-    bool ok = b.storages && b.layouts && b.bytes && b.steps && b.addresses
-                  ? run_bound(program, tensors, &b)
-                  : core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");
-    free(b.addresses);
-    free(b.steps);
-    free(b.bytes);
-    free(b.layouts);
-    free(b.storages);
-    return ok;
-}
-
-static bool launch(spyre_program *program, PyObject *sequence, bool tiled)
-{
-    PyObject *tensors = PySequence_Tuple(sequence);
-    bool ok = tensors && run(program, tensors, tiled);
-    Py_XDECREF(tensors);
-    return ok;
-}
-
 // The tensors that symbolic arguments name, by the function that Python adds to this module.
 static PyObject *choose(PyObject *module, PyObject *tensors, PyObject *symbolic)
 {
@@ -333,7 +214,7 @@ static PyObject *py_launch_jobplan(PyObject *self, PyObject *args, PyObject *key
     if (count < 0) return NULL;
     PyObject *chosen = count ? choose(self, tensors, symbolic) : Py_NewRef(tensors);
     if (!chosen) return NULL;
-    bool ok = launch(of(plan), chosen, tiled);
+    bool ok = program_launch(of(plan), chosen, tiled);
     Py_DECREF(chosen);
     if (!ok) return core_raise();
     Py_RETURN_NONE;
@@ -377,7 +258,7 @@ static PyObject *py_launch_kernel(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "sO", &directory, &tensors)) return NULL;
     PyObject *plan = plan_of_directory(directory);
     if (!plan) return NULL;
-    bool ok = launch(of(plan), tensors, true);
+    bool ok = program_launch(of(plan), tensors, true);
     Py_DECREF(plan);
     if (!ok) return core_raise();
     Py_RETURN_NONE;
@@ -446,6 +327,8 @@ static PyMethodDef methods[] = {
      METH_VARARGS | METH_KEYWORDS, "(job_plan, args, symbolic_args=[], allow_tiled_launch=True)"},
     {"launch_kernel", py_launch_kernel, METH_VARARGS,
      "(SpyreCode directory or the one above, tensors)"},
+    {"_launch_from_views", program_launch_from_views, METH_O,
+     "Whether launches of directories take a view from where it begins, not its storage."},
     {"_card_address", py_card_address, METH_O, "Where the storage of a tensor lies on the card."},
     {"_card_bytes", py_card_bytes, METH_O, "The storage of a tensor as it lies on the card."},
     {NULL, NULL, 0, NULL},

@@ -50,6 +50,14 @@ int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argu
 
 // --- Launch arguments
 
+int64_t spyre_program_argument_reach(const spyre_program *program, uint32_t argument)
+{
+    int64_t bytes = spyre_program_argument_bytes(program, argument);
+    const spyrecode_operand *operand =
+        argument < program->argument_count ? program->operands[argument] : NULL;
+    return operand && operand->least_bytes > bytes ? operand->least_bytes : bytes;
+}
+
 static bool has_32_bits(spyre_format format)
 {
     return format == SPYRE_FORMAT_IEEE_FP32 || format == SPYRE_FORMAT_IEEE_INT32 ||
@@ -135,16 +143,23 @@ static uint32_t ways_of(const spyre_program *program, const uint32_t *tiles)
 }
 
 static spyre_status find_rounds(const spyre_program *program, const spyre_layout *const *layouts,
-                                uint32_t *tiles, uint32_t *out_rounds, int64_t *out_steps)
+                                const int64_t *skipped_bytes, uint32_t *tiles,
+                                uint32_t *out_rounds, int64_t *out_steps)
 {
     uint32_t larger = 0;
     *out_rounds = 1;
     for (uint32_t k = 0; k < program->argument_count; k++) {
         spyre_layout tile;
+        out_steps[k] = 0;
+        tiles[k] = 1;
+        if (skipped_bytes && skipped_bytes[k] >= 0) {
+            TRY(spyre_program_check_argument(program, k, layouts[k]));
+            continue;
+        }
         TRY(count_tiles(program, k, layouts[k], &tiles[k], &tile));
         TRY(spyre_program_check_argument(program, k, &tile));
-        out_steps[k] = tiles[k] > 1 ? program->argument_bytes[k] : 0;
         if (tiles[k] == 1) continue;
+        out_steps[k] = program->argument_bytes[k];
         if (*out_rounds > 1 && tiles[k] != *out_rounds)
             return status_new(SPYRE_INVALID_ARGUMENT,
                               "launch argument %u is %u times as large as the program was compiled "
@@ -159,11 +174,13 @@ static spyre_status find_rounds(const spyre_program *program, const spyre_layout
 }
 
 spyre_status spyre_program_rounds(const spyre_program *program, const spyre_layout *const *layouts,
-                                  uint32_t *out_rounds, int64_t *out_steps)
+                                  const int64_t *skipped_bytes, uint32_t *out_rounds,
+                                  int64_t *out_steps)
 {
     uint32_t *tiles = calloc((size_t)program->argument_count + 1, sizeof *tiles);
     TRY_ALLOC(tiles);
-    spyre_status status = find_rounds(program, layouts, tiles, out_rounds, out_steps);
+    spyre_status status =
+        find_rounds(program, layouts, skipped_bytes, tiles, out_rounds, out_steps);
     free(tiles);
     return status;
 }

@@ -80,6 +80,59 @@ def test_views_that_begin_inside_of_a_storage_are_refused(adder):
         _C.launch_kernel(directory, [x, y, out[3:]])
 
 
+@pytest.fixture
+def from_views():
+    _C._launch_from_views(True)
+    yield
+    _C._launch_from_views(False)
+
+
+def sums_of(directory, shape):
+    """Writes the program of x + y of that shape."""
+    operands = [torch.zeros(shape, dtype=torch.float16, device="spyre") for _ in range(2)]
+    compiled_sum(*operands).write(0, "spyrecode", str(directory))
+    return str(directory)
+
+
+def numbers(*shape):
+    return torch.randint(-9, 9, shape).half()
+
+
+def test_views_are_taken_from_where_they_begin(tmp_path, from_views):
+    """Rows, columns of sticks, columns of a permuted tensor: read, written, and beside them nothing
+    else is."""
+    directory = sums_of(tmp_path, (4, 64))
+    whole = [numbers(12, 64) for _ in range(3)]
+    for first in (0, 3, 8):
+        x, y, out = (t.to("spyre") for t in whole)
+        _C.launch_kernel(directory, [x[first : first + 4], y[:4], out[2:6]])
+        wanted = whole[2].clone()
+        wanted[2:6] = whole[0][first : first + 4] + whole[1][:4]
+        assert out.cpu().equal(wanted)
+    wide = numbers(4, 192)
+    x, out = wide.to("spyre"), torch.zeros(4, 64).half().to("spyre")
+    _C.launch_kernel(directory, [x[:, 128:], x[:, 64:128], out])
+    assert out.cpu().equal(wide[:, 128:] + wide[:, 64:128])
+    with pytest.raises((ValueError, RuntimeError), match="which is element 36 of a stick"):
+        _C.launch_kernel(directory, [x[:, 100:164], x[:, :64], out])
+    with pytest.raises((ValueError, RuntimeError), match="goes on behind the end of a dim"):
+        flat = x.view(-1)[128 : 128 + 256].view(4, 64)
+        _C.launch_kernel(directory, [flat, x[:, :64], out])
+
+
+def test_what_a_program_touches_behind_a_view_is_not_the_next_tensor(tmp_path, from_views):
+    """The program is of six rows; the views have four behind them, the others are a copy's."""
+    directory = sums_of(tmp_path, (6, 64))
+    whole, other = numbers(6, 64), numbers(6, 64)
+    x, y, out = whole.to("spyre"), other.to("spyre"), torch.zeros(6, 64).half().to("spyre")
+    _C.launch_kernel(directory, [x[2:], y, out])
+    assert out.cpu()[:4].equal(whole[2:] + other[:4]) and out.cpu()[4:].equal(other[4:])
+    _C.launch_kernel(directory, [y, y, x[2:]])
+    assert x.cpu()[:2].equal(whole[:2]) and x.cpu()[2:].equal(2 * other[:4])
+    with pytest.raises((ValueError, RuntimeError), match="argument 1 is in its memory, too"):
+        _C.launch_kernel(directory, [x[2:], x, out])
+
+
 def test_the_steps_of_a_plan(adder):
     plan = _C.prepare_kernel(adder[0])
     steps = [plan.get_step_type(index) for index in range(plan.num_steps())]

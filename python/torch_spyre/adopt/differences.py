@@ -17,6 +17,7 @@ import typing_extensions
 
 from .. import _C
 from .._pytorch import size_hints
+from . import offsets
 
 
 def _frames_inside(prefixes: Sequence[str]) -> int:
@@ -69,6 +70,7 @@ def amend(module: types.ModuleType) -> None:
         _name_compute_types(module.SpyreOpFuncs)
     if hasattr(module, "stagger_to_standard_ea"):
         module.stagger_to_standard_ea.register_kernel("spyre")(torch.clone)
+    offsets.amend(module)
 
 
 def _name_compute_types(functions: Any) -> None:
@@ -87,4 +89,5 @@ def install() -> None:
     _take_skipped_prefixes()
     _take_override()
     size_hints.install()
+    offsets.install()
     _C._on_downcast(_warn_downcast)

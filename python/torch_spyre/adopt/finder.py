@@ -18,7 +18,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 THEIRS, OURS = "torch_spyre", "openspyre"
-AMENDED = {"torch_spyre._inductor.spyre_kernel", "torch_spyre._inductor.customops"}
+AMENDED = {
+    f"torch_spyre._inductor.{name}"
+    for name in ("spyre_kernel", "customops", "lowering", "propagate_layouts")
+}
 
 
 class _Namespace:

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where views begin on the card, beside the transfer of every element of the tensor.
+#include <stdlib.h>
+
+#include "unit/tensor/dci_sample.h"
+
+// Where the transfer takes each element of the host tensor, in elements of the card.
+static int64_t *card_places(arena *memory, const sample *s)
+{
+    dci transfer;
+    int64_t *places = ARENA_NEW(memory, int64_t, (size_t)count_elements(&s->host) + 1);
+    assert_ok(dci_build(memory, &s->host, &s->layout, s->dtype, &transfer));
+    for (uint32_t n = 0; n < transfer.copy_count; n++) {
+        const dci_copy *copy = &transfer.copies[n];
+        int64_t index[SPYRE_MAX_DEVICE_RANK] = {0};
+        for (uint32_t at = 0; at < copy->rank;) {
+            int64_t host = copy->host_offset, card = copy->card_offset;
+            for (uint32_t i = 0; i < copy->rank; i++) {
+                host += index[i] * copy->host_stride[i];
+                card += index[i] * copy->card_stride[i];
+            }
+            places[host] = card;
+            for (at = 0; at < copy->rank && ++index[at] == copy->size[at]; at++) index[at] = 0;
+        }
+    }
+    return places;
+}
+
+static int64_t offset_of(const spyre_view *view, const int64_t *index)
+{
+    int64_t offset = 0;
+    for (uint32_t i = 0; i < view->rank; i++) offset += index[i] * view->stride[i];
+    return offset;
+}
+
+// Every element of the view is so many bytes behind where it is in a view from the start.
+static bool is_apart(const sample *s, const int64_t *places, const spyre_view *view, int64_t bytes)
+{
+    int64_t index[SPYRE_MAX_RANK] = {0}, wide = spyre_format_bytes(s->layout.format);
+    do {
+        int64_t offset = offset_of(view, index);
+        if ((places[view->offset + offset] - places[offset]) * wide != bytes) return false;
+    } while (next_index(view, index));
+    return true;
+}
+
+static sample random_tensor(uint64_t *random)
+{
+    static const int64_t sizes[] = {1, 2, 3, 5, 40, 64, 96, 130};
+    static const spyre_dtype dtypes[] = {SPYRE_DTYPE_F16, SPYRE_DTYPE_F32, SPYRE_DTYPE_I8};
+    sample s = {.dtype = dtypes[check_random(random) % 3]};
+    int64_t size[SPYRE_MAX_RANK], elements = 1;
+    uint32_t rank = 1 + (uint32_t)(check_random(random) % 4);
+    int32_t order[SPYRE_MAX_RANK];
+    for (uint32_t i = 0; i < rank; i++) {
+        size[i] = sizes[check_random(random) % (elements > 500 ? 4 : 8)];
+        elements *= size[i];
+        order[i] = (int32_t)i;
+    }
+    for (uint32_t i = rank; i-- > 1;) {
+        uint32_t other = (uint32_t)(check_random(random) % (i + 1));
+        int32_t kept = order[i];
+        order[i] = order[other];
+        order[other] = kept;
+    }
+    s.host = dense_view(size, rank);
+    assert_ok(spyre_layout_ordered(s.host.size, s.host.stride, rank, s.dtype, order, rank,
+                                   &s.layout));
+    return s;
+}
+
+// A slice of each dim, or so many elements one behind the other.
+static spyre_view random_view(const sample *s, uint64_t *random)
+{
+    spyre_view view = s->host;
+    int64_t elements = count_elements(&s->host);
+    if (check_random(random) % 4 == 0) {
+        view = (spyre_view){.rank = 1, .stride = {1}};
+        view.offset = (int64_t)(check_random(random) % (uint64_t)elements);
+        view.size[0] = 1 + (int64_t)(check_random(random) % (uint64_t)(elements - view.offset));
+        return view;
+    }
+    for (uint32_t i = 0; i < view.rank; i++) {
+        int64_t first = (int64_t)(check_random(random) % (uint64_t)view.size[i]);
+        if (first > 31 && check_random(random) % 2) first &= ~31;
+        view.offset += first * view.stride[i];
+        view.size[i] -= first;
+        view.size[i] -= (int64_t)(check_random(random) % (uint64_t)view.size[i]);
+    }
+    return view;
+}
+
+static void layout_view__elements_lie_so_far_behind(void **state)
+{
+    (void)state;
+    uint64_t random = 17;
+    uint32_t taken = 0, refused = 0;
+    for (uint32_t round = 0; round < 4000; round++) {
+        arena *memory = arena_create();
+        sample s = random_tensor(&random);
+        spyre_view view = random_view(&s, &random);
+        const int64_t *places = card_places(memory, &s);
+        int64_t bytes, wide = spyre_format_bytes(s.layout.format);
+        spyre_status status = spyre_layout_view_begin(&s.layout, &s.host, &view, &bytes);
+        if (!status) {
+            assert_int_equal(bytes % SPYRE_STICK_BYTES, 0);
+            assert_true(is_apart(&s, places, &view, bytes));
+            taken += view.offset > 0;
+        } else {
+            // Slices of dims are refused for one reason only.
+            bool in_stick = places[view.offset] * wide % SPYRE_STICK_BYTES != 0;
+            bool apart = is_apart(&s, places, &view, places[view.offset] * wide);
+            if (view.rank == s.host.rank && s.host.rank > 1) assert_true(in_stick || !apart);
+            refused++;
+        }
+        spyre_status_free(status);
+        arena_destroy(memory);
+    }
+    assert_true(taken > 400 && refused > 400);
+}
+
+static void layout_view__refusals_say_why(void **state)
+{
+    (void)state;
+    const int64_t size[] = {4, 96};
+    spyre_view dense = dense_view(size, 2), view = {.rank = 1, .size = {32}, .stride = {1}};
+    spyre_layout layout;
+    int64_t bytes;
+    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_F16, &layout));
+    view.offset = 2 * 96 + 64;
+    assert_ok(spyre_layout_view_begin(&layout, &dense, &view, &bytes));
+    assert_int_equal(bytes, (4 + 2) * SPYRE_STICK_BYTES);
+    view.size[0] = 33;
+    assert_error(spyre_layout_view_begin(&layout, &dense, &view, &bytes), SPYRE_UNSUPPORTED,
+                 "goes on behind the end of a dim");
+    view.offset = 2 * 96 + 5;
+    assert_error(spyre_layout_view_begin(&layout, &dense, &view, &bytes), SPYRE_UNSUPPORTED,
+                 "element 5 of a stick");
+    view.offset = 4 * 96;
+    assert_error(spyre_layout_view_begin(&layout, &dense, &view, &bytes), SPYRE_UNSUPPORTED,
+                 "no place of the tensor");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layout_view__elements_lie_so_far_behind),
+        cmocka_unit_test(layout_view__refusals_say_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
