@@ -70,6 +70,9 @@ SPYRE_MUST_CHECK spyre_status read_key_dim(const json_node *member, const bundle
 SPYRE_MUST_CHECK spyre_status read_format(const json_node *object, const char *key,
                                           spyre_format *out_format);
 
+// Puts right which dim of its table the index of a gather or scatter moves (read_table.c).
+void read_table(bundle_step *step);
+
 // Takes from N_ of conversions what no step reads of a result that N_ leaves (read_trim.c).
 void read_trim_conversions(bundle *b);
 

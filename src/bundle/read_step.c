@@ -306,25 +306,6 @@ static spyre_status read_windows(const json_node *dsc, bundle_step *step)
     return NULL;
 }
 
-// An index of several dims has its table named by all of them, each of size 1 and side by side:
-// rows go along the first one, and the others do not move.
-static void join_indexed_dims(const bundle_step *step, bundle_tensor *table)
-{
-    const bundle_tensor *index = &step->tensors[step->indices[0]];
-    uint32_t first = 0, last;
-    while (first < table->order_count && table->max_size[table->order[first]] != 1) first++;
-    for (last = first; last < table->order_count; last++) {
-        uint32_t d = table->order[last];
-        if (table->max_size[d] != 1 || index->scale[d] <= 0) break;
-    }
-    for (uint32_t i = last; i < table->order_count; i++)
-        if (table->max_size[table->order[i]] == 1) return;
-    for (uint32_t i = first + 1; i < last; i++) {
-        table->scale[table->order[i]] = -1;
-        table->max_size[table->order[i]] = -1;
-    }
-}
-
 static spyre_status read_dsc(step_source *source, const json_node *sdsc, const json_node *dsc,
                              bundle_step *step)
 {
@@ -343,8 +324,7 @@ static spyre_status read_dsc(step_source *source, const json_node *sdsc, const j
     TRY(read_masks(dsc, step));
     TRY(read_tensors(source, dsc, step));
     TRY(read_operation(dsc, dsc->key, step));
-    if (step->index_count == 1 && step->input_count)
-        join_indexed_dims(step, &step->tensors[step->inputs[0]]);
+    if (step->index_count == 1 && step->input_count) read_table(step);
     return read_check_schema(source, sdsc, dsc, step);
 }
 
