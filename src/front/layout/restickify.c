@@ -159,8 +159,8 @@ static spyre_status move_stick(restickifier *r, const loop_op *near, uint32_t so
 }
 
 // The dim of a region for the stick under which its access can be expressed: the one that `want`
-// walks if possible, else large dims first; LOOP_NO_DIM (sparse) as a last resort. *out_found is
-// false when no layout can express it.
+// walks if possible, else large dims first; LOOP_NO_DIM (sparse) as a last resort, or where that is
+// what `want` is. *out_found is false when no layout can express it.
 static spyre_status choose_stick(restickifier *r, const loop_op *op, const region *from,
                                  uint8_t want, uint8_t *out_stick, bool *out_found)
 {
@@ -175,10 +175,9 @@ static spyre_status choose_stick(restickifier *r, const loop_op *op, const regio
     *out_found = false;
     for (uint8_t d = 0; d <= part->dim_count; d++) {
         bool sparse = d == part->dim_count;
-        if (sparse && *out_found) continue;
         loop_set_layout(&loops->buffers.items[id], sparse ? LOOP_NO_DIM : d);
         if (loop_locate(loops, op, &moved, &place)) continue;
-        int64_t worth = sparse ? 0 : place.stick_var == want ? INT64_MAX : part->dim[d].extent;
+        int64_t worth = place.stick_var == want ? INT64_MAX : sparse ? 0 : part->dim[d].extent;
         if (*out_found && worth <= best) continue;
         *out_found = true;
         *out_stick = sparse ? LOOP_NO_DIM : d;
@@ -250,13 +249,28 @@ bool restickify_is_copy_out(const loop_graph *loops, const loop_op *op)
            source->format == target->format;
 }
 
+// Whether windows share elements: a copy of what they reach would walk one dim twice, which no
+// bundle can say.
+static bool windows_overlap(const loop_op *op, const loop_access *access)
+{
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        int64_t stride = access->stride[v], reach = 0;
+        for (uint32_t u = 0; u < op->var_count; u++) {
+            bool inner = access->stride[u] < stride || (access->stride[u] == stride && u > v);
+            if (inner) reach += access->stride[u] * (op->extent[u] - 1);
+        }
+        if (stride > 0 && reach >= stride) return true;
+    }
+    return false;
+}
+
 spyre_status restickify_operand(restickifier *r, loop_op *op, uint32_t operand, uint8_t want)
 {
     loop_access *access = &op->operand[operand];
     loop_location place;
     const char *why = loop_locate(r->loops, op, access, &place);
     if (!why && place.stick_var == want) return NULL;
-    if (why) {
+    if (why || windows_overlap(op, access)) {
         uint8_t stick = LOOP_NO_DIM;
         bool found;
         const region from = region_of(&r->loops->buffers.items[access->buffer], op, access);
