@@ -181,6 +181,10 @@ def test_images_with_gradients(name):
     check(IMAGES[name], [numbers(2, 3, 7, 9)], 1e-2, True)
 
 
+def test_many_windows_with_gradients():
+    check(lambda x: F.adaptive_max_pool2d(x, (7, 50)), [numbers(2, 3, 40, 200)], 1e-2, True)
+
+
 def test_volumes_with_gradients():
     check(lambda x: F.max_pool3d(x, 2), [numbers(1, 2, 4, 6, 4)], 1e-2, True)
     check(lambda x: F.avg_pool3d(x, 2), [numbers(1, 2, 4, 6, 4)], 1e-2, True)

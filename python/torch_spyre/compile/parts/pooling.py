@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, MOST_COMPARISONS, computed, count
+from .lines import FLOATS, computed, count
 
 _aten = torch.ops.aten
 MOST_TAPS = 256  # each is a few steps of a program
@@ -337,12 +337,13 @@ def adaptive_max_pool(
 def _adaptive_max_backward(
     grad: torch.Tensor, x: torch.Tensor, index: torch.Tensor, rank: int
 ) -> torch.Tensor | NotTaken:
-    plane = math.prod(x.shape[-rank:])
-    if x.dtype not in computed() or x.numel() == 0 or index.numel() * plane > MOST_COMPARISONS:
+    if x.dtype not in computed() or x.numel() == 0:
         return NOT_TAKEN
+    plane = math.prod(x.shape[-rank:])
     given = grad.reshape(-1, math.prod(grad.shape[-rank:]))
-    hits = index.reshape(given.shape).unsqueeze(2) == count(plane, x)
-    return torch.where(hits, given.unsqueeze(2), 0.0).sum(1).reshape(x.shape)
+    nothing = given.new_zeros(given.shape[0], plane)
+    whole: torch.Tensor = _aten.scatter_add(nothing, 1, index.reshape(given.shape), given)
+    return whole.reshape(x.shape)
 
 
 @part(_aten.adaptive_max_pool2d_backward.default, narrow=True)
