@@ -94,3 +94,13 @@ def test_products_beyond_32_bits_are_the_hosts() -> None:
     y = torch.tensor([1 << 20, 1 << 20, 0])  # parts leave 32 bits, the product does not
     with torch_spyre.fallback("error"):
         assert y.to("spyre").prod().item() == 0
+
+
+@pytest.mark.parametrize("x", (torch.tensor([7, 100]), torch.tensor([2**31 - 1, 100])), ids=str)
+def test_sums_whose_decomposition_is_one_operator(x: torch.Tensor) -> None:
+    """Each call is looked at: on the card what fits 32 bits, on the host the rest."""
+    mode = "error" if x.sum() < 2**31 else "silent"
+    out = torch.empty((), dtype=torch.int64, device="spyre")
+    with torch_spyre.fallback(mode):
+        assert x.to("spyre").nansum().item() == x.sum()
+        assert torch.sum(x.to("spyre"), 0, out=out).item() == x.sum()

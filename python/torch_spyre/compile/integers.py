@@ -167,6 +167,7 @@ _BITWISE: dict[str, Callable[[Range, Range], Range]] = {
     "bitwise_and": _common_bits, "bitwise_or": _bits, "bitwise_xor": _bits,
 }  # fmt: skip
 _PRODUCTS = ("prod", "cumprod")
+_SUMS = ("sum", "nansum")
 _LEFT_SHIFTS = ("__lshift__", "bitwise_left_shift")
 _RIGHT_SHIFTS = ("__rshift__", "bitwise_right_shift")
 _RULES: dict[str, Callable[..., Range]] = {
@@ -185,7 +186,7 @@ _RULES: dict[str, Callable[..., Range]] = {
     "square": lambda values, x: _power(x, 2),
     "pow": lambda values, x, _exponent: _power(x, values[1]),
     "cumsum": lambda values, x: _running_sum(x, values[0].shape, values[1]),
-    "sum": lambda values, x: _product(x, (values[0].numel(), values[0].numel())),
+    **dict.fromkeys(_SUMS, lambda values, x: _product(x, (values[0].numel(), values[0].numel()))),
     "_to_copy": lambda values, x: x,
 }
 # Of these, what a floating result has a range by, and how far rounding may move its ends.
@@ -220,7 +221,7 @@ def is_at_risk(op: OpOverload, values: Arguments) -> bool:
         return values[1] is torch.int64 and bool(_number_types(values[:1]) & _BEYOND_INT32)
     operands = _operands(name, values)
     dtypes = _number_types(operands)
-    if name == "sum":
+    if name in _SUMS:
         return bool(dtypes & {torch.int64, torch.int32})
     whole = not any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes)
     if name in _PRODUCTS:

@@ -300,7 +300,8 @@ class Operator:
         except _C.Unsupported as reason:
             return None, str(reason)
         places = list(range(len(tensors)))
-        program = _program(executable, places, parts.outputs, parts.single, False)
+        at_risk = integers.is_at_risk(self.op, values)
+        program = _program(executable, places, parts.outputs, parts.single, at_risk)
         if program.launch.views and not (self.in_place and program.writes_self):
             return None, "its decomposition gives results that share memory"
         return program, None
