@@ -88,6 +88,7 @@ def _register_kernels() -> None:
     _libraries.extend(kernels.register())
     _libraries.extend(autocast.register())
     patches.print_by_one_copy()
+    patches.allow_flex_attention()
     layout_arguments.install()
     dynamo_interface.register_if_imported()
 

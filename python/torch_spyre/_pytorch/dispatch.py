@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 import torch
-from torch._ops import OperatorBase, OpOverload, OpOverloadPacket
+from torch._ops import HigherOrderOperator, OperatorBase, OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode as DispatchMode
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
@@ -21,6 +21,7 @@ Keywords = Mapping[str, Any]
 __all__ = [
     "Arguments",
     "DispatchMode",
+    "HigherOrderOperator",
     "Keywords",
     "LazyNamespace",
     "OpOverload",
@@ -31,6 +32,7 @@ __all__ = [
     "call_parts",
     "composed",
     "core_decompositions",
+    "definition_of",
     "every_decomposition",
     "has_gaps",
     "hint_of",
@@ -54,6 +56,12 @@ __all__ = [
 def schema_of(op: OpOverload) -> Any:
     """The schema of an overload: its full name, arguments and returns (torch.FunctionSchema)."""
     return op._schema
+
+
+def definition_of(op: HigherOrderOperator) -> Callable[..., Any]:
+    """What PyTorch calls for a higher-order operator on devices without a kernel for it."""
+    definition: Callable[..., Any] = op.py_kernels[torch._C.DispatchKey.CompositeExplicitAutograd]
+    return definition
 
 
 def overload_names(packet: OpOverloadPacket) -> list[str]:

@@ -73,6 +73,21 @@ def print_by_one_copy() -> None:
     printing._tensor_str, printing._add_suffixes = tensor_str, add_suffixes
 
 
+def allow_flex_attention() -> None:
+    """It asks for a device of a list, which cannot be added to. Tensors of other devices go on to
+    PyTorch's function."""
+    from torch.nn.attention import flex_attention
+
+    original: Callable[..., None] = flex_attention._validate_device
+
+    @functools.wraps(original)
+    def validate(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
+        if query.device.type != "spyre":
+            original(query, key, value)
+
+    flex_attention._validate_device = validate
+
+
 def _names_device(value: Any) -> bool:
     """Whether an argument of `Module.to` may mean a card; an index means the accelerator's."""
     if isinstance(value, torch.Tensor):

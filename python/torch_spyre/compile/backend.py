@@ -31,6 +31,7 @@ from ..report import CompileReport, reports
 from . import (
     attention,
     buckets,
+    control_flow,
     decompositions,
     effects,
     families,
@@ -109,10 +110,13 @@ def compile_aten(
 ) -> Runnable:
     """A function of one list, the arguments of the ATen graph, which gives its results in a list;
     `example_inputs` are fake tensors and numbers, one a placeholder."""
+    effects.remove_tokens(gm)
+    gm = control_flow.expand(gm, example_inputs)
+    if control_flow.is_cut(gm):
+        return control_flow.compile_parts(gm, functools.partial(compile_aten, settings=settings))
     folder = artefacts.open_folder()
     if folder:
         folder.graph_before_passes(gm)
-    effects.remove_tokens(gm)
     passes.CustomPrePasses()(gm.graph)
     gm = lowering.lower(gm, example_inputs)
     attention.make_single(gm)

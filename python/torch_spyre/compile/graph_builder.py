@@ -164,6 +164,9 @@ class GraphBuilder:
             self.constants[node] = self.constants[source]
             if source not in self.ids:
                 return
+        if node.target in CASTS and isinstance(source, (int, float)):  # of functorch's vmap
+            self.constants[node] = _as_held(source, value.dtype)
+            return
         if (number := self._number_of_host(node, value)) is not None:
             self.constants[node] = number
             return
@@ -191,8 +194,7 @@ class GraphBuilder:
             return None
         if not all(scalars.takes_numbers(reader) for reader in readers):
             return None
-        held: int | float = torch.full((), number, dtype=value.dtype).item()
-        return held
+        return _as_held(number, value.dtype)
 
     def _takes_numbers(self, reader: torch.fx.Node) -> bool:
         return reader in self.folded or scalars.takes_numbers(reader)
@@ -340,11 +342,18 @@ _COPIES = {
     _aten.alias.default,
     _aten.clone.default,
 }
+
 CASTS = {_aten._to_copy.default, torch.ops.prims.device_put.default}  # dtype, device or both
 
 
 # Operators that make a tensor of a number, and where that is among their arguments.
 _FILLED: dict[object, int] = {_aten.scalar_tensor.default: 0, _aten.full.default: 1}
+
+
+def _as_held(number: float, dtype: torch.dtype) -> int | float:
+    """What a tensor of that dtype holds of a number."""
+    held: int | float = torch.full((), number, dtype=dtype).item()
+    return held
 
 
 def _readers(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
