@@ -525,6 +525,3 @@ def test_what_no_card_has_is_refused_in_pytorch_s_words():
         torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
     with pytest.raises(NotImplementedError, match="Sparsespyre"):
         x.to_sparse()
-    q = torch.ones(1, 2, 32, 16, device=DEVICE)
-    with pytest.raises(ValueError, match="FlexAttention is only supported on"):
-        torch.nn.attention.flex_attention.flex_attention(q, q, q)
