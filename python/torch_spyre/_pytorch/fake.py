@@ -3,17 +3,26 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, is_fake
 
-__all__ = ["FakeTensor", "FakeTensorMode", "has_values", "symbol_of"]
+__all__ = ["FakeTensor", "FakeTensorMode", "has_values", "mode_of", "symbol_of"]
 
 
 def has_values(tensor: torch.Tensor) -> bool:
     """False for tensors of the meta device and for those that are traced with."""
     return not (tensor.is_meta or is_fake(tensor))
+
+
+def mode_of(inputs: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
+    """The mode of traced inputs: tensors that are made inside of no others are traced, too."""
+    mode: contextlib.AbstractContextManager[Any] | None = detect_fake_mode(inputs)
+    return mode or contextlib.nullcontext()
 
 
 def symbol_of(size: Any) -> Any:

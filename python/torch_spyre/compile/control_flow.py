@@ -9,16 +9,15 @@ operator takes; PyTorch's own definition of the operator calls those.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._guards import detect_fake_mode
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from .._pytorch import fake
 from .._pytorch.dispatch import HigherOrderOperator, definition_of
 from . import decompositions
 
@@ -48,8 +47,7 @@ def expand(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> torch.fx.GraphMod
     if not any(node.target in _DEFINED for node in gm.graph.nodes):
         return gm
     table: dict[Any, Callable[..., Any]] = {**decompositions.table()}
-    mode = detect_fake_mode(inputs) or contextlib.nullcontext()  # for tensors that it makes of none
-    with torch.fx.traceback.preserve_node_meta(), mode:
+    with torch.fx.traceback.preserve_node_meta(), fake.mode_of(inputs):
         traced: torch.fx.GraphModule = make_fx(
             torch.func.functionalize(lambda *args: _Definitions(gm).run(*args)),
             decomposition_table=table,
