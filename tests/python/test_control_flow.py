@@ -85,6 +85,13 @@ def test_bodies_compile_once():
     assert len(torch_spyre.compile_reports()) == before
 
 
+def test_nested_regions_are_part_of_the_graph():
+    region = torch.compiler.nested_compile_region(lambda x: torch.relu(x) * 2 + 1)
+    x = halves(4, 64)
+    got = torch.compile(lambda x: region(region(x)))(x.to(DEVICE))
+    assert torch.equal(got.cpu(), (x.relu() * 2 + 1) * 2 + 1)
+
+
 def test_gradients_go_through_a_branch():
     def loss(x):
         return torch.cond(x.sum() > 0, lambda x: x * x, lambda x: -x, (x,)).sum()

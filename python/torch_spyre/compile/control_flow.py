@@ -37,6 +37,9 @@ def _is_higher_order(node: Node) -> bool:
 
 class _Definitions(torch.fx.Interpreter):
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target is _HOPS.invoke_subgraph:
+            body, _name, *operands = args
+            return body(*operands)
         if target in _DEFINED:
             target = definition_of(target)
         return super().call_function(target, args, kwargs)
