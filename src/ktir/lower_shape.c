@@ -56,25 +56,6 @@ static spyre_status spread_operand(lowering *w, const ktir_op *op)
     return spread(w, op, &value);
 }
 
-static spyre_status extract(lowering *w, const ktir_op *op)
-{
-    lowered_tensor *t = alias_of(w, lower_operand(w, op, 0)->tensor);
-    TRY_ALLOC(t);
-    for (uint32_t d = 0; d < t->rank; d++) {
-        int64_t index;
-        if (!lower_uniform(w, lower_operand(w, op, 1 + d)->index, &index)) {
-            w->wants_unroll = true;
-            return LOWER_NO(w, op, "an index that differs between cores or iterations");
-        }
-        if (index < 0 || index >= t->size[d])
-            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "index %lld of dim %u, which has %lld",
-                              (long long)index, d, (long long)t->size[d]);
-        t->offset += index * t->stride[d];
-    }
-    t->rank = 0;
-    return give(w, op, t);
-}
-
 // A dense copy, when the tensor is not dense.
 static spyre_status dense(lowering *w, const ktir_op *op, lowered_tensor *t)
 {
@@ -102,15 +83,34 @@ static spyre_status reshape(lowering *w, const ktir_op *op)
     return give(w, op, t);
 }
 
-static spyre_status slice_entry(lowering *w, const ktir_op *op, ktir_key key, uint32_t d,
-                                uint32_t *next, int64_t *out)
+// --- Parts of a tensor, at numbers that cores may have of their own
+
+// The part of `t` that operands from `next` on name, which all active cores have alike.
+typedef spyre_status part_of(lowering *w, const ktir_op *op, uint32_t next, lowered_tensor *t);
+
+// An operand on the first of the active cores; that one's compute tile.
+static int64_t number_of(const lowering *w, const ktir_op *op, uint32_t n)
 {
-    const ktir_attribute *list = ktir_find(w->m, op, key);
-    *out = list->list[d];
-    if (*out != KTIR_OPERAND) return NULL;
-    if (lower_uniform(w, lower_operand(w, op, (*next)++)->index, out)) return NULL;
-    w->wants_unroll = true;
-    return LOWER_NO(w, op, "a slice that differs between cores or iterations");
+    return lower_operand(w, op, n)->index->at[__builtin_ctz(w->active)];
+}
+
+static uint32_t first_tile(const lowering *w)
+{
+    return w->first_tile + (uint32_t)__builtin_ctz(w->active);
+}
+
+static spyre_status element(lowering *w, const ktir_op *op, uint32_t next, lowered_tensor *t)
+{
+    for (uint32_t d = 0; d < t->rank; d++) {
+        int64_t index = number_of(w, op, next + d);
+        if (index < 0 || index >= t->size[d])
+            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT,
+                              "compute tile %u: index %lld of dim %u, which has %lld",
+                              first_tile(w), (long long)index, d, (long long)t->size[d]);
+        t->offset += index * t->stride[d];
+    }
+    t->rank = 0;
+    return NULL;
 }
 
 // The dims that the slice's type has.
@@ -127,20 +127,21 @@ static spyre_status drop_dims(const lowering *w, const ktir_op *op, lowered_tens
     return NULL;
 }
 
-// The part of `t` that the operation names.
 static spyre_status cut(lowering *w, const ktir_op *op, uint32_t next, lowered_tensor *t)
 {
     int64_t numbers[3][KTIR_MOST_RANK];
     static const ktir_key keys[] = {KTIR_KEY_OFFSETS, KTIR_KEY_SIZES, KTIR_KEY_STRIDES};
     for (uint32_t k = 0; k < 3; k++)
-        for (uint32_t d = 0; d < t->rank; d++)
-            TRY(slice_entry(w, op, keys[k], d, &next, &numbers[k][d]));
+        for (uint32_t d = 0; d < t->rank; d++) {
+            int64_t entry = ktir_find(w->m, op, keys[k])->list[d];
+            numbers[k][d] = entry == KTIR_OPERAND ? number_of(w, op, next++) : entry;
+        }
     for (uint32_t d = 0; d < t->rank; d++) {
         int64_t offset = numbers[0][d], size = numbers[1][d], stride = numbers[2][d];
         if (offset < 0 || size < 1 || stride < 1 || offset >= t->size[d] ||
             (t->size[d] - 1 - offset) / stride < size - 1)
-            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT,
-                              "offset %lld, size %lld, stride %lld run off dim %u, which has %lld",
+            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "compute tile %u: offset %lld, size "
+                              "%lld, stride %lld run off dim %u, which has %lld", first_tile(w),
                               (long long)offset, (long long)size, (long long)stride, d,
                               (long long)t->size[d]);
         t->offset += t->is_constant ? 0 : offset * t->stride[d];
@@ -150,6 +151,50 @@ static spyre_status cut(lowering *w, const ktir_op *op, uint32_t next, lowered_t
     return drop_dims(w, op, t);
 }
 
+// The cores of `left` that have the numbers of its first one.
+static spyre_status cores_alike(lowering *w, const ktir_op *op, uint32_t next, uint32_t left,
+                                uint32_t *out_cores)
+{
+    uint32_t first = (uint32_t)__builtin_ctz(left);
+    *out_cores = left;
+    for (uint32_t n = next; n < op->operand_count; n++) {
+        const lowered_index *x = lower_operand(w, op, n)->index;
+        if (!x || x->memory != LOWERING_NO_MEMORY) return LOWER_NO(w, op, "no number of the cores");
+        for (uint32_t l = 0; l < ISA_MAX_LOOPS; l++) {
+            if (!x->loop[l]) continue;
+            w->wants_unroll = true;
+            return LOWER_NO(w, op, "a part that differs between iterations");
+        }
+        for (uint32_t c = first; c < ISA_CORES; c++)
+            if (x->at[c] != x->at[first]) *out_cores &= ~(1u << c);
+    }
+    return NULL;
+}
+
+// Cores with equal numbers together, in a kernel of their own where others have other numbers:
+// `from` is copied to their part of `whole`, or, where it is null, the part to the result. A part
+// that all cores have alike is another name for its bytes.
+static spyre_status each_part(lowering *w, const ktir_op *op, part_of *part, uint32_t next,
+                              const lowered_tensor *whole, const lowered_tensor *from)
+{
+    uint32_t all = w->active, cores;
+    lowered_tensor *copy = NULL, *t = NULL;
+    for (uint32_t left = all; left; left &= ~cores) {
+        TRY(cores_alike(w, op, next, left, &cores));
+        if (cores != w->active) TRY(lower_meet(w, op, cores));
+        t = alias_of(w, whole);
+        TRY_ALLOC(t);
+        TRY(part(w, op, next, t));
+        if (from) TRY(lower_copy(w, op, t, from));
+        if (from || cores == all || t->is_constant) continue;
+        if (!copy) TRY(lower_new(w, op, op->first_result, t->element, t->rank, t->size, &copy));
+        TRY(lower_agree(w, op, copy->size, t->size));
+        TRY(lower_copy(w, op, copy, t));
+    }
+    if (w->active != all) TRY(lower_meet(w, op, all));
+    return from || copy ? NULL : give(w, op, t);
+}
+
 static spyre_status insert_slice(lowering *w, const ktir_op *op)
 {
     const lowered_tensor *part = lower_operand(w, op, 0)->tensor;
@@ -157,9 +202,7 @@ static spyre_status insert_slice(lowering *w, const ktir_op *op)
     lowered_tensor *out;
     TRY(lower_new(w, op, op->first_result, whole->element, whole->rank, whole->size, &out));
     TRY(lower_copy(w, op, out, whole));
-    lowered_tensor target = *out;
-    TRY(cut(w, op, 2, &target));
-    return lower_copy(w, op, &target, part);
+    return each_part(w, op, cut, 2, out, part);
 }
 
 static spyre_status transpose(lowering *w, const ktir_op *op)
@@ -252,7 +295,8 @@ spyre_status lower_shape(lowering *w, const ktir_op *op)
     switch ((int)op->opcode) {
     case KTIR_OP_EMPTY: return spread(w, op, NULL);
     case KTIR_OP_SPLAT: case KTIR_OP_FILL: return spread_operand(w, op);
-    case KTIR_OP_EXTRACT: return extract(w, op);
+    case KTIR_OP_EXTRACT:
+        return each_part(w, op, element, 1, lower_operand(w, op, 0)->tensor, NULL);
     case KTIR_OP_FROM_ELEMENTS: return from_elements(w, op);
     case KTIR_OP_TENSOR_CAST: return tensor_cast(w, op);
     case KTIR_OP_DIM: return dim(w, op);
@@ -260,11 +304,6 @@ spyre_status lower_shape(lowering *w, const ktir_op *op)
     case KTIR_OP_TRANSPOSE: return transpose(w, op);
     case KTIR_OP_BROADCAST: return broadcast(w, op);
     case KTIR_OP_INSERT_SLICE: return insert_slice(w, op);
-    default: {
-        lowered_tensor *t = alias_of(w, lower_operand(w, op, 0)->tensor);
-        TRY_ALLOC(t);
-        TRY(cut(w, op, 1, t));
-        return give(w, op, t);
-    }
+    default: return each_part(w, op, cut, 1, lower_operand(w, op, 0)->tensor, NULL);
     }
 }

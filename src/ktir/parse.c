@@ -125,6 +125,20 @@ static spyre_status finish(statement *s, const result_names *names)
     return NULL;
 }
 
+// math.sincos becomes math.sin and math.cos of its operand: each with one result, as the others.
+static spyre_status split_sincos(statement *s)
+{
+    ktir_module *m = s->p->m;
+    ktir_op *sine = &m->ops.items[s->number], cosine = *sine;
+    sine->opcode = KTIR_OP_SIN;
+    cosine.opcode = KTIR_OP_COS;
+    sine->result_count = cosine.result_count = 1;
+    cosine.first_result++;
+    cosine.end++;
+    m->values.items[cosine.first_result].definition = m->ops.count;
+    return VEC_PUSH(s->p->memory, &m->ops, cosine);
+}
+
 static spyre_status parse_form(statement *s)
 {
     ktir_form form = ktir_op_describe(s->op.opcode)->form;
@@ -150,7 +164,8 @@ static spyre_status parse_statement(parser *p)
     TRY(parse_begin(&s));
     TRY(parse_form(&s));
     TRY(parse_location(p));
-    return finish(&s, &names);
+    TRY(finish(&s, &names));
+    return opcode == KTIR_OP_SINCOS ? split_sincos(&s) : NULL;
 }
 
 static spyre_status parse_statements(parser *p)

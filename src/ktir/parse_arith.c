@@ -241,5 +241,6 @@ spyre_status parse_arith(statement *s, ktir_form form)
     if (form == KTIR_FORM_CAST) return parse_cast(s);
     if (s->op.opcode == KTIR_OP_CLAMPF) TRY(parse_clamp(s));
     else TRY(parse_equal(s, form == KTIR_FORM_UNARY ? 1 : form == KTIR_FORM_BINARY ? 2 : 3));
+    if (s->op.opcode == KTIR_OP_SINCOS) TRY(parse_result(s, parse_type_of(s, 0)));
     return parse_result(s, parse_type_of(s, 0));
 }

@@ -554,6 +554,43 @@ def row_of_a_tile() -> tuple[str, dict, torch.Tensor]:
     return kernel("x_ptr o_ptr", 1, body), {"x_ptr": x, "o_ptr": (4, 64)}, expected
 
 
+def parts_of_every_core() -> tuple[str, dict, torch.Tensor]:
+    """Slices and elements at numbers that compute tiles and iterations have of their own: rope's
+    angles, of which each compute tile takes a row, put where another row was."""
+    rows = "8x64"
+    body = (
+        view("x", "x_ptr", rows, "f32")
+        + view("o", "o_ptr", "4x8x64", "f32")
+        + load("a", "x", "%c0, %c0", rows, rows, "f32")
+        + f"%s, %k = math.sincos %a : tensor<{rows}xf32>\n"
+        + "%other = arith.subi %c3, %pid : index\n"
+        + f"%r = scf.for %i = %c0 to %c2 step %c1 iter_args(%t = %s) -> (tensor<{rows}xf32>) {{\n"
+        + "%at = arith.addi %other, %i : index\n"
+        + f"%row = tensor.extract_slice %k[%at, 0] [1, 64] [1, 1] : tensor<{rows}xf32> to "
+        + "tensor<64xf32>\n"
+        + f"%e = tensor.extract %a[%pid, %i] : tensor<{rows}xf32>\n"
+        + "%by = tensor.splat %e : tensor<64xf32>\n"
+        + "%turned = arith.mulf %row, %by : tensor<64xf32>\n"
+        + "%to = arith.addi %pid, %i : index\n"
+        + "%n = tensor.insert_slice %turned into %t[%to, 0] [1, 64] [1, 1] : tensor<64xf32> into "
+        + f"tensor<{rows}xf32>\n"
+        + f"scf.yield %n : tensor<{rows}xf32>\n}}\n"
+        + f"%w = tensor.expand_shape %r [[0, 1], [2]] output_shape [1, 8, 64] : tensor<{rows}xf32> "
+        + "into tensor<1x8x64xf32>\n"
+        + store("w", "o", "%pid, %c0, %c0", "1x8x64", "4x8x64", "f32")
+    )
+    x = torch.randn(8, 64)
+    expected = x.sin().repeat(4, 1, 1)
+    for p in range(4):
+        for i in range(2):
+            expected[p, p + i] = x[3 - p + i].cos() * x[p, i]
+    return (
+        kernel("x_ptr o_ptr", 4, body),
+        {"x_ptr": x, "o_ptr": torch.zeros(4, 8, 64)},
+        expected,
+    )
+
+
 def matrix_vector() -> tuple[str, dict, torch.Tensor]:
     """linalg.matvec, vecmat and dot."""
     body = (
@@ -640,6 +677,7 @@ KERNELS = {
         int8_matmul,
         dequantized_matmul,
         row_of_a_tile,
+        parts_of_every_core,
         matrix_vector,
         transposed_factor,
         swiglu,
