@@ -10,6 +10,7 @@ import torch
 import torch._functorch.config
 import torch_spyre
 from torch_forks import TorchForks
+from torch_spyre import registry
 from torch_spyre.report import reports
 
 # Outside of CI, PyTorch only warns of an operator whose results alias its inputs unsaid.
@@ -19,6 +20,8 @@ _cache = tempfile.TemporaryDirectory(prefix="spyre-cache-")
 os.environ.setdefault("SPYRE_CACHE_DIR", _cache.name)  # never the user's
 
 QUICK = {"test_device.py", "test_help.py", "test_layout.py"}
+
+REGISTERED = ("fallback_ops", "spyre_decompositions", "spyre_lowerings")
 
 # Half a minute and more each: no other process is left to wait for one of them at the end.
 FIRST = {
@@ -44,6 +47,16 @@ def old_objects_are_settled():
     gc.collect()
     gc.freeze()
     reports.clear()  # they are bounded, and tests count them
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registrations_are_undone():
+    """What a file leaves registered would change the programs of the files after it."""
+    tables = {name: getattr(registry, name) for name in REGISTERED}
+    before = {name: dict(table) for name, table in tables.items()}
+    yield
+    for name, table in tables.items():
+        assert table == before[name], f"{name} is not as it was before the file"
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python examples of the documentation run as they stand, page by page in one process."""
+"""The Python examples of the documentation run as they stand, each page in a process of its own:
+what an example registers stays registered."""
 
 import pathlib
 import re
@@ -11,8 +12,7 @@ PAGES = ["README.md", "docs/python.md", "docs/profiling.md"]
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_examples_run(page):
+def run_page(page):
     text = (ROOT / page).read_text()
     examples = list(EXAMPLE.finditer(text))
     assert examples, f"{page} has no example"
@@ -21,6 +21,18 @@ def test_examples_run(page):
         line = text.count("\n", 0, example.start(1))
         code = compile("\n" * line + example[1], str(ROOT / page), "exec")
         exec(code, names)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_run(run_python, page):
+    run_python(f"""
+import sys
+import torch_spyre
+sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+from test_docs import run_page
+with torch_spyre.fallback("error"):
+    run_page({page!r})
+""")
 
 
 # Of torch-spyre's glossary (docs/source/getting_started/glossary.md at 54d97b3).
