@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, is_fake
+from torch.fx.experimental.symbolic_shapes import guard_or_false
 
-__all__ = ["FakeTensor", "FakeTensorMode", "has_values", "mode_of", "symbol_of"]
+__all__ = ["FakeTensor", "FakeTensorMode", "has_values", "is_surely", "mode_of", "symbol_of"]
 
 
 def has_values(tensor: torch.Tensor) -> bool:
@@ -29,3 +30,8 @@ def symbol_of(size: Any) -> Any:
     """The symbol that a traced size is; None of a number, and of an expression of symbols."""
     expression = size.node.expr if isinstance(size, torch.SymInt) else None
     return expression if expression is not None and expression.is_symbol else None
+
+
+def is_surely(condition: Any) -> bool:
+    """Whether a condition on sizes holds; False where it depends on symbols."""
+    return guard_or_false(condition)

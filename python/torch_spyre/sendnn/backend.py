@@ -22,7 +22,7 @@ from .._pytorch.dynamo import fake_of, is_static_input
 from ..compile import backend as driver
 from ..compile import options as compile_options
 from ..compile.backend import Values
-from . import late_rows, paged, recording, resident, room, variables
+from . import experts, late_rows, paged, recording, resident, room, variables
 from .paged_calls import PagedCalls
 from .reference import compile_reference, to_host
 
@@ -226,6 +226,7 @@ def _move(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     moved = copy.deepcopy(gm).to("spyre")
     for node in moved.graph.nodes:
         node.args, node.kwargs = pytree.tree_map(_to_card_device, (node.args, node.kwargs))
+    experts.rewrite(moved.graph)
     moved.recompile()
     return moved
 
