@@ -221,6 +221,7 @@ FEED = torch.nn.Sequential(
         (lambda x: torch.cat([x, x * 2], 0), (4, 64), 1),
         (lambda x: torch.cat([x.relu(), x.exp(), x], 1).sum(1), (2, 64), 0),
         (lambda x: x[..., 64:].sigmoid() * x[..., :64], (128,), 0),
+        (lambda x: x.relu() * 2, (4,), 1),
     ],
     ids=[
         "element-wise",
@@ -232,6 +233,7 @@ FEED = torch.nn.Sequential(
         "joined outside",
         "joined and summed",
         "halves",
+        "sticks",
     ],
 )
 def test_one_program_serves_all_buckets(function, shape, dim, monkeypatch):
@@ -267,21 +269,35 @@ def test_one_program_serves_all_buckets(function, shape, dim, monkeypatch):
                 assert one.cpu().equal(other.cpu()), x.shape
 
 
-@pytest.mark.parametrize(
-    "function, shape, dim, why",
-    [
-        (lambda x: x.relu() * 2, (4,), 1, "differ in more than sizes"),  # its sticks
-        (lambda x: torch.exp(x) * 2 + x, (33,), 0, "rounded up"),
-    ],
-)
-def test_where_one_program_cannot_serve_each_bucket_has_its_own(
-    function, shape, dim, why, monkeypatch
-):
+def test_where_one_program_cannot_serve_each_bucket_has_its_own(monkeypatch):
     told = []
     monkeypatch.setattr(families._log, "info", lambda text, *values: told.append(text % values))
     lengths = [33, 70, 128, 66, 35]
-    assert sweep(function, lengths, dim, shape, min=32, max=128) == 3
-    assert len(told) == 1 and why in told[0]
+    assert sweep(lambda x: torch.exp(x) * 2 + x, lengths, 0, (33,), min=32, max=128) == 3
+    assert len(told) == 1 and "rounded up" in told[0]
+
+
+@pytest.mark.parametrize(
+    "function, shape, dim",
+    [
+        (lambda x: torch.softmax(x, -1), (8,), 1),
+        (lambda x: (x - x.amax(0)).exp().sum(0), (128,), 0),
+        (lambda x: x.t() @ x * 0.1, (64,), 0),
+        (lambda x: x.flatten() + 1, (64,), 0),
+    ],
+    ids=["softmax of sticks", "reduced", "contracted", "flattened"],
+)
+def test_one_program_serves_sizes_that_end_a_bucket(function, shape, dim):
+    """Where operators mix elements along the dim nothing can be filled in: other sizes have a
+    program each."""
+    lengths = [512, 64, 320, 192, 448, 128, 64]
+    assert sweep(function, lengths, dim, shape, min=64, max=512) == 1
+    assert sweep(function, [*lengths, 100, 99, 100], dim, shape, min=64, max=512) == 3
+
+
+def test_a_size_that_is_no_multiple_has_a_program_a_length():
+    lengths = [512, 256, 128]
+    assert sweep(lambda x: x[:, 1:] + x[:, :-1], lengths, 1, (8,), min=64, max=512) == 3
 
 
 def test_of_two_dims_the_wider_one_shares_programs():

@@ -192,7 +192,7 @@ class CompiledGraph:
         weakref.finalize(self, _drop, self.number, self.programs).atexit = False
         self.buckets = buckets.plan(gm)
         self.families = families.Families(self.buckets, self._compile_at) if self.buckets else None
-        self.growth = growth.plan(gm) if self.buckets is None else None
+        self.growth = None if self.buckets and self.buckets.fills else growth.plan(gm)
         self.grown: CompiledGraph | None = None  # of its second form, when it is first called
         self.scalars = scalars.plan(gm)
         self.multiplied = weights.multiplied(gm)

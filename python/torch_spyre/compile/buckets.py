@@ -4,10 +4,11 @@ them instead of one for each size.
 
 A bucket's sizes end at a multiple of its granularity: `min` when it is above 2, else the smallest
 divisor of `max` that is not below config.min_default_granularity, and never so small that more than
-config.max_buckets reach `max`. Inputs are filled up to the end of the bucket, results are cut. That
-is only done where no element of a result can see what is filled in, which every node is asked for:
-nothing may be contracted, reduced, cut or joined along such a dim, and its size may be nothing but
-a size. Other graphs keep a program a size.
+config.max_buckets reach `max`; along sticks it is whole sticks, to the end of which the card moves
+them anyway. Inputs are filled up to the end of the bucket, results are cut. That is only done where
+no element of a result can see what is filled in, which every node is asked for: nothing may be
+contracted, reduced, cut or joined along such a dim, and its size may be nothing but a size. Other
+graphs keep a program a size; those of sizes that end a bucket may still be one (families.py).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .. import config
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fx import SYMBOLIC, arguments_of, results_of
+from ..constants import BYTES_IN_STICK
 
 _aten = torch.ops.aten
 
@@ -42,15 +44,22 @@ class Buckets:
     """How the arguments of one graph are filled up and its results cut."""
 
     def __init__(
-        self, inputs: Sequence[Symbols], outputs: Sequence[Symbols], step: Sizes, most: Sizes
+        self,
+        inputs: Sequence[Symbols],
+        outputs: Sequence[Symbols] | None,
+        step: Sizes,
+        most: Sizes,
     ) -> None:
         self.inputs = inputs  # by placeholder
-        self.outputs = outputs  # by result
+        self.outputs = outputs  # by result; None: nothing is filled up
+        self.fills = outputs is not None
         self.step = step  # granularity
         self.most = most  # largest size
 
     def fill(self, args: Sequence[Any]) -> tuple[list[Any], Sizes]:
         """The arguments at the ends of their buckets, and the sizes by symbol."""
+        if not self.fills:
+            return list(args), {}
         sizes = self.sizes(args)
         ends = {
             symbol: min(-(-size // self.step[symbol]) * self.step[symbol], self.most[symbol])
@@ -77,7 +86,7 @@ class Buckets:
 
     def cut(self, results: list[Any], sizes: Sizes) -> list[Any]:
         """The results at the sizes of the call."""
-        if not sizes:
+        if not sizes or self.outputs is None:
             return results
         return [
             _cut(result, {dim: sizes[symbol] for dim, symbol in symbols.items()})
@@ -106,10 +115,54 @@ def _cut(result: Any, sizes: Mapping[int | None, int]) -> Any:
 
 
 def plan(gm: torch.fx.GraphModule) -> Buckets | None:
-    """None when no size has buckets, or a node would see what is filled in."""
+    """None when no size has buckets, or a size is more than products of others."""
     steps, most = _bounded(gm.graph.find_nodes(op="placeholder"))
-    places = _places(gm, steps) if steps else None
-    return Buckets(*places, steps, most) if places else None
+    if not steps:
+        return None
+    _round_to_sticks(gm, steps, most)
+    inputs, outputs = _places(gm, steps) or (_exact_places(gm, steps), None)
+    return Buckets(inputs, outputs, steps, most) if inputs is not None else None
+
+
+def _round_to_sticks(gm: torch.fx.GraphModule, steps: Sizes, most: Sizes) -> None:
+    for node in gm.graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            if not isinstance(value, torch.Tensor) or not value.dim():
+                continue
+            size = value.shape[-1]
+            symbol = size.node.expr if isinstance(size, torch.SymInt) else None
+            if symbol not in steps:
+                continue
+            step = math.lcm(steps[symbol], BYTES_IN_STICK // value.element_size())
+            if step < most[symbol]:
+                steps[symbol], most[symbol] = step, math.ceil(most[symbol] / step) * step
+
+
+def _exact_places(
+    gm: torch.fx.GraphModule, symbols: Iterable[sympy.Symbol]
+) -> list[Symbols] | None:
+    """Where the symbols are in inputs; None unless all sizes follow from them by sums and
+    products, so that a graph of the largest sizes tells those of smaller ones."""
+    dims = _Dims(symbols)
+    for node in gm.graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, torch.Tensor):
+                numbers = [*value.shape, *value.stride(), value.storage_offset()]
+            else:
+                numbers = [value]
+            if not all(_is_polynomial(n) for n in numbers if isinstance(n, SYMBOLIC)):
+                return None
+    try:
+        return [dims.of(node) for node in gm.graph.find_nodes(op="placeholder")]
+    except _Seen:
+        return None
+
+
+def _is_polynomial(number: Any) -> bool:
+    plain = (sympy.Add, sympy.Mul, sympy.Pow, sympy.Symbol, sympy.Integer)
+    return isinstance(number, torch.SymInt) and all(
+        isinstance(part, plain) for part in sympy.preorder_traversal(number.node.expr)
+    )
 
 
 def is_parallel(gm: torch.fx.GraphModule, symbols: Iterable[sympy.Symbol]) -> bool:
