@@ -321,14 +321,25 @@ static void take_away(pieces *p, byte_range gone)
     }
 }
 
-bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores, byte_range range)
+// On any of the cores. Those of a kernel that others do not run are followed apart from there on.
+static bool pieces_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores,
+                              pieces left)
 {
-    pieces left = {1, {range}};
-    for (uint32_t k = kernel + 1; k < kernels->count && left.count; k++) {
-        if (any_meets(&left, &kernels->items[k].exposed)) return true;
-        if (cores & ~kernels->items[k].cores) continue;
-        for (uint32_t n = 0; n < kernels->items[k].replaced.count; n++)
-            take_away(&left, kernels->items[k].replaced.items[n]);
+    for (uint32_t k = kernel + 1; k < kernels->count && left.count && cores; k++) {
+        const lx_summary *next = &kernels->items[k];
+        if (!(cores & next->cores)) continue;
+        if (any_meets(&left, &next->exposed)) return true;
+        if (cores & ~next->cores && next->replaced.count) {
+            if (pieces_read_after(kernels, k, cores & ~next->cores, left)) return true;
+            cores &= next->cores;
+        }
+        for (uint32_t n = 0; n < next->replaced.count; n++)
+            take_away(&left, next->replaced.items[n]);
     }
     return false;
+}
+
+bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores, byte_range range)
+{
+    return pieces_read_after(kernels, kernel, cores, (pieces){1, {range}});
 }

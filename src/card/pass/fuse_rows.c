@@ -12,7 +12,7 @@
 #include "card/plan/pass.h"
 #include "card/rows/rows_build.h"
 
-enum { MOST_KERNELS = 16 };
+enum { MOST_KERNELS = 24 };
 
 typedef struct {
     arena *memory, *scratch;
@@ -135,21 +135,30 @@ static void find_live(const search *s, uint32_t first, uint32_t last, const rows
 
 // --- Whether tiles agree
 
-// Loops that several tiles share go over rows alone.
-static bool loops_are_rows(const rows_tiles *tiles, const rows_tile *t)
+// The only tile of its kernel: loops around it are dims of it.
+static bool is_alone(const rows_tiles *tiles, const rows_tile *t)
 {
     uint32_t own = 0;
     for (uint32_t n = 0; n < tiles->count; n++) own += tiles->items[n].kernel == t->kernel;
-    return t->outer || own == 1 || t->role > ROWS_REDUCES || t->loops_are_rows;
+    return own == 1 && !t->outer;
+}
+
+// Loops that several tiles share go over rows alone.
+static bool loops_are_rows(const rows_tiles *tiles, const rows_tile *t)
+{
+    return t->outer || is_alone(tiles, t) || t->role > ROWS_REDUCES || t->loops_are_rows;
 }
 
 // The tile's result is a per-row value or a stream in LX, and no instruction behind the row fusion,
 // or of a later iteration, reads it.
-static bool may_stay_inside(const search *s, uint32_t last, const rows_tile *t)
+static bool may_stay_inside(const search *s, uint32_t last, const rows_tiles *tiles,
+                            const rows_tile *t)
 {
     const rows_access *result = &t->operand[0];
-    bool inside = t->role == ROWS_STREAMS || (t->role == ROWS_BY_ROW && t->lanes == 1);
-    return inside && !t->loops.depth && result->place.space == ISA_SPACE_LX &&
+    bool inside = t->role == ROWS_STREAMS ? !t->loops.depth || is_alone(tiles, t)
+                                          : t->role == ROWS_BY_ROW && t->lanes == 1 &&
+                                                !t->loops.depth;
+    return inside && result->place.space == ISA_SPACE_LX &&
            result->sums == ROWS_NONE && !result->constant && !is_live(s, last, result->range);
 }
 
@@ -162,7 +171,7 @@ static bool is_in_order(const search *s, uint32_t first, uint32_t last, const ro
     t->stays_inside = false;
     for (const rows_tile *other = tiles->items; other <= t; other++) {
         if (rows_in_order(phases, other, t)) continue;
-        if (t->stays_inside || !may_stay_inside(s, last, t)) return false;
+        if (t->stays_inside || !may_stay_inside(s, last, tiles, t)) return false;
         t->stays_inside = true;
         if (!rows_in_order(phases, other, t)) return false;
     }

@@ -123,12 +123,14 @@ static const char *op_name(uint32_t op)
 #include "card/simd/vector_op.def"
 #undef VECTOR_ROW
     };
-    return op < VECTOR_APPLY ? names[op] : opfunc_describe((opfunc)(op - VECTOR_APPLY))->name;
+    if (op < VECTOR_APPLY) return names[op];
+    return opfunc_describe((opfunc)((op - VECTOR_APPLY) % OPFUNC_COUNT))->name;
 }
 
 static void print_step(const rows_step *s, text *out)
 {
     text_append(out, op_name(s->op));
+    if (s->op >= VECTOR_APPLY_F32) text_append(out, " fp32");
     if (rows_takes_elements(s->op)) {
         const rows_place *p = &s->place;
         if (p->own) text_append(out, " own");

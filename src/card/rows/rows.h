@@ -25,15 +25,16 @@ enum {
     ROWS_KEPT_FLOATS = 32 << 10,            // of all values that are kept
 };
 
-// Where an operand has its elements: of row r and stick s at offset + r * row + s * stick; where
-// there is a period, of row r % period. In iteration i of loop n that stays outside of the row
-// fusion they lie i * outer[n] further on.
+// Where an operand has its elements: of row r and stick s at offset + r * row + s * stick, those
+// from lane 32 on `upper` bytes further; where there is a period, of row r % period. In iteration
+// i of loop n that stays outside of the row fusion they lie i * outer[n] further on.
 typedef struct {
     isa_space space;
+    spyre_format format;
     bool own;                               // elsewhere: in memory of the row fusion, for a block
     uint16_t arg, slot;
     uint32_t kernel;                        // whose parameters; counted from the row fusion's first
-    int64_t offset, row, stick;
+    int64_t offset, upper, row, stick;
     uint32_t period;                        // of an operand that is read: rows, whole blocks; or 0
     int64_t outer[ISA_MAX_LOOPS];
 } rows_place;
@@ -42,7 +43,7 @@ typedef struct {
     uint32_t op;                            // as in vector_step
     vector_rounding rounding;
     rows_place place;                       // of elements, of one element a row
-    bool inverse;                           // VECTOR_ROWS_Y: of 1 / element
+    bool inverse;                           // VECTOR_ROWS_Y: of 1 / element of SEN169_FP16
     uint32_t area;                          // of kept values, of a line, of sums
     bool passes;                            // a kept value: gone when its vector program goes on
     uint32_t value;                         // while it is built: which value it makes or takes
@@ -133,8 +134,9 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_ti
 
 // --- Running
 
-// True for ops of steps that have a place.
+// True for ops of steps that have a place; of them, those that store there.
 bool rows_takes_elements(uint32_t op);
+bool rows_stores(uint32_t op);
 
 // True for ops that keep a value or take one.
 bool rows_takes_kept(uint32_t op);

@@ -49,12 +49,18 @@ static spyre_status new_value(rows_builder *b, const rows_place *place, bool sto
     return add_step(b, (rows_step){.op = op, .value = id});
 }
 
+static bool is_wide(const rows_place *place)
+{
+    return place->format == SPYRE_FORMAT_IEEE_FP32;
+}
+
 // What is in x now, with the steps that keep and store it.
 static spyre_status name_value(rows_builder *b, const rows_place *place, bool stored)
 {
     uint32_t id;
+    vector_op op = is_wide(place) ? VECTOR_STORE_WIDE : VECTOR_STORE;
     TRY(new_value(b, place, stored, VECTOR_KEEP, &id));
-    if (stored) TRY(add_step(b, (rows_step){.op = VECTOR_STORE, .place = *place, .value = id}));
+    if (stored) TRY(add_step(b, (rows_step){.op = op, .place = *place, .value = id}));
     b->in_x = id;
     return NULL;
 }
@@ -67,27 +73,29 @@ static uint32_t find_value(const rows_builder *b, const rows_place *place)
     return ROWS_NONE;
 }
 
-static spyre_status take_kept(rows_builder *b, uint32_t id, vector_op op)
+static spyre_status take_kept(rows_builder *b, rows_step step)
 {
-    b->values[id].kept = true;
-    b->values[id].last = b->c->steps.count;
-    return add_step(b, (rows_step){.op = op, .value = id});
+    b->values[step.value].kept = true;
+    b->values[step.value].last = b->c->steps.count;
+    return add_step(b, step);
 }
 
-static spyre_status load(rows_builder *b, const rows_place *place)
+static spyre_status load(rows_builder *b, const rows_access *a)
 {
+    const rows_place *place = &a->place;
     uint32_t id = find_value(b, place);
+    vector_op op = a->lane == 0 ? VECTOR_ROWS_X : is_wide(place) ? VECTOR_WIDE_X : VECTOR_LOAD_X;
     // A vector program that begins here has nothing in x yet.
     if (!b->open) b->in_x = ROWS_NONE;
     if (id != ROWS_NONE && id == b->in_x) return NULL;
     if (id != ROWS_NONE) {
-        TRY(take_kept(b, id, VECTOR_KEPT_X));
+        TRY(take_kept(b, (rows_step){.op = VECTOR_KEPT_X, .value = id}));
         b->in_x = id;
         return NULL;
     }
-    TRY(add_step(b, (rows_step){.op = VECTOR_LOAD_X, .place = *place, .value = ROWS_NONE}));
+    TRY(add_step(b, (rows_step){.op = op, .place = *place, .value = ROWS_NONE}));
     b->in_x = ROWS_NONE;
-    return place->row == 0 ? NULL : name_value(b, place, false);
+    return place->row == 0 || a->lane == 0 ? NULL : name_value(b, place, false);
 }
 
 static spyre_status with(rows_builder *b, const rows_access *a, bool inverse)
@@ -99,18 +107,28 @@ static spyre_status with(rows_builder *b, const rows_access *a, bool inverse)
     uint32_t id = find_value(b, &a->place);
     if (id != ROWS_NONE && b->open && id == b->in_x)
         return add_step(b, (rows_step){.op = VECTOR_X_TO_Y, .value = ROWS_NONE});
-    if (id != ROWS_NONE) return take_kept(b, id, VECTOR_KEPT_Y);
-    vector_op op = a->place.row ? VECTOR_LOAD_Y : VECTOR_LINE_Y;
+    if (id != ROWS_NONE) return take_kept(b, (rows_step){.op = VECTOR_KEPT_Y, .value = id});
+    vector_op op = a->place.row == 0   ? VECTOR_LINE_Y
+                   : is_wide(&a->place) ? VECTOR_WIDE_Y
+                                        : VECTOR_LOAD_Y;
     TRY(add_step(b, (rows_step){.op = op, .place = a->place, .value = ROWS_NONE}));
     return op == VECTOR_LINE_Y ? NULL : new_value(b, &a->place, false, VECTOR_KEEP_Y, &id);
 }
 
 // --- Opfuncs
 
+static bool all_dl16(const isa_instruction *i)
+{
+    for (uint32_t o = 0; o < i->operand_count; o++)
+        if (i->operand[o].format != SPYRE_FORMAT_SEN169_FP16) return false;
+    return true;
+}
+
 static bool is_looked_up(const isa_instruction *i)
 {
-    const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SEN169_FP16};
-    return opfunc_has_table(i->op) && !lanes_f32_suffices(i->op, formats[0], formats, 1) &&
+    const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16};
+    return opfunc_has_table(i->op) && all_dl16(i) &&
+           !lanes_f32_suffices(i->op, formats[0], formats, 1) &&
            (opfunc_describe(i->op)->kind == OPFUNC_KIND_UNARY ||
             opfunc_dl16_table_of(i->op, i->constant));
 }
@@ -124,22 +142,38 @@ static opfunc opfunc_of(const isa_instruction *i)
 
 bool rows_streams(const isa_instruction *i)
 {
-    const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SEN169_FP16};
-    if (i->opcode == ISA_LOAD) return true;
+    spyre_format formats[ISA_MAX_OPERANDS];
+    simd_format format;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        formats[o] = i->operand[o].format;
+        if (!simd_reads(formats[o], &format)) return false;
+    }
+    if (i->opcode == ISA_LOAD) return formats[0] == formats[1];
     if (i->opcode != ISA_VECTOR) return false;
     if (i->op == OPFUNC_LAYERNORMNORM || is_looked_up(i)) return true;
     opfunc op = opfunc_of(i);
     return vector_applies(op, i->operand_count - 1u) &&
-           lanes_f32_suffices(op, formats[0], formats, i->operand_count - 1u);
+           lanes_f32_suffices(op, formats[0], formats + 1, i->operand_count - 1u);
 }
 
 static bool is_exact(opfunc op)
 {
     return op == OPFUNC_MAXIMUM || op == OPFUNC_MINIMUM || op == OPFUNC_ABS || op == OPFUNC_NEG ||
-           op == OPFUNC_RELUFWD || op == OPFUNC_IDENTITY ||
+           op == OPFUNC_RELUFWD || op == OPFUNC_IDENTITY || op == OPFUNC_WHERE3 ||
            (op >= OPFUNC_EQUAL && op <= OPFUNC_GREATEREQUAL);
 }
 
+// x = op(x, y), rounded to the format of the tile's result. Exact are functions of SEN169_FP16 that
+// make no values but those.
+static rows_step apply(const isa_instruction *i, opfunc op)
+{
+    const bool dl16 = all_dl16(i);
+    bool rounds = i->operand[0].format == SPYRE_FORMAT_SEN169_FP16 && !(dl16 && is_exact(op));
+    return (rows_step){.op = (dl16 ? VECTOR_APPLY : VECTOR_APPLY_F32) + op,
+                       .constant = i->constant,
+                       .value = ROWS_NONE,
+                       .rounding = rounds ? VECTOR_ROUND : VECTOR_AS_IS};
+}
 // ((x - mean) * scale) * weight + bias, each step in fp32. Without weight nothing is multiplied,
 // without bias zero is added, which makes a negative zero positive.
 static spyre_status add_norm(rows_builder *b, const rows_tile *t)
@@ -153,61 +187,78 @@ static spyre_status add_norm(rows_builder *b, const rows_tile *t)
     }
     if (i->operand_count == 6) TRY(with(b, &t->operand[5], false));
     else TRY(add_step(b, (rows_step){.op = VECTOR_ZERO_Y, .value = ROWS_NONE}));
-    return add_step(b, (rows_step){.op = VECTOR_APPLY + OPFUNC_ADD, .constant = i->constant,
-                                    .value = b->value_count, .rounding = VECTOR_ROUND});
+    return add_step(b, apply(i, OPFUNC_ADD));
 }
 
 static spyre_status add_unary(rows_builder *b, const isa_instruction *i)
 {
-    if (opfunc_of(i) == OPFUNC_IDENTITY) return NULL;
-    rows_step step = {.op = VECTOR_APPLY + opfunc_of(i), .constant = i->constant,
-                       .value = b->value_count, .rounding = VECTOR_ROUND};
-    if (is_looked_up(i)) {
-        bool has = i->op == OPFUNC_EXP && simd_in_use()->has_exp;
-        // To look up what is in memory takes no registers.
-        bool loaded = b->in_x == ROWS_NONE || !b->values[b->in_x].stored;
-        if (!has && loaded) b->fits = false;
-        step.op = has ? VECTOR_EXP : VECTOR_LOOK_UP;
-        if (!has) step.table = opfunc_dl16_table_of(i->op, i->constant);
-        if (!has) TRY_ALLOC(step.table);
-        step.rounding = VECTOR_AS_IS;
-    }
-    if (is_exact(opfunc_of(i))) step.rounding = VECTOR_AS_IS;
+    const opfunc op = opfunc_of(i);
+    // What goes to a wider format, or is copied, stays as it is.
+    bool same = i->opcode == ISA_LOAD || i->operand[1].format == SPYRE_FORMAT_SEN169_FP16;
+    if (op == OPFUNC_IDENTITY && same) return NULL;
+    if (!is_looked_up(i)) return add_step(b, apply(i, op));
+    rows_step step = {.op = VECTOR_EXP, .value = ROWS_NONE};
+    bool has = i->op == OPFUNC_EXP && simd_in_use()->has_exp;
+    // To look up what is in memory takes no registers.
+    bool loaded = b->in_x == ROWS_NONE || !b->values[b->in_x].stored;
+    if (has) return add_step(b, step);
+    if (loaded) b->fits = false;
+    step.op = VECTOR_LOOK_UP;
+    step.table = opfunc_dl16_table_of(i->op, i->constant);
+    TRY_ALLOC(step.table);
     return add_step(b, step);
+}
+
+// One input in x, the other in y.
+static spyre_status load_both(rows_builder *b, const rows_access *one, const rows_access *two,
+                              bool inverse)
+{
+    uint32_t second = two->lane ? find_value(b, &two->place) : ROWS_NONE;
+    // y takes what is in x before x takes something else.
+    bool early = b->open && second != ROWS_NONE && second == b->in_x;
+    if (early) TRY(with(b, two, false));
+    TRY(load(b, one));
+    return early ? NULL : with(b, two, inverse);
 }
 
 // A division by one element a row is a multiplication, as in simd_body.h.
 static spyre_status add_binary(rows_builder *b, const rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
-    const rows_access *one = &t->operand[1], *two = &t->operand[2];
-    bool inverse = i->op == OPFUNC_REALDIV && two->lane == 0;
-    uint32_t second = two->lane ? find_value(b, &two->place) : ROWS_NONE;
-    // y takes what is in x before x takes something else.
-    bool early = b->open && second != ROWS_NONE && second == b->in_x;
-    if (early) TRY(with(b, two, false));
-    TRY(load(b, &one->place));
-    if (!early) TRY(with(b, two, inverse));
-    opfunc op = inverse ? OPFUNC_MUL : i->op;
-    return add_step(b, (rows_step){.op = VECTOR_APPLY + op, .constant = i->constant,
-                                    .value = b->value_count,
-                                    .rounding = is_exact(op) ? VECTOR_AS_IS : VECTOR_ROUND});
+    bool inverse = i->op == OPFUNC_REALDIV && t->operand[2].lane == 0 && all_dl16(i);
+    TRY(load_both(b, &t->operand[1], &t->operand[2], inverse));
+    return add_step(b, apply(i, inverse ? OPFUNC_MUL : i->op));
+}
+
+// The first input is kept, for this program alone, while the others come to x and y.
+static spyre_status add_ternary(rows_builder *b, const rows_tile *t)
+{
+    rows_step step = apply(t->tile->instruction, t->tile->instruction->op);
+    TRY(load(b, &t->operand[1]));
+    if (b->value_count == ROWS_MOST_STEPS) {
+        b->fits = false;
+        return NULL;
+    }
+    step.value = b->value_count++;
+    b->values[step.value] = (rows_value){.made = b->c->steps.count};
+    TRY(add_step(b, (rows_step){.op = VECTOR_KEEP, .value = step.value}));
+    TRY(load_both(b, &t->operand[2], &t->operand[3], false));
+    return take_kept(b, step);
 }
 
 static spyre_status add_stream(rows_builder *b, const rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
-    // One element a row for a whole result: rare.
-    if (t->operand[1].lane == 0) {
-        b->fits = false;
-        return NULL;
-    }
-    if (i->op != OPFUNC_LAYERNORMNORM && i->operand_count == 3) {
+    if (i->op == OPFUNC_LAYERNORMNORM) {
+        TRY(load(b, &t->operand[1]));
+        TRY(add_norm(b, t));
+    } else if (i->operand_count == 4) {
+        TRY(add_ternary(b, t));
+    } else if (i->operand_count == 3) {
         TRY(add_binary(b, t));
     } else {
-        TRY(load(b, &t->operand[1].place));
-        if (i->op == OPFUNC_LAYERNORMNORM) TRY(add_norm(b, t));
-        else TRY(add_unary(b, i));
+        TRY(load(b, &t->operand[1]));
+        TRY(add_unary(b, i));
     }
     return name_value(b, &t->operand[0].place, true);
 }
@@ -234,7 +285,7 @@ static spyre_status add_reduction(rows_builder *b, const rows_tile *t)
     vector_op sum = VECTOR_SUM;
     b->fits = begun && find_sum(t->tile->instruction, &sum);
     if (!b->fits) return NULL;
-    TRY(load(b, &t->operand[1].place));
+    TRY(load(b, &t->operand[1]));
     b->begun[area] = NULL;
     return add_step(b, (rows_step){.op = sum, .area = area,
                                     .begins = true, .begin = begun->constant[0],

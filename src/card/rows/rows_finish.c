@@ -21,6 +21,9 @@ static vector_rounding wants(const rows_step *s)
     case VECTOR_LINE_Y:
     case VECTOR_ROWS_Y:
     case VECTOR_ZERO_Y:
+    case VECTOR_ROWS_X:
+    case VECTOR_WIDE_X:
+    case VECTOR_WIDE_Y:
     case VECTOR_LOAD_X:
     case VECTOR_KEEP_Y:
     case VECTOR_KEPT_X: return VECTOR_AS_IS;
@@ -32,8 +35,8 @@ static vector_rounding wants(const rows_step *s)
 
 static bool ends_value(uint32_t op)
 {
-    return op == VECTOR_LOAD_X || op == VECTOR_KEPT_X || op == VECTOR_EXP ||
-           op == VECTOR_LOOK_UP || op >= VECTOR_APPLY ||
+    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_ROWS_X ||
+           op == VECTOR_KEPT_X || op == VECTOR_EXP || op == VECTOR_LOOK_UP || op >= VECTOR_APPLY ||
            (op >= VECTOR_SUB_F32 && op <= VECTOR_ADD_F32);
 }
 
@@ -79,8 +82,10 @@ static void load_again(rows_builder *b)
         rows_step *s = &b->c->steps.items[n];
         if (s->op != VECTOR_KEPT_X && s->op != VECTOR_KEPT_Y) continue;
         if (!stays(&b->values[s->value])) continue;
-        s->op = s->op == VECTOR_KEPT_X ? VECTOR_LOAD_X : VECTOR_LOAD_Y;
         s->place = b->values[s->value].place;
+        if (s->place.format == SPYRE_FORMAT_IEEE_FP32)
+            s->op = s->op == VECTOR_KEPT_X ? VECTOR_WIDE_X : VECTOR_WIDE_Y;
+        else s->op = s->op == VECTOR_KEPT_X ? VECTOR_LOAD_X : VECTOR_LOAD_Y;
     }
     for (uint32_t v = 0; v < b->value_count; v++)
         if (stays(&b->values[v])) b->values[v].kept = false;
@@ -89,15 +94,15 @@ static void load_again(rows_builder *b)
 static bool is_needed(const rows_builder *b, const rows_step *s, const bool *live)
 {
     if (s->op == VECTOR_KEEP || s->op == VECTOR_KEEP_Y) return b->values[s->value].kept;
-    return s->op != VECTOR_STORE || live[s->value];
+    return (s->op != VECTOR_STORE && s->op != VECTOR_STORE_WIDE) || live[s->value];
 }
 
 // A vector program of loads alone does nothing.
 static bool has_effect(const rows_step *steps, uint32_t count)
 {
     for (uint32_t n = 0; n < count; n++)
-        if (steps[n].op == VECTOR_STORE || steps[n].op == VECTOR_STORE_LOOK_UP ||
-            steps[n].op == VECTOR_KEEP || steps[n].op == VECTOR_KEEP_Y ||
+        if (rows_stores(steps[n].op) || steps[n].op == VECTOR_KEEP ||
+            steps[n].op == VECTOR_KEEP_Y ||
             (steps[n].op >= VECTOR_SUM && steps[n].op <= VECTOR_MIN))
             return true;
     return false;

@@ -45,16 +45,19 @@ static bool is_own(const side *s)
 
 static bool is_stream(const side *s)
 {
-    return s->tile->role <= ROWS_REDUCES && s->access->lane == 2;
+    return s->tile->role <= ROWS_REDUCES && s->access->sums == ROWS_NONE &&
+           s->access->lane == spyre_format_bytes(s->access->place.format);
 }
 
 // From the first byte of a row to behind its last one.
 static int64_t row_bytes(const side *s, uint32_t o)
 {
+    const bool whole = s->tile->role <= ROWS_REDUCES;
     int64_t element = spyre_format_bytes(s->tile->tile->instruction->operand[o].format);
-    int64_t lanes = s->access->lane ? SIMD_LANES - 1 : 0;
-    int64_t sticks = s->tile->role <= ROWS_REDUCES ? (int64_t)s->tile->sticks - 1 : 0;
-    return sticks * s->access->place.stick + lanes * s->access->lane + element;
+    int64_t lanes = !s->access->lane ? 0 : whole ? SIMD_LANES / 2 - 1 : SIMD_LANES - 1;
+    int64_t sticks = whole ? (int64_t)s->tile->sticks - 1 : 0;
+    return sticks * s->access->place.stick + s->access->place.upper + lanes * s->access->lane +
+           element;
 }
 
 // The loops that stay outside move both alike.
@@ -82,18 +85,23 @@ static bool rows_apart(const side *a, const side *b, int64_t behind)
 
 bool rows_lie_apart(const rows_place *p, uint32_t rows, uint32_t sticks)
 {
-    const int64_t bytes = SIMD_LANES * 2;
-    bool rows_outside = p->stick >= 0 && p->row >= p->stick * ((int64_t)sticks - 1) + bytes;
-    bool rows_inside = p->row >= bytes && p->stick >= p->row * ((int64_t)rows - 1) + bytes;
-    return rows == 1 || rows_outside || rows_inside;
+    int64_t strides[] = {p->upper, p->row, p->stick};
+    int64_t counts[] = {2, rows, sticks}, bytes = SIMD_LANES / 2 * spyre_format_bytes(p->format);
+    // The inmost first: the one that is followed by a stride beyond all that it covers.
+    for (uint32_t left = 3; left > 0; left--) {
+        uint32_t least = 0;
+        for (uint32_t n = 1; n < left; n++)
+            if (counts[least] == 1 || (counts[n] > 1 && strides[n] < strides[least])) least = n;
+        if (counts[least] > 1 && strides[least] < bytes) return false;
+        bytes += strides[least] * (counts[least] - 1);
+        strides[least] = strides[left - 1], counts[least] = counts[left - 1];
+    }
+    return true;
 }
 
-// No two sticks of it share a byte, so that a stick may be taken as soon as it is written.
 static bool is_injective(const side *s)
 {
-    const rows_place *p = &s->access->place;
-    uint32_t sticks = s->tile->sticks;
-    return (sticks == 1 || p->stick >= SIMD_LANES * 2) && rows_lie_apart(p, s->tile->rows, sticks);
+    return rows_lie_apart(&s->access->place, s->tile->rows, s->tile->sticks);
 }
 
 static bool in_order(const plan_phase *first, const side *a, const side *b)
@@ -111,7 +119,8 @@ static bool in_order(const plan_phase *first, const side *a, const side *b)
         if (!ranges_overlap(a->access->range, shifted)) continue;
         int64_t behind = y->offset - x->offset + apart.bytes[n];
         bool same = is_stream(a) && is_stream(b) && behind == 0 && x->row == y->row &&
-                    x->stick == y->stick && x->period == y->period && is_injective(a);
+                    x->stick == y->stick && x->upper == y->upper && x->format == y->format &&
+                    x->period == y->period && is_injective(a);
         if (is_own(a) || is_own(b) || !moves_alike(x, y)) return false;
         if (!same && !rows_apart(a, b, behind)) return false;
     }
@@ -148,7 +157,8 @@ bool rows_in_order(const plan_phase *first, const rows_tile *a, const rows_tile 
 bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_place *b)
 {
     distances apart;
-    if (a->space != b->space || a->arg != b->arg || a->row != b->row || a->stick != b->stick ||
+    if (a->space != b->space || a->arg != b->arg || a->format != b->format ||
+        a->upper != b->upper || a->row != b->row || a->stick != b->stick ||
         a->period != b->period || !moves_alike(a, b))
         return false;
     find_distances(first, a, b, &apart);

@@ -9,7 +9,9 @@
 // The bytes of LX that a step touches, whole sticks.
 static byte_range range_of_step(const row_fusion *c, const rows_step *s)
 {
-    byte_range r = {s->place.offset, s->place.offset + SIMD_LANES * 2};
+    const int64_t bytes = SIMD_LANES / 2 * spyre_format_bytes(s->place.format);
+    byte_range r = {s->place.offset, s->place.offset + bytes};
+    range_repeat(&r, s->place.upper, 2);
     range_repeat(&r, s->place.row, c->rows);
     range_repeat(&r, s->place.stick, c->sticks);
     for (uint32_t n = 0; n < c->loops; n++)
@@ -51,8 +53,7 @@ static bool program_suits(const rows_builder *b, const rows_item *program, const
         const rows_step *s = &b->c->steps.items[n];
         if (!steps_in_lx(s) || !ranges_overlap(range_of_step(b->c, s), range)) continue;
         if (before && !rows_same_place(b->first, &s->place, &maker->operand[0].place)) continue;
-        if (maker > program || s->op != VECTOR_ROWS_Y ||
-            format_of(maker, 0) != SPYRE_FORMAT_SEN169_FP16 ||
+        if (maker > program || (s->op != VECTOR_ROWS_Y && s->op != VECTOR_ROWS_X) ||
             !rows_same_place(b->first, &s->place, &maker->operand[0].place))
             return false;
     }
@@ -131,7 +132,7 @@ bool rows_divides(const row_fusion *c)
     if (c->loops) return false;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
-        if (s->op != VECTOR_STORE && s->op != VECTOR_STORE_LOOK_UP) continue;
+        if (!rows_stores(s->op)) continue;
         if (!rows_lie_apart(&s->place, c->rows, c->sticks)) return false;
     }
     return true;

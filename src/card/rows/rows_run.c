@@ -64,7 +64,7 @@ static void fetch_rows(const progress *g, uint32_t n, const uint8_t *at, float *
 {
     const rows_step *s = &g->c->steps.items[n];
     if (g->halves[n]) load_halves(g, s, at, out);
-    else lanes_load_f32(out, at, s->place.row, SPYRE_FORMAT_SEN169_FP16, g->count);
+    else lanes_load_f32(out, at, s->place.row, s->place.format, g->count);
     for (size_t row = 0; s->inverse && row < g->count; row++) out[row] = 1.0f / out[row];
 }
 
@@ -79,14 +79,30 @@ static void narrow_rounding(const progress *g, vector_step *w)
     w->rounding = VECTOR_SIGNIFICAND;
 }
 
+bool rows_stores(uint32_t op)
+{
+    return op == VECTOR_STORE || op == VECTOR_STORE_WIDE || op == VECTOR_STORE_LOOK_UP;
+}
+
+static bool takes_rows(uint32_t op)
+{
+    return op == VECTOR_ROWS_X || op == VECTOR_ROWS_Y;
+}
+
 bool rows_takes_elements(uint32_t op)
 {
-    return op == VECTOR_LOAD_X || op == VECTOR_LOAD_Y || op == VECTOR_STORE ||
-           op == VECTOR_STORE_LOOK_UP || op == VECTOR_ROWS_Y || op == VECTOR_LINE_Y;
+    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_LOAD_Y ||
+           op == VECTOR_WIDE_Y || op == VECTOR_LINE_Y || takes_rows(op) || rows_stores(op);
 }
 
 bool rows_takes_halves(const row_fusion *c, uint32_t argument)
 {
+    for (uint32_t n = 0; n < c->steps.count; n++) {
+        const rows_step *s = &c->steps.items[n];
+        if (rows_takes_elements(s->op) && s->place.space == ISA_SPACE_MEMORY &&
+            s->place.arg == argument && s->place.format != SPYRE_FORMAT_SEN169_FP16)
+            return false;
+    }
     for (uint32_t n = 0; n < c->items.count; n++) {
         const rows_item *item = &c->items.items[n];
         for (uint32_t o = 0; !item->count && o < item->tile[0]->instruction->operand_count; o++) {
@@ -101,7 +117,9 @@ bool rows_takes_halves(const row_fusion *c, uint32_t argument)
 
 bool rows_takes_kept(uint32_t op)
 {
-    return op == VECTOR_KEEP || op == VECTOR_KEEP_Y || op == VECTOR_KEPT_X || op == VECTOR_KEPT_Y;
+    return op == VECTOR_KEEP || op == VECTOR_KEEP_Y || op == VECTOR_KEPT_X ||
+           op == VECTOR_KEPT_Y || op == VECTOR_APPLY + OPFUNC_WHERE3 ||
+           op == VECTOR_APPLY_F32 + OPFUNC_WHERE3;
 }
 
 static float *line_of(const progress *g, const rows_step *s)
@@ -115,7 +133,8 @@ static void fetch_line(const progress *g, uint32_t n)
 {
     const rows_step *s = &g->c->steps.items[n];
     const vector_step steps[] = {
-        {.op = VECTOR_LOAD_X, .at = g->step[n], .stick_stride = s->place.stick,
+        {.op = s->place.format == SPYRE_FORMAT_IEEE_FP32 ? VECTOR_WIDE_X : VECTOR_LOAD_X,
+         .at = g->step[n], .stick_stride = s->place.stick, .upper = s->place.upper,
          .halves = g->halves[n]},
         {.op = VECTOR_KEEP, .values = line_of(g, s)},
     };
@@ -130,6 +149,7 @@ static vector_step bind(const progress *g, uint32_t n)
                    .rounding = s->rounding,
                    .row_stride = s->place.row,
                    .stick_stride = s->place.stick,
+                   .upper = s->place.upper,
                    .table = s->table,
                    .constant = s->constant,
                    .halves = g->halves[n],
@@ -144,7 +164,7 @@ static vector_step bind(const progress *g, uint32_t n)
                              : g->kept[(size_t)s->area * g->c->sticks * g->c->block];
     if (s->op == VECTOR_LINE_Y) w.values = line_of(g, s);
     if (s->op >= VECTOR_SUM && s->op <= VECTOR_MIN) w.values = g->sums[s->area][0];
-    if (s->op != VECTOR_ROWS_Y) return w;
+    if (!takes_rows(s->op)) return w;
     w.values = g->rows[n];
     fetch_rows(g, n, w.at, w.values);
     return w;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles as rows of sticks of 64 lanes. A tile's dims, and the loops around it, are sorted by how
-// far apart they lie in its principal operand, then cut where a lane, a row or a stick is complete;
+// Tiles as rows of sticks of 64 lanes, in two runs of 32: those of IEEE_FP32, whose sticks have 32,
+// need not be neighbours. A tile's dims, and the loops around it, are sorted by how far apart they
+// lie in its principal operand, then cut where 32 lanes, two runs, a row or a stick is complete;
 // the pieces of each must make one stride in every operand. Whatever the cut, elements are the
 // same: a wrong guess can only lead to strides that do not fit other tiles.
 //
@@ -11,7 +12,12 @@
 
 #include "card/rows/rows_build.h"
 
-enum { LANES = SIMD_LANES, SUM_ROW = LANES * 4, MOST_AXES = ISA_MAX_DIMS + ISA_MAX_LOOPS };
+enum {
+    LANES = SIMD_LANES,
+    RUN = LANES / 2,
+    SUM_ROW = LANES * 4,
+    MOST_AXES = ISA_MAX_DIMS + ISA_MAX_LOOPS,
+};
 
 typedef struct {
     int64_t extent, stride[ISA_MAX_OPERANDS];
@@ -65,7 +71,7 @@ static bool sort_axes(axes *list, uint32_t o)
 
 // --- Pieces
 
-typedef enum { LANE, ROW, STICK, LABELS } label;
+typedef enum { LANE, UPPER, ROW, STICK, LABELS } label;
 
 // A piece of an axis, innermost first.
 typedef struct {
@@ -186,6 +192,7 @@ static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
     const isa_operand *operand = &t->tile->instruction->operand[o];
     rows_access *a = &t->operand[o];
     *a = (rows_access){.place = {.space = operand->space,
+                                  .format = operand->format,
                                   .arg = operand->arg,
                                   .slot = operand->slot,
                                   .kernel = t->kernel,
@@ -201,6 +208,7 @@ static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
     part rows = parts[ROW];
     if (o > 0 && !summed) a->place.period = drop_period(&rows, o);
     if (!one_stride(&parts[LANE], o, true, &a->lane) ||
+        !one_stride(&parts[UPPER], o, true, &a->place.upper) ||
         !one_stride(&parts[STICK], o, true, &a->place.stick) ||
         !one_stride(&rows, o, !summed, &a->place.row))
         return false;
@@ -226,20 +234,19 @@ static bool place_operands(const rows_tiles *earlier, rows_tile *t, const part *
 
 // --- Tiles
 
-static bool all_dl16(const isa_instruction *i, uint32_t first)
-{
-    for (uint32_t o = first; o < i->operand_count; o++)
-        if (i->operand[o].format != SPYRE_FORMAT_SEN169_FP16) return false;
-    return true;
-}
-
-// Each operand has a stick's elements side by side, or one element a row.
+// Each operand has the elements of a run of a stick side by side, those of SEN169_FP16 all of a
+// stick's, or one element a row.
 static bool has_sticks(const rows_tile *t)
 {
     for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
         const rows_access *a = &t->operand[o];
+        const bool dl16 = a->place.format == SPYRE_FORMAT_SEN169_FP16;
         if (a->sums != ROWS_NONE) continue;
-        if (a->lane != 2 && (o == 0 || a->lane != 0 || a->place.stick != 0)) return false;
+        if (a->lane == spyre_format_bytes(a->place.format)) {
+            if (dl16 && a->place.upper != RUN * a->lane) return false;
+        } else if (o == 0 || a->lane != 0 || a->place.upper != 0 || a->place.stick != 0) {
+            return false;
+        }
     }
     return true;
 }
@@ -251,37 +258,40 @@ static bool has_loops(const part *p)
     return false;
 }
 
-// Cuts the tile's axes with sticks, or rows, outside.
+// Cuts the tile's axes in this order, innermost first.
 static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t,
-                      bool sticks_outside)
+                      const label *order)
 {
+    const int64_t of[LABELS] = {RUN, LANES / RUN, shape->rows, shape->sticks};
     bool reduces = t->role == ROWS_REDUCES;
     axes list = list_axes(t);
     part parts[LABELS] = {0};
-    label order[LABELS] = {LANE, ROW, STICK};
-    int64_t extents[LABELS] = {LANES, shape->rows, shape->sticks};
-    if (!sticks_outside) {
-        order[1] = STICK, extents[1] = shape->sticks;
-        order[2] = ROW, extents[2] = shape->rows;
-    }
+    int64_t extents[LABELS];
+    for (uint32_t n = 0; n < LABELS; n++) extents[n] = of[order[n]];
     if (!sort_axes(&list, reduces ? 1 : 0) || !cut(&list, order, extents, parts)) return false;
     if (reduces && (!keeps_order(&parts[STICK]) || !keeps_order(&parts[ROW]))) return false;
     if (!place_operands(earlier, t, parts) || !has_sticks(t)) return false;
-    t->loops_are_rows = !has_loops(&parts[LANE]) && !has_loops(&parts[STICK]) &&
-                        keeps_order(&parts[ROW]);
+    t->loops_are_rows = !has_loops(&parts[LANE]) && !has_loops(&parts[UPPER]) &&
+                        !has_loops(&parts[STICK]) && keeps_order(&parts[ROW]);
     return !reduces || (t->operand[0].sums != ROWS_NONE && t->operand[0].lane == 4 &&
-                        t->operand[0].place.offset == 0);
+                        t->operand[0].place.upper == RUN * 4 && t->operand[0].place.offset == 0);
 }
 
 // The tile's principal operand may have its sticks the other way round.
 static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
 {
+    static const label orders[2][LABELS] = {{LANE, UPPER, STICK, ROW}, {LANE, UPPER, ROW, STICK}};
+    static const label wide[LABELS] = {LANE, ROW, UPPER, STICK};
     const isa_instruction *i = t->tile->instruction;
+    const spyre_format format = i->operand[t->role == ROWS_REDUCES].format;
     axes list = list_axes(t);
-    if (!all_dl16(i, t->role == ROWS_REDUCES ? 1 : 0)) return false;
+    if (t->role == ROWS_REDUCES && format != SPYRE_FORMAT_SEN169_FP16) return false;
     if (elements_of(&list, true) != (int64_t)shape->rows * shape->sticks * LANES) return false;
-    return place_cut(shape, earlier, t, shape->sticks_outside) ||
-           place_cut(shape, earlier, t, !shape->sticks_outside);
+    if (shape->sticks_outside && format == SPYRE_FORMAT_IEEE_FP32 &&
+        place_cut(shape, earlier, t, wide))
+        return true;
+    return place_cut(shape, earlier, t, orders[shape->sticks_outside]) ||
+           place_cut(shape, earlier, t, orders[!shape->sticks_outside]);
 }
 
 // One or 64 elements a row, rows and lanes in the order of the dims.
@@ -289,10 +299,10 @@ static bool place_by_row(const rows_shape *shape, const rows_tiles *earlier, row
 {
     axes list = list_axes(t), inward;
     part parts[LABELS] = {0};
-    const label order[LABELS] = {LANE, ROW, STICK};
+    const label order[LABELS] = {LANE, ROW, UPPER, STICK};
     int64_t elements = elements_of(&list, true);
     t->lanes = elements == shape->rows ? 1 : LANES;
-    const int64_t extents[LABELS] = {t->lanes, shape->rows, 1};
+    const int64_t extents[LABELS] = {t->lanes, shape->rows, 1, 1};
     if (elements != (int64_t)shape->rows * t->lanes) return false;
     inward = list;
     for (uint32_t n = 0; n < list.count; n++) inward.axes[n] = list.axes[list.count - 1 - n];
@@ -369,7 +379,9 @@ static void add_shape(rows_shapes *shapes, int64_t rows, int64_t sticks, bool st
     const rows_shape shape = {(uint32_t)rows, (uint32_t)sticks, sticks_outside};
     if (rows < 1 || sticks < 1 || rows > UINT32_MAX || sticks > UINT32_MAX) return;
     for (uint32_t n = 0; n < shapes->count; n++)
-        if (shapes->items[n].rows == shape.rows && shapes->items[n].sticks == shape.sticks) return;
+        if (shapes->items[n].rows == shape.rows && shapes->items[n].sticks == shape.sticks &&
+            shapes->items[n].sticks_outside == sticks_outside)
+            return;
     if (shapes->count < ROWS_MOST_SHAPES) shapes->items[shapes->count++] = shape;
 }
 
@@ -388,11 +400,17 @@ static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
     add_shape(shapes, rows, sticks, nearest[1] > nearest[0]);
 }
 
+// Elements of a stick of what operand 0 has there.
+static int64_t stick_elements(const axes *list)
+{
+    return list->axes[0].stride[0] == 4 ? RUN : LANES;
+}
+
 // An axis along which one operand stands still tells rows (of a line for all of them) from sticks
 // (of one element a row).
 static void guess_from_broadcast(const axes *list, uint32_t o, rows_shapes *shapes)
 {
-    int64_t elements = elements_of(list, true) / LANES, still = 1, first = -1;
+    int64_t elements = elements_of(list, true) / stick_elements(list), still = 1, first = -1;
     bool by_row = list->axes[0].stride[o] == 0;
     for (uint32_t n = 1; n < list->count; n++) {
         if (list->axes[n].stride[o] != 0) continue;
@@ -401,23 +419,33 @@ static void guess_from_broadcast(const axes *list, uint32_t o, rows_shapes *shap
     }
     if (still == 1 || elements % still != 0 || still >= elements) return;
     int64_t rows = by_row ? elements / still : still;
-    add_shape(shapes, rows, elements / rows, by_row == (first > 1));
+    add_shape(shapes, rows, elements_of(list, true) / LANES / rows, by_row == (first > 1));
 }
 
 // Without sums a row may be as long as anything: rows end where axes do.
 static void guess_from_axes(const axes *list, rows_shapes *shapes)
 {
-    int64_t elements = elements_of(list, true), inner = 1;
+    int64_t elements = elements_of(list, true), stick = stick_elements(list), inner = 1;
     for (uint32_t n = 0; n + 1 < list->count; n++) {
         inner *= list->axes[n].extent;
-        if (inner % LANES == 0) add_shape(shapes, inner / LANES, elements / inner, true);
+        if (inner % stick == 0 && elements % (inner / stick * LANES) == 0)
+            add_shape(shapes, inner / stick, elements / (inner / stick * LANES), true);
     }
+}
+
+// The axes of a tile over all elements, by rising stride of its result; none of another tile.
+static axes stream_axes(const rows_tile *t)
+{
+    axes list = list_axes(t);
+    if (t->tile->instruction->opcode != ISA_VECTOR || list.count == 0 ||
+        elements_of(&list, true) % LANES || !sort_axes(&list, 0))
+        list.count = 0;
+    return list;
 }
 
 void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes)
 {
     int64_t most = 0;
-    axes longest = {0};
     out_shapes->count = 0;
     for (uint32_t n = 0; n < tiles->count; n++) {
         isa_opcode opcode = tiles->items[n].tile->instruction->opcode;
@@ -426,15 +454,14 @@ void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes)
         return;
     }
     for (uint32_t n = 0; n < tiles->count; n++) {
-        const rows_tile *t = &tiles->items[n];
-        axes list = list_axes(t);
-        if (t->tile->instruction->opcode != ISA_VECTOR || list.count == 0) continue;
-        if (elements_of(&list, true) % LANES || !sort_axes(&list, 0)) continue;
+        axes list = stream_axes(&tiles->items[n]);
+        if (list.count == 0) continue;
         for (uint32_t o = 1; o < list.operands; o++) guess_from_broadcast(&list, o, out_shapes);
-        if (elements_of(&list, true) <= most) continue;
-        most = elements_of(&list, true);
-        longest = list;
+        if (elements_of(&list, true) > most) most = elements_of(&list, true);
     }
     add_shape(out_shapes, most / LANES, 1, true);
-    guess_from_axes(&longest, out_shapes);
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        axes list = stream_axes(&tiles->items[n]);
+        if (list.count && elements_of(&list, true) == most) guess_from_axes(&list, out_shapes);
+    }
 }

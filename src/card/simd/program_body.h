@@ -58,6 +58,29 @@ ALWAYS_INLINE void load_elements(pair *x, const vector_step *s, const unit *u)
     }
 }
 
+// Runs of 32 elements in fp32.
+ALWAYS_INLINE uint8_t *wide_of(const vector_step *s, const unit *u, size_t n)
+{
+    const size_t lane = LANE_OF(n);
+    return elements_of(s, u) + (int64_t)ROW_OF(n) * s->row_stride + (lane < 32 ? 0 : s->upper) +
+           lane % 32 * 4;
+}
+
+ALWAYS_INLINE void load_wide(pair *x, const vector_step *s, const unit *u)
+{
+    EACH_PAIR(n)
+    {
+        const uint8_t *at = wide_of(s, u, n);
+        for (size_t line = 0; line < STEP * 4; line += 64) __builtin_prefetch(at + s->ahead + line);
+        x[n] = pair_load_f32(at);
+    }
+}
+
+ALWAYS_INLINE void store_wide(const pair *x, const vector_step *s, const unit *u)
+{
+    EACH_PAIR(n) pair_store_f32(wide_of(s, u, n), x[n]);
+}
+
 ALWAYS_INLINE void store_halves(const pair *x, const vector_step *s, const unit *u)
 {
     uint8_t *at = elements_of(s, u);
@@ -80,11 +103,14 @@ ALWAYS_INLINE void store_elements(const pair *x, const vector_step *s, const uni
     pair_store_dl16(at + (int64_t)ROW_OF(n) * s->row_stride + LANE_OF(n) * 2, x[n]);
 }
 
+ALWAYS_INLINE pair load_kept_pair(const vector_step *s, const unit *u, size_t n)
+{
+    return load_same(kept_of(s, u), SIMD_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
+}
+
 ALWAYS_INLINE void load_kept(pair *x, const vector_step *s, const unit *u)
 {
-    const uint8_t *at = kept_of(s, u);
-    EACH_PAIR(n)
-    x[n] = load_same(at, SIMD_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
+    EACH_PAIR(n) x[n] = load_kept_pair(s, u, n);
 }
 
 ALWAYS_INLINE void keep(const pair *x, const vector_step *s, const unit *u)
@@ -210,16 +236,20 @@ static void end_sums(const vector_step *s, size_t rows)
 #define MINUS(a, b) ((a) - (b))
 #define TIMES(a, b) ((a) * (b))
 
-// Values are those of SEN169_FP16, so none is a NaN.
-#define APPLY(op, arity, expression)                                                          \
-    case VECTOR_APPLY + OPFUNC_##op:                                                          \
+#define APPLY_AS(op, value, arity, dl16)                                                      \
+    case op:                                                                                  \
         EACH_PAIR(n)                                                                          \
         {                                                                                     \
             const float p = s->constant[0], q = s->constant[1];                               \
-            const pair x0 = x[n], x1 = y[n], x2 = x0, x3 = x0, x4 = x0;                       \
-            x[n] = RESULT(value_f32_##op, true, true);                                        \
+            const pair x0 = (arity) == 3 ? load_kept_pair(s, u, n) : x[n], x3 = x0, x4 = x0;  \
+            const pair x1 = (arity) == 3 ? x[n] : y[n], x2 = y[n];                            \
+            x[n] = RESULT(value, dl16, dl16);                                                 \
         }                                                                                     \
         break;
+// Values of SEN169_FP16 are no NaN.
+#define APPLY(op, arity, expression)                                                          \
+    APPLY_AS(VECTOR_APPLY + OPFUNC_##op, value_f32_##op, arity, true)                         \
+    APPLY_AS(VECTOR_APPLY_F32 + OPFUNC_##op, value_f32_##op, arity, false)
 
 // NaN becomes infinity first, as in SEN169_FP16.
 static inline V exp_of(V x)
@@ -232,8 +262,11 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
 {
     switch (op) {
     case VECTOR_LOAD_X: load_elements(x, s, u); break;
+    case VECTOR_WIDE_X: load_wide(x, s, u); break;
     case VECTOR_KEPT_X: load_kept(x, s, u); break;
+    case VECTOR_ROWS_X: repeat_rows(x, s, u); break;
     case VECTOR_LOAD_Y: load_elements(y, s, u); break;
+    case VECTOR_WIDE_Y: load_wide(y, s, u); break;
     case VECTOR_KEPT_Y: load_kept(y, s, u); break;
     case VECTOR_LINE_Y: load_line(y, s, u); break;
     case VECTOR_ROWS_Y: repeat_rows(y, s, u); break;
@@ -250,6 +283,7 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
         break;
     }
     case VECTOR_STORE: store_elements(x, s, u); break;
+    case VECTOR_STORE_WIDE: store_wide(x, s, u); break;
     case VECTOR_STORE_LOOK_UP: {
         const unit_pairs codes = copy_of(x);
         store_found(codes.of, s, u);

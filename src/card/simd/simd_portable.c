@@ -168,7 +168,7 @@ bool vector_applies(opfunc op, uint32_t inputs)
 #define ARITY(name, arity, expression) [OPFUNC_##name] = (arity),
     static const uint8_t arities[OPFUNC_COUNT] = {COMMON_ROWS(ARITY)};
 #undef ARITY
-    return inputs <= 2 && arities[op] == inputs;
+    return inputs > 0 && arities[op] == inputs;
 }
 
 bool simd_reads(spyre_format format, simd_format *out_format)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Walks: a short list of steps for every stick of a block of rows, done in vector registers. A
-// stick is 64 elements of SEN169_FP16; its values are fp32 in two registers' worth, x and y.
+// stick is 64 elements, of SEN169_FP16 side by side, of IEEE_FP32 as two runs of 32, the second of
+// which may lie anywhere; its values are fp32 in two registers' worth, x and y.
 // Whoever builds a vector program sees to it that every value is rounded as the instruction it
 // stands for would. program_body.h holds the loops for each host.
 #ifndef CARD_VECTOR_PROGRAM_H
@@ -18,6 +19,7 @@ typedef enum {
 #include "card/simd/vector_op.def"
 #undef VECTOR_ROW
     VECTOR_APPLY,
+    VECTOR_APPLY_F32 = VECTOR_APPLY + OPFUNC_COUNT,
 } vector_op;
 
 // What a step does to x afterwards.
@@ -32,6 +34,7 @@ typedef struct {
     vector_rounding rounding;
     uint8_t *at;                        // elements of the block's first row
     int64_t row_stride, stick_stride;
+    int64_t upper;                      // of fp32 elements: bytes from lane 0 to lane 32
     int64_t ahead;                      // bytes to what the next program will load
     float *values;                      // kept: [stick][row][64]; line: [stick][64]; rows:
                                         // [row]; sums: [row][64]
@@ -53,7 +56,7 @@ typedef struct {
 // Sums that do not begin with the program have the same value in all lanes.
 typedef void vector_runner(const vector_program *w);
 
-// True for opfuncs that VECTOR_APPLY has, of SEN169_FP16 inputs.
+// True for opfuncs that VECTOR_APPLY and VECTOR_APPLY_F32 have.
 bool vector_applies(opfunc op, uint32_t inputs);
 
 #endif

@@ -12,6 +12,7 @@ typedef struct {
     bool read_later;                        // a third kernel takes what the first one leaves
     bool replaced;                          // but another has overwritten that before,
     bool elsewhere;                         // on another core
+    bool read_elsewhere;                    // the third kernel runs there
     bool in_turns;                          // a loop stores it, after each half is overwritten
     bool loaded;                            // all that the first kernel takes, just before it
     uint32_t chains, stores;
@@ -64,12 +65,13 @@ static isa_program *pair_of_kernels(const shape *s, const expectation *e)
     isa_operand from = buffer(1);
     from.offset += e->shift;
     emit_whole(p, &other, OPFUNC_ABS, 2, (isa_operand[]){buffer(2), from}, whole, false)
-        ->extent[2] = e->lanes;
+        ->extent[3] = e->lanes / 2;
     end_kernel(p);
     if (e->replaced) copy_kernel(p, ISA_LOAD, BUFFER_BYTES, 0, s->rows * s->sticks * 128);
     if (e->elsewhere) p->kernels.items[p->kernels.count - 1].active_cores = 2;
     if (e->in_turns) replace_in_turns(p, s->rows * s->sticks * 64);
     if (e->read_later) copy_kernel(p, ISA_STORE, BUFFER_BYTES, BUFFER_BYTES, BUFFER_BYTES / 4);
+    if (e->read_elsewhere) p->kernels.items[p->kernels.count - 1].active_cores = 2;
     copy_kernel(p, ISA_STORE, 2 * BUFFER_BYTES, 2 * BUFFER_BYTES, BUFFER_BYTES);
     emit(p, ISA_HALT);
     return p;
@@ -84,6 +86,7 @@ static void fuse_rows__forms_where_rows_agree_and_stores_what_is_read(void **sta
         {.lanes = 64, .read_later = true, .replaced = true, .chains = 1, .stores = 1},
         {.lanes = 64, .read_later = true, .replaced = true, .elsewhere = true, .chains = 1,
          .stores = 2},
+        {.lanes = 64, .read_later = true, .read_elsewhere = true, .chains = 1, .stores = 1},
         {.lanes = 64, .in_turns = true, .chains = 1, .stores = 2},
         {.lanes = 64, .loaded = true, .chains = 1, .stores = 1},
         {.lanes = 64, .shift = 128, .chains = 0},
@@ -95,7 +98,7 @@ static void fuse_rows__forms_where_rows_agree_and_stores_what_is_read(void **sta
         {.lanes = 64, .scaled = true, .chains = 1, .stores = 1},
         {.lanes = 64, .mixed = true, .scaled = true, .chains = 1, .stores = 1},
     };
-    const shape s = {16, 3, true, 2, false};
+    const shape s = {16, 3, true, 2, false, false};
     fill_memory();
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         isa_program *p = pair_of_kernels(&s, &cases[n]);
@@ -146,8 +149,8 @@ static void softmax_kernel(isa_program *p, const softmax_case *x, uint32_t part)
 static void fuse_rows__softmax_is_one(void **state)
 {
     (void)state;
-    static const softmax_case cases[] = {{{62, 8, true, 2, false}, false, 48},
-                                         {{62, 8, true, 2, false}, true, 31}};
+    static const softmax_case cases[] = {{{62, 8, true, 2, false, false}, false, 48},
+                                         {{62, 8, true, 2, false, false}, true, 31}};
     fill_memory();
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         isa_program *p = new_program(1);
@@ -177,7 +180,7 @@ static void fuse_rows__softmax_is_one(void **state)
 static void fuse_rows__blocks_are_parts_of_masks_and_shares(void **state)
 {
     (void)state;
-    const shape s = {192, 1, true, 3, false};
+    const shape s = {192, 1, true, 3, false, false};
     const layout mask[3] = {WHOLE, WHOLE, AGAIN};
     isa_program *p = new_program(1);
     fill_memory();

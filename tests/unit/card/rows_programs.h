@@ -35,16 +35,21 @@ typedef struct {
     bool sticks_outside;
     uint32_t parts;                         // of AGAIN
     bool mixed;                             // in every other buffer sticks lie the other way round
+    bool wide;                              // the last two buffers are fp32, in sticks of 32
 } shape;
 
-static inline int64_t row_step(const shape *s)
-{
-    return s->sticks_outside ? 128 : 128 * (int64_t)s->sticks;
-}
+// Strides of an operand's elements: of rows, of sticks, from lane 0 to lane 32, of lanes.
+typedef struct {
+    int64_t row, stick, upper, lane;
+} strides;
 
-static inline int64_t stick_step(const shape *s)
+static inline strides strides_of(const shape *s, spyre_format format)
 {
-    return s->sticks_outside ? 128 * (int64_t)s->rows : 128;
+    const int64_t rows = s->rows, sticks = s->sticks;
+    if (format == DL16 && s->sticks_outside) return (strides){128, 128 * rows, 64, 2};
+    if (format == DL16) return (strides){128 * sticks, 128, 64, 2};
+    if (s->sticks_outside) return (strides){128, 256 * rows, 128 * rows, 4};
+    return (strides){256 * sticks, 256, 128, 4};
 }
 
 // The shape as it lies where the operand has it.
@@ -62,9 +67,13 @@ typedef enum { WHOLE, LINE, BY_ROW, AGAIN } layout;
 static inline void set_strides(isa_operand *o, const shape *s, layout l, const uint32_t *place)
 {
     const shape own = shape_in(s, o);
-    o->stride[place[0]] = l == LINE ? 0 : l == BY_ROW ? 128 : row_step(&own);
-    o->stride[place[1]] = l == BY_ROW ? 0 : l == LINE ? 128 : stick_step(&own);
-    o->stride[2] = l == BY_ROW ? 0 : 2;
+    strides by = strides_of(&own, o->format);
+    if (l == LINE) by = (strides){0, 128, 64, 2};
+    if (l == BY_ROW) by = (strides){.row = 128};
+    o->stride[place[0]] = by.row;
+    o->stride[place[1]] = by.stick;
+    o->stride[2] = by.upper;
+    o->stride[3] = by.lane;
 }
 
 // Cuts the rows of a tile in parts, each of which begins again where layouts say so.
@@ -92,7 +101,8 @@ static inline isa_instruction *emit_whole(isa_program *p, const shape *s, opfunc
     const uint32_t *place = orders[s->sticks_outside];
     bool again = false;
     flat = flat && !s->mixed;
-    for (uint8_t o = 0; o < operands; o++) flat = flat && layouts[o] == WHOLE;
+    for (uint8_t o = 0; o < operands; o++)
+        flat = flat && layouts[o] == WHOLE && operand[o].format == operand[0].format;
     if (flat) {
         isa_instruction *i = emit_flat(p, ISA_VECTOR, s->rows * s->sticks * 64, operands, operand);
         i->op = op;
@@ -100,10 +110,11 @@ static inline isa_instruction *emit_whole(isa_program *p, const shape *s, opfunc
     }
     isa_instruction *i = emit(p, ISA_VECTOR);
     i->op = op;
-    i->dim_count = 3;
+    i->dim_count = 4;
     i->extent[place[0]] = s->rows;
     i->extent[place[1]] = s->sticks;
-    i->extent[2] = 64;
+    i->extent[2] = 2;
+    i->extent[3] = 32;
     i->operand_count = operands;
     for (uint8_t o = 0; o < operands; o++) {
         i->operand[o] = operand[o];
@@ -117,6 +128,12 @@ static inline isa_instruction *emit_whole(isa_program *p, const shape *s, opfunc
 static inline isa_operand buffer(uint32_t n)
 {
     return in_lx((int64_t)n * BUFFER_BYTES, DL16);
+}
+
+static inline isa_operand any_buffer(const shape *s, uint64_t *seed)
+{
+    uint32_t n = next_random(seed) % BUFFERS;
+    return in_lx((int64_t)n * BUFFER_BYTES, s->wide && n >= BUFFERS / 2 ? FP32 : DL16);
 }
 
 // Where per-row values lie, and how far apart; a random program may have them in a buffer, or all
@@ -157,7 +174,8 @@ static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcod
     i->operand[1] = from;
     const uint32_t extents[3] = {s->rows, s->sticks, 64};
     const shape own = shape_in(s, &from);
-    const int64_t in[3] = {row_step(&own), stick_step(&own), 2}, out[3] = {256, 0, 4};
+    const strides by = strides_of(&own, from.format);
+    const int64_t in[3] = {by.row, by.stick, by.lane}, out[3] = {256, 0, 4};
     for (uint32_t d = 0; d < 3; d++) {
         i->extent[d] = extents[d];
         i->operand[0].stride[d] = out[d];

@@ -11,11 +11,11 @@ static void halve_rows(isa_program *p, uint32_t loop, const shape *s)
     p->code.items[loop]->count = 2;
     for (uint32_t at = loop + 1; at < p->code.count; at++) {
         isa_instruction *i = p->code.items[at];
-        uint32_t row = i->dim_count == 3 && i->opcode == ISA_VECTOR ? s->sticks_outside : 0;
+        uint32_t row = i->dim_count == 4 && i->opcode == ISA_VECTOR ? s->sticks_outside : 0;
         if (i->extent[row] == 1 && i->opcode == ISA_FILL) continue;
         i->extent[row] /= 2;
         for (uint32_t o = 0; o < i->operand_count; o++)
-            if (i->operand[o].format == DL16)
+            if (i->operand[o].format == DL16 || i->operand[o].offset < BUFFERS * BUFFER_BYTES)
                 i->operand[o].loop_stride[0] = i->operand[o].stride[row] * i->extent[row];
     }
 }
@@ -28,8 +28,7 @@ static void stream_kernel(isa_program *p, const shape *s, bool loops, uint64_t *
                                    OPFUNC_IDENTITY, OPFUNC_ABS};
     static const opfunc binary[] = {OPFUNC_ADD, OPFUNC_SUB, OPFUNC_MUL, OPFUNC_REALDIV,
                                     OPFUNC_MAXIMUM, OPFUNC_LESSERTHAN};
-    isa_operand operand[ISA_MAX_OPERANDS] = {buffer(next_random(seed) % BUFFERS),
-                                             buffer(next_random(seed) % BUFFERS)};
+    isa_operand operand[ISA_MAX_OPERANDS] = {any_buffer(s, seed), any_buffer(s, seed)};
     layout layouts[ISA_MAX_OPERANDS] = {WHOLE, WHOLE};
     uint8_t operands = 2;
     opfunc op = unary[next_random(seed) % 6];
@@ -41,8 +40,19 @@ static void stream_kernel(isa_program *p, const shape *s, bool loops, uint64_t *
         if (second == 2 && !loops && s->rows % s->parts == 0) layouts[2] = AGAIN;
         operand[2] = layouts[2] == LINE     ? in_lx(LINES, DL16)
                      : layouts[2] == BY_ROW ? row_values(next_random(seed) % 2)
-                                            : buffer(next_random(seed) % BUFFERS);
+                                            : any_buffer(s, seed);
+        if (layouts[2] == BY_ROW && s->wide && next_random(seed) % 2) operand[2].format = FP32;
         operands = 3;
+        // One element per row for the first input, too, or a choice between both.
+        if (layouts[2] == BY_ROW && next_random(seed) % 4 == 0) {
+            isa_operand first = operand[1];
+            operand[1] = operand[2], layouts[1] = BY_ROW;
+            operand[2] = first, layouts[2] = WHOLE;
+        } else if (next_random(seed) % 4 == 0) {
+            op = OPFUNC_WHERE3;
+            operand[3] = any_buffer(s, seed), layouts[3] = WHOLE;
+            operands = 4;
+        }
     } else if (kind == 5) {
         op = OPFUNC_LAYERNORMNORM;
         operands = (uint8_t)(4 + next_random(seed) % 3);
@@ -59,7 +69,8 @@ static void stream_kernel(isa_program *p, const shape *s, bool loops, uint64_t *
 static void reduce_kernel(isa_program *p, const shape *s, uint64_t *seed)
 {
     static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_MIN, OPFUNC_SUM};
-    isa_operand from = buffer(next_random(seed) % BUFFERS), sums = in_lx(SUMS, FP32);
+    isa_operand from = buffer(next_random(seed) % (s->wide ? BUFFERS / 2 : BUFFERS));
+    isa_operand sums = in_lx(SUMS, FP32);
     isa_operand to = row_values(next_random(seed) % 2);
     bool squares = next_random(seed) % 4 == 0;
     opfunc op = squares ? OPFUNC_SUM : ops[next_random(seed) % 3];
@@ -111,7 +122,7 @@ static void move_buffers(isa_program *p, uint32_t begin, uint32_t loop, const sh
         isa_instruction *i = p->code.items[at];
         for (uint32_t o = 0; o < i->operand_count; o++) {
             uint32_t n = (uint32_t)(i->operand[o].offset / BUFFER_BYTES);
-            if (n < BUFFERS && i->operand[o].format == DL16)
+            if (n < BUFFERS)
                 i->operand[o].loop_stride[loop] =
                     next_random(seed) % 24 ? step[n] : steps[next_random(seed) % 4];
         }
@@ -171,7 +182,8 @@ static isa_program *random_program(uint64_t *seed)
 {
     static const uint32_t sticks[] = {1, 1, 2, 3, 6};
     shape s = {2 + next_random(seed) % 30, sticks[next_random(seed) % 5],
-               next_random(seed) % 2, 2 + next_random(seed) % 2, next_random(seed) % 4 == 0};
+               next_random(seed) % 2, 2 + next_random(seed) % 2, next_random(seed) % 4 == 0,
+               next_random(seed) % 2};
     isa_program *p = new_program(1);
     place_row_values(seed);
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
@@ -205,7 +217,7 @@ static isa_program *looped_program(uint64_t *seed)
 {
     static const uint32_t sticks[] = {1, 1, 2, 3};
     shape s = {1 + next_random(seed) % 20, sticks[next_random(seed) % 4], next_random(seed) % 2, 1,
-               next_random(seed) % 4 == 0};
+               next_random(seed) % 4 == 0, next_random(seed) % 2};
     isa_program *p = new_program(1);
     place_row_values(seed);
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);

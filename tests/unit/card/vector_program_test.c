@@ -8,6 +8,7 @@
 #include "tensor/numeric.h"
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16
+#define FP32 SPYRE_FORMAT_IEEE_FP32
 enum { LANES = 64, CODES = 1 << 16, ROWS = 7, STICKS = 3, ELEMENTS = ROWS * STICKS * LANES };
 
 static uint16_t first[ELEMENTS], second[ELEMENTS], result[ELEMENTS];
@@ -101,7 +102,8 @@ static void vector_program__opfuncs_are_their_definitions(void **state)
         for (opfunc op = 0; op < OPFUNC_COUNT; op++) {
             uint32_t inputs = opfunc_describe(op)->least_inputs;
             const spyre_format formats[] = {DL16, DL16};
-            if (!vector_applies(op, inputs) || !lanes_f32_suffices(op, DL16, formats, inputs))
+            if (inputs > 2 || !vector_applies(op, inputs) ||
+                !lanes_f32_suffices(op, DL16, formats, inputs))
                 continue;
             fill_codes(&seed);
             vector_step steps[] = {over(VECTOR_LOAD_X, first), over(VECTOR_LOAD_Y, second),
@@ -116,6 +118,54 @@ static void vector_program__opfuncs_are_their_definitions(void **state)
                 if (result[n] != expected(op, first[n], second[n], inputs, constants))
                     fail_msg("variant %d %s of %04x and %04x is not %04x", v,
                              opfunc_describe(op)->name, first[n], second[n], result[n]);
+        }
+    }
+}
+
+// In fp32, from and to runs of 32 elements that lie apart, with infinities and NaN of both kinds;
+// a third input is kept.
+static void vector_program__opfuncs_of_fp32_are_their_definitions(void **state)
+{
+    (void)state;
+    static float in[3][ELEMENTS], out[ELEMENTS];
+    static const uint32_t special[] = {0, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000,
+                                       0xFFC01234, 0x7F800001, 1, 0x807FFFFF};
+    const spyre_format formats[] = {FP32, FP32, FP32};
+    const float constants[2] = {-0.75f, 2.5f};
+    uint64_t seed = 21;
+    vector_step wide = {.row_stride = 128, .upper = ROWS * 128, .stick_stride = 2 * ROWS * 128};
+    for (size_t n = 0; n < 3 * ELEMENTS; n++) {
+        uint32_t bits = (uint32_t)(check_random(&seed) >> 24);
+        if (n % 5 == 0) bits = special[bits % 9];
+        else bits = (bits & 0x80FFFFFF) | 0x3F000000;
+        memcpy(&in[n / ELEMENTS][n % ELEMENTS], &bits, sizeof bits);
+    }
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host)) continue;
+        for (opfunc op = 0; op < OPFUNC_COUNT; op++) {
+            uint32_t inputs = opfunc_describe(op)->least_inputs, first_of = inputs == 3;
+            if (!vector_applies(op, inputs) || !lanes_f32_suffices(op, FP32, formats, inputs))
+                continue;
+            vector_step steps[6] = {wide, {.op = VECTOR_KEEP, .values = kept}, wide, wide,
+                                    {.op = VECTOR_APPLY_F32 + op, .constant = constants,
+                                     .values = kept}, wide};
+            const vector_op ops[] = {VECTOR_WIDE_X, VECTOR_KEEP, VECTOR_WIDE_X, VECTOR_WIDE_Y};
+            for (uint32_t n = 0; n < 4; n++) steps[n].op = ops[n];
+            steps[0].at = (uint8_t *)in[0];
+            steps[2].at = (uint8_t *)in[first_of];
+            steps[3].at = (uint8_t *)in[first_of + 1];
+            steps[5].op = VECTOR_STORE_WIDE;
+            steps[5].at = (uint8_t *)out;
+            take(variants[v].table, steps, 6);
+            for (size_t n = 0; n < ELEMENTS; n++) {
+                double x[3];
+                float wanted;
+                for (uint32_t k = 0; k < 3; k++) x[k] = element_load(&in[k][n], FP32);
+                element_store(&wanted, FP32, opfunc_apply(op, x, inputs, constants));
+                if (memcmp(&wanted, &out[n], sizeof wanted) != 0)
+                    fail_msg("variant %d %s, element %zu: %a is not %a", v,
+                             opfunc_describe(op)->name, n, (double)out[n], (double)wanted);
+            }
         }
     }
 }
@@ -374,6 +424,7 @@ int main(void)
         cmocka_unit_test(vector_program__exp_has_the_bits_of_its_table_for_all_codes),
         cmocka_unit_test(vector_program__exp_takes_differences_that_are_rounded_to_the_significand),
         cmocka_unit_test(vector_program__opfuncs_are_their_definitions),
+        cmocka_unit_test(vector_program__opfuncs_of_fp32_are_their_definitions),
         cmocka_unit_test(vector_program__every_lane_is_rounded),
         cmocka_unit_test(vector_program__values_are_looked_up),
         cmocka_unit_test(vector_program__sums_of_rows_keep_their_order),
