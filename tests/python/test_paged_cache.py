@@ -26,7 +26,8 @@ def _store(key, value, key_cache, value_cache, slot_mapping):
     return caches
 
 
-def _attend(query, key_cache, value_cache, scale, tkv, left, table):
+def _attend(query, key_cache, value_cache, scale, tkv, left, table, sinks=None, window=0):
+    """A sink is a key of no value, whose scores are given by head."""
     result = torch.zeros_like(query)
     queries, group = query.shape[1], query.shape[2] // key_cache.shape[2]
     for b in range(query.shape[0]):
@@ -36,11 +37,15 @@ def _attend(query, key_cache, value_cache, scale, tkv, left, table):
             cache.flatten(0, 1)[slot].repeat_interleave(group, 1).transpose(0, 1)
             for cache in (key_cache, value_cache)
         )
-        mask = place[None] <= torch.arange(int(tkv[b]) - queries, int(tkv[b]))[:, None]
-        attended = torch.nn.functional.scaled_dot_product_attention(
-            query[b].transpose(0, 1), key, value, mask, scale=scale
-        )
-        result[b] = attended.nan_to_num(0.0).transpose(0, 1)
+        last = torch.arange(int(tkv[b]) - queries, int(tkv[b]))[:, None]
+        mask = (place <= last) & (place > last - window if window > 0 else place >= 0)
+        scores = (query[b].transpose(0, 1).float() @ key.transpose(1, 2).float()) * scale
+        scores = scores.masked_fill(~mask, -torch.inf)
+        if sinks is not None:
+            sink = sinks.float().view(-1, 1, 1).expand(-1, queries, 1)
+            scores = torch.cat([scores, sink], -1)
+        shares = scores.softmax(-1)[..., : place.numel()].nan_to_num(0.0)
+        result[b] = (shares @ value.float()).transpose(0, 1)
     return result
 
 
@@ -52,7 +57,13 @@ def operators():
     library.define("paged_attn_compute(Tensor query, Tensor key_cache, Tensor value_cache, float "
                    "scale, Tensor current_tkv_mask, Tensor left_padded_prompt_mask, Tensor "
                    "block_table) -> Tensor")  # fmt: skip
+    library.define("paged_attn_compute_with_sinks(Tensor query, Tensor key_cache, Tensor "
+                   "value_cache, float scale, Tensor current_tkv_mask, Tensor "
+                   "left_padded_prompt_mask, Tensor block_table, Tensor sinks, int "
+                   "sliding_window) -> Tensor")  # fmt: skip
     library.impl("paged_attn_store", _store, "CPU")
+    library.impl("paged_attn_compute_with_sinks", _attend, "CPU")
+    library.impl("paged_attn_compute_with_sinks", lambda q, *_: torch.empty_like(q), "Meta")
     library.impl("paged_attn_compute", _attend, "CPU")
     library.impl("paged_attn_store", lambda k, v, kc, vc, s: (kc.clone(), vc.clone()), "Meta")
     library.impl("paged_attn_compute", lambda q, *_: torch.empty_like(q), "Meta")
@@ -78,12 +89,26 @@ class Decoder(torch.nn.Module):
             q, k, v = layer(x).split([HEADS * WIDTH, KEY_HEADS * WIDTH, KEY_HEADS * WIDTH], -1)
             k, v = (y.unflatten(-1, (KEY_HEADS, WIDTH)) for y in (k, v))
             stored = torch.ops.spyre.paged_attn_store(k, v, key_cache, value_cache, slot_mapping)
-            y = torch.ops.spyre.paged_attn_compute(
-                q.unflatten(-1, (HEADS, WIDTH)), *stored, WIDTH**-0.5, tkv, left, table
-            )
+            q = q.unflatten(-1, (HEADS, WIDTH))
+            y = self.attend(len(new), q, *stored, WIDTH**-0.5, tkv, left, table)
             x = x + y.flatten(2)
             new.append(stored)
         return x, new
+
+    def attend(self, _layer, *operands):
+        return torch.ops.spyre.paged_attn_compute(*operands)
+
+
+class Windowed(Decoder):
+    """With sinks, and a window of its own in each layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.sinks = torch.nn.Parameter(torch.randn(HEADS))
+
+    def attend(self, layer, *operands):
+        window = (70, -1)[layer]
+        return torch.ops.spyre.paged_attn_compute_with_sinks(*operands, self.sinks, window)
 
 
 def _caches():
@@ -133,8 +158,9 @@ PROMPT = ((4, 1),)  # the block table's width
 STEP = ((0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (4, 1))
 
 
-def test_prompts_and_steps_equal_those_of_the_cpu():
-    both = Both()
+@pytest.mark.parametrize("model", [Decoder, Windowed])
+def test_prompts_and_steps_equal_those_of_the_cpu(model):
+    both = Both(model())
     both.call(_prompt([1, 2], 128))
     both.call(_prompt([3, 4], 128, left=64))
     assert "0 on the host, 1 segments" in str(torch_spyre.last_report())
@@ -308,16 +334,18 @@ def test_a_cache_that_the_program_changes_starts_anew():
     both.call(_step([[1, 2, 5]], [129], [0]))
 
 
-@pytest.mark.parametrize("model", [Decoder, Turned])
-@pytest.mark.parametrize("most, context", [(4, 256), (3, 170)])
-def test_batches_fill_up_and_compile_nothing_after_warm_up(monkeypatch, model, most, context):
+@pytest.mark.parametrize(
+    "model, most, context, anew",  # anew: when the sinks have got the layout that is read
+    [(Decoder, 4, 256, 0), (Turned, 3, 170, 0), (Windowed, 4, 256, 2)],
+)
+def test_batches_fill_up_and_compile_nothing_after_warm_up(monkeypatch, model, most, context, anew):
     monkeypatch.setenv("VLLM_DT_MAX_BATCH_SIZE", str(most))
     monkeypatch.setenv("VLLM_DT_MAX_CONTEXT_LEN", str(context))
     both, before = Both(model()), len(torch_spyre.compile_reports())
     with warmup.warmup_mode():
         both.call(_step([[1, 2], [3, 4]], [66, 67], [0, 0]), STEP)
     compiled = len(torch_spyre.compile_reports())
-    assert compiled == before + 9  # batches 1, 2 and the most, by blocks 1, 2 and the most
+    assert compiled == before + 9 + anew  # batches 1, 2 and the most, by blocks 1, 2 and the most
     tables = [[1, 2, 9, 10], [3, 4, 11, 0], [5, 6, 9, 10], [7, 8, 9, 10]]
     for count, length in ((3, 69), (most, 3), (2, 70), (most, 100), (2, context - 6)):
         both.call(_step(tables[:count], [length] * count, [0] * count), STEP)

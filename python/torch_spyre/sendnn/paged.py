@@ -71,7 +71,7 @@ class Plan:
     metadata: dict[str, int]  # by name of _METADATA; empty of a graph that only stores
     form: Form
     result_count: int  # of the graph before
-    kept: list[int]  # inputs of the rewritten graph; beyond the others: rows, seen, fresh
+    kept: list[int]  # inputs of the rewritten graph; beyond the others those of slots.Reads
     tails: list[late_rows.Tail]  # of results whose rows are computed when they are read
 
 
@@ -111,7 +111,7 @@ class _Rewriter:
             with self.graph.inserting_before(node):
                 self.kept[node] = self._to_stored(node)
         for node in self.computes:
-            self._replace_compute(node, inputs)
+            self._replace_compute(node, inputs[_window(node)])
         self._return_rows(plan)
         batch = self.fakes[plan.slot_mapping].shape[0]
         plan.tails = late_rows.cut(self.graph, self.placeholders, batch)
@@ -139,15 +139,13 @@ class _Rewriter:
             if _operands(node)["slot_mapping"] is not mapping:
                 raise NotPaged("layers of several slot mappings")
             stores.append(self._check_store(node, results))
-        windows = {int(_operands(node).get("window", 0)) for node in self.computes} or {0}
-        if len(windows) > 1:
-            raise NotPaged("layers of several sliding windows")
+        windows = sorted({_window(node) for node in self.computes} or {0})
         block_size = self.fakes[stores[0].caches[1]].shape[1]
         metadata, blocks = self._metadata(), None
         if metadata:
             width = self.fakes[metadata["block_table"]].shape[1]
             blocks = width if isinstance(width, int) else None
-        form = Form(max(windows.pop(), 0), block_size, blocks)
+        form = Form(tuple(windows), block_size, blocks)
         return Plan(stores, slot_mapping, metadata, form, len(results), [], [])
 
     def _results(self) -> list[Any]:
@@ -199,26 +197,31 @@ class _Rewriter:
 
     # ---- what becomes of it
 
-    def _add_inputs(self, plan: Plan) -> list[Any]:
-        """Rows, seen and fresh (paged_attention), as the last inputs."""
+    def _add_inputs(self, plan: Plan) -> dict[int, list[Any]]:
+        """By window: rows, seen and fresh (paged_attention), which become the last inputs."""
         if not self.computes:
-            return []
+            return {}
         table = self.fakes[plan.metadata["block_table"]]
         queries, block_size = self.fakes[plan.slot_mapping].shape[1], plan.form.block_size
         batch, blocks = table.shape
-        shapes = {"rows": (batch, blocks, block_size),
-                  "seen": (batch, queries, blocks * block_size),
-                  "fresh": (batch, queries, queries)}  # fmt: skip
-        inputs, last = [], self.placeholders[-1]
-        for name, shape in shapes.items():
-            with self.graph.inserting_after(last):
-                last = self.graph.placeholder(f"paged_{name}")
-            inputs.append(last)
-            dtype = torch.int64 if name == "rows" else torch.bool
-            with table.fake_mode:
-                self.fakes.append(torch.empty(shape, dtype=dtype))
+        windows = plan.form.windows
+        rows = self._add_input("rows", (batch, blocks, block_size), table, torch.int64)
+        seen, fresh = (
+            [self._add_input(name, (batch, queries, keys), table, torch.bool) for _ in windows]
+            for name, keys in (("seen", blocks * block_size), ("fresh", queries))
+        )
+        with self.graph.inserting_after(fresh[-1]):
+            rows = self._call("flatten", rows, 1)
+        pairs = zip(seen, fresh, strict=True)
+        return {w: [rows, *pair] for w, pair in zip(windows, pairs, strict=True)}
+
+    def _add_input(self, name: str, shape: Any, like: Any, dtype: torch.dtype) -> Any:
+        last = self.graph.find_nodes(op="placeholder")[-1]
         with self.graph.inserting_after(last):
-            return [self.graph.call_method("flatten", (inputs[0], 1)), *inputs[1:]]
+            added = self.graph.placeholder(f"paged_{name}")
+        with like.fake_mode:
+            self.fakes.append(torch.empty(shape, dtype=dtype))
+        return added
 
     def _to_stored(self, node: Any) -> list[Any]:
         """Keys and values of this call as attention reads them: of the cache's dtype."""
@@ -295,6 +298,11 @@ class _Rewriter:
     def _rows_of(self, node: Any) -> Any:
         """Whole rows before they get the cache's dtype: a head may be less than a stick of it."""
         return self._call("flatten", self._call("flatten", node, 2, 3), 0, 1)
+
+
+def _window(compute: Any) -> int:
+    """Of a sliding attention; 0 for none."""
+    return max(0, int(_operands(compute).get("window", 0)))
 
 
 def _as_rows(fake: torch.Tensor) -> torch.Tensor:

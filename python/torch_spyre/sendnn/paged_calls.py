@@ -52,7 +52,7 @@ class PagedCalls:
         self.shapes = [_symbols(fake) for fake in self.fakes]
         self.sized = [index for index, symbols in enumerate(self.shapes) if symbols]
         if self.plan.metadata:
-            rows = self.shapes[-3]
+            rows = self.shapes[-1 - 2 * len(self.plan.form.windows)]
             self.batch, self.blocks = rows.get(0), rows.get(1)
         self.fills_batch = self.batch is not None and buckets.is_parallel(gm, {self.batch})
 
@@ -125,7 +125,7 @@ class PagedCalls:
         for i, rows in zip(self.cache_inputs, step.caches, strict=True):
             values[i] = rows
         if step.read:
-            values += [step.read.rows, step.read.seen, step.read.fresh]
+            values += [step.read.rows, *step.read.seen, *step.read.fresh]
             for i in self.sized:
                 kept = self.plan.kept[i]
                 values[kept] = self._fit(i, values[kept], step)
@@ -221,12 +221,12 @@ class PagedCalls:
         return resized
 
     def _nothing(self, batch: int, queries: int, blocks: int) -> slots.Reads:
-        block_size = self.plan.form.block_size
-        return slots.Reads(
-            torch.zeros(batch, blocks, block_size, dtype=torch.int64),
-            torch.zeros(batch, queries, blocks * block_size, dtype=torch.bool),
-            torch.zeros(batch, queries, queries, dtype=torch.bool),
-        )
+        form = self.plan.form
+        rows = torch.zeros(batch, blocks, form.block_size, dtype=torch.int64)
+        seen = torch.zeros(batch, queries, blocks * form.block_size, dtype=torch.bool)
+        fresh = torch.zeros(batch, queries, queries, dtype=torch.bool)
+        windows = len(form.windows)
+        return slots.Reads(rows, [seen] * windows, [fresh] * windows)
 
 
 def _computed(card: ahead.Card, values: list[Any]) -> list[Any]:

@@ -18,7 +18,7 @@ Array = numpy.typing.NDArray[Any]
 class Form:
     """What all layers of a graph have in common."""
 
-    window: int  # of a sliding attention, 0 for none
+    windows: tuple[int, ...]  # of sliding attentions, 0 for none: each that a layer has
     block_size: int
     blocks: int | None  # of a block table whose width is a number
     most_blocks: int | None = None  # that a sequence may have, if that is known
@@ -26,12 +26,12 @@ class Form:
 
 @dataclass
 class Reads:
-    """rows [batch, blocks, block size], seen [batch, queries, blocks * block size], fresh [batch,
-    queries, queries]."""
+    """rows [batch, blocks, block size] that a layer reads, and for each of the form's windows: seen
+    [batch, queries, blocks * block size], fresh [batch, queries, queries]."""
 
     rows: torch.Tensor
-    seen: torch.Tensor
-    fresh: torch.Tensor
+    seen: list[torch.Tensor]
+    fresh: list[torch.Tensor]
 
 
 def writes(slot_mapping: torch.Tensor) -> list[tuple[int, int, int]]:
@@ -70,19 +70,22 @@ def reads(
     inside = (position >= first) & (position < end)
     slot = _slots_of(position, table, form.block_size)
     _check_slots(slot[inside], slots, "block_table")
-    visible = _visible(position, end, queries, form.window) & inside[:, None]
+    visible = [_visible(position, end, queries, w) & inside[:, None] for w in form.windows]
     writer = numpy.full(slots, -1)
     writer[written.reshape(-1)] = numpy.arange(written.size)  # of equal slots the last one stays
     token = writer[numpy.where(inside, slot, 0)]
     is_fresh = inside & (token >= 0)
-    fresh = numpy.zeros((batch, queries, queries), bool)
     reader, place = is_fresh.nonzero()
     owner, query = numpy.divmod(token[reader, place], queries)
     for b, other in {*zip(reader.tolist(), owner.tolist(), strict=True)}:
         if not are_equal(b, other):
             raise ValueError(f"paged attention: sequence {b} reads a slot that another one writes")
-    fresh[reader, :, query] = visible[reader, :, place]
-    return _padded(slot, visible, inside & ~is_fresh & visible.any(1), fresh, form)
+    fresh = [numpy.zeros((batch, queries, queries), bool) for _ in visible]
+    for of_window, sees in zip(fresh, visible, strict=True):
+        of_window[reader, :, query] = sees[reader, :, place]
+    read = numpy.logical_or.reduce([sees.any(1) for sees in visible])
+    rows, seen = _padded(slot, visible, inside & ~is_fresh & read, form)
+    return Reads(rows, seen, list(map(torch.from_numpy, fresh)))
 
 
 def _slots_of(position: Array, table: Array, block_size: int) -> Array:
@@ -124,17 +127,21 @@ def buckets(most: int) -> list[int]:
     return sorted({bucket(count, most) for count in range(1, most + 1)})
 
 
-def _padded(slot: Array, visible: Array, used: Array, fresh: Array, form: Form) -> Reads:
-    """The slots that are used [batch, positions], at the beginning of as many rows for all
-    sequences: a whole number of blocks, one of a bucket where the graph does not say how many."""
-    batch, queries = fresh.shape[:2]
+def _padded(
+    slot: Array, visible: list[Array], used: Array, form: Form
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Rows and seen: the slots that are used [batch, positions], at the beginning of as many rows
+    for all sequences: a whole number of blocks, one of a bucket where the graph does not say how
+    many."""
+    batch, queries = visible[0].shape[:2]
     most = int(used.sum(1).max(initial=0))
     blocks = form.blocks or bucket(-(-most // form.block_size), form.most_blocks)
     rows = numpy.zeros((batch, blocks * form.block_size), numpy.int64)
-    seen = numpy.zeros((batch, queries, blocks * form.block_size), bool)
+    seen = [numpy.zeros((batch, queries, blocks * form.block_size), bool) for _ in visible]
     reader, place = used.nonzero()
     row = (used.cumsum(1) - 1)[reader, place]
     rows[reader, row] = slot[reader, place]
-    seen[reader, :, row] = visible[reader, :, place]
+    for of_window, sees in zip(seen, visible, strict=True):
+        of_window[reader, :, row] = sees[reader, :, place]
     in_blocks = rows.reshape(batch, blocks, form.block_size)
-    return Reads(*(torch.from_numpy(x) for x in (in_blocks, seen, fresh)))
+    return torch.from_numpy(in_blocks), list(map(torch.from_numpy, seen))
