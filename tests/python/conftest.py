@@ -10,7 +10,7 @@ import torch
 import torch._functorch.config
 import torch_spyre
 from torch_forks import TorchForks
-from torch_spyre import registry
+from torch_spyre import registration, registry
 from torch_spyre.report import reports
 
 # Outside of CI, PyTorch only warns of an operator whose results alias its inputs unsaid.
@@ -52,6 +52,7 @@ def old_objects_are_settled():
 @pytest.fixture(autouse=True, scope="module")
 def registrations_are_undone():
     """What a file leaves registered would change the programs of the files after it."""
+    registration.complete()  # which registers the device's own
     tables = {name: getattr(registry, name) for name in REGISTERED}
     before = {name: dict(table) for name, table in tables.items()}
     yield
