@@ -222,7 +222,7 @@ int32_t bundle_indexed_dim(const bundle_step *step, uint32_t tensor)
 int64_t bundle_effective_gap(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim)
 {
     bool reversed =
-        step->op == OPFUNC_RESTICKIFY && dim != tensor->stick_dim && !tensor->gap_is_room;
+        step->op == OPFUNC_RESTICKIFY && dim != tensor->stick_dim && !tensor->gap_is_room[dim];
     return reversed ? -tensor->gap[dim] : tensor->gap[dim];
 }
 

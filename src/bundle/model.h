@@ -69,7 +69,7 @@ typedef struct {
                                             // 0 for a dim outside the layout
     int64_t max_size[BUNDLE_MAX_DIMS];      // maxDimSizes_: -1 or the page size
     int64_t gap[BUNDLE_MAX_DIMS];           // backGapCore_, elements; sign as in the file
-    bool gap_is_room;                       // of ReStickifyOpHBM: room beyond N_, as of all others
+    bool gap_is_room[BUNDLE_MAX_DIMS];      // of ReStickifyOpHBM: room beyond N_, as of all others
     bundle_index_kind index_kind;
     int32_t index_peer;                     // the related tensor, or -1
     const bundle_division *owners;          // the input of a shuffle; null: as the step is divided

@@ -8,20 +8,32 @@
 #include "bundle/derived.h"
 #include "bundle/files.h"
 
-enum { MOST_SPAN_BYTES = 256 << 20 };
+enum { MOST_SPAN_BYTES = 256 << 20, NO_DIM = BUNDLE_MAX_DIMS };
 
 // torch-spyre writes two things into backGapCore_ of ReStickifyOpHBM, in dims off the stick: what
 // the tensor lacks of N_, which is rounded up to the stick of the other tensor, or the room that it
-// has beyond N_, as a part of a larger one. What is a stick or more is no rounding.
-static void tell_large_gaps(bundle *b)
+// has beyond N_, as a part of a larger one.
+static bool may_be_rounded(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim)
+{
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        const bundle_tensor *other = &step->tensors[t];
+        if (other != tensor && other->stick_dim == dim && other->scale[dim] > 0 &&
+            tensor->gap[dim] < other->stick_elements)
+            return true;
+    }
+    return false;
+}
+
+// What no rounding leaves.
+static void tell_certain_gaps(bundle *b)
 {
     for (uint32_t s = 0; s < b->steps.count; s++) {
         const bundle_step *step = &b->steps.items[s];
         for (uint32_t t = 0; t < step->tensor_count && step->op == OPFUNC_RESTICKIFY; t++) {
             bundle_tensor *tensor = &step->tensors[t];
             for (uint32_t d = 0; d < step->dim_count; d++)
-                if (d != tensor->stick_dim && tensor->gap[d] >= tensor->stick_elements)
-                    tensor->gap_is_room = true;
+                tensor->gap_is_room[d] = d != tensor->stick_dim && tensor->gap[d] > 0 &&
+                                         !may_be_rounded(step, tensor, d);
         }
     }
 }
@@ -56,6 +68,14 @@ static bool has_sibling(const bundle *b, const bundle_step *step, const bundle_t
     return false;
 }
 
+// The dim whose gap is either, or NO_DIM.
+static uint32_t uncertain_dim(const bundle_step *step, const bundle_tensor *t)
+{
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        if (d != t->stick_dim && t->gap[d] > 0 && !t->gap_is_room[d]) return d;
+    return NO_DIM;
+}
+
 // The others by where the cores start, or by the other parts of a cat, in a verified bundle.
 static spyre_status tell_small_gaps(bundle *b)
 {
@@ -63,12 +83,13 @@ static spyre_status tell_small_gaps(bundle *b)
         const bundle_step *step = &b->steps.items[s];
         for (uint32_t t = 0; t < step->tensor_count && step->op == OPFUNC_RESTICKIFY; t++) {
             bundle_tensor *tensor = &step->tensors[t];
+            uint32_t dim = uncertain_dim(step, tensor);
             bool lacks, has;
-            if (tensor->in_lx || tensor->gap_is_room) continue;
+            if (tensor->in_lx || dim == NO_DIM) continue;
             TRY(starts_agree(b, step, t, &lacks));
-            tensor->gap_is_room = true;
+            tensor->gap_is_room[dim] = true;
             TRY(starts_agree(b, step, t, &has));
-            tensor->gap_is_room =
+            tensor->gap_is_room[dim] =
                 has && (!lacks || (t == step->output && has_sibling(b, step, tensor)));
         }
     }
@@ -192,7 +213,7 @@ spyre_status bundle_read_warned(arena *memory, const char *directory, bool pool_
         TRY(VEC_PUSH(memory, &b->symbols, program.symbols.items[s]));
     TRY(add_arguments(b, source.arg_count, pool_first || program.has_pool));
     TRY(add_own_memory(b, program.own_bytes));
-    tell_large_gaps(b);
+    tell_certain_gaps(b);
     read_trim_conversions(b);
     TRY(bundle_verify(b));
     TRY(tell_small_gaps(b));

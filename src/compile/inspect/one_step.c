@@ -41,7 +41,8 @@ static void look_at_gather(findings *f, const bundle_tensor *t)
 static void look_at_gaps(findings *f, const bundle_tensor *t)
 {
     for (uint32_t d = 0; d < f->step->dim_count; d++)
-        if (f->step->op == OPFUNC_RESTICKIFY && t->gap[d] && d != t->stick_dim && !t->gap_is_room)
+        if (f->step->op == OPFUNC_RESTICKIFY && t->gap[d] && d != t->stick_dim &&
+            !t->gap_is_room[d])
             find(f, "backGapCore_ of %s in dim %s is taken as what the tensor lacks of N_, the "
                     "reverse of all other opfuncs", t->name, f->step->dim_name[d]);
 }

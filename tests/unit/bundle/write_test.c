@@ -188,6 +188,34 @@ static void write__refusals(void **state)
     arena_destroy(memory);
 }
 
+// N_ of a restickify is padded in the sticks of its tensors, by less than one: in "out" the input
+// lacks 61, in the other dims it has room for more.
+static void write__gaps_that_no_rounding_leaves_are_room(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    bundle *b = make_bundle(memory, 2, 0), *read;
+    bundle_step s = make_step(memory, OPFUNC_RESTICKIFY,
+                              DIMS({"mb", 128, 1}, {"out", 128, 1}, {"x", 1, 1}, {"y", 4, 2}));
+    bundle_tensor *source = make_tensor(&s, "OUTPUT", DL16, "out x y mb", "mb", "");
+    source->gap[1] = 61, source->gap[2] = 6, source->gap[3] = 2;
+    source->gap_is_room[2] = source->gap_is_room[3] = true;
+    place_tensor(b, &s, source, 0, 0);
+    bundle_tensor *target = make_tensor(&s, "KERNEL", DL16, "mb x y out", "out", "");
+    target->gap[0] = 64, target->gap_is_room[0] = true;
+    place_tensor(b, &s, target, 1, 0);
+    finish_step(b, &s);
+    assert_ok(bundle_write(b, scratch));
+    assert_ok(bundle_read(memory, scratch, false, &read));
+    const bundle_step *found = &read->steps.items[0];
+    static const int64_t gaps[2][4] = {{0, -61, 6, 2}, {64, 0, 0, 0}};
+    for (uint32_t t = 0; t < 2; t++)
+        for (uint32_t d = 0; d < 4; d++)
+            assert_int_equal(bundle_effective_gap(found, &found->tensors[t], d), gaps[t][d]);
+    remove_files(memory, scratch);
+    arena_destroy(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +223,7 @@ int main(void)
         cmocka_unit_test(write__read_back_and_written_again),
         cmocka_unit_test(write__symbolic_and_absolute_agree),
         cmocka_unit_test(write__sizes_of_a_launch),
+        cmocka_unit_test(write__gaps_that_no_rounding_leaves_are_room),
         cmocka_unit_test(write__refusals),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
