@@ -14,9 +14,9 @@ from .. import _C, _formats  # noqa: F401  (_formats completes _C)
 from .._pytorch import distributed
 from ..device import autocast, bindings
 from ..eager import resize
-from . import differences, packer
+from . import collectives, differences, packer
 
-_libraries: list[torch.library.Library] = []  # registrations live as long as these
+_libraries: list[torch.library.Library | None] = []  # registrations live as long as these
 
 
 def fill_tensor(self: torch.Tensor, value: float) -> torch.Tensor:
@@ -40,6 +40,7 @@ def module() -> types.ModuleType:
         _C.set_downcast_warning(False)
     _libraries.extend(autocast.register())
     _libraries.append(resize.register(resize.by_host))
+    _libraries.append(collectives.register())
     atexit.register(_C._leave)
     differences.install()
     return _C

@@ -66,6 +66,17 @@ state = (3, layout.device_size, layout.stride_map, layout.device_dtype, layout.e
 assert layout.__reduce__()[1:] == ((C.SpyreTensorLayout,), state)
 stream = C.get_stream_from_pool(torch.device("spyre", 0), -1)
 assert stream.id() > 0 and stream.priority() == -1 and stream.query()
+dist = torch.distributed
+dist.Backend.register_backend("spyreccl", C.createSpyreCCLBackend, devices=["spyre"])
+dist.init_process_group("spyreccl", store=dist.HashStore(), rank=0, world_size=1)
+dist.distributed_c10d._register_process_group("default", dist.group.WORLD)
+given, ops = on_card[0], torch.ops.spyre
+for sent in (ops.broadcast_async(given, 0, "default"), ops.all_gather_async(given)):
+    assert ops.wait_work(sent).cpu().equal(x) and sent.data_ptr() != given.data_ptr()
+summed = ops.all_reduce_async(given, "sum")
+assert summed.data_ptr() == given.data_ptr() and ops.wait_work(summed).cpu().equal(x)
+dist.destroy_process_group()
+
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     warnings.warn("told", UserWarning, skip_file_prefixes=("/nowhere",))
