@@ -357,9 +357,22 @@ static storage *storage_argument(PyObject *tensor)
     return NULL;
 }
 
+// A tensor without elements has no storage on the card; its layout is the default one.
+static PyObject *empty_layout(const tensor_info *t)
+{
+    spyre_layout layout;
+    bool ok = core_check(spyre_layout_default(t->size, (uint32_t)t->rank,
+                                              dtype_of_torch(t->torch_dtype), &layout));
+    return ok ? layout_to_object(&layout) : core_raise_runtime();
+}
+
 static PyObject *py_get_layout(PyObject *self, PyObject *tensor)
 {
     (void)self;
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) return core_raise();
+    if (t.numel == 0 && !t.storage && t.device_type == aoti_torch_device_type_privateuse1())
+        return empty_layout(&t);
     storage *s = storage_argument(tensor);
     return s ? layout_to_object(&s->layout) : NULL;
 }

@@ -109,6 +109,9 @@ def test_layouts_of_tensors():
         torch_spyre.get_spyre_tensor_layout(x)
     transposed = x.t().to("spyre")
     assert transposed.device_tensor_layout().device_size == [2, 5, 64]
+    for shape in ((0, 64), (64, 0), (0,)):  # they have no storage
+        empty = torch.empty(shape, dtype=F16, device="spyre")
+        assert torch_spyre.get_spyre_tensor_layout(empty) == SpyreTensorLayout(list(shape), F16)
 
 
 def test_a_tensor_moves_into_another_layout():
