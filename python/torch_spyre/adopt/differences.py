@@ -17,7 +17,7 @@ import typing_extensions
 
 from .. import _C
 from .._pytorch import size_hints
-from . import offsets
+from . import handed_back, offsets
 
 
 def _frames_inside(prefixes: Sequence[str]) -> int:
@@ -90,4 +90,5 @@ def install() -> None:
     _take_override()
     size_hints.install()
     offsets.install()
+    handed_back.install()
     _C._on_downcast(_warn_downcast)

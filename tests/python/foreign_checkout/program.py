@@ -60,6 +60,18 @@ library = torch.library.Library("aten", "IMPL")
 library.impl("fill_.Scalar", lambda self, number: C.fill_tensor(self, number), "PrivateUse1")
 assert torch.empty(3, 70, device="spyre").fill_(2.5).cpu().eq(2.5).all()
 
+# A kernel that is the operator, compiled, where Dynamo does not compile it: it calls the operator.
+doubled = torch.compile(torch.ops.aten.mul.out, backend=lambda graph, inputs: graph.forward)
+library.impl("mul.out", lambda a, b, *, out: doubled(a, b, out=out), "PrivateUse1")
+part = on_card[2][:, :5]
+before = on_card[2].cpu()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.mul(part, 2.0, out=part)
+assert sum("Dynamo does not compile it" in str(w.message) for w in caught) == 1
+before[:, :5] *= 2
+assert on_card[2].cpu().equal(before)
+
 layout = C.get_spyre_tensor_layout(on_card[0])
 assert pickle.loads(pickle.dumps(layout)) == layout
 state = (3, layout.device_size, layout.stride_map, layout.device_dtype, layout.element_arrangement)
