@@ -43,6 +43,7 @@ struct spyre_executable {
     spyre_executable *stages;           // of one that was read: compiled on demand
     struct size_rules *sizes;           // of one that serves several sizes (size_rules.h), or null
     spyre_executable *base;             // of one at a size: whose memory it shares
+    int64_t size;                       // the size
     // Of cache_table.c, under its lock.
     uint32_t references;
     cache_key key;

@@ -40,10 +40,19 @@ static void scale_view(proportion *p, spyre_view *view, const spyre_view *next)
     p->fits = p->fits && view->offset == next->offset;
 }
 
-static void scale_layout(proportion *p, spyre_layout *layout, const spyre_layout *next)
+// How `view` lies on the card. A size of the view that grows and one on the card that does not has
+// been rounded up to sticks: the two sizes say nothing about others.
+static void scale_layout(proportion *p, const spyre_view *view, const spyre_view *next_view,
+                         spyre_layout *layout, const spyre_layout *next)
 {
+    uint32_t grow = 0, follow = 0;
     p->fits = p->fits && layout->rank == next->rank && layout->format == next->format &&
-              layout->arrangement == next->arrangement;
+              layout->arrangement == next->arrangement && view->rank == next_view->rank;
+    for (uint32_t d = 0; p->fits && d < view->rank; d++)
+        grow += view->size[d] != next_view->size[d];
+    for (uint32_t d = 0; p->fits && d < layout->rank; d++)
+        follow += layout->device_size[d] != next->device_size[d];
+    p->fits = p->fits && grow == follow;
     for (uint32_t d = 0; p->fits && d < layout->rank; d++) {
         scale(p, &layout->device_size[d], next->device_size[d]);
         scale(p, &layout->stride_map[d], next->stride_map[d]);
@@ -64,8 +73,9 @@ static spyre_status scale_outputs(arena *memory, proportion *p, spyre_segment *i
         const spyre_segment_output *other = &next->outputs[i];
         outputs[i] = info->outputs[i];
         scale_view(p, &outputs[i].type.view, &other->type.view);
+        scale_layout(p, &info->outputs[i].storage, &other->storage, &outputs[i].layout,
+                     &other->layout);
         scale_view(p, &outputs[i].storage, &other->storage);
-        scale_layout(p, &outputs[i].layout, &other->layout);
         scale(p, &outputs[i].bytes, other->bytes);
         p->fits = p->fits && outputs[i].input == other->input && outputs[i].value == other->value &&
                   outputs[i].buffer == other->buffer;
@@ -90,8 +100,11 @@ static spyre_status scale_inputs(arena *memory, proportion *p, spyre_segment *in
         layouts[i] = info->input_layouts[i];
         preferred[i] = info->preferred_layouts[i];
         scale_view(p, &storages[i], &next->input_storages[i]);
-        scale_layout(p, &layouts[i], &next->input_layouts[i]);
-        scale_layout(p, &preferred[i], &next->preferred_layouts[i]);
+        const spyre_view *storage = &info->input_storages[i];
+        scale_layout(p, storage, &next->input_storages[i], &layouts[i], &next->input_layouts[i]);
+        if (preferred[i].rank)
+            scale_layout(p, storage, &next->input_storages[i], &preferred[i],
+                         &next->preferred_layouts[i]);
     }
     info->input_storages = storages;
     info->input_layouts = layouts;
@@ -174,19 +187,32 @@ static spyre_status find_rules(size_rules *rules, const spyre_executable *larges
     return NULL;
 }
 
-static spyre_status make_rules(spyre_executable *largest, spyre_executable *next, int64_t granule,
-                               int64_t most, size_rules **out_rules, const char **out_why)
+static spyre_status find_in_stages(size_rules *rules, const spyre_executable *largest,
+                                   const spyre_executable *next, const char **out_why)
 {
+    bool known;
+    TRY(size_rules_recall(rules, largest, next, &known, out_why));
+    if (known) return NULL;
     const spyre_executable *staged, *staged_next;
     TRY(executable_with_stages(largest, &staged));
     TRY(executable_with_stages(next, &staged_next));
+    TRY(find_rules(rules, staged, staged_next, out_why));
+    return size_rules_keep(rules, largest, next, *out_why);
+}
+
+// Rules, or the reason why there are none.
+static spyre_status make_rules(spyre_executable *largest, spyre_executable *next, int64_t granule,
+                               int64_t most, size_rules **out_rules, text *reason)
+{
+    const char *why = NULL;
     arena *memory = arena_create();
     size_rules *rules = memory ? ARENA_NEW(memory, size_rules, 1) : NULL;
     if (!rules) arena_destroy(memory);
     TRY_ALLOC(rules);
     *rules = (size_rules){.memory = memory, .granule = granule, .most = most};
-    spyre_status status = find_rules(rules, staged, staged_next, out_why);
-    if (status || *out_why) {
+    spyre_status status = find_in_stages(rules, largest, next, &why);
+    if (why) text_append(reason, why);
+    if (status || why) {
         arena_destroy(memory);
         return status;
     }
@@ -199,7 +225,6 @@ spyre_status spyre_executable_serve_sizes(spyre_executable *largest, spyre_execu
                                           int64_t granule, int64_t most, bool *out_serves,
                                           char **out_reason)
 {
-    const char *why = NULL;
     text reason = {0};
     *out_serves = false;
     *out_reason = NULL;
@@ -212,15 +237,15 @@ spyre_status spyre_executable_serve_sizes(spyre_executable *largest, spyre_execu
                  largest->sizes->granule == granule;
     pthread_mutex_unlock(&largest->lock);
     size_rules *rules = NULL;
-    if (!known) TRY(make_rules(largest, next, granule, most, &rules, &why));
+    spyre_status status =
+        known ? NULL : make_rules(largest, next, granule, most, &rules, &reason);
     pthread_mutex_lock(&largest->lock);
     if (rules && !largest->sizes) largest->sizes = rules;
     else size_rules_destroy(rules);
-    *out_serves = !why && largest->sizes;
+    *out_serves = !status && !reason.length && largest->sizes;
     pthread_mutex_unlock(&largest->lock);
-    if (!why) return NULL;
-    text_append(&reason, why);
-    return text_give(&reason, NULL, out_reason);
+    if (!status && !reason.length) return NULL;
+    return text_give(&reason, status, out_reason);
 }
 
 // --- An executable at a size
@@ -239,7 +264,9 @@ static spyre_status correct_program(spyre_executable *e, executable_segment *seg
     TRY(isa_correct(e->memory, family, values, &segment->program));
     for (uint32_t k = 0; k < family->arg_count; k++) bytes[k] = segment->arguments[k].bytes;
     segment->program->arg_bytes = bytes;
-    return bundle_bind(e->memory, rule->symbolic, &size, &segment->front.bundle);
+    return rule->symbolic
+               ? bundle_bind(e->memory, rule->symbolic, &size, &segment->front.bundle)
+               : NULL;
 }
 
 static spyre_status fill(spyre_executable *e, const spyre_executable *largest,
@@ -253,12 +280,69 @@ static spyre_status fill(spyre_executable *e, const spyre_executable *largest,
         *segment = largest->segments[s];
         segment->job = NULL;
         segment->loop_dump = (text){0};
+        if (!e->prepared) {             // no stages, or those of another size
+            segment->graph = NULL;
+            segment->front = (front_result){0};
+        }
         TRY(scale_segment(e->memory, &p, segment, &rules->next->segments[s]));
         if (segment->info.kind != SPYRE_SEGMENT_CARD) continue;
         TRY(correct_program(e, segment, &rules->segments[s], rules, size));
         TRY(executable_make_job(e, s));
     }
     return NULL;
+}
+
+static bool has_bundles(const size_rules *rules, const spyre_executable *largest)
+{
+    for (uint32_t s = 0; s < largest->segment_count; s++)
+        if (rules->segments[s].program && !rules->segments[s].symbolic) return false;
+    return true;
+}
+
+// Of the programs of `from`, which is `largest` or has its stages.
+static spyre_status make_at_size(spyre_executable *largest, const spyre_executable *from,
+                                 const size_rules *rules, int64_t size, spyre_executable **out)
+{
+    spyre_executable *e = executable_create();
+    TRY_ALLOC(e);
+    e->base = cache_table_hold(largest);
+    e->prepared = has_bundles(rules, from) ? from->prepared : NULL;
+    e->fates = executable_fates(from, &e->fate_count);
+    e->options = largest->options;
+    e->size = size;
+    spyre_status status = fill(e, from, rules, size);
+    if (status) spyre_executable_destroy(e);
+    else *out = e;
+    return status;
+}
+
+// The symbolic bundles of rules that were read, as they were when the rules were found.
+static spyre_status complete(spyre_executable *largest, const spyre_executable *staged)
+{
+    const spyre_executable *next;
+    spyre_status status = NULL;
+    TRY(executable_with_stages(largest->sizes->next, &next));
+    pthread_mutex_lock(&largest->lock);
+    size_rules *rules = largest->sizes;
+    for (uint32_t s = 0; s < staged->segment_count && !status; s++) {
+        const char *why = NULL;
+        if (staged->segments[s].info.kind != SPYRE_SEGMENT_CARD || rules->segments[s].symbolic)
+            continue;
+        status = size_symbolic_bundle(rules->memory, &staged->segments[s], &next->segments[s],
+                                      rules->granule, rules->most, &rules->segments[s].symbolic,
+                                      &why);
+        if (why && !status) status = status_new(SPYRE_INTERNAL, "segment %u: %s", s, why);
+    }
+    pthread_mutex_unlock(&largest->lock);
+    return status;
+}
+
+spyre_status size_rules_stages(const spyre_executable *sized, spyre_executable **out_stages)
+{
+    const spyre_executable *staged;
+    TRY(executable_with_stages(sized->base, &staged));
+    TRY(complete(sized->base, staged));
+    return make_at_size(sized->base, staged, sized->base->sizes, sized->size, out_stages);
 }
 
 spyre_status spyre_executable_at_size(spyre_executable *largest, int64_t size,
@@ -272,15 +356,5 @@ spyre_status spyre_executable_at_size(spyre_executable *largest, int64_t size,
                           "size %lld: the program serves multiples of %lld up to %lld",
                           (long long)size, rules ? (long long)rules->granule : 0,
                           rules ? (long long)rules->most : 0);
-    const spyre_executable *staged;
-    TRY(executable_with_stages(largest, &staged));
-    spyre_executable *e = executable_create();
-    TRY_ALLOC(e);
-    e->base = cache_table_hold(largest);
-    e->prepared = staged->prepared;
-    e->options = largest->options;
-    spyre_status status = fill(e, staged, rules, size);
-    if (status) spyre_executable_destroy(e);
-    else *out_executable = e;
-    return status;
+    return make_at_size(largest, largest, rules, size, out_executable);
 }

@@ -10,7 +10,7 @@
 
 // Of a card segment; empty for one of the host.
 typedef struct {
-    bundle *symbolic;
+    bundle *symbolic;                   // null until stages are wanted where the rest was in a file
     isa_program *program;               // of the largest size, with corrections
     spyrecode_sizes sizes;              // expressions of their values
 } size_segment;
@@ -29,6 +29,21 @@ SPYRE_MUST_CHECK spyre_status size_symbolic_bundle(arena *memory,
                                                    const executable_segment *next, int64_t granule,
                                                    int64_t most, bundle **out_bundle,
                                                    const char **out_why);
+
+// Rules of the two executables from the cache's files, or why there are none; *out_known tells
+// whether they say either. In `rules` are the sizes that they are for.
+SPYRE_MUST_CHECK spyre_status size_rules_recall(size_rules *rules, const spyre_executable *largest,
+                                                const spyre_executable *next, bool *out_known,
+                                                const char **out_why);
+
+// Keeps them there, or `why` there are none.
+SPYRE_MUST_CHECK spyre_status size_rules_keep(const size_rules *rules,
+                                              const spyre_executable *largest,
+                                              const spyre_executable *next, const char *why);
+
+// An executable at a size with its stages.
+SPYRE_MUST_CHECK spyre_status size_rules_stages(const spyre_executable *sized,
+                                                spyre_executable **out_stages);
 
 // Of executable.c, whose life it ends with. Null is allowed.
 void size_rules_destroy(size_rules *rules);

@@ -150,3 +150,46 @@ def test_stages_of_a_read_program(counted):
     assert stages() == expected
     assert counted()["disk_hits"] == 1
     assert all(expected)
+
+
+def test_corrections_of_sizes_are_read(counted):
+    """One program for several sizes, whose two executables a second process finds in files."""
+
+    def make(rows):
+        x = torch.zeros(rows, 64, dtype=torch.float16, device="spyre")
+        settings = {"symbolic_size": str(rows), "symbolic_granule": "16"}
+        return _C.compile(_graph(x), settings, None, True)
+
+    def serve():
+        largest, smaller = make(128), make(112)
+        assert largest.serve_sizes(smaller, 16, 128) is None
+        return largest.at_size(48)
+
+    def texts(executable):
+        return [executable.text(0, stage) for stage in ("graph", "loop", "bundle", "listing")]
+
+    made = serve()
+    expected = made.report(), texts(made)
+    del made
+    counted()
+    read = serve()
+    assert counted() == {"disk_hits": 2}
+    assert (read.report(), texts(read)) == expected
+    assert counted() == {"compilations": 2, "attempts": 2}
+
+
+def test_why_there_are_no_corrections_is_read(counted):
+    """Columns that are rounded up to sticks."""
+
+    def make(columns):
+        x = torch.zeros(4, columns, dtype=torch.float16, device="spyre")
+        return _C.compile(_graph(x), {"symbolic_size": str(columns)}, None, True)
+
+    def refuse():
+        return make(100).serve_sizes(make(99), 1, 100)
+
+    why = refuse()
+    counted()
+    assert refuse() == why
+    assert counted() == {"disk_hits": 2}
+    assert why

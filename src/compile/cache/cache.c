@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "compile/cache/cache_refusal.h"
@@ -41,6 +42,19 @@ static void reject(const request *r, spyre_status status)
     status = cache_disk_remove(r->memory, &r->config, r->key);
     if (status) log_warn("compile cache: %s", spyre_status_message(status));
     spyre_status_free(status);
+}
+
+// What reading a file came to.
+static void settle(const request *r, spyre_status status)
+{
+    static atomic_bool warned;
+    if (spyre_status_code(status) == SPYRE_INVALID_FORMAT) reject(r, status);
+    else if (status) warn_once(&warned, r, status);
+}
+
+static bool has_files(const request *r)
+{
+    return r->config.enabled && r->config.directory && cache_file_is_possible();
 }
 
 // The settings' lists belong to the caller.
@@ -81,10 +95,9 @@ static spyre_status take(const request *r, spyre_executable *e, const uint8_t *c
 // The executable's file; null when there is none that is good, or when it is a refusal.
 static spyre_executable *load(const request *r, spyre_status *out_refusal)
 {
-    static atomic_bool warned;
     const uint8_t *content = NULL;
     size_t length = 0;
-    if (!r->config.directory || !cache_file_is_possible()) return NULL;
+    if (!has_files(r)) return NULL;
     spyre_executable *e = executable_create();
     if (!e) return NULL;
     spyre_status status = cache_disk_read(e->memory, &r->config, r->key, &content, &length);
@@ -93,37 +106,79 @@ static spyre_executable *load(const request *r, spyre_status *out_refusal)
         statistics_add(*out_refusal ? STATISTIC_REFUSALS : STATISTIC_DISK_HITS, 1);
     if (!status && content && !*out_refusal) return e;
     spyre_executable_destroy(e);
-    if (spyre_status_code(status) == SPYRE_INVALID_FORMAT)
-        reject(r, status);
-    else if (status)
-        warn_once(&warned, r, status);
+    settle(r, status);
     return NULL;
 }
 
-// What the compiler made, or why it refused.
-static spyre_status write_file(const request *r, spyre_executable *e, const char *reason)
-{
-    text content = {0};
-    int64_t evictions = 0;
-    if (!e) cache_refusal_put(r->subject, reason, &content);
-    spyre_status status = e ? executable_put(e, e->subject, &content) : text_status(&content);
-    if (!status)
-        status = cache_disk_write(r->memory, &r->config, r->key, content.bytes, content.length,
-                                  &evictions);
-    statistics_add(STATISTIC_EVICTIONS, evictions);
-    text_free(&content);
-    return status;
-}
-
-static void store(const request *r, spyre_executable *e, const char *reason)
+// Writes the content, unless it could not be made; frees it.
+static void write_file(const request *r, text *content, spyre_status status)
 {
     static atomic_bool warned;
-    if (!r->config.directory || !cache_file_is_possible()) return;
-    int64_t began = clock_now_ns();
-    spyre_status status = write_file(r, e, reason);
+    int64_t evictions = 0, began = clock_now_ns();
+    if (!status) status = text_status(content);
+    if (!status)
+        status = cache_disk_write(r->memory, &r->config, r->key, content->bytes, content->length,
+                                  &evictions);
+    statistics_add(STATISTIC_EVICTIONS, evictions);
+    text_free(content);
     statistics_add(status ? STATISTIC_STORE_FAILURES : STATISTIC_STORES, 1);
     if (status) warn_once(&warned, r, status);
     statistics_add(STATISTIC_CACHE_US, (clock_now_ns() - began) / 1000);
+}
+
+// What the compiler made, or why it refused.
+static void store(const request *r, const spyre_executable *e, const char *reason)
+{
+    text content = {0};
+    spyre_status status = NULL;
+    if (!has_files(r)) return;
+    if (e) status = executable_put(e, e->subject, &content);
+    else cache_refusal_put(r->subject, reason, &content);
+    write_file(r, &content, status);
+}
+
+// --- Other bytes
+
+static spyre_status begin(request *r, arena *memory, const char *subject)
+{
+    *r = (request){.memory = memory, .subject = subject,
+                   .key = cache_file_key(subject, strlen(subject))};
+    return cache_config_read(memory, &r->config);
+}
+
+spyre_status cache_recall(arena *memory, const char *subject, const uint8_t **out_bytes,
+                          size_t *out_length)
+{
+    request r;
+    const uint8_t *content = NULL;
+    size_t length = 0;
+    *out_bytes = NULL;
+    TRY(begin(&r, memory, subject));
+    if (!has_files(&r)) return NULL;
+    spyre_status status = cache_disk_read(memory, &r.config, r.key, &content, &length);
+    bytes_reader from = {.bytes = content, .length = length};
+    if (!status && content && strcmp(bytes_take_string(&from), subject) == 0) {
+        *out_bytes = content + from.at;
+        *out_length = length - from.at;
+    }
+    settle(&r, status);
+    return NULL;
+}
+
+void cache_keep(const char *subject, const text *bytes)
+{
+    request r;
+    text content = {0};
+    arena *memory = arena_create();
+    if (!memory) return;
+    spyre_status status = begin(&r, memory, subject);
+    if (!status && has_files(&r)) {
+        bytes_put_string(&content, subject);
+        bytes_put(&content, bytes->bytes, bytes->length);
+        write_file(&r, &content, NULL);
+    }
+    spyre_status_free(status);
+    arena_destroy(memory);
 }
 
 // --- Requests

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What two executables tell about other sizes, as bytes: a reason why one program does not serve
+// them, or the programs with their corrections and the expressions of their values. The bundles
+// stay away: stages are made again on request.
+#include "base/bytes.h"
+#include "compile/cache/cache.h"
+#include "compile/size_rules.h"
+
+// --- Writing
+
+static void put_expressions(const spyrecode_sizes *sizes, text *out)
+{
+    bytes_put_number(out, sizes->expression_count);
+    for (uint32_t e = 0; e < sizes->expression_count; e++) {
+        const spyrecode_expression *expression = &sizes->expressions[e];
+        bytes_put_number(out, expression->term_count);
+        for (uint32_t t = 0; t < expression->term_count; t++) {
+            bytes_put_number(out, (uint64_t)expression->terms[t].factor);
+            bytes_put_number(out, expression->terms[t].symbols);
+        }
+    }
+}
+
+static spyre_status put_segment(arena *memory, const size_segment *segment, text *out)
+{
+    uint8_t *image = NULL;
+    size_t length = 0;
+    if (segment->program) TRY(isa_encode(memory, segment->program, &image, &length));
+    bytes_put_number(out, length);
+    bytes_put(out, image, length);
+    if (segment->program) put_expressions(&segment->sizes, out);
+    return NULL;
+}
+
+static spyre_status put_segments(const size_rules *rules, uint32_t count, text *out)
+{
+    arena *memory = arena_create();
+    spyre_status status = memory ? NULL : status_no_memory();
+    for (uint32_t s = 0; s < count && !status; s++)
+        status = put_segment(memory, &rules->segments[s], out);
+    arena_destroy(memory);
+    return status;
+}
+
+// --- Reading
+
+static spyre_status take_expressions(arena *memory, bytes_reader *from, spyrecode_sizes *out)
+{
+    uint64_t count = bytes_take_number(from);
+    if (count > from->length) return status_new(SPYRE_INVALID_FORMAT, "too many expressions");
+    spyrecode_expression *expressions = ARENA_NEW(memory, spyrecode_expression, count);
+    TRY_ALLOC(expressions);
+    for (uint64_t e = 0; e < count; e++) {
+        uint64_t terms = bytes_take_number(from);
+        if (terms > from->length) return status_new(SPYRE_INVALID_FORMAT, "too many terms");
+        spyrecode_term *term = ARENA_NEW(memory, spyrecode_term, terms);
+        TRY_ALLOC(term);
+        expressions[e] = (spyrecode_expression){(uint32_t)terms, term};
+        for (uint64_t t = 0; t < terms; t++) {
+            term[t].factor = (int64_t)bytes_take_number(from);
+            term[t].symbols = (uint32_t)bytes_take_number(from);
+            if (term[t].symbols > 1) return status_new(SPYRE_INVALID_FORMAT, "another size");
+        }
+    }
+    *out = (spyrecode_sizes){1, (uint32_t)count, NULL, expressions};
+    return NULL;
+}
+
+static spyre_status take_segment(arena *memory, bytes_reader *from,
+                                 const executable_segment *segment, size_segment *out)
+{
+    uint64_t length = bytes_take_number(from);
+    const uint8_t *image = BYTES_TAKE(from, uint8_t, length);
+    bool is_card = segment->info.kind == SPYRE_SEGMENT_CARD;
+    if (from->failed || is_card != (length != 0))
+        return status_new(SPYRE_INVALID_FORMAT, "another segment");
+    if (!is_card) return NULL;
+    TRY(isa_decode(memory, image, length, &out->program));
+    TRY(take_expressions(memory, from, &out->sizes));
+    if (out->program->arg_count != segment->argument_count ||
+        out->program->value_count > out->sizes.expression_count)
+        return status_new(SPYRE_INVALID_FORMAT, "another program");
+    return NULL;
+}
+
+static spyre_status take(size_rules *rules, const spyre_executable *largest,
+                         const uint8_t *bytes, size_t length, const char **out_why)
+{
+    bytes_reader from = {.bytes = bytes, .length = length};
+    const char *why = bytes_take_string(&from);
+    TRY_NEW(rules->memory, rules->segments, largest->segment_count);
+    for (uint32_t s = 0; s < largest->segment_count && !*why; s++)
+        TRY(take_segment(rules->memory, &from, &largest->segments[s], &rules->segments[s]));
+    if (from.failed || from.at != length)
+        return status_new(SPYRE_INVALID_FORMAT, "its length does not fit its content");
+    *out_why = *why ? why : NULL;
+    return NULL;
+}
+
+// --- Files
+
+// All that determines the rules; null where the cache knows one of the two not.
+static spyre_status subject_of(arena *memory, const size_rules *rules,
+                               const spyre_executable *largest, const spyre_executable *next,
+                               const char **out_subject)
+{
+    *out_subject = NULL;
+    if (!largest->subject || !next->subject) return NULL;
+    *out_subject = arena_printf(memory, "sizes by %lld to %lld\n%s\n%s",
+                                (long long)rules->granule, (long long)rules->most,
+                                largest->subject, next->subject);
+    TRY_ALLOC(*out_subject);
+    return NULL;
+}
+
+spyre_status size_rules_recall(size_rules *rules, const spyre_executable *largest,
+                               const spyre_executable *next, bool *out_known,
+                               const char **out_why)
+{
+    const char *subject;
+    const uint8_t *bytes = NULL;
+    size_t length = 0;
+    *out_known = false;
+    TRY(subject_of(rules->memory, rules, largest, next, &subject));
+    if (subject) TRY(cache_recall(rules->memory, subject, &bytes, &length));
+    if (!bytes) return NULL;
+    spyre_status status = take(rules, largest, bytes, length, out_why);
+    if (spyre_status_code(status) == SPYRE_OUT_OF_MEMORY) return status;
+    *out_known = !status;               // else they are found anew, and written
+    spyre_status_free(status);
+    return NULL;
+}
+
+spyre_status size_rules_keep(const size_rules *rules, const spyre_executable *largest,
+                             const spyre_executable *next, const char *why)
+{
+    const char *subject;
+    text bytes = {0};
+    TRY(subject_of(rules->memory, rules, largest, next, &subject));
+    if (!subject) return NULL;
+    bytes_put_string(&bytes, why ? why : "");
+    spyre_status status = why ? NULL : put_segments(rules, largest->segment_count, &bytes);
+    if (!status) status = text_status(&bytes);
+    if (!status) cache_keep(subject, &bytes);
+    text_free(&bytes);
+    return status;
+}
