@@ -104,6 +104,7 @@ struct storage {
     _Atomic bool read_otherwise;    // one copied all of it into another one first
     bool settled;               // it has been given that other one, or the user's: it stays
     bool extended;              // the next write is that of its last rows, which no other one has
+    bool window;                // over another one, which sees what is written
     uint32_t widened_from;      // of float32: the dtype whose numbers these are, plus one; 0:
                                 // not known
 };
@@ -119,14 +120,18 @@ storage *storage_share(storage *of, spyre_dtype dtype, const spyre_view *dense,
                        const spyre_layout *layout, void **out_pointer);
 bool storage_is_over(const storage *a, const storage *b);      // views in the same card memory
 bool storage_has_views(const storage *s);
-// A storage of `layout`, the beginning of which has the contents of `of`, in the same card memory;
-// null, and no error, where that has no room behind `of` or others have it.
-storage *storage_extend(storage *of, const spyre_view *dense, const spyre_layout *layout,
-                        void **out_pointer);
-// An uninitialised one in memory with room for storages that extend it.
+// A storage of `layout`, the beginning of which has the contents of `of`, in the same card memory,
+// that goes on for `reach_bytes` in all, zeros behind it; *out is null, and no error, where there
+// is no such room behind `of` or others have it.
+bool storage_extend(storage *of, const spyre_view *dense, const spyre_layout *layout,
+                    int64_t reach_bytes, storage **out, void **out_pointer);
+// An uninitialised one in memory with room, zeros, for storages that extend it.
 storage *storage_create_with_room(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
                                   const spyre_layout *layout, int64_t room_bytes,
                                   void **out_pointer);
+// `of` and the zeros behind it, for one launch: what is written into it is in `of`, too.
+storage *storage_with_zeros(storage *of, const spyre_view *dense, const spyre_layout *layout,
+                            void **out_pointer);
 // Before a write: gives the storage memory of its own where one that it extends, or that extends
 // it, would see it.
 bool storage_own(storage *s);

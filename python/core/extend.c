@@ -87,18 +87,24 @@ static bool put_rows(const storage *to, int64_t at, const storage *from, const r
 }
 
 // A tensor that is `more` rows longer, which are to be written; null where the few are too many.
-static bool extend(const tensor_info *t, int64_t dim, int64_t more, AtenTensorHandle *out)
+// Its memory reaches for `reach` rows, those behind it zeros.
+static bool extend(const tensor_info *t, int64_t dim, int64_t more, int64_t reach,
+                   AtenTensorHandle *out)
 {
     rows r;
     *out = NULL;
     if (more <= 0 || t->size[dim] < LEAST_RATIO * more || !find_rows(t, dim, &r) ||
-        t->storage->card_bytes < LEAST_BYTES || r.outer * r.count > MOST_PIECES)
+        (!reach && t->storage->card_bytes < LEAST_BYTES) || r.outer * r.count > MOST_PIECES)
         return true;
     int64_t count = r.count + more, room = count / 4 > LEAST_ROOM ? count / 4 : LEAST_ROOM;
+    if (room < reach - count) room = reach - count;
     spyre_view dense = view_of_rows(t, dim, count);
     spyre_layout layout = layout_of_rows(t->storage, &r, &dense, dim, count);
     void *pointer;
-    storage *s = r.outer == 1 ? storage_extend(t->storage, &dense, &layout, &pointer) : NULL;
+    storage *s = NULL;
+    if (r.outer == 1 &&
+        !storage_extend(t->storage, &dense, &layout, reach * r.run_bytes, &s, &pointer))
+        return false;
     if (s) return tensor_of_storage(pointer, s, out);
     s = storage_create_with_room(t->storage->card, t->storage->dtype, &dense, &layout,
                                  room * r.outer * r.run_bytes, &pointer);
@@ -106,6 +112,21 @@ static bool extend(const tensor_info *t, int64_t dim, int64_t more, AtenTensorHa
     if (put_rows(s, 0, t->storage, &r)) return tensor_of_storage(pointer, s, out);
     storage_release(pointer, NULL);
     return false;
+}
+
+// An extended tensor and the zeros behind it, `count` rows.
+static bool with_zeros(AtenTensorHandle longer, int64_t dim, int64_t count, AtenTensorHandle *out)
+{
+    tensor_info t;
+    rows r;
+    if (!tensor_describe(longer, &t)) return false;
+    if (!find_rows(&t, dim, &r))
+        return core_fail(SPYRE_INTERNAL, "an extended tensor does not lie by rows");
+    spyre_view dense = view_of_rows(&t, dim, count);
+    spyre_layout layout = layout_of_rows(t.storage, &r, &dense, dim, count);
+    void *pointer;
+    storage *s = storage_with_zeros(t.storage, &dense, &layout, &pointer);
+    return s && tensor_of_storage(pointer, s, out);
 }
 
 // Whether rows lie in the storage as in one that is extended, but for their place.
@@ -171,7 +192,7 @@ bool extend_cat(const void *tensor, const void *more, int64_t dim, void **out_te
         return false;
     if (dim < 0) dim += t.rank;
     if (dim < 0 || dim >= t.rank || !may_follow(&t, &few, dim)) return true;
-    if (!device_context() || !extend(&t, dim, few.size[dim], &longer)) return false;
+    if (!device_context() || !extend(&t, dim, few.size[dim], 0, &longer)) return false;
     if (!longer) return true;
     if (tensor_describe(longer, &made) && write_rows(&made, dim, &few)) {
         *out_tensor = longer;
@@ -181,26 +202,121 @@ bool extend_cat(const void *tensor, const void *more, int64_t dim, void **out_te
     return false;
 }
 
-// extend(tensor, dim, rows) -> a tensor that is so many rows longer, which the next launch writes;
-// None where the concatenation is to be made as a whole.
-static PyObject *py_extend(PyObject *self, PyObject *args)
+// Places of the sticks of a storage, `last` elements long, in one with larger dims: an array of
+// `count` that the caller frees; null without memory.
+static spyre_piece *find_pieces(const spyre_layout *from, const spyre_layout *to, int64_t count,
+                                int64_t last)
+{
+    spyre_piece *pieces = calloc((size_t)count, sizeof *pieces);
+    int64_t lanes = from->device_size[from->rank - 1], element = SPYRE_STICK_BYTES / lanes;
+    for (int64_t i = 0; pieces && i < count; i++) {
+        int64_t rest = i, place = 0, step = 1, first = 0;
+        for (uint32_t d = from->rank - 1; d-- > 0;) {
+            int64_t at = rest % from->device_size[d];
+            if (last > lanes && from->stride_map[d] == lanes) first = at * lanes;
+            place += at * step;
+            rest /= from->device_size[d];
+            step *= to->device_size[d];
+        }
+        int64_t used = last - first < lanes ? last - first : lanes;
+        pieces[i] = (spyre_piece){.target = place * SPYRE_STICK_BYTES,
+                                  .source = i * SPYRE_STICK_BYTES, .bytes = used * element};
+    }
+    return pieces;
+}
+
+// Writes a storage of larger dims: the sticks of `from`, the last dim of which has `last` elements,
+// and zeros.
+static bool move_sticks(const storage *to, const storage *from, int64_t count, int64_t last)
+{
+    uint32_t stream = stream_current(to->card);
+    if (!core_check(spyre_copy_raw(device_context(), to->card, stream, to->address, 0,
+                                   to->card_bytes)))
+        return false;
+    spyre_piece *pieces = find_pieces(&from->layout, &to->layout, count, last);
+    if (!pieces) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to move sticks");
+    bool ok = core_check(spyre_copy_pieces(device_context(), to->card, stream, to->address,
+                                           from->address, pieces, (uint32_t)count));
+    free(pieces);
+    return ok;
+}
+
+// A tensor in the memory order of `t`, its dims at least as large; null where it does not lie as a
+// new tensor does. Beyond it are zeros.
+static bool enlarge(const tensor_info *t, const int64_t *size, AtenTensorHandle *out)
+{
+    const storage *from = t->storage;
+    spyre_layout old, layout;
+    spyre_view dense = from ? from->dense : (spyre_view){.rank = 0};
+    int64_t count = 1;
+    void *pointer;
+    *out = NULL;
+    if (!from || !from->typed || glue_is_lazy(t->handle) || storage_is_bytes(from) ||
+        !tensor_covers(t) || !is_contiguous(t) || dense.rank != (uint32_t)t->rank ||
+        !core_check(spyre_layout_dense(&dense, from->dtype, &old)) ||
+        !spyre_layout_equal(&old, &from->layout))
+        return true;
+    memcpy(dense.size, size, (size_t)t->rank * sizeof *size);
+    tensor_contiguous_strides(t->rank, dense.size, dense.stride);
+    if (!core_check(spyre_layout_dense(&dense, from->dtype, &layout))) return false;
+    for (uint32_t d = 0; d + 1 < old.rank; d++) count *= old.device_size[d];
+    if (count > MOST_PIECES || layout.rank != old.rank) return true;
+    storage *s = storage_create(from->card, from->dtype, &dense, &layout, &pointer);
+    if (!s) return false;
+    int64_t last = t->size[t->rank - 1];
+    if (move_sticks(s, from, count, last)) return tensor_of_storage(pointer, s, out);
+    storage_release(pointer, NULL);
+    return false;
+}
+
+// enlarge(tensor, sizes) -> a copy with larger dims, zeros behind it; None where sticks cannot be
+// copied as they lie.
+static PyObject *py_enlarge(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *object;
-    long long dim, more;
+    PyObject *object, *list;
     tensor_info t;
+    int64_t size[CORE_MAX_RANK];
     AtenTensorHandle made;
-    if (!PyArg_ParseTuple(args, "OLL", &object, &dim, &more)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO", &object, &list)) return NULL;
     if (!tensor_of_object(object, &t)) return core_raise();
-    if (dim < 0 || dim >= t.rank || !device_context()) Py_RETURN_NONE;
-    if (!extend(&t, dim, more, &made)) return core_raise();
+    Py_ssize_t count = core_ints(list, size, CORE_MAX_RANK, "enlarge");
+    if (count < 0) return NULL;
+    bool larger = count == t.rank && device_context();
+    for (int64_t i = 0; larger && i < t.rank; i++) larger = size[i] >= t.size[i] && t.size[i] > 0;
+    if (!larger) Py_RETURN_NONE;
+    if (!enlarge(&t, size, &made)) return core_raise();
     if (!made) Py_RETURN_NONE;
     return glue_to_python(made);
 }
 
+// extend(tensor, dim, rows, reach) -> a tensor that is so many rows longer, which the next launch
+// writes, and that tensor with zeros behind it, `reach` rows (without `reach`, None); None where
+// the concatenation is to be made as a whole.
+static PyObject *py_extend(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object;
+    long long dim, more, reach = 0;
+    tensor_info t;
+    AtenTensorHandle made, whole;
+    if (!PyArg_ParseTuple(args, "OLL|L", &object, &dim, &more, &reach)) return NULL;
+    if (!tensor_of_object(object, &t)) return core_raise();
+    if (dim < 0 || dim >= t.rank || (reach && reach < t.size[dim] + more) || !device_context())
+        Py_RETURN_NONE;
+    if (!extend(&t, dim, more, reach, &made)) return core_raise();
+    if (!made) Py_RETURN_NONE;
+    if (!reach) return Py_BuildValue("(NO)", glue_to_python(made), Py_None);
+    if (with_zeros(made, dim, reach, &whole))
+        return Py_BuildValue("(NN)", glue_to_python(made), glue_to_python(whole));
+    aoti_torch_delete_tensor_object(made);
+    return core_raise();
+}
+
 static PyMethodDef methods[] = {
     {"extend", py_extend, METH_VARARGS,
-     "(tensor, dim, rows) -> a longer tensor, whose last rows the next launch writes, or None"},
+     "(tensor, dim, rows, reach=0) -> (longer, longer with zeros up to reach rows) or None"},
+    {"enlarge", py_enlarge, METH_VARARGS, "(tensor, sizes) -> a copy with larger dims, or None"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -146,7 +146,8 @@ storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dens
 struct storage_memory {
     _Atomic uint32_t storages;
     bool extends;                       // they extend one another; else they are views
-    int64_t used;                       // extends: bytes of the longest one, under the lock
+    int64_t used;                       // extends: bytes of the longest one, under the lock; zeros
+                                        // behind them
     uint64_t address;
     int64_t bytes;
     void *pointer;                      // what profilers know it by
@@ -226,6 +227,12 @@ storage *storage_share(storage *of, spyre_dtype dtype, const spyre_view *dense,
     return join(of, dense, layout, out_pointer);
 }
 
+static bool clear(const storage *s, int64_t from, int64_t to)
+{
+    return core_check(spyre_copy_raw(device_context(), s->card, stream_current(s->card),
+                                     s->address + (uint64_t)from, 0, to - from));
+}
+
 storage *storage_create_with_room(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
                                   const spyre_layout *layout, int64_t room_bytes,
                                   void **out_pointer)
@@ -234,7 +241,8 @@ storage *storage_create_with_room(uint32_t card, spyre_dtype dtype, const spyre_
     if (!s) return NULL;
     if (give_type(s, dtype, dense, layout, room_bytes)) {
         s->settled = true;
-        if (make_shared(s, true, room_bytes)) return s;
+        if (clear(s, s->card_bytes, s->card_bytes + room_bytes) && make_shared(s, true, room_bytes))
+            return s;
         free_card_memory(s, s->address, s->card_bytes + room_bytes);
         s->typed = false;
     }
@@ -242,31 +250,47 @@ storage *storage_create_with_room(uint32_t card, spyre_dtype dtype, const spyre_
     return NULL;
 }
 
-// Takes the room behind a storage that nobody goes beyond.
-static bool take_room(const storage *of, int64_t bytes)
+// Takes the room behind a storage that nobody goes beyond, and clears what one has left there that
+// has gone. False, and no error, where there is none.
+static bool take_room(const storage *of, int64_t bytes, int64_t reach_bytes, bool *out_taken)
 {
     storage_memory *shared = of->shared;
-    if (!shared || !shared->extends) return false;
+    *out_taken = false;
+    if (!shared || !shared->extends || reach_bytes > shared->bytes || bytes > shared->bytes)
+        return true;
     pthread_mutex_lock(&used_lock);
-    if (atomic_load(&shared->storages) == 1) shared->used = of->card_bytes;
-    bool free_behind = shared->used == of->card_bytes && bytes <= shared->bytes;
-    if (free_behind) shared->used = bytes;
+    int64_t left = atomic_load(&shared->storages) == 1 ? shared->used : of->card_bytes;
+    if (left == shared->used) {
+        *out_taken = true;
+        shared->used = bytes;
+    }
     pthread_mutex_unlock(&used_lock);
-    return free_behind;
+    return !*out_taken || left <= bytes || clear(of, bytes, left);
 }
 
-storage *storage_extend(storage *of, const spyre_view *dense, const spyre_layout *layout,
-                        void **out_pointer)
+bool storage_extend(storage *of, const spyre_view *dense, const spyre_layout *layout,
+                    int64_t reach_bytes, storage **out, void **out_pointer)
 {
-    if (!take_room(of, spyre_layout_bytes(layout))) return NULL;
+    bool taken;
+    *out = NULL;
+    if (!take_room(of, spyre_layout_bytes(layout), reach_bytes, &taken)) return false;
+    if (!taken) return true;
+    *out = join(of, dense, layout, out_pointer);
+    if (*out) (*out)->extended = true;
+    return *out;
+}
+
+storage *storage_with_zeros(storage *of, const spyre_view *dense, const spyre_layout *layout,
+                            void **out_pointer)
+{
     storage *s = join(of, dense, layout, out_pointer);
-    if (s) s->extended = true;
+    if (s) s->window = true, of->extended = false;
     return s;
 }
 
 bool storage_own(storage *s)
 {
-    bool alone = !s->shared || !s->shared->extends || s->extended ||
+    bool alone = !s->shared || !s->shared->extends || s->extended || s->window ||
                  atomic_load(&s->shared->storages) == 1;
     s->extended = false;
     s->widened_from = 0;

@@ -17,7 +17,7 @@ import itertools
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -38,6 +38,7 @@ from . import (
     growth,
     handover,
     hint_scopes,
+    lengths,
     lowering,
     named_dims,
     scalars,
@@ -193,7 +194,8 @@ class CompiledGraph:
         self.buckets = buckets.plan(gm)
         self.families = families.Families(self.buckets, self._compile_at) if self.buckets else None
         self.growth = None if self.buckets and self.buckets.fills else growth.plan(gm)
-        self.grown: CompiledGraph | None = None  # of its second form, when it is first called
+        self.lengths: lengths.Lengths | Literal[False] | None = None  # when it is first called
+        self.grown: dict[Any, CompiledGraph] = {}  # of its second form, by lengths
         self.scalars = scalars.plan(gm)
         self.multiplied = weights.multiplied(gm)
         self.takes_tensors_only = all(
@@ -208,17 +210,34 @@ class CompiledGraph:
 
     def __call__(self, args: list[Any]) -> list[Any]:
         if self.growth and not any(named_dims.dims_of(a) for a in args):
-            longer = self.growth.extend(args)
-            if longer:
-                self.grown = self.grown or CompiledGraph(
-                    self.growth.gm, self.folder, self.trace, self.settings
-                )
-                given = [longer.get(place, a) for place, a in enumerate(args)]
-                return self.growth.put_results(self.grown(given), longer)
+            results = self._grow(self.growth, args)
+            if results is not None:
+                return results
         if self.buckets is None or any(named_dims.dims_of(a) for a in args):
             return self._run(args)
         filled, sizes = self.buckets.fill(args)
         return self.buckets.cut(self._run(filled), sizes)
+
+    def _grow(self, growth: growth.Growth, args: list[Any]) -> list[Any] | None:
+        """The results where arguments grow in their memory; None where they cannot."""
+        if any(args[g.argument].shape[g.dim] < lengths.LEAST for g in growth.growing):
+            return None
+        if self.lengths is None:
+            self.lengths = lengths.plan(growth.gm, growth.growing) or False
+        call = self.lengths.of_call(args) if self.lengths else None
+        grown = growth.extend(args, call.reach if call else lambda _grown: 0)
+        if grown is None:
+            return None
+        longer, read = grown
+        key = call.key if call else ()
+        if key not in self.grown:
+            gm = call.form.gm if call else growth.gm
+            self.grown[key] = CompiledGraph(gm, self.folder, self.trace, self.settings)
+        if call:
+            results = call.cut(self.grown[key](call.arguments(args, read)))
+        else:
+            results = self.grown[key]([read.get(place, a) for place, a in enumerate(args)])
+        return growth.put_results(results, longer)
 
     def _find(self, args: list[Any], call: scalars.Call | None) -> Program | _Eager | None:
         """The program, or None where weights have moved, so that the call is another one."""

@@ -80,7 +80,7 @@ class Buckets:
     def at(self, args: Sequence[Any], ends: Sizes) -> list[Any]:
         """The arguments filled up with zeros to these sizes, or cut to them; other dims stay."""
         return [
-            _fill(value, {d: ends[symbol] for d, symbol in symbols.items() if symbol in ends})
+            filled(value, {d: ends[symbol] for d, symbol in symbols.items() if symbol in ends})
             for symbols, value in zip(self.inputs, args, strict=True)
         ]
 
@@ -89,12 +89,13 @@ class Buckets:
         if not sizes or self.outputs is None:
             return results
         return [
-            _cut(result, {dim: sizes[symbol] for dim, symbol in symbols.items()})
+            shortened(result, {dim: sizes[symbol] for dim, symbol in symbols.items()})
             for symbols, result in zip(self.outputs, results, strict=True)
         ]
 
 
-def _fill(value: Any, ends: Mapping[int | None, int]) -> Any:
+def filled(value: Any, ends: Mapping[Any, int]) -> Any:
+    """A size, or a tensor with zeros up to ends of dims."""
     if None in ends:
         return ends[None]
     shape = [ends.get(dim, size) for dim, size in enumerate(value.shape)] if ends else None
@@ -108,7 +109,8 @@ def _fill(value: Any, ends: Mapping[int | None, int]) -> Any:
     return whole
 
 
-def _cut(result: Any, sizes: Mapping[int | None, int]) -> Any:
+def shortened(result: Any, sizes: Mapping[Any, int]) -> Any:
+    """A tensor of its own of these sizes by dim."""
     for dim, size in sizes.items():
         result = result.narrow(dim, 0, size)
     return result.contiguous() if sizes else result
@@ -229,7 +231,7 @@ def _listed(at: int) -> DimsOf:
 
 
 # Operators by the dims of operand 0 along which elements meet or change places.
-_MEETS: dict[object, DimsOf] = {
+MEETS: dict[object, DimsOf] = {
     _aten.sum.dim_IntList: _listed(1),
     _aten.mean.dim: _listed(1),
     _aten.amax.default: _listed(1),
@@ -329,9 +331,9 @@ class _Dims:
         if op in _JOINS:
             dim = args[1] if len(args) > 1 else 0
             return not any(self._meets(a, [dim]) for a in tensors)
-        if op in _MEETS:
+        if op in MEETS:
             shape = tensors[0].meta["val"].shape
-            return not self._meets(tensors[0], _MEETS[op](args, shape))
+            return not self._meets(tensors[0], MEETS[op](args, shape))
         return isinstance(op, OpOverload) and torch.Tag.pointwise in op.tags and (
             not schema_of(op).is_mutable
         )  # fmt: skip

@@ -9,7 +9,7 @@ it, and that argument is the result.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +21,10 @@ from ..constants import DEVICE_NAME
 _aten = torch.ops.aten
 
 
-class _Growing(NamedTuple):
+Tensors = dict[int, torch.Tensor]
+
+
+class Growing(NamedTuple):
     """An argument and its concatenation."""
 
     argument: int
@@ -34,21 +37,26 @@ class _Growing(NamedTuple):
 class Growth:
     """The second form of a graph, `gm`, and how to call it."""
 
-    def __init__(self, gm: torch.fx.GraphModule, growing: list[_Growing]):
+    def __init__(self, gm: torch.fx.GraphModule, growing: list[Growing]):
         self.growing = growing
         self.gm = _in_place(gm, growing)
 
-    def extend(self, args: Sequence[Any]) -> dict[int, torch.Tensor] | None:
-        """The longer arguments by place; None where one is better concatenated."""
-        longer = {}
+    def extend(
+        self, args: Sequence[Any], reach: Callable[[Growing], int]
+    ) -> tuple[Tensors, Tensors] | None:
+        """The longer arguments by place, and what is read of their memory, `reach` rows; None where
+        one is better concatenated."""
+        longer, read = Tensors(), Tensors()
         for grown in self.growing:
-            tensor = _C.extend(args[grown.argument], grown.dim, grown.rows)
-            if tensor is None:
+            made = _C.extend(args[grown.argument], grown.dim, grown.rows, reach(grown))
+            if made is None:
                 return None
+            tensor, whole = made
             longer[grown.argument] = tensor
-        return longer
+            read[grown.argument] = tensor if whole is None else whole
+        return longer, read
 
-    def put_results(self, results: list[Any], longer: dict[int, torch.Tensor]) -> list[Any]:
+    def put_results(self, results: list[Any], longer: Tensors) -> list[Any]:
         """The results of the graph, from those of its second form."""
         for grown in self.growing:
             for place in grown.results:
@@ -71,7 +79,7 @@ def plan(gm: torch.fx.GraphModule) -> Growth | None:
     return Growth(gm, growing) if growing else None
 
 
-def _growing(index: int, node: torch.fx.Node, results: Sequence[Any]) -> _Growing | None:
+def _growing(index: int, node: torch.fx.Node, results: Sequence[Any]) -> Growing | None:
     cat = next(iter(node.users), None)
     if cat is None or len(node.users) > 1 or cat.target is not _aten.cat.default:
         return None
@@ -88,10 +96,10 @@ def _growing(index: int, node: torch.fx.Node, results: Sequence[Any]) -> _Growin
     if not alike or old.device.type != DEVICE_NAME or new.device != old.device:
         return None
     rows = new.shape[dim]
-    return _Growing(index, dim % old.dim(), rows, cat, places) if isinstance(rows, int) else None
+    return Growing(index, dim % old.dim(), rows, cat, places) if isinstance(rows, int) else None
 
 
-def _in_place(gm: torch.fx.GraphModule, growing: Sequence[_Growing]) -> torch.fx.GraphModule:
+def _in_place(gm: torch.fx.GraphModule, growing: Sequence[Growing]) -> torch.fx.GraphModule:
     """The graph with arguments that are longer, rows written into them, and no such results."""
     graph, copies = torch.fx.Graph(), dict[torch.fx.Node, torch.fx.Node]()
     made: Any = graph.graph_copy(gm.graph, copies)
