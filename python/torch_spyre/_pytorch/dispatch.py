@@ -42,6 +42,7 @@ __all__ = [
     "map_parts",
     "native_layer_norm_backward",
     "outside_inference_mode",
+    "overload_for",
     "overload_names",
     "parameters_of",
     "register_module",
@@ -68,6 +69,17 @@ def overload_names(packet: OpOverloadPacket) -> list[str]:
     """The names of an operator's overloads: "default", "Tensor"."""
     names: Callable[[], list[str]] = packet.overloads
     return names()
+
+
+def overload_for(
+    op: OpOverload | OpOverloadPacket, args: Arguments, kwargs: Keywords
+) -> OpOverload:
+    """The overload that a call with these arguments is of."""
+    if isinstance(op, OpOverload):
+        return op
+    name = torch._C._jit_resolve_packet(op._qualified_op_name, *args, **kwargs)
+    overload: OpOverload = getattr(op, name or "default")
+    return overload
 
 
 def call_composite(op: OpOverload, *args: Any, **kwargs: Any) -> Any:

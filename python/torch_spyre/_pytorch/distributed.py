@@ -28,12 +28,17 @@ def create_backend(store: Store, rank: int, size: int, timeout: timedelta) -> Ba
     return group._get_backend(torch.device(DEVICE_NAME))
 
 
+def group_of(name: str) -> Any:
+    """The process group of this name."""
+    from torch.distributed import distributed_c10d
+
+    return distributed_c10d._resolve_process_group(name)  # type: ignore[attr-defined, arg-type]
+
+
 def moves_cards_tensors(group_name: str) -> bool:
     """Whether the process group of this name has a backend for the device. One of `gloo` alone does
     not."""
-    from torch.distributed import distributed_c10d
-
-    group = distributed_c10d._resolve_process_group(group_name)  # type: ignore[attr-defined, arg-type]
+    group = group_of(group_name)
     return DEVICE_NAME in (device.type for device in group._device_types)
 
 

@@ -34,6 +34,11 @@ def graph_breaks() -> int:
     return len(torch._dynamo.utils.graph_break_reasons)
 
 
+def limit_all_recompilations(most: int) -> None:
+    """How often a function is compiled in all, before its calls are no longer."""
+    torch._dynamo.config.accumulated_recompile_limit = most
+
+
 def debug_directory() -> str:
     """Where TORCH_COMPILE_DEBUG=1 writes."""
     from torch._dynamo.utils import get_debug_dir

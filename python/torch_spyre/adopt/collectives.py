@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from .._pytorch import distributed
+
 _functional: Any = torch.ops._c10d_functional
 
 
@@ -23,11 +25,8 @@ def all_gather_async(
     """The ranks' tensors one after the other, when they are there: each in a tensor like the input
     and then in its rows of the result, as torch-spyre's. The package has no copy of rows that are
     not whole sticks into one part of a flat buffer, which the functional one needs."""
-    from torch.distributed import distributed_c10d
-
     parts = [torch.empty_like(input) for _ in range(group_size)]
-    group = distributed_c10d._resolve_process_group(group_name)  # type: ignore[attr-defined, arg-type]
-    torch.distributed.all_gather(parts, input, group)
+    torch.distributed.all_gather(parts, input, distributed.group_of(group_name))
     result = input.new_empty((group_size * input.shape[0], *input.shape[1:]))
     for rows, part in zip(result.split(input.shape[0]), parts, strict=True):
         rows.copy_(part)

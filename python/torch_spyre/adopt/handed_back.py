@@ -13,23 +13,19 @@ import threading
 from typing import Any
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
+
+from .._pytorch import dynamo
+from .._pytorch.dispatch import OpOverload, OpOverloadPacket, overload_for
 
 _running = threading.local()
-
-
-def _overload(op: Any, args: Any, kwargs: Any) -> OpOverload:
-    if isinstance(op, OpOverload):
-        return op
-    name = torch._C._jit_resolve_packet(str(op).replace(".", "::"), *args, **kwargs)
-    chosen: OpOverload = getattr(op, name or "default")
-    return chosen
 
 
 def _by_host(op: Any, args: Any, kwargs: Any) -> Any:
     from ..eager import host
 
-    return host.run_on_cpu(_overload(op, args, kwargs), args, kwargs, "Dynamo does not compile it")
+    return host.run_on_cpu(
+        overload_for(op, args, kwargs), args, kwargs, "Dynamo does not compile it"
+    )
 
 
 def _once(op: Any, compiled: Any) -> Any:
@@ -61,4 +57,4 @@ def install() -> None:
         return _once(model, compiled) if is_operator else compiled
 
     torch.compile = compile
-    torch._dynamo.config.accumulated_recompile_limit = 1 << 20
+    dynamo.limit_all_recompilations(1 << 20)
