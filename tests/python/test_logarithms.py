@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logarithms of float32 on the card, without the profile `extended`, and positions made of them."""
+"""Logarithms of float32 on the card, without the profile `extended`, and what is made of them:
+functions, losses, positions."""
 
 import math
 
@@ -8,22 +9,63 @@ import torch
 import torch_spyre
 
 
-@pytest.mark.parametrize("name", ["log", "log2", "log10"])
-def test_within_two_units_of_the_last_place(name):
+NEAR_ONE = (("log", 1.0), ("log2", 1.0), ("log10", 1.0))
+NEAR_ZERO = (("log1p", 0.0), ("tanh", 0.0), ("softplus", 0.0))
+
+
+def units_off(actual, expected):
+    """The largest distance from float64 in units of the last place of float32."""
+    rounded = expected.float().abs()
+    unit = torch.nextafter(rounded, torch.tensor(math.inf)) - rounded
+    return ((actual.double() - expected).abs() / unit).max().item()
+
+
+@pytest.mark.parametrize(("name", "center"), [*NEAR_ONE, *NEAR_ZERO])
+def test_within_units_of_the_last_place(name, center):
     generator = torch.Generator().manual_seed(0)
+    function = getattr(torch, name, None) or getattr(torch.nn.functional, name)
     x = torch.cat([
         torch.empty(2000).uniform_(-87, 88, generator=generator).exp(),
-        1 + torch.empty(2000).uniform_(-0.4, 0.5, generator=generator),
-        1 + torch.empty(500).uniform_(-1e-3, 1e-3, generator=generator),
+        center + torch.empty(2000).uniform_(-0.4, 0.5, generator=generator),
+        center + torch.empty(500).uniform_(-1e-3, 1e-3, generator=generator),
+        *([torch.linspace(-9, 9, 2001)] if name in ("tanh", "softplus") else []),
     ])  # fmt: skip
     with torch_spyre.fallback("error"):
-        actual = getattr(x.to("spyre"), name)().cpu()
-    expected = getattr(x.double(), name)()
-    unit = torch.nextafter(expected.float().abs(), torch.tensor(math.inf)) - expected.float().abs()
-    assert ((actual.double() - expected).abs() <= 2 * unit).all()
+        actual = function(x.to("spyre")).cpu()
+    assert units_off(actual, function(x.double())) <= (2 if center else 3.5)
     special = torch.tensor([0.0, -0.0, -1.0, math.inf, -math.inf, math.nan, 1.0])
-    actual = getattr(special.to("spyre"), name)().cpu()
-    torch.testing.assert_close(actual, getattr(special, name)(), rtol=0, atol=0, equal_nan=True)
+    actual = function(special.to("spyre")).cpu()
+    rtol = 0 if center else 5e-7
+    torch.testing.assert_close(actual, function(special), rtol=rtol, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_losses_of_float32_logits_and_their_gradients(compiled):
+    """As language models and classifiers compute them: `loss(logits.float(), ..)`."""
+    torch._dynamo.reset()
+    F = torch.nn.functional
+    labels, logits = torch.randint(0, 100, (40,)), torch.randn(40, 100) * 3
+    target = torch.softmax(logits, 0)
+    labels[::7] = -100
+
+    def losses(logits, labels, target):
+        return torch.stack([
+            F.cross_entropy(logits, labels),
+            F.cross_entropy(logits, labels, label_smoothing=0.1),
+            F.binary_cross_entropy_with_logits(logits, target),
+            F.kl_div(F.log_softmax(logits, -1), target, reduction="batchmean"),
+        ])  # fmt: skip
+
+    def run(device, function):
+        x = logits.clone().to(device).requires_grad_()
+        values = function(x, labels.to(device), target.to(device))
+        values.sum().backward()
+        return values.detach().cpu(), x.grad.cpu()
+
+    with torch_spyre.fallback("error"):
+        found = run("spyre", torch.compile(losses) if compiled else losses)
+    for actual, expected in zip(found, run("cpu", losses), strict=True):
+        torch.testing.assert_close(actual, expected, rtol=2e-6, atol=1e-8)
 
 
 def bucket(distance):

@@ -245,7 +245,7 @@ def test_gradients_hooks_and_shared_parameters_move_along():
     assert head is model.head.weight and head.device.type == head.grad.device.type == "cpu"
 
 
-@pytest.mark.host("aten.addmm", "aten._weight_norm_interface", "aten.softplus")
+@pytest.mark.host("aten.addmm", "aten._weight_norm_interface")
 def test_parametrizations_and_buffers():
     model = nn.utils.parametrizations.weight_norm(nn.Linear(6, 4))
     nn.utils.parametrize.register_parametrization(model, "bias", nn.Softplus())

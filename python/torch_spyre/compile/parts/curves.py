@@ -88,3 +88,16 @@ def rrelu_backward(
     if training or self_is_result or x.dtype not in FLOATS:
         return NOT_TAKEN
     return torch.where(x > 0, grad, grad * ((lower + upper) / 2))
+
+
+@part(_aten.tanh.default)
+def tanh(x: torch.Tensor) -> torch.Tensor | NotTaken:
+    """Of float32: -t / (t + 2) with t = e^(-2 |x|) - 1, away from 0 as 1 - 2 / (e^(2 |x|) + 1);
+    within 3.5 units of the last place."""
+    if x.dtype is not torch.float32 or x.dtype in computed():
+        return NOT_TAKEN
+    size = x.abs()
+    below = (size * -2).expm1()
+    near = below / (-2 - below)
+    size = torch.where(size < 0.5, near, 1 - 2 / ((size * 2).exp() + 1))
+    return torch.where(x < 0, -size, size)

@@ -67,3 +67,33 @@ def log10(x: torch.Tensor) -> torch.Tensor | NotTaken:
     if x.dtype is not torch.float32 or x.dtype in computed():
         return NOT_TAKEN
     return _log(x) * (1 / math.log(10))
+
+
+def _log1p(x: torch.Tensor) -> torch.Tensor:
+    """log(u) x / (u - 1) with u the rounded 1 + x: the quotient makes up for what rounding took
+    (W. Kahan, in the HP-15C Advanced Functions Handbook, 1982)."""
+    u = x + 1
+    near = torch.where(u == 1, x, _log(u) * (x / (u - 1)))
+    return torch.where(x < math.inf, near, x)
+
+
+@part(_aten.log1p.default)
+def log1p(x: torch.Tensor) -> torch.Tensor | NotTaken:
+    if x.dtype is not torch.float32 or x.dtype in computed():
+        return NOT_TAKEN
+    return _log1p(x)
+
+
+@part(_aten.softplus.default)
+def softplus(x: torch.Tensor, beta: float = 1, threshold: float = 20) -> torch.Tensor | NotTaken:
+    if x.dtype is not torch.float32 or x.dtype in computed():
+        return NOT_TAKEN
+    scaled = x * beta
+    return torch.where(scaled > threshold, x, _log1p(scaled.exp()) / beta)
+
+
+@part(_aten.xlogy.Tensor)
+def xlogy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor | NotTaken:
+    if torch.result_type(x, y) is not torch.float32 or torch.float32 in computed():
+        return NOT_TAKEN
+    return torch.where(y.isnan(), math.nan, torch.where(x == 0, 0.0, x * _log(y.float())))

@@ -136,3 +136,11 @@ def logsumexp(
     total = (x - top).exp().sum(dims, keepdim).log()
     result: torch.Tensor = total + (top if keepdim else top.sum(dims))
     return result
+
+
+@part(_aten._log_softmax.default)
+def log_softmax(x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor | NotTaken:
+    if x.dtype is not torch.float32 or x.dtype in computed() or x.numel() == 0 or x.dim() == 0:
+        return NOT_TAKEN
+    distance = x - x.amax(dim, True)
+    return distance - distance.exp().sum(dim, True).log()
