@@ -44,6 +44,8 @@ struct spyre_executable {
     struct size_rules *sizes;           // of one that serves several sizes (size_rules.h), or null
     spyre_executable *base;             // of one at a size: whose memory it shares
     int64_t size;                       // the size
+    spyre_status (*make_stages)(const spyre_executable *e, spyre_executable **out_stages);
+                                        // of one at a size; null: from `source`
     // Of cache_table.c, under its lock.
     uint32_t references;
     cache_key key;

@@ -299,6 +299,8 @@ static bool has_bundles(const size_rules *rules, const spyre_executable *largest
     return true;
 }
 
+static spyre_status stages_at_size(const spyre_executable *sized, spyre_executable **out_stages);
+
 // Of the programs of `from`, which is `largest` or has its stages.
 static spyre_status make_at_size(spyre_executable *largest, const spyre_executable *from,
                                  const size_rules *rules, int64_t size, spyre_executable **out)
@@ -310,6 +312,7 @@ static spyre_status make_at_size(spyre_executable *largest, const spyre_executab
     e->fates = executable_fates(from, &e->fate_count);
     e->options = largest->options;
     e->size = size;
+    e->make_stages = stages_at_size;
     spyre_status status = fill(e, from, rules, size);
     if (status) spyre_executable_destroy(e);
     else *out = e;
@@ -337,7 +340,7 @@ static spyre_status complete(spyre_executable *largest, const spyre_executable *
     return status;
 }
 
-spyre_status size_rules_stages(const spyre_executable *sized, spyre_executable **out_stages)
+static spyre_status stages_at_size(const spyre_executable *sized, spyre_executable **out_stages)
 {
     const spyre_executable *staged;
     TRY(executable_with_stages(sized->base, &staged));

@@ -41,10 +41,6 @@ SPYRE_MUST_CHECK spyre_status size_rules_keep(const size_rules *rules,
                                               const spyre_executable *largest,
                                               const spyre_executable *next, const char *why);
 
-// An executable at a size with its stages.
-SPYRE_MUST_CHECK spyre_status size_rules_stages(const spyre_executable *sized,
-                                                spyre_executable **out_stages);
-
 // Of executable.c, whose life it ends with. Null is allowed.
 void size_rules_destroy(size_rules *rules);
 

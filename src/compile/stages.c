@@ -12,7 +12,6 @@
 #include "compile/explore/lx_picture.h"
 #include "compile/inspect/inspect.h"
 #include "compile/op_specs.h"
-#include "compile/size_rules.h"
 #include "compile/why.h"
 #include "front/divide/division_splits.h"
 #include "front/explain/cost_table.h"
@@ -22,7 +21,7 @@
 static spyre_status compile_again(const spyre_executable *e, spyre_executable **out_stages)
 {
     spyre_graph *graph;
-    if (e->base) return size_rules_stages(e, out_stages);
+    if (e->make_stages) return e->make_stages(e, out_stages);
     if (!e->source)
         return status_new(SPYRE_UNSUPPORTED, "an executable that came as bytes has no stages");
     TRY(spyre_graph_parse(e->source, "a cached graph", &graph));
