@@ -8,7 +8,6 @@ import pytest
 import torch
 import torch_spyre
 
-
 NEAR_ONE = (("log", 1.0), ("log2", 1.0), ("log10", 1.0))
 NEAR_ZERO = (("log1p", 0.0), ("tanh", 0.0), ("softplus", 0.0))
 
