@@ -273,8 +273,8 @@ void converter_stream_rows(const converter *c, char *target, int64_t target_step
         now = rows - done < fit ? rows - done : fit;
         converter_run_rows(c, lines, (int64_t)bytes, source, source_step, now, count);
         source += (int64_t)now * source_step;
-        for (size_t row = 0; row < now; row++, target += target_step)
-            kernels_in_use()->stream(target, lines + row * bytes, bytes);
+        kernels_in_use()->stream(target, target_step, lines, (int64_t)bytes, now, bytes);
+        target += (int64_t)now * target_step;
     }
 }
 

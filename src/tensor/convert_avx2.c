@@ -264,10 +264,12 @@ CONVERT_WORD_KERNELS(WORDS)
 CONVERT_SHARED_LOOPS
 CONVERT_SUM
 
-static void stream(void *target, const void *source, size_t count)
+static void stream(char *target, int64_t target_step, const char *source, int64_t source_step,
+                   size_t rows, size_t count)
 {
-    for (size_t i = 0; i < count; i += 32)
-        _mm256_stream_si256((void *)((char *)target + i), load_bits((const char *)source + i));
+    for (; rows; rows--, target += target_step, source += source_step)
+        for (size_t i = 0; i < count; i += 32)
+            _mm256_stream_si256((void *)(target + i), load_bits(source + i));
 }
 
 #define CONVERT_ROW(name, target, source) CONVERT_ROWS(name, CONVERT_BYTES_##target)

@@ -347,12 +347,12 @@ static inline __attribute__((always_inline)) uint64_t narrow_integers(uint32_t *
 
 CONVERT_SHARED_LOOPS
 
-static void stream(void *target, const void *source, size_t count)
+static void stream(char *target, int64_t target_step, const char *source, int64_t source_step,
+                   size_t rows, size_t count)
 {
-    for (size_t i = 0; i < count; i += 64) {
-        __m512i line = _mm512_loadu_si512((const char *)source + i);
-        _mm512_stream_si512((void *)((char *)target + i), line);
-    }
+    for (; rows; rows--, target += target_step, source += source_step)
+        for (size_t i = 0; i < count; i += 64)
+            _mm512_stream_si512((void *)(target + i), _mm512_loadu_si512(source + i));
 }
 
 #define CONVERT_ROW(name, target, source) CONVERT_ROWS(name, CONVERT_BYTES_##target)

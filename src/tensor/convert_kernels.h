@@ -24,7 +24,7 @@ typedef struct {
     convert_held_kernel *i32_from_i64_held;
     convert_kernel *copy;                   // of bytes
     convert_rows_kernel *copy_rows;
-    convert_kernel *stream;                 // of bytes, whole lines of 64, past the caches
+    convert_rows_kernel *stream;            // of bytes, whole lines of 64, past the caches
     convert_kernel *dl16_from_f32_once;     // as opfuncs store: overflow gives the merged code
     convert_sum_kernel *dl16_sum;
 } convert_kernels;

@@ -21,7 +21,7 @@ const convert_kernels convert_portable = {
     .i32_from_i64_held = i32_from_i64_held,
     .copy = copy,
     .copy_rows = copy_rows,
-    .stream = copy,
+    .stream = copy_rows,
     .dl16_from_f32_once = dl16_from_f32_once,
     .dl16_sum = dl16_sum,
 #define CONVERT_ROW(name, target, source) .name = name, .name##_rows = name##_rows,
