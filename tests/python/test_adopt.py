@@ -85,6 +85,9 @@ def test_a_kernel_of_an_input_with_a_place_is_no_kernel():
     module = types.SimpleNamespace(SpyreKernel=SpyreKernel, V=types.SimpleNamespace(graph=graph))
     offsets.amend(module)
     assert SpyreKernel().codegen_kernel() == "[]"
+    module.V.graph = types.SimpleNamespace()  # outside of a compilation
+    assert SpyreKernel().codegen_kernel() == "[]"
+    module.V.graph = graph
     graph.graph_inputs["arg1_1"] = given(64)
     with pytest.raises(RuntimeError, match="graph input arg1_1 is compiled for a place"):
         SpyreKernel().codegen_kernel()

@@ -48,7 +48,7 @@ def _of_codegen(original: Any, virtualized: Any) -> Any:
 
     @functools.wraps(original)
     def codegen_kernel(self: Any) -> Any:
-        for name, given in virtualized.graph.graph_inputs.items():
+        for name, given in getattr(virtualized.graph, "graph_inputs", {}).items():
             layout = getattr(getattr(getattr(given, "data", None), "data", None), "layout", None)
             if getattr(layout, "offset", 0) != 0:
                 raise RuntimeError(f"graph input {name} is compiled for a place in its storage")
