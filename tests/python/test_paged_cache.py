@@ -366,7 +366,7 @@ def test_a_cache_that_does_not_fit_says_so_before_anything_is_done(monkeypatch):
     rows = 2 * 4 * 4 * BLOCK * KEY_HEADS * WIDTH * 2 / 1e6
     with pytest.raises(torch.OutOfMemoryError, match="MB are free") as error:
         both.compiled(x, caches, *rest)
-    assert f"KV cache {megabytes:.1f} MB, 4 of {blocks} blocks" in str(error.value)
+    assert f"KV cache {megabytes:.1f} MB (4 tables of {blocks} blocks)" in str(error.value)
     assert f"rows that a step reads {rows:.1f} MB" in str(error.value)
     assert len(torch_spyre.compile_reports()) == before
 

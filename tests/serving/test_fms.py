@@ -102,7 +102,7 @@ def test_all_programs_of_a_criteria_file_pass(kind, chunk, model, tmp_path):
 
 
 def test_an_encoder_has_the_words_of_the_cpu(tmp_path):
-    run(ROOT / "tests/serving/small_roberta.py", tmp_path)
+    run(ROOT / "tests/serving/small_models.py", "roberta", tmp_path)
 
     def found(*options):
         done = run("-m", f"{SCRIPTS}.run_encoders", "--architecture=hf_pretrained",

@@ -119,7 +119,7 @@ def test_a_cache_that_does_not_fit_says_so_before_warm_up(model, tmp_path):
                     "--num-gpu-blocks-override", "20000", SPYRE_MEMORY_LIMIT_GB="1")  # fmt: skip
     assert server.process.wait(600) != 0
     log = server.log.read_text()
-    assert "4 of 20000 blocks" in log and "MB are free" in log, log[-3000:]
+    assert "4 tables of 20000 blocks" in log and "MB are free" in log, log[-3000:]
 
 
 def _children(pid):

@@ -25,7 +25,7 @@ def check(
     needed = of_parameters + of_caches + rows_bytes
     if needed <= free:
         return
-    shape = f", {len(tables)} of {tables[0].shape[0]} blocks" if tables else ""
+    shape = f" ({len(tables)} tables of {tables[0].shape[0]} blocks)" if tables else ""
     raise torch.OutOfMemoryError(
         f"spyre: this graph needs {needed / _MB:.1f} MB of the card before it can run: "
         f"parameters {of_parameters / _MB:.1f} MB, KV cache {of_caches / _MB:.1f} MB{shape}, rows "
