@@ -42,9 +42,26 @@ static bool take(launch_arguments *arguments, const char *option, const char *va
     return true;
 }
 
+// --inputs FILE FILE ..: arguments 0, 1, ..
+static int take_files(cli_arguments *in, launch_arguments *arguments)
+{
+    uint32_t count = 0;
+    for (in->at++; in->at < in->count && *in->items[in->at] != '-'; in->at++) {
+        if (count == LAUNCH_MOST_ARGUMENTS)
+            return cli_complain(in->command, "--inputs: more than %d files", LAUNCH_MOST_ARGUMENTS);
+        arguments->items[count++].input = in->items[in->at];
+    }
+    if (count > arguments->named) arguments->named = count;
+    return count ? CLI_OK : cli_complain(in->command, "--inputs: files are missing");
+}
+
 bool launch_option(cli_arguments *in, launch_arguments *arguments, bool outputs, int *out_result)
 {
     static const char *const options[] = {"--input", "--size", "--output"};
+    if (strcmp(in->items[in->at], "--inputs") == 0) {
+        *out_result = take_files(in, arguments);
+        return true;
+    }
     for (uint32_t i = 0; i < (outputs ? 3 : 2); i++) {
         const char *value;
         bool found = cli_option(in, options[i], &value);

@@ -5,11 +5,11 @@ import pytest
 from command import BUNDLES
 
 
-def test_every_step_is_right(spyre, tmp_path):
+@pytest.mark.parametrize("option, form", [("--input", "0={}"), ("--inputs", "{}")])
+def test_every_step_is_right(spyre, tmp_path, option, form):
     (tmp_path / "x").write_bytes(bytes(range(128)) * 8)
-    text = spyre.good(
-        "bisect", BUNDLES / "softmax", "--input", f"0={tmp_path}/x", "--size", "1=1024"
-    )
+    given = [option, form.format(tmp_path / "x"), "--size", "1=1024"]
+    text = spyre.good("bisect", BUNDLES / "softmax", *given)
     assert text == "all steps together: equal\neach step by itself: 0 of 5 differ\n"
 
 
@@ -34,4 +34,5 @@ def test_wrong_arguments(spyre, tmp_path):
     assert "no file with bytes" in spyre.bad("bisect", bundle, "--input", f"0={tmp_path}/none")
     assert "expected NUMBER=VALUE" in spyre.bad("bisect", bundle, "--size", "0=x")
     assert "the directory of a bundle is missing" in spyre.bad("bisect")
+    assert "files are missing" in spyre.bad("bisect", bundle, "--inputs", "--size", "0=1")
     assert "none" in spyre.bad("bisect", tmp_path / "none", "--size", "0=1")
