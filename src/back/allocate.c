@@ -19,6 +19,27 @@ lx_share lx_share_whole(const back_options *options)
     return (lx_share){lx_share_start(options)};
 }
 
+spyre_status lx_share_largest(const bundle *b, const back_options *options, lx_share *out_share)
+{
+    int64_t end = 0;
+    *out_share = lx_share_whole(options);
+    if (!options->lx_borrows) return NULL;
+    for (uint32_t s = 0; s < b->steps.count; s++) {
+        const bundle_step *step = &b->steps.items[s];
+        for (uint32_t t = 0; t < step->tensor_count; t++) {
+            const bundle_tensor *tensor = &step->tensors[t];
+            bundle_geometry geometry;
+            if (!tensor->in_lx) continue;
+            TRY(bundle_tensor_geometry(b, step, t, &geometry));
+            for (uint32_t core = 0; core < step->cores->core_count; core++)
+                if (tensor->start[core] + geometry.bytes > end)
+                    end = tensor->start[core] + geometry.bytes;
+        }
+    }
+    if (lx_align(end) < out_share->next) out_share->next = lx_align(end);
+    return NULL;
+}
+
 spyre_status lx_take(lx_share *share, int64_t bytes, bool doubled, lx_region *out_region)
 {
     bytes = lx_align(bytes);

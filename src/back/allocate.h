@@ -25,6 +25,10 @@ int64_t lx_share_bytes(const back_options *options);
 
 lx_share lx_share_whole(const back_options *options);
 
+// The share, and below it what no tensor of the bundle has in LX, if that may be taken.
+SPYRE_MUST_CHECK spyre_status lx_share_largest(const bundle *b, const back_options *options,
+                                               lx_share *out_share);
+
 // A region of one or two aligned buffers. The tiles were chosen to fit, so running out is an
 // internal error.
 SPYRE_MUST_CHECK spyre_status lx_take(lx_share *share, int64_t bytes, bool doubled,

@@ -10,9 +10,10 @@
 
 typedef struct {
     int64_t lx_reserved_bytes;      // the back-end's share of each LX, from the top (20 % of 2 MiB)
+    bool lx_borrows;                // rankings may take what no tensor of the bundle has below it
     uint32_t *at_step;              // or null: gets the step in work, UINT32_MAX before the first
 } back_options;
-#define BACK_OPTIONS_INIT {.lx_reserved_bytes = (2 << 20) / 5}
+#define BACK_OPTIONS_INIT {.lx_reserved_bytes = (2 << 20) / 5, .lx_borrows = true}
 
 // Compiles; the program lives in `memory`. Argument k of the program is argument k of the bundle.
 // SPYRE_UNSUPPORTED names step, opfunc and rule (the caller may do without the step and try again).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// topkvalue and topkindex: the elements along the reduced dims in the order of N_, ranked; the
-// output's index along the dims that the input lacks is the rank, in the order of N_, too.
+// Rankings (topkvalue and its like): the elements along the reduced dims in the order of N_,
+// ranked; the output's index along the dims that the input lacks is the rank, in the order of N_.
 #include "bundle/derived.h"
 #include "bundle/execution.h"
 #include "tensor/rank.h"
@@ -42,7 +42,7 @@ static spyre_status enter_all(const execution *x, const ranking *r, uint32_t cor
         if (execution_masked(x, core, index)) continue;
         TRY(execution_place(x, x->step->inputs[0], core, index, 0, &element));
         rank_insert((uint8_t *)r->entries, sizeof *r->entries, r->rank_count,
-                    rank_entry(rank_load(element, format), position++));
+                    rank_entry(rank_load(x->step->op, element, format), position++));
     } while (execution_advance(x->reduced, x->reduced_count, x->local, index));
     return NULL;
 }

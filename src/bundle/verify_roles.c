@@ -10,7 +10,7 @@
 #include "tensor/format.h"
 #include "tensor/rank.h"
 
-enum { MOST_RANKS = 1 << 16 };
+enum { MOST_RANKS = 1 << 20 };
 
 static bool is_one_of(const uint8_t *numbers, uint32_t count, uint32_t number)
 {
@@ -163,7 +163,8 @@ static spyre_status verify_rank(const bundle_step *step, const uint8_t *reduced,
     spyre_format input = step->tensors[step->inputs[0]].format;
     spyre_format output = step->tensors[step->output].format;
     bool integer = input == SPYRE_FORMAT_IEEE_INT32;
-    bool keeps = step->op == OPFUNC_TOPKINDEX || integer == (output == SPYRE_FORMAT_IEEE_INT32);
+    bool keeps =
+        opfunc_gives_positions(step->op) || integer == (output == SPYRE_FORMAT_IEEE_INT32);
     if (!rank_takes(input) || !rank_takes(output) || !keeps) {
         return RULE("dataFormat_: %s from %s to %s", name, spyre_format_name(input),
                     spyre_format_name(output));

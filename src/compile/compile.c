@@ -182,6 +182,7 @@ spyre_status executable_finish_segment(spyre_executable *e, uint32_t index,
     executable_segment *segment = &e->segments[index];
     const back_options back = {
         .lx_reserved_bytes = (int64_t)(ISA_LX_BYTES * settings->dxp_lx_frac_avail),
+        .lx_borrows = true,
         .at_step = out_step};
     TRY(back_compile(segment->front.bundle, &back, e->memory, &segment->program));
     *out_step = SPYRE_NO_ID;

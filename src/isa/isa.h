@@ -79,12 +79,13 @@ typedef struct {
 // RANK: operand 0 holds entries (tensor/rank.h) as IEEE_INT64, the first ones along dim 0. Dims
 // along which it has stride 0 count candidates: operand 1's elements along them enter in ascending
 // order, the last dim fastest, at operand 2's position and those behind it. Operand 1 has stride 0
-// along dim 0, operand 2 everywhere.
+// along dim 0, operand 2 everywhere. Operand 3, where there is one, is an entry for each ranking:
+// only what is behind it enters.
 // VECTOR layernormscale: operand 1 is the mean, operand 2 the mean square (both any format).
 typedef struct {
     isa_opcode opcode;
     isa_queue queue;
-    opfunc op;                                  // VECTOR; accumulator of REDUCE, FOLD; RANKED: RANK
+    opfunc op;                                  // VECTOR; accumulator of REDUCE, FOLD; a RANK
     uint8_t operand_count;
     uint8_t dim_count;                          // extents used, outermost first
     uint16_t token;                             // WAIT, SIGNAL; SEND, RECEIVE: slot of the peer

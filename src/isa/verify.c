@@ -103,7 +103,7 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
     spyre_format sum = integers ? SPYRE_FORMAT_IEEE_INT32 : SPYRE_FORMAT_IEEE_FP32;
     if (updates && i->opcode != ISA_RANK && format != sum)
         BROKEN("an accumulator is %s, not %s", spyre_format_name(sum), spyre_format_name(format));
-    bool entries = (i->opcode == ISA_RANK && o == 0) || (i->opcode == ISA_RANKED && o == 1);
+    bool entries = (i->opcode == ISA_RANK && o % 3 == 0) || (i->opcode == ISA_RANKED && o == 1);
     if (entries && format != SPYRE_FORMAT_IEEE_INT64)
         BROKEN("entries of a ranking are IEEE_INT64, not %s", spyre_format_name(format));
     if (i->opcode == ISA_RANK && o == 1 && !rank_takes(format))
@@ -151,7 +151,8 @@ static spyre_status check_strides(const walk *w, const isa_instruction *i, uint3
     for (uint32_t d = 0; i->opcode == ISA_RANK && d < i->dim_count; d++) {
         if (i->extent[d] == 1) continue;
         if (o == 0 && d == 0 && operand->stride[d] == 0) BROKEN("stride 0 is 0: ranks are apart");
-        if (((o == 1 && d == 0) || o == 2) && operand->stride[d])
+        bool counts = d == 0 || i->operand[0].stride[d] == 0;
+        if (((o == 1 && d == 0) || o == 2 || (o == 3 && counts)) && operand->stride[d])
             BROKEN("stride %u is %lld, must be 0", d, (long long)operand->stride[d]);
     }
     for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++)
@@ -180,9 +181,9 @@ static spyre_status check_op(const isa_instruction *i)
     }
     if ((int)i->op < 0 || i->op >= OPFUNC_COUNT) BROKEN("opfunc %d is unknown", (int)i->op);
     const opfunc_info *info = opfunc_describe(i->op);
-    if (i->opcode == ISA_RANKED && info->kind != OPFUNC_KIND_RANK)
-        BROKEN("%s: only topkvalue and topkindex", info->name);
-    if (i->opcode == ISA_RANKED) return NULL;
+    bool ranks = i->opcode == ISA_RANK || i->opcode == ISA_RANKED;
+    if (ranks && info->kind != OPFUNC_KIND_RANK) BROKEN("%s does not rank", info->name);
+    if (ranks) return NULL;
     if (i->opcode != ISA_VECTOR && !opfunc_accumulates(i->op))
         BROKEN("%s does not accumulate", info->name);
     if (i->opcode == ISA_VECTOR && (opfunc_reduces(i->op) || i->op == OPFUNC_RESTICKIFY ||
@@ -239,7 +240,8 @@ static spyre_status check_tile(const isa_instruction *i)
             BROKEN("extent %u beyond the %u dims", d, i->dim_count);
         if (d >= i->dim_count) continue;
         if (i->extent[d] == 0) BROKEN("extent %u is 0", d);
-        elements *= i->extent[d];
+        bool ranks = i->opcode == ISA_RANK && d == 0; // no operand has ranks of candidates
+        if (!ranks) elements *= i->extent[d];
         if (elements > INT32_MAX) BROKEN("extents give more than 2^31 elements");
     }
     if (i->opcode == ISA_FOLD) {

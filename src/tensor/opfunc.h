@@ -54,6 +54,17 @@ static inline bool opfunc_reduces(opfunc op)
            kind == OPFUNC_KIND_RANK || kind == OPFUNC_KIND_POOL;
 }
 
+// Of rankings: whether the result is positions, and whether the least come first.
+static inline bool opfunc_gives_positions(opfunc op)
+{
+    return op == OPFUNC_TOPKINDEX || op == OPFUNC_BOTTOMKINDEX;
+}
+
+static inline bool opfunc_ascends(opfunc op)
+{
+    return op == OPFUNC_BOTTOMKVALUE || op == OPFUNC_BOTTOMKINDEX;
+}
+
 // Whether the input of an opfunc may have windows (bundle/model.h).
 static inline bool opfunc_slides(opfunc op)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Entries of a ranking: a value and its position in 64 bits whose order as a signed integer is the
-// order of the ranking, so that the greatest entries are the first. Values descend, equal ones (the
-// two zeros are equal) by ascending position; NaN comes first, as in PyTorch. High half: the value,
-// an integer itself, a float as the bits of its fp32 value, ordered; low half: the position,
+// order of the ranking, so that the greatest entries are the first. Values descend, of bottomkvalue
+// and bottomkindex ascend, equal ones (the two zeros are equal) by ascending position; NaN is the
+// greatest value, as in PyTorch. High half: the value, an integer itself, a float as the bits of
+// its fp32 value, ordered, and complemented where values ascend; low half: the position,
 // complemented.
 #ifndef TENSOR_RANK_H
 #define TENSOR_RANK_H
@@ -30,6 +31,12 @@ static inline int32_t rank_of_float(float value)
     return isnan(value) ? RANK_NAN : ordered;
 }
 
+// The value half from an ordered value, and the other way round.
+static inline int32_t rank_turned(opfunc op, int32_t value)
+{
+    return opfunc_ascends(op) ? ~value : value;
+}
+
 static inline int64_t rank_entry(int32_t value, uint32_t position)
 {
     return (int64_t)((uint64_t)(uint32_t)value << 32 | (uint32_t)~position);
@@ -43,6 +50,12 @@ static inline uint32_t rank_position(int64_t entry)
 static inline int32_t rank_value(int64_t entry)
 {
     return (int32_t)(uint32_t)((uint64_t)entry >> 32);
+}
+
+static inline float rank_to_float(int32_t value)
+{
+    uint32_t bits = value < 0 ? (0U - (uint32_t)value) | 0x80000000U : (uint32_t)value;
+    return float_from_bits(value == INT32_MIN ? RANK_NAN : bits);
 }
 
 // Entries in memory, of any alignment.
@@ -68,9 +81,9 @@ static inline void rank_insert(uint8_t *first, int64_t stride, uint32_t ranks, i
 bool rank_takes(spyre_format format);
 
 // The value half of an element of such a format.
-int32_t rank_load(const void *element, spyre_format format);
+int32_t rank_load(opfunc op, const void *element, spyre_format format);
 
-// Stores what TOPKVALUE or TOPKINDEX gives for an entry, with one rounding. A value that was an
+// Stores what a RANK opfunc gives for an entry, with one rounding. A value that was an
 // integer must be stored as IEEE_INT32, one that was a float as a float.
 void rank_store(opfunc op, int64_t entry, void *element, spyre_format format);
 

@@ -143,7 +143,7 @@ def test_compiled_graphs():
     assert record.bytes_to_host == 2 * x.nbytes and record.bytes_to_card == 2 * x.nbytes
 
 
-@pytest.mark.host("aten.sort")
+@pytest.mark.host("aten.i0")
 @pytest.mark.parametrize(
     "parts",
     [
@@ -155,7 +155,7 @@ def test_compiled_graphs():
 )
 def test_compiled_operators_on_the_host_read_views(parts):
     def function(x):
-        return [torch.sort(part.reshape(-1))[0] for part in parts(x)]
+        return [torch.special.i0(part.reshape(-1)) for part in parts(x)]
 
     torch._dynamo.reset()
     x = card(4, 64)

@@ -229,9 +229,10 @@ static void rank(const isa_instruction *i, uint8_t *const *address)
     memcpy(&first, address[2], sizeof first);
     walk w = {.i = &rest};
     do {
-        int32_t value = rank_load(address[1] + w.offset[1], i->operand[1].format);
-        rank_insert(address[0] + w.offset[0], i->operand[0].stride[0], ranks,
-                    rank_entry(value, first + candidate(&w)));
+        int32_t value = rank_load(i->op, address[1] + w.offset[1], i->operand[1].format);
+        int64_t entry = rank_entry(value, first + candidate(&w));
+        if (i->operand_count > 3 && entry >= rank_at(address[3] + w.offset[3])) continue;
+        rank_insert(address[0] + w.offset[0], i->operand[0].stride[0], ranks, entry);
     } while (walk_next(&w));
 }
 

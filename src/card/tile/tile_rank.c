@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RANK in runs along the last dim, whose candidates' values are ordered as integers first. A run
-// either enters one ranking, or each of its elements one of its own.
+// RANK whose candidates' values are ordered as integers first. Into a few ranks the candidates go
+// one by one, in runs along the last dim: a run either enters one ranking, or each of its elements
+// one of its own. Into many ranks they are merged: those of a ranking are sorted by the digits of
+// their values, which leaves equal ones in the order of their positions, and then take turns with
+// the entries that are there.
+#include <stdlib.h>
+
 #include "card/tile/runs.h"
 #include "tensor/rank.h"
+
+enum { FEW_RANKS = 24 };
 
 typedef struct {
     const isa_instruction *i;
@@ -11,18 +18,23 @@ typedef struct {
     int64_t apart;        // bytes from an entry to the next
 } ranking;
 
-static void load_values(const ranking *r, const uint8_t *from, size_t count, int32_t *out)
+// Value halves of elements `stride` bytes apart.
+static void load_values(const ranking *r, const uint8_t *from, int64_t stride, size_t count,
+                        int32_t *out)
 {
     const isa_operand *operand = &r->i->operand[1];
-    int64_t stride = operand->stride[r->last];
+    int32_t turn = rank_turned(r->i->op, 0); // 0, or all bits
     if (operand->format == SPYRE_FORMAT_IEEE_INT32) {
         for (size_t n = 0; n < count; n++) memcpy(&out[n], from + (int64_t)n * stride, sizeof *out);
+        for (size_t n = 0; n < count; n++) out[n] ^= turn;
         return;
     }
     float values[LANES_CHUNK];
     lanes_load_f32(values, from, stride, operand->format, count);
-    for (size_t n = 0; n < count; n++) out[n] = rank_of_float(values[n]);
+    for (size_t n = 0; n < count; n++) out[n] = rank_of_float(values[n]) ^ turn;
 }
+
+// --- A few ranks
 
 // What is not above the last entry's value is behind it, for it comes later.
 static void enter_one(const ranking *r, uint8_t *entries, const int32_t *values, size_t count,
@@ -53,15 +65,198 @@ static void enter_each(const ranking *r, uint8_t *entries, const int32_t *values
 static void enter_run(const ranking *r, uint8_t *entries, const uint8_t *from, uint32_t position)
 {
     bool one = r->i->operand[0].stride[r->last] == 0;
-    int64_t length = r->i->extent[r->last];
+    int64_t length = r->i->extent[r->last], stride = r->i->operand[1].stride[r->last];
     for (int64_t done = 0; done < length; done += LANES_CHUNK) {
         int32_t values[LANES_CHUNK];
         size_t count = chunk_length(length - done);
-        load_values(r, from + done * r->i->operand[1].stride[r->last], count, values);
+        load_values(r, from + done * stride, stride, count, values);
         uint8_t *to = entries + done * r->i->operand[0].stride[r->last];
         if (one) enter_one(r, to, values, count, position + (uint32_t)done);
         else enter_each(r, to, values, count, position);
     }
+}
+
+static void enter_runs(const ranking *r, uint8_t *const *address, uint32_t first)
+{
+    const isa_instruction *i = r->i;
+    uint32_t index[ISA_MAX_DIMS] = {0};
+    for (;;) {
+        uint32_t number = 0;
+        uint8_t *entries = address[0], *from = address[1];
+        for (uint32_t d = 1; d <= r->last; d++) {
+            entries += index[d] * i->operand[0].stride[d];
+            from += index[d] * i->operand[1].stride[d];
+            if (i->operand[0].stride[d] == 0) number = number * i->extent[d] + index[d];
+        }
+        enter_run(r, entries, from, first + number);
+        uint32_t d = r->last - 1;
+        while (d > 0 && ++index[d] == i->extent[d]) index[d--] = 0;
+        if (d == 0) return;
+    }
+}
+
+// --- Many ranks
+
+typedef struct {
+    const ranking *r;
+    uint32_t dims[2][ISA_MAX_DIMS], count[2]; // of rankings, of candidates
+    uint32_t candidates, first;
+    int64_t *sorted, *spare, *merged; // entries: two of the candidates, one of a ranking
+} merger;
+
+// Steps through dims as digits, the last one fastest; false after the last index.
+static bool next_index(const isa_instruction *i, const uint32_t *dims, uint32_t count,
+                       uint32_t *index)
+{
+    for (uint32_t n = count; n-- > 0;) {
+        if (++index[n] < i->extent[dims[n]]) return true;
+        index[n] = 0;
+    }
+    return false;
+}
+
+static int64_t offset_of(const isa_operand *operand, const uint32_t *dims, uint32_t count,
+                         const uint32_t *index)
+{
+    int64_t offset = 0;
+    for (uint32_t n = 0; n < count; n++) offset += index[n] * operand->stride[dims[n]];
+    return offset;
+}
+
+// Takes the candidates that come into question; returns their number.
+static uint32_t collect(const merger *m, const uint8_t *from, int64_t above, int64_t below)
+{
+    const isa_instruction *i = m->r->i;
+    uint32_t outer = m->count[1] - 1, fast = m->dims[1][outer], taken = 0, position = m->first;
+    uint32_t index[ISA_MAX_DIMS] = {0};
+    int64_t stride = i->operand[1].stride[fast];
+    do {
+        const uint8_t *run = from + offset_of(&i->operand[1], m->dims[1], outer, index);
+        for (int64_t done = 0; done < i->extent[fast]; done += LANES_CHUNK) {
+            int32_t values[LANES_CHUNK];
+            size_t count = chunk_length(i->extent[fast] - done);
+            load_values(m->r, run + done * stride, stride, count, values);
+            for (size_t n = 0; n < count; n++) {
+                int64_t entry = rank_entry(values[n], position++);
+                m->sorted[taken] = entry;
+                taken += entry > above && entry < below;
+            }
+        }
+    } while (next_index(i, m->dims[1], outer, index));
+    return taken;
+}
+
+enum { DIGIT_BITS = 8, DIGITS = 4, BUCKETS = 1 << DIGIT_BITS };
+
+static uint32_t digit_of(int64_t entry, uint32_t digit)
+{
+    uint32_t descending = ~((uint32_t)rank_value(entry) ^ 0x80000000U);
+    return descending >> (digit * DIGIT_BITS) & (BUCKETS - 1);
+}
+
+// By value, greatest first; equal values stay in their order. The result is in `sorted`.
+static void sort_by_digits(merger *m, uint32_t count)
+{
+    uint32_t buckets[DIGITS][BUCKETS] = {{0}};
+    for (uint32_t n = 0; n < count; n++)
+        for (uint32_t digit = 0; digit < DIGITS; digit++)
+            buckets[digit][digit_of(m->sorted[n], digit)]++;
+    for (uint32_t digit = 0; digit < DIGITS; digit++) {
+        uint32_t *bucket = buckets[digit], before = 0;
+        if (bucket[digit_of(m->sorted[0], digit)] == count) continue; // all have this digit
+        for (uint32_t b = 0; b < BUCKETS; b++) {
+            uint32_t own = bucket[b];
+            bucket[b] = before;
+            before += own;
+        }
+        for (uint32_t n = 0; n < count; n++)
+            m->spare[bucket[digit_of(m->sorted[n], digit)]++] = m->sorted[n];
+        int64_t *sorted = m->spare;
+        m->spare = m->sorted;
+        m->sorted = sorted;
+    }
+}
+
+static void insert_sorted(int64_t *entries, uint32_t count)
+{
+    for (uint32_t n = 1; n < count; n++) {
+        int64_t entry = entries[n];
+        uint32_t at = n;
+        for (; at > 0 && entries[at - 1] < entry; at--) entries[at] = entries[at - 1];
+        entries[at] = entry;
+    }
+}
+
+// The greatest of the ranking's entries and of `count` sorted ones become the ranking's.
+static void merge_sorted(const merger *m, uint8_t *entries, uint32_t count)
+{
+    const ranking *r = m->r;
+    uint32_t old = 0, new = 0, ranks = r->ranks, kept = 0;
+    while (kept < ranks && new < count) {
+        int64_t there = rank_at(entries + (int64_t)old * r->apart);
+        bool stays = there > m->sorted[new];
+        m->merged[kept++] = stays ? there : m->sorted[new];
+        if (stays) old++;
+        else new++;
+    }
+    for (; kept < ranks; kept++, old++)
+        m->merged[kept] = rank_at(entries + (int64_t)old * r->apart);
+    for (uint32_t n = 0; n < ranks; n++)
+        memcpy(entries + (int64_t)n * r->apart, &m->merged[n], sizeof m->merged[n]);
+}
+
+// A program may begin with entries in no order, into which candidates go one by one.
+static bool in_order(const merger *m, const uint8_t *first)
+{
+    const isa_instruction *i = m->r->i;
+    uint32_t index[ISA_MAX_DIMS] = {0};
+    do {
+        const uint8_t *entries =
+            first + offset_of(&i->operand[0], m->dims[0], m->count[0], index);
+        for (uint32_t n = 1; n < m->r->ranks; n++)
+            if (rank_at(entries + n * m->r->apart) > rank_at(entries + (n - 1) * m->r->apart))
+                return false;
+    } while (next_index(i, m->dims[0], m->count[0], index));
+    return true;
+}
+
+static void enter_sorted(merger *m, uint8_t *const *address)
+{
+    enum { FEW_CANDIDATES = 32 };
+    const isa_instruction *i = m->r->i;
+    const uint32_t *dims = m->dims[0], count = m->count[0];
+    uint32_t index[ISA_MAX_DIMS] = {0};
+    do {
+        uint8_t *entries = address[0] + offset_of(&i->operand[0], dims, count, index);
+        const uint8_t *from = address[1] + offset_of(&i->operand[1], dims, count, index);
+        int64_t below = INT64_MAX, above = rank_at(entries + (m->r->ranks - 1) * m->r->apart);
+        if (i->operand_count > 3)
+            below = rank_at(address[3] + offset_of(&i->operand[3], dims, count, index));
+        uint32_t taken = collect(m, from, above, below);
+        if (taken <= FEW_CANDIDATES) insert_sorted(m->sorted, taken);
+        else sort_by_digits(m, taken);
+        if (taken) merge_sorted(m, entries, taken);
+    } while (next_index(i, dims, count, index));
+}
+
+// False without memory, or where there is nothing to merge.
+static bool enter_all(const ranking *r, uint8_t *const *address, uint32_t first)
+{
+    merger m = {.r = r, .candidates = 1, .first = first};
+    for (uint32_t d = 1; d <= r->last; d++) {
+        uint32_t counts = r->i->operand[0].stride[d] == 0;
+        m.dims[counts][m.count[counts]++] = d;
+        if (counts) m.candidates *= r->i->extent[d];
+    }
+    if (m.count[1] == 0 || !in_order(&m, address[0])) return false;
+    int64_t *memory = malloc((2 * (size_t)m.candidates + r->ranks) * sizeof *memory);
+    if (!memory) return false;
+    m.sorted = memory;
+    m.spare = memory + m.candidates;
+    m.merged = m.spare + m.candidates;
+    enter_sorted(&m, address);
+    free(memory);
+    return true;
 }
 
 void tile_rank(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
@@ -69,24 +264,45 @@ void tile_rank(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
     const isa_instruction *i = tile->instruction;
     ranking r = {i, i->extent[0], i->dim_count - 1u, i->operand[0].stride[0]};
     bool floats = i->operand[1].format != SPYRE_FORMAT_IEEE_INT32;
-    if (r.last == 0 || (floats && !lanes_fits_f32(i->operand[1].format)) ||
-        !runs_disjoint(tile, address, 0, 1) || !runs_disjoint(tile, address, 0, 2)) {
+    bool apart = true, few = r.ranks <= FEW_RANKS && i->operand_count == 3;
+    for (uint32_t o = 1; o < i->operand_count; o++)
+        apart = apart && runs_disjoint(tile, address, 0, o);
+    uint32_t first;
+    memcpy(&first, address[2], sizeof first);
+    if (r.last == 0 || (floats && !lanes_fits_f32(i->operand[1].format)) || !apart)
+        exact_run(tile, address, scratch);
+    else if (few)
+        enter_runs(&r, address, first);
+    else if (!enter_all(&r, address, first))
+        exact_run(tile, address, scratch);
+}
+
+// --- Out of the entries
+
+// Integers as they are; float values by way of fp32, which has them all.
+void tile_ranked(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    const isa_instruction *i = tile->instruction;
+    spyre_format format = i->operand[0].format;
+    bool positions = opfunc_gives_positions(i->op), integers = format == SPYRE_FORMAT_IEEE_INT32;
+    int64_t to = run_stride(tile, 0), from = run_stride(tile, 1);
+    if ((positions && !integers) || !runs_disjoint(tile, address, 0, 1)) {
         exact_run(tile, address, scratch);
         return;
     }
-    uint32_t first, index[ISA_MAX_DIMS] = {0};
-    memcpy(&first, address[2], sizeof first);
-    for (;;) {
-        uint32_t number = 0;
-        uint8_t *entries = address[0], *from = address[1];
-        for (uint32_t d = 1; d <= r.last; d++) {
-            entries += index[d] * i->operand[0].stride[d];
-            from += index[d] * i->operand[1].stride[d];
-            if (i->operand[0].stride[d] == 0) number = number * i->extent[d] + index[d];
+    runs r = first_run(tile, address, 1);
+    do {
+        for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
+            float values[LANES_CHUNK];
+            size_t count = chunk_length(run_length(tile) - done);
+            for (size_t n = 0; n < count; n++) {
+                int64_t entry = rank_at(r.at[1] + (done + (int64_t)n) * from);
+                int32_t value = positions ? (int32_t)rank_position(entry)
+                                          : rank_turned(i->op, rank_value(entry));
+                if (integers) memcpy(r.at[0] + (done + (int64_t)n) * to, &value, sizeof value);
+                else values[n] = rank_to_float(value);
+            }
+            if (!integers) lanes_store_f32(r.at[0] + done * to, to, format, values, count);
         }
-        enter_run(&r, entries, from, first + number);
-        uint32_t d = r.last - 1;
-        while (d > 0 && ++index[d] == i->extent[d]) index[d--] = 0;
-        if (d == 0) return;
-    }
+    } while (next_run(&r));
 }

@@ -127,10 +127,33 @@ static double vector_sticks(const isa_instruction *i)
     return outer * ceil(inner * widest / SPYRE_STICK_BYTES);
 }
 
+// Comparisons of a bitonic network's rounds: log2(n) (log2(n) + 1) / 2 that sort, log2(n) that
+// merge (K. E. Batcher, Sorting networks and their applications, 1968).
+static double sort_rounds(double count)
+{
+    double levels = ceil(log2(larger(count, 2)));
+    return levels * (levels + 1) / 2;
+}
+
+// RANK passes all candidates once for each rank, or sorts them and merges them into the ranks,
+// whichever is less.
+static double rank_sticks(const isa_instruction *i)
+{
+    double ranks = i->extent[0], rankings = 1, candidates = 1;
+    for (uint32_t d = 1; d < i->dim_count; d++)
+        *(i->operand[0].stride[d] ? &rankings : &candidates) *= i->extent[d];
+    double lanes = SPYRE_STICK_BYTES / sizeof(int64_t);
+    double sorted = ceil(rankings * candidates / lanes) * sort_rounds(candidates);
+    double merged = ceil(rankings * (ranks + candidates) / lanes) *
+                    ceil(log2(larger(ranks + candidates, 2)));
+    return fmin(vector_sticks(i), sorted + merged);
+}
+
 static void cost_vector(const isa_instruction *i, double cores, time_cost *out)
 {
     out->elements = tile_elements(i) * cores;
-    out->us = vector_sticks(i) / (VECTOR_STICKS * CLOCK);
+    double sticks = i->opcode == ISA_RANK ? rank_sticks(i) : vector_sticks(i);
+    out->us = sticks / (VECTOR_STICKS * CLOCK);
 }
 
 static void cost_matmul(const isa_instruction *i, double cores, time_cost *out)

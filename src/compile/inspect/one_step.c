@@ -66,7 +66,7 @@ static void look_at_room(findings *f, const bundle_tensor *t)
 static void look_at_ranks(findings *f)
 {
     const bundle_tensor *out = &f->step->tensors[f->step->output];
-    if (f->step->op != OPFUNC_TOPKINDEX || out->format != SPYRE_FORMAT_SEN169_FP16) return;
+    if (!opfunc_gives_positions(f->step->op) || out->format != SPYRE_FORMAT_SEN169_FP16) return;
     for (uint32_t d = 0; d < f->step->dim_count; d++)
         if (out->scale[d] < 0 && f->step->size[d] > 1024)
             find(f, "positions up to %lld are stored as SEN169_FP16, which is exact to 1024",

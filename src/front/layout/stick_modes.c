@@ -142,9 +142,10 @@ static void reduction_modes(const loop_graph *loops, const loop_op *op, uint16_t
         bool reduced = v != LOOP_NO_DIM && loop_var_is_reduced(op, v);
         if (op->op == OPFUNC_EXX2 && !reduced) continue;
         if (reduced && ranks && v != last_reduced(op)) continue;
-        if (v != LOOP_NO_DIM && !op->operand[0].stride[v]) continue;
+        bool is_rank = ranks && v != LOOP_NO_DIM && loop_var_is_rank(op, v);
+        if (v != LOOP_NO_DIM && !op->operand[0].stride[v] && !is_rank) continue;
         stick_mode *mode = add(loops, op, writable, reduced ? LOOP_NO_DIM : v, out);
-        if (mode) mode->stick[0] = v;
+        if (mode) mode->stick[0] = is_rank ? last_reduced(op) : v;
     }
 }
 

@@ -82,9 +82,9 @@ static const char *why_not_combined(const loop_graph *loops, const loop_op *op)
 {
     if (!loops->settings.enable_reduction_tiling) return "enable_reduction_tiling is off";
     if (op->op == OPFUNC_EXX2) return "moments of a normalisation are not combined tile by tile";
-    if (op->op == OPFUNC_TOPKVALUE || op->op == OPFUNC_TOPKINDEX)
-        return "the ranks of tiles are not combined; tiles of another dim are possible";
     opfunc_kind kind = opfunc_describe(op->op)->kind;
+    if (kind == OPFUNC_KIND_RANK)
+        return "the ranks of tiles are not combined; tiles of another dim are possible";
     if (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL) return NULL;
     return "the result does not move along the dim";
 }

@@ -48,7 +48,8 @@ spyre_status make_rank(rewriter *r, aten_op op, const tensor *x, int64_t k, uint
     spyre_view view = x->view;
     view.size[dim] = k;
     view_set_contiguous(&view);
-    spyre_dtype dtype = op == ATEN_SPYRE_TOPKINDEX ? SPYRE_DTYPE_I64 : x->dtype;
+    bool positions = opfunc_gives_positions(aten_describe(op)->opfunc);
+    spyre_dtype dtype = positions ? SPYRE_DTYPE_I64 : x->dtype;
     return make_node(r, op, args, 3, dtype, &view, into, out);
 }
 

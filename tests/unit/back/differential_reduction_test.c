@@ -65,9 +65,12 @@ static void ranking(uint64_t number)
     trial t = trial_begin(number, 12 << 10);
     t.index_limit = 5; // many are equal
     t.signed_integers = pick(&t, 2);
-    opfunc op = pick(&t, 2) ? OPFUNC_TOPKVALUE : OPFUNC_TOPKINDEX;
+    static const opfunc ops[] = {OPFUNC_TOPKVALUE, OPFUNC_TOPKINDEX, OPFUNC_BOTTOMKVALUE,
+                                 OPFUNC_BOTTOMKINDEX};
+    opfunc op = ops[pick(&t, 4)];
+    t.options.lx_borrows = pick(&t, 2);
     spyre_format format = formats[pick(&t, 4)], result = format;
-    if (op == OPFUNC_TOPKINDEX) result = formats[pick(&t, 4)];
+    if (opfunc_gives_positions(op)) result = formats[pick(&t, 4)];
     int64_t stick = spyre_format_elements_per_stick(format);
     bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, stick}, 40);
     uint32_t out = dim_bit(&step, "out"), reduced = 0, ranks, whole = 0;

@@ -201,7 +201,8 @@ static void verify__rankings(void **state)
         s->cores->core_slice[1][0] = 0;
         s->cores->core_slice[1][1] = 1, "numWkSlicesPerDim_: dim x of topkvalue cannot be split");
     BAD(golden_topk, t[0].scale[2] = -1, "scale_: topkvalue reduces no dim");
-    LACKS(golden_topk, s->size[1] = 1 << 17, "N_: topkvalue of 131072 of 5, at most 65536 of 2^31");
+    LACKS(golden_topk, s->size[1] = 1 << 21,
+          "N_: topkvalue of 2097152 of 5, at most 1048576 of 2^31");
 }
 
 static void verify__gathers(void **state)

@@ -337,6 +337,8 @@ static void tile__rank(void **state)
     (void)state;
     static const spyre_format formats[] = {DL16, FP32, SPYRE_FORMAT_IEEE_INT32, DL16,
                                            SPYRE_FORMAT_SEN143_FP8};
+    static const opfunc ops[] = {OPFUNC_TOPKVALUE, OPFUNC_TOPKINDEX, OPFUNC_BOTTOMKVALUE,
+                                 OPFUNC_BOTTOMKINDEX};
     uint64_t seed = 81;
     for (uint32_t round = 0; round < test_rounds(400); round++) {
         fill_area(&seed, FLOATS);
@@ -346,23 +348,27 @@ static void tile__rank(void **state)
         isa_operand position = in_lx(90 << 10, SPYRE_FORMAT_IEEE_INT32);
         isa_instruction *i = emit(p, ISA_RANK);
         random_shape(i, &seed);
-        i->extent[0] = 1 + next_random(&seed) % 5;
+        i->op = ops[next_random(&seed) % 4];
+        i->extent[0] = 1 + next_random(&seed) % (round % 3 ? 5 : 60);
         for (uint32_t d = 1; d < i->dim_count; d++) i->extent[d] = 1 + next_random(&seed) % 20;
-        i->operand_count = 3;
+        i->operand_count = 3 + next_random(&seed) % 2;
         i->operand[1] = random_operand(i, &seed, formats[round % 5], true);
         i->operand[1].offset %= 32 << 10;
         i->operand[1].stride[0] = 0;
         i->operand[2] = position;
+        isa_operand behind = in_lx(91 << 10, SPYRE_FORMAT_IEEE_INT64);
         int64_t step = sizeof(int64_t);
         for (uint32_t d = i->dim_count; d-- > 0;) {
             bool candidates = d > 0 && next_random(&seed) % 2;
             entries.stride[d] = candidates ? 0 : step;
+            if (d > 0 && !candidates) behind.stride[d] = next_random(&seed) % 2 ? 8 : 16;
             if (!candidates) step *= i->extent[d];
         }
         i->operand[0] = entries;
+        if (i->operand_count == 4) i->operand[3] = behind;
         if (step > 32 << 10) continue;
         isa_instruction *out = emit(p, ISA_RANKED);
-        out->op = round % 2 ? OPFUNC_TOPKINDEX : OPFUNC_TOPKVALUE;
+        out->op = ops[next_random(&seed) % 4];
         out->operand_count = 2;
         out->dim_count = 1;
         out->extent[0] = i->extent[0];

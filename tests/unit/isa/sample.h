@@ -68,7 +68,7 @@ static const char sample_text[] =
     "        SEN169_FP16 lx+0 [128, 2]\n"
     "        IEEE_FP32 lx+8192 [256, 0]\n"
     "        IEEE_FP32 lx+8196 [256, 0]\n"
-    "    rank [4, 8, 64]\n"
+    "    rank topkindex [4, 8, 64]\n"
     "        IEEE_INT64 lx+65536 [64, 8, 0]\n"
     "        SEN169_FP16 lx+0 [0, 128, 2]\n"
     "        IEEE_INT32 lx+4096 [0, 0, 0]\n"

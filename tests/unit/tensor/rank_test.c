@@ -21,6 +21,8 @@ static void rank__floats_keep_their_order(void **state)
             int32_t x = rank_of_float(samples[a]), y = rank_of_float(samples[b]);
             assert_int_equal(x < y, samples[a] < samples[b]);
             assert_int_equal(x == y, samples[a] == samples[b]);
+            assert_int_equal(rank_turned(OPFUNC_BOTTOMKVALUE, x) >
+                             rank_turned(OPFUNC_BOTTOMKVALUE, y), samples[a] < samples[b]);
         }
     }
 }
@@ -30,7 +32,8 @@ static void rank__every_code_comes_back(void **state)
     (void)state;
     for (uint32_t code = 0; code < 65536; code++) {
         uint16_t element = (uint16_t)code, back;
-        int64_t entry = rank_entry(rank_load(&element, SPYRE_FORMAT_SEN169_FP16), code);
+        int64_t entry = rank_entry(
+            rank_load(OPFUNC_TOPKVALUE, &element, SPYRE_FORMAT_SEN169_FP16), code);
         rank_store(OPFUNC_TOPKVALUE, entry, &back, SPYRE_FORMAT_SEN169_FP16);
         assert_int_equal(back, code == 0x8000 ? 0 : code);      // -0 and 0 are one value
         int32_t position;
@@ -40,9 +43,15 @@ static void rank__every_code_comes_back(void **state)
     const int32_t integers[] = {INT32_MIN, -1, 0, 16777217, INT32_MAX};
     for (uint32_t i = 0; i < 5; i++) {
         int32_t back;
-        int64_t entry = rank_entry(rank_load(&integers[i], SPYRE_FORMAT_IEEE_INT32), i);
+        int64_t entry = rank_entry(
+            rank_load(OPFUNC_TOPKVALUE, &integers[i], SPYRE_FORMAT_IEEE_INT32), i);
         assert_true(entry > RANK_NONE);
         rank_store(OPFUNC_TOPKVALUE, entry, &back, SPYRE_FORMAT_IEEE_INT32);
+        assert_int_equal(back, integers[i]);
+        entry = rank_entry(
+            rank_load(OPFUNC_BOTTOMKVALUE, &integers[i], SPYRE_FORMAT_IEEE_INT32), i);
+        assert_true(entry > RANK_NONE);
+        rank_store(OPFUNC_BOTTOMKVALUE, entry, &back, SPYRE_FORMAT_IEEE_INT32);
         assert_int_equal(back, integers[i]);
     }
 }
