@@ -261,8 +261,7 @@ class _Rewriting:
         measured = [n for n in node.all_input_nodes
                     if _measure(n.meta.get("val"), self.symbols) is not None]  # fmt: skip
         if not ragged and not measured and not self._dims(node):
-            self.made[node] = self.graph.node_copy(node, self.made.__getitem__)
-            self.made[node].meta = {**node.meta, "val": self.values[node]}
+            self.made[node] = self._copied(node)
             return
         made = (self._written(node) or self._attention(node) or self._met(node)
                 or self._multiplied(node) or self._last_rows(node) or self._taken(node)
@@ -273,6 +272,21 @@ class _Rewriting:
             args, kwargs = self._given(node)
             made = self._emit(node.target, args, node, **kwargs)
         self.made[node] = made
+
+    def _copied(self, node: Node) -> Node:
+        """A node without lengths; what views it makes follows from how its operands lie here."""
+        if any(self._lies_otherwise(operand) for operand in node.all_input_nodes):
+            args, kwargs = self._given(node)
+            return self._emit(node.target, args, node, **kwargs)
+        made = self.graph.node_copy(node, self.made.__getitem__)
+        made.meta = {**node.meta, "val": self.values[node]}
+        return made
+
+    def _lies_otherwise(self, node: Node) -> bool:
+        value, made = self.values.get(node), self.made[node]
+        if not isinstance(value, torch.Tensor) or not isinstance(made, Node):
+            return False
+        return bool(made.meta["val"].stride() != value.stride())
 
     def _is_blind(self, node: Node, ragged: Sequence[Node], measured: Sequence[Node]) -> bool:
         """Whether elements up to a length depend on none behind it."""
