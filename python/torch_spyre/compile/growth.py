@@ -84,7 +84,7 @@ def _growing(index: int, node: torch.fx.Node, results: Sequence[Any]) -> Growing
     if cat is None or len(node.users) > 1 or cat.target is not _aten.cat.default:
         return None
     tensors, *rest = arguments_of(cat)
-    places = [i for i, result in enumerate(results) if result is cat]
+    places = [i for i, result in enumerate(results) if result is cat or _is_all(result, cat)]
     dim = rest[0] if rest else 0
     if not places or len(tensors) != 2 or tensors[0] is not node or tensors[1] is node:
         return None
@@ -97,6 +97,15 @@ def _growing(index: int, node: torch.fx.Node, results: Sequence[Any]) -> Growing
         return None
     rows = new.shape[dim]
     return Growing(index, dim % old.dim(), rows, cat, places) if isinstance(rows, int) else None
+
+
+def _is_all(result: object, cat: torch.fx.Node) -> bool:
+    """A slice that is as long as what it is of: the window of a cache that has not filled it."""
+    if not isinstance(result, torch.fx.Node) or result.target is not _aten.slice.Tensor:
+        return False
+    of, *bounds = arguments_of(result)
+    shapes = [node.meta["val"].shape for node in (result, cat)]
+    return of is cat and len(bounds) < 4 and shapes[0] == shapes[1]
 
 
 def _in_place(gm: torch.fx.GraphModule, growing: Sequence[Growing]) -> torch.fx.GraphModule:

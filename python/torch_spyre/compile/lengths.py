@@ -72,7 +72,7 @@ class Lengths:
         if key not in self.forms:
             self.forms[key] = self._make(args, lengths, ends)
         form = self.forms[key]
-        return Call(key, form, lengths, ends) if form else None
+        return Call(key, form, sizes, lengths, ends) if form else None
 
     def _leave_out(self, sizes: Mapping[sympy.Symbol, int], args: Sequence[Any]) -> None:
         """Sizes that have another length than the arguments that grow."""
@@ -99,9 +99,17 @@ class Lengths:
 class Call:
     """A form with the lengths of a call."""
 
-    def __init__(self, key: Any, form: ragged.Form, lengths: list[int], ends: list[int]) -> None:
+    def __init__(
+        self,
+        key: Any,
+        form: ragged.Form,
+        sizes: Mapping[sympy.Symbol, int],
+        lengths: list[int],
+        ends: list[int],
+    ) -> None:
         self.key = key
         self.form = form
+        self.sizes = {symbol: sympy.Integer(size) for symbol, size in sizes.items()}
         self.lengths = lengths
         self.ends = ends
 
@@ -118,11 +126,16 @@ class Call:
             for place, dims in self.form.arguments
         ]  # fmt: skip
         device = next(iter(whole.values())).device
-        return given + [_places(self.lengths[n], rows, device) for n, rows in self.form.places]
+        return given + [
+            _places(int(length.xreplace(self.sizes)), rows, device)
+            for length, rows in self.form.places
+        ]
 
     def cut(self, results: list[Any]) -> list[Any]:
         return [
-            buckets.shortened(result, {d: self.lengths[n] for d, n in dims.items()})
+            self.lengths[dims[None]]
+            if None in dims
+            else buckets.shortened(result, {d: self.lengths[n] for d, n in dims.items()})
             for result, dims in zip(results, self.form.cuts, strict=True)
         ]
 

@@ -5,7 +5,7 @@ What a node makes of arguments with zeros behind their length has the right elem
 length and any numbers behind it, as long as every operator works by elements or along other dims.
 Where elements meet along a length, what is behind it is left out: attention and softmax get a
 mask, sums and products zeros. Where a number behind it could fail (an index), it becomes zero. A
-node that is none of these, or that takes the length as a number, sees what is behind: Seen is
+node that is none of these sees what is behind: Seen is
 raised, and the graph keeps a program a length.
 
 The graph must not hold a length as a number, or one program would not take all of a bucket: the
@@ -50,8 +50,8 @@ class Form(NamedTuple):
 
     gm: torch.fx.GraphModule
     arguments: list[tuple[int, dict[int, int]]]  # of the graph, their lengths by dim
-    places: list[tuple[int, int]]  # arguments behind them: length, rows
-    cuts: list[dict[int, int]]  # by result: lengths by dim
+    places: list[tuple[sympy.Expr, int]]  # arguments behind them: a length, and rows before it
+    cuts: list[dict[int | None, int]]  # by result: lengths by dim, {None: length} for a size
 
 
 def measures(gm: torch.fx.GraphModule, lengths: set[sympy.Symbol]) -> list[Measure]:
@@ -60,7 +60,7 @@ def measures(gm: torch.fx.GraphModule, lengths: set[sympy.Symbol]) -> list[Measu
     for node in gm.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt):
-            takes = [user.target in _TAKES_SIZES for user in node.users]
+            takes = [user.op == "output" or user.target in _TAKES_SIZES for user in node.users]
             sizes: Iterable[Any] = [value] if any(takes) else []
         else:
             sizes = (size for part in pytree.tree_leaves(value)
@@ -131,7 +131,7 @@ class _Rewriting:
         self.symbols = {measure.symbol for measure in of}
         self.graph = torch.fx.Graph()
         self.made: dict[Node, Any] = {}  # by node of the graph: its node here, or a number
-        self.places: dict[tuple[int, int], Node] = {}
+        self.places: dict[tuple[sympy.Expr, int], Node] = {}
         self.valid: dict[int, Node] = {}
         self.kept: set[Node] = set()  # zeros behind their only length
         self.counts: set[Node] = set()  # each element is its place
@@ -143,14 +143,12 @@ class _Rewriting:
     def form(self) -> Form:
         arguments = self._arguments()
         for node in self.gm.graph.nodes:
-            if node.op == "call_function":
+            if node.op == "call_function" and (node.users or _writes(node)):
                 self._call(node)
             elif node.op == "get_attr":
                 self.made[node] = self.graph.node_copy(node)
         results = results_of(self.gm.graph)
-        if any(isinstance(r, Node) and isinstance(r.meta.get("val"), SYMBOLIC) for r in results):
-            raise Seen("a size is a result")
-        cuts = [self._dims(r) for r in results]
+        cuts = [self._cut(r) for r in results]
         self.graph.output(torch.fx.map_arg(results, self.made.__getitem__))
         self.graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output") or _writes(n))
         gm = torch.fx.GraphModule(self.gm, self.graph)
@@ -179,14 +177,19 @@ class _Rewriting:
         return arguments
 
     def _place(self, number: int, rows: int) -> Node:
-        """An argument behind all that the graph has: the places of the last rows of a length."""
-        if (number, rows) not in self.places:
+        """The places of the last rows of a length."""
+        measure = self.measures[number]
+        return self._argument(measure.symbol + measure.more, rows)
+
+    def _argument(self, length: sympy.Expr, rows: int) -> Node:
+        """One behind all that the graph has: the numbers of rows before a length."""
+        if (length, rows) not in self.places:
             with self.graph.inserting_after(self.last):
-                self.last = self.graph.placeholder(f"places_{number}_{rows}")
+                self.last = self.graph.placeholder(f"places_{len(self.places)}")
             with self.mode:
                 self.last.meta["val"] = torch.empty(rows, dtype=torch.int64, device=self.device)
-            self.places[number, rows] = self.last
-        return self.places[number, rows]
+            self.places[length, rows] = self.last
+        return self.places[length, rows]
 
     # ---- sizes
 
@@ -206,6 +209,13 @@ class _Rewriting:
         value = node.meta.get("val") if isinstance(node, Node) else None
         sizes = enumerate(value.shape) if isinstance(value, torch.Tensor) else ()
         return {dim: number for dim, size in sizes if (number := self._length(size)) is not None}
+
+    def _cut(self, result: object) -> dict[int | None, int]:
+        value = result.meta.get("val") if isinstance(result, Node) else None
+        if not isinstance(value, SYMBOLIC):
+            return dict[int | None, int](self._dims(result).items())
+        number = self._length(value)
+        return {} if number is None else {None: number}
 
     def _size(self, node: Node) -> Any:
         """A number of the graph, where its length ends; None for one that has a length in it."""
@@ -351,14 +361,14 @@ class _Rewriting:
             return False
         if number is None and end is None:
             return True
-        if not isinstance(first, int | None) or first or step != 1:
-            return False
-        if end is None:
-            everything = last in (None, sys.maxsize)
+        made = self._length(node.meta["val"].shape[dim])
+        if step == 1 and made == number and last in (None, sys.maxsize):
             self._keep(node, [tensor], True)
-            return everything
+            return True
+        if not isinstance(first, int | None) or first or step != 1 or end is None:
+            return False
         there = self.values[tensor].shape[dim] if number is None else self.ends[number]
-        return there >= self.ends[end] and self._length(node.meta["val"].shape[dim]) == end
+        return there >= self.ends[end] and made == end
 
     def _last_rows(self, node: Node) -> Node | None:
         """The rows before a length; the places of these."""
@@ -386,16 +396,12 @@ class _Rewriting:
         op, args = node.target, arguments_of(node)
         if not isinstance(op, OpOverload) or torch.Tag.pointwise not in op.tags or len(args) != 2:
             return None
-        measure = _measure(args[1].meta["val"], self.symbols) if isinstance(args[1], Node) else None
-        if measure is None or measure.more is None:
+        size = args[1].meta["val"] if isinstance(args[1], Node) else None
+        takes = isinstance(size, torch.SymInt) and op.overloadpacket.__name__ in _TAKES_NUMBER
+        if size is None or not takes or _measure(size, self.symbols) is None:
             return None
-        known = [m for m in self.measures if m.symbol == measure.symbol]
-        if not known or op.overloadpacket.__name__ not in _TAKES_NUMBER:
-            return None
-        number = self.lengths.index(self.lengths[self.measures.index(known[0])])
-        last = self._emit(_aten.view.default, (self._place(number, 1), []), node)
-        more = measure.more - (known[0].more or 0) + 1
-        length = self._emit(_aten.add.Tensor, (last, more), node)
+        length = self._argument(size.node.expr + 1, 1)
+        length = self._emit(_aten.view.default, (length, []), node)
         pair = (self.made[args[0]], length)
         return self._emit(op.overloadpacket.Tensor, pair, node, **node.kwargs)
 
@@ -430,13 +436,20 @@ class _Rewriting:
                 given.append(None)
             elif index.meta["val"].dtype is torch.bool:
                 return None
-            elif dim not in lengths:
-                given.append(self._without(index, 0))
-            elif index in self.counts and set(self._dims(index).values()) == {lengths[dim]}:
+            elif index in self.counts and set(self._dims(index).values()) == {lengths.get(dim)}:
                 given.append(self.made[index])
             else:
-                return None
+                made = self._without(index, 0)
+                given.append(self._from_end(made, lengths[dim], index) if dim in lengths else made)
         return self._emit(op, (self.made[tensor], given), node)
+
+    def _from_end(self, index: Node, number: int, like: Node) -> Node:
+        """An index along a length, those from its end counted from its begin."""
+        last = self._emit(_aten.view.default, (self._place(number, 1), []), like)
+        length = self._emit(_aten.add.Tensor, (last, 1), like)
+        negative = self._emit(_aten.lt.Scalar, (index, 0), like)
+        moved = self._emit(_aten.add.Tensor, (index, length), like)
+        return self._emit(_aten.where.self, (negative, moved, index), like)
 
     def _met(self, node: Node) -> Node | None:
         """A softmax or sum along a length."""
