@@ -235,12 +235,13 @@ static bool place_operands(const rows_tiles *earlier, rows_tile *t, const part *
 // --- Tiles
 
 // Each operand has the elements of a run of a stick side by side, those of SEN169_FP16 all of a
-// stick's, or one element a row.
+// stick's, or one element a row. Of sums a stream reads no more than that.
 static bool has_sticks(const rows_tile *t)
 {
     for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
         const rows_access *a = &t->operand[o];
         const bool dl16 = a->place.format == SPYRE_FORMAT_SEN169_FP16;
+        if (a->sums != ROWS_NONE && t->role == ROWS_STREAMS && a->lane != 0) return false;
         if (a->sums != ROWS_NONE) continue;
         if (a->lane == spyre_format_bytes(a->place.format)) {
             if (dl16 && a->place.upper != RUN * a->lane) return false;

@@ -230,6 +230,48 @@ static void fuse_rows__less_than_a_stick_is_none(void **state)
     free_program(p);
 }
 
+// A step over 128 lanes, one after the other in each operand, but for what stands still in the last.
+static isa_instruction *emit_lanes(isa_program *p, isa_opcode opcode, opfunc op, isa_operand result,
+                                   isa_operand x)
+{
+    isa_instruction *i = emit(p, opcode);
+    i->op = op;
+    i->dim_count = 1;
+    i->extent[0] = 128;
+    i->operand_count = 2;
+    i->operand[0] = result;
+    i->operand[1] = x;
+    for (uint32_t o = 0; o < 2; o++)
+        i->operand[o].stride[0] = spyre_format_bytes(i->operand[o].format);
+    return i;
+}
+
+// Sums lie in a fusion's own places: what streams all lanes of them reads none of these.
+static void fuse_rows__all_lanes_of_sums_are_no_stream(void **state)
+{
+    (void)state;
+    isa_program *p = new_program(1);
+    const isa_operand sums = in_lx(SUMS, FP32);
+    copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    begin_kernel(p, 1, 0);
+    emit_lanes(p, ISA_FILL, (opfunc)0, sums, sums)->operand_count = 1;
+    isa_instruction *constant = emit_lanes(p, ISA_FILL, (opfunc)0, in_lx(LINES, FP32), sums);
+    constant->operand_count = 1;
+    constant->extent[0] = 1;
+    constant->constant[0] = 0.5f;
+    emit_lanes(p, ISA_REDUCE, OPFUNC_SUM, sums, buffer(0));
+    isa_instruction *scaled = emit_lanes(p, ISA_VECTOR, OPFUNC_MUL, sums, sums);
+    scaled->operand_count = 3;
+    scaled->operand[2] = in_lx(LINES, FP32);
+    emit_lanes(p, ISA_VECTOR, OPFUNC_IDENTITY, buffer(1), sums);
+    end_kernel(p);
+    copy_kernel(p, ISA_STORE, BUFFER_BYTES, BUFFER_BYTES, BUFFER_BYTES);
+    emit(p, ISA_HALT);
+    fill_memory();
+    check(p, 0);
+    free_program(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +279,7 @@ int main(void)
         cmocka_unit_test(fuse_rows__softmax_is_one),
         cmocka_unit_test(fuse_rows__blocks_are_parts_of_masks_and_shares),
         cmocka_unit_test(fuse_rows__less_than_a_stick_is_none),
+        cmocka_unit_test(fuse_rows__all_lanes_of_sums_are_no_stream),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
