@@ -230,7 +230,7 @@ static void fuse_rows__less_than_a_stick_is_none(void **state)
     free_program(p);
 }
 
-// A step over 128 lanes, one after the other in each operand, but for what stands still in the last.
+// A step over 128 lanes, one after the other in the result and in x.
 static isa_instruction *emit_lanes(isa_program *p, isa_opcode opcode, opfunc op, isa_operand result,
                                    isa_operand x)
 {
