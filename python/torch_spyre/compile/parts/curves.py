@@ -27,11 +27,6 @@ def gelu_backward(
     return (grad.float() * (below + tail)).to(x.dtype)
 
 
-@part(_aten.special_ndtr.default)
-def ndtr(x: torch.Tensor) -> torch.Tensor | NotTaken:
-    return (x * -math.sqrt(0.5)).erfc() * 0.5 if x.dtype in computed() else NOT_TAKEN
-
-
 @part(_aten.binary_cross_entropy.default)
 def binary_cross_entropy(
     x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = 1
