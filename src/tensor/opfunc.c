@@ -4,6 +4,7 @@
 // the correctly rounded one: no function comes closer to a tie than fp64 can tell (proved over all
 // codes by the test).
 #include "tensor/opfunc.h"
+#include "tensor/special.h"
 
 #include "base/clones.h"
 
@@ -129,19 +130,11 @@ static double log_gamma(double x)
     return lgamma_r(x, &sign);
 }
 
-// Newton's steps from below, where erf is concave, so that none goes too far; by the complement
-// where erf is near one.
 static double erf_inverse(double x)
 {
-    double size = fabs(x), y = size * sqrt(PI) / 2.0;
+    double size = fabs(x);
     if (!(size < 1.0)) return size == 1.0 ? copysign((double)INFINITY, x) : (double)NAN;
-    for (int step = 0; step < 200; step++) {
-        double rest = size > 0.5 ? erfc(y) - (1.0 - size) : size - erf(y);
-        double change = rest * sqrt(PI) / 2.0 * exp(y * y);
-        y += change;
-        if (fabs(change) <= 1e-16 * y) break;
-    }
-    return copysign(y, x);
+    return copysign(special_erf_root(size, 1.0 - size), x);
 }
 
 // sin(pi x), of the part of x that matters.

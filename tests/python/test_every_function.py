@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 import torch_spyre
+from host_ops import HOST
 from torch_spyre import _C
 
 aten = torch.ops.aten
@@ -25,9 +26,11 @@ ARGUMENTS = {
     "aten.pow.Tensor_Scalar": (1.75,), "aten.logit.default": (2**-6,),
     "aten.leaky_relu.default": (2.5,),
 }  # fmt: skip
-# Not functions of one element alone, or the host's.
+# Not functions of one element alone, or the host's, or exact to 1e-7 only in PyTorch's float64:
+# tests/unit/tensor/opfunc_test.c has these Bessel functions in every code of 16 bits.
 OTHERS = {"aten.clamp.Tensor", "aten.copy", "aten.clone", "aten.fill", "aten.dropout",
-          "aten.lift_fresh_copy", "aten.i0"}  # fmt: skip
+          "aten.lift_fresh_copy", HOST, "aten.special_bessel_j0", "aten.special_bessel_j1",
+          "aten.special_bessel_y0", "aten.special_bessel_y1"}  # fmt: skip
 
 
 def _sinc(x: torch.Tensor) -> torch.Tensor:

@@ -73,6 +73,18 @@ spyre_status rewrite_threshold(rewriter *r)
     return make_where(r, &is_small, &instead, &x, &into, NULL);
 }
 
+// The order stands before x.
+spyre_status rewrite_polygamma(rewriter *r)
+{
+    int64_t order;
+    tensor x, into;
+    TRY(rewrite_expect_allowed(r, OPFUNC_POLYGAMMA));
+    TRY(graph_arg_int(r->source, r->node, 0, 0, &order));
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 1, into.dtype, &x));
+    return make_parametric(r, ATEN_SPYRE_POLYGAMMA, &x, (double)order, 0, &into, NULL);
+}
+
 // PyTorch compares with lambda as the tensor's dtype holds it (threshold: as fp32 does).
 spyre_status rewrite_shrink(rewriter *r)
 {

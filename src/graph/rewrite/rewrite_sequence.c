@@ -25,13 +25,24 @@ static spyre_status load_progression(rewriter *r, progression *p)
     return NULL;
 }
 
+// Whether x is a multiple of a power of two.
+static bool is_multiple(double x, double unit)
+{
+    return x / unit == floor(x / unit);
+}
+
+// Sums and products of multiples of one unit are exact as long as they are below `most` of them.
 static spyre_status check_progression(const progression *p, const tensor *into)
 {
     bool counts = into->dtype == SPYRE_DTYPE_I64 || into->dtype == SPYRE_DTYPE_I32;
     double last = p->start + p->step * (double)(into->view.size[0] - 1);
-    double most = counts ? MOST_INTEGER : MOST_WHOLE;
-    if (p->start != floor(p->start) || p->step != floor(p->step))
-        return status_new(SPYRE_UNSUPPORTED, "steps that are no whole numbers");
+    double most = counts ? MOST_INTEGER : MOST_WHOLE, unit = 1;
+    while (!counts && unit > 1 / MOST_WHOLE &&
+           !(is_multiple(p->start, unit) && is_multiple(p->step, unit)))
+        unit /= 2;
+    if (!is_multiple(p->start, unit) || !is_multiple(p->step, unit))
+        return status_new(SPYRE_UNSUPPORTED, "steps that are not exact");
+    most *= unit;
     if (fabs(p->start) < most && fabs(last) < most) return NULL;
     return status_new(SPYRE_UNSUPPORTED, "numbers up to %g", fabs(last));
 }
