@@ -55,14 +55,19 @@ def trace(
     return gm
 
 
+def _is_shared(result: torch.fx.Node) -> bool:
+    if not isinstance(result.target, OpOverload):
+        return result.op == "placeholder"
+    return any(value.alias_info is not None for value in schema_of(overload_of(result)).returns)
+
+
 def copy_views(gm: torch.fx.GraphModule) -> None:
-    """Results that are views of a value of the graph become copies: tensors of their own."""
+    """Results that are views of a value of the graph, or inputs of it, become copies: tensors of
+    their own."""
     output = gm.graph.output_node()
     copies: dict[Any, torch.fx.Node] = {}
     for result in results_of(gm.graph):
-        if not isinstance(result, torch.fx.Node) or not isinstance(result.target, OpOverload):
-            continue
-        if all(value.alias_info is None for value in schema_of(overload_of(result)).returns):
+        if not isinstance(result, torch.fx.Node) or result in copies or not _is_shared(result):
             continue
         with gm.graph.inserting_before(output):
             copy = gm.graph.call_function(torch.ops.aten.clone.default, (result,))

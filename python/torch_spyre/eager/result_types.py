@@ -260,6 +260,10 @@ def _embedding_bag(
     return (_result(whole, table.dtype), *(_result(size, indices.dtype) for size in sizes))
 
 
+def _like_second(grad: Tensor, x: Tensor, *more: Any) -> Tensor:
+    return _result(x.shape, x.dtype)
+
+
 def _rules() -> dict[OpOverload, Callable[..., Any]]:
     unary = [_aten.abs, _aten.ceil, _aten.cos, _aten.exp, _aten.floor, _aten.gelu, _aten.log,
              _aten.neg, _aten.reciprocal, _aten.relu, _aten.rsqrt, _aten.sigmoid, _aten.silu,
@@ -281,6 +285,8 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten._scaled_dot_product_fused_attention_overrideable_backward.default:
             _attention_backward,
         _aten.convolution.default: _convolution,
+        _aten.multi_margin_loss_backward.default: _like_second,
+        _aten.multilabel_margin_loss_backward.default: _like_second,
         _aten._embedding_bag.default: _embedding_bag,
         _aten._embedding_bag_forward_only.default: _embedding_bag,
         _aten._thnn_fused_lstm_cell.default: _lstm_cell,

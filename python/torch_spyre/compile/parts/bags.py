@@ -57,7 +57,7 @@ def embedding_bag(
     """And, for the backward function: the bag of each index, sizes of bags, of which rows the
     maxima are."""
     bags = offsets.shape[0] - has_end
-    if not _is_taken(table, indices, bags, mode) or sparse:
+    if not _is_taken(table, indices, bags, mode):
         return NOT_TAKEN
     first = checked(offsets[:1], 1)  # is 0
     offsets = torch.cat([first, checked(offsets[1:], indices.shape[0] + 1)]) if bags > 1 else first

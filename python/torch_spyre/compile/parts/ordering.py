@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -49,21 +51,33 @@ def median_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Pair | NotTa
     return _along((result, place), x, dim, keepdim)
 
 
-@part(_aten.median.default, narrow=True)
-def median(x: torch.Tensor) -> torch.Tensor | NotTaken:
-    pair = median_dim(x.reshape(-1), 0)
-    return pair[0] if isinstance(pair, tuple) else pair
-
-
 @part(_aten.nanmedian.dim, narrow=True)
 def nanmedian_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Pair | NotTaken:
-    """16 bits have no NaN: the median."""
-    return NOT_TAKEN if x.dtype is torch.float32 else median_dim(x, dim, keepdim)
+    """16 bits have no NaN: the median. In float32 they stand last, and are not counted."""
+    if x.dtype is not torch.float32:
+        return median_dim(x, dim, keepdim)
+    if x.numel() == 0:
+        return NOT_TAKEN
+    lines = to_lines(x, dim)
+    numbers = torch.where(lines.isnan(), 0.0, 1.0).sum(1, True)
+    middle = ((numbers - 1) * 0.5).floor().clamp(min=0.0).to(torch.int64)
+    values, order = lines.topk((lines.shape[1] + 1) // 2, largest=False)
+    result = torch.where(numbers == 0, math.nan, values.gather(1, middle))
+    return _along((result, order.gather(1, middle)), x, dim, keepdim)
 
 
-@part(_aten.nanmedian.default, narrow=True)
-def nanmedian(x: torch.Tensor) -> torch.Tensor | NotTaken:
-    return NOT_TAKEN if x.dtype is torch.float32 else median(x)
+def _of_all(along: Callable[..., Pair | NotTaken]) -> Callable[[torch.Tensor], Any]:
+    """The median of all elements by that along a dim."""
+
+    def whole(x: torch.Tensor) -> torch.Tensor | NotTaken:
+        pair = along(x.reshape(-1), 0)
+        return pair[0] if isinstance(pair, tuple) else pair
+
+    return whole
+
+
+part(_aten.median.default, narrow=True)(_of_all(median_dim))
+part(_aten.nanmedian.default, narrow=True)(_of_all(nanmedian_dim))
 
 
 @part(_aten.mode.default, narrow=True)
@@ -85,16 +99,20 @@ def mode(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Pair | NotTak
 def _insertion(
     sequence: torch.Tensor, values: torch.Tensor, narrow: bool, right: bool
 ) -> torch.Tensor | NotTaken:
-    """How many elements of a sorted line are before each value: [.., n] and [.., m] -> [.., m]"""
+    """How many elements of a sorted line are before each value: [.., n] and [.., m] -> [.., m].
+    All are before a NaN, and a NaN of the line is before none."""
     comparisons = values.numel() * sequence.shape[-1]
-    if sequence.dtype is torch.float32 or comparisons > MOST_COMPARISONS or comparisons == 0:
-        return NOT_TAKEN  # NaN has a place in float32
-    if sequence.dtype != values.dtype:
+    if comparisons > MOST_COMPARISONS or sequence.dtype != values.dtype:
         return NOT_TAKEN
+    if comparisons == 0:
+        kind = torch.int32 if narrow else torch.int64
+        return torch.zeros(values.shape, dtype=kind, device=values.device)
     one_line = sequence.dim() == 1
     bounds = sequence if one_line else sequence.unsqueeze(-2)
     wanted = values.unsqueeze(-1)
     before = bounds <= wanted if right else bounds < wanted
+    if sequence.dtype is torch.float32:
+        before = before | wanted.isnan()
     counts = before.to(torch.float32).sum(-1)
     return counts.to(torch.int32 if narrow else torch.int64)
 

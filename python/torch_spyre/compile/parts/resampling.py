@@ -6,6 +6,7 @@ gathered."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -41,6 +42,20 @@ def _linear(
     step = _step(inputs, outputs, align, scale)
     source = out * step if align else ((out + 0.5) * step - 0.5).clamp(min=0.0)
     return (1 - (source.clamp(max=float(inputs - 1)) - places).abs()).clamp(min=0.0)
+
+
+def _smoothed(
+    x: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None
+) -> torch.Tensor:
+    """As _linear, of a kernel as wide as the step; what lies beyond the border weighs nothing. Of
+    the step only what has 12 bits multiplies places exactly, the rest changes little."""
+    out, places = _grid(x, inputs, outputs)
+    step = _step(inputs, outputs, align, scale)
+    fraction, exponent = math.frexp(step)
+    most = math.ldexp(round(fraction * 4096), exponent - 12)
+    way = (places + 0.5 - (out + 0.5) * most) - (out + 0.5) * (step - most)
+    weights = (1 - way.abs() / max(step, 1.0)).clamp(min=0.0)
+    return weights / weights.sum(1, True)
 
 
 def _nearest(
@@ -157,6 +172,10 @@ _register(
     [_aten.upsample_linear1d_backward.default, _aten.upsample_bilinear2d_backward.default,
      _aten.upsample_trilinear3d_backward.default],
     _linear,
+)  # fmt: skip
+_register(
+    [_aten._upsample_bilinear2d_aa.default], [_aten._upsample_bilinear2d_aa_backward.default],
+    _smoothed,
 )  # fmt: skip
 _register([_aten.upsample_bicubic2d.default], [_aten.upsample_bicubic2d_backward.default], _cubic)
 _register(
