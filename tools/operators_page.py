@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests/ops/operators.txt"
 PAGE = ROOT / "docs/operators.md"
 EXCLUSIONS = ROOT / "tests/ops/exclusions.txt"
-DTYPES = ("f16", "bf16", "f32", "i64", "bool")
+DTYPES = ("f16", "bf16", "f32", "x32", "i64", "bool")
+SETS = {"16": (0, 1), "x32": (3,)}  # what exclusions are of
 FORMS = ("eager", "compiled", "backward", "compiled backward", "in place", "`out=`", "errors")
 
 HEAD = """# Operators
@@ -42,7 +43,8 @@ is run on samples of the database and on the same several sticks wide, against f
 | - | PyTorch has no such form |
 | ? | not run yet |
 
-A column has a sign for each of {dtypes}.
+A column has a sign for each of {dtypes}; x32 is float32 with the
+[profile `extended`](python.md#float32).
 
 What is right follows the published rules of the card's formats
 ([special values](special-values.md)): in 16 bits a NaN is positive infinity, bfloat16 ends at 2^33,
@@ -58,14 +60,18 @@ every device, the indices of `tensor_split` lie on the CPU.
 
 ## Without any fallback
 
-Of float16 and bfloat16, eager and compiled, forward and backward, in every sample of the database:
-{good} of {asked} operators outside of the exclusions below, {share:.1f} %; of float16 forward
-alone {eager} of {all} in eager, {compiled} compiled. The exclusions are
-`tests/ops/exclusions.txt`, at most 90; one that is not needed any more fails the check of this
-page.
+Eager and compiled, forward and backward, in every sample of the database, outside of the exclusions
+below; forward alone, of all operators:
 
-| excluded | why |
-| --- | --- |
+| | operators | without a fallback | | forward | eager | compiled | excluded |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+{shares}
+
+The exclusions are `tests/ops/exclusions.txt`, at most 90 of each line; one that is not needed any
+more fails the check of this page.
+
+| excluded | of | why |
+| --- | --- | --- |
 {excluded}
 
 ## Every operator
@@ -93,37 +99,39 @@ def is_good(cell: str, dtypes: Sequence[int]) -> bool:
     return all(cell[dtype] in "CmR-" for dtype in dtypes)
 
 
-def share(rows: list[tuple[str, list[str], str]], excluded: dict[str, str]) -> dict[str, object]:
-    """The numbers of the section on fallbacks."""
-    halves = [row for row in rows if any(form[:2] != "--" for form in row[1][:4])]
-    good = {op for op, forms, _why in halves if all(is_good(f, (0, 1)) for f in forms[:4])}
-    needless = sorted(good & excluded.keys())
-    unknown = sorted(excluded.keys() - {op for op, _forms, _why in halves})
+def share(rows: list[tuple[str, list[str], str]], of: str, excluded: set[str]) -> str:
+    """The line of a set of dtypes in the table of the section on fallbacks."""
+    dtypes = SETS[of]
+    known = [row for row in rows if any(form[d] != "-" for d in dtypes for form in row[1][:4])]
+    good = {op for op, forms, _why in known if all(is_good(f, dtypes) for f in forms[:4])}
+    needless = sorted(good & excluded)
+    unknown = sorted(excluded - {op for op, _forms, _why in known})
     if needless or unknown or len(excluded) > 90:
-        raise SystemExit(f"exclusions: needless {needless}, unknown {unknown}, {len(excluded)}")
-    outside = [op for op, _forms, _why in halves if op not in excluded]
-    found = [op for op in outside if op in good]
-    whole = [forms for _op, forms, _why in rows if forms[0][0] != "-"]
-    return {
-        "good": len(found),
-        "asked": len(outside),
-        "share": 100 * len(found) / len(outside),
-        "eager": sum(is_good(forms[0], (0,)) for forms in whole),
-        "compiled": sum(is_good(forms[1], (0,)) for forms in whole),
-        "all": len(whole),
-        "excluded": "\n".join(f"| `{op}` | {why} |" for op, why in sorted(excluded.items())),
-    }
+        raise SystemExit(
+            f"exclusions of {of}: needless {needless}, unknown {unknown}, {len(excluded)}"
+        )
+    outside = [op for op, _forms, _why in known if op not in excluded]
+    found = sum(op in good for op in outside)
+    forward = [forms for _op, forms, _why in known if forms[0][dtypes[0]] != "-"]
+    eager, compiled = (sum(is_good(forms[i], dtypes) for forms in forward) for i in (0, 1))
+    names = ", ".join(DTYPES[d] for d in dtypes)
+    return (
+        f"| {names} | {len(outside)} | {found} | {100 * found / len(outside):.1f} % "
+        f"| {len(forward)} | {eager} | {compiled} | {len(excluded)} |"
+    )
 
 
-def read_exclusions(text: str) -> dict[str, str]:
-    """Operators with the reason that stands above them: `# reason`, then a name a line."""
-    found = dict[str, str]()
+def read_exclusions(text: str) -> dict[str, tuple[str, list[str]]]:
+    """Operators with the reason that stands above them, and the sets of dtypes that they are
+    excluded of: `# reason`, then a name a line, and behind it a set when it is not all."""
+    found = dict[str, tuple[str, list[str]]]()
     reason = ""
     for line in text.splitlines():
         if line.startswith("# "):
             reason = line[2:]
         elif line:
-            found[line] = reason
+            op, *sets = line.split()
+            found[op] = reason, sets or list(SETS)
     return found
 
 
@@ -138,6 +146,10 @@ def page(text: str) -> str:
         f"| `{op}` | " + " | ".join(f"`{form}`" for form in forms) + f" | {why} |"
         for op, forms, why in rows
     ]
+    excluded = read_exclusions(EXCLUSIONS.read_text())
+    shares = [
+        share(rows, of, {op for op, (_why, sets) in excluded.items() if of in sets}) for of in SETS
+    ]
     return HEAD.format(
         count=len(rows),
         dtypes=", ".join(DTYPES),
@@ -147,7 +159,10 @@ def page(text: str) -> str:
         forms=" | ".join(FORMS),
         form_rule=" --- |" * len(FORMS),
         lines="\n".join(lines),
-        **share(rows, read_exclusions(EXCLUSIONS.read_text())),
+        shares="\n".join(shares),
+        excluded="\n".join(
+            f"| `{op}` | {' '.join(sets)} | {why} |" for op, (why, sets) in sorted(excluded.items())
+        ),
     )
 
 

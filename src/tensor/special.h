@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Special functions in fp64 that the C library lacks: what opfuncs of those names compute before the
-// one rounding to their format. Errors are below 1e-12 of the result, and near a zero that is no
-// floating-point number below 1e-14 of the function's size around it; polynomials of degree n lose
-// n^2 times 1e-16 of their size. Domains and poles are PyTorch's (torch.special). Definitions: NIST
-// Digital Library of Mathematical Functions, chapters 5, 7, 10, 18 and 25.
+// Special functions in fp64 that the C library lacks: what opfuncs of those names compute before
+// the one rounding to their format. Errors are below 1e-12 of the result, and near a zero that is
+// no floating-point number below 1e-14 of the function's size around it; polynomials of degree n
+// lose n^2 times 1e-16 of their size. Domains and poles are PyTorch's (torch.special). Definitions:
+// NIST Digital Library of Mathematical Functions, chapters 5, 7, 10, 18 and 25.
 #ifndef TENSOR_SPECIAL_H
 #define TENSOR_SPECIAL_H
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 import torch_spyre
 from family import Family
-from reference import WORST, Accuracy, compare, condition, first_tensor
+from reference import UNITS, WORST, Accuracy, compare, condition, first_tensor
 from torch_spyre.eager import host
 
 NEW_TOKENS = 6
@@ -66,26 +66,29 @@ def _round_weights(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
-def _on_card(value):
+def _on_card(value, dtype: torch.dtype):
     if not isinstance(value, torch.Tensor):
         return value
-    return (value.half() if value.is_floating_point() else value).to("spyre")
+    return (value.to(dtype) if value.is_floating_point() else value).to("spyre")
 
 
 class Trial:
-    """A family's model on the CPU and on the card, with equal weights and inputs."""
+    """A family's model on the CPU and on the card in `dtype`, with equal weights and inputs."""
 
-    def __init__(self, family: Family):
+    def __init__(self, family: Family, dtype: torch.dtype = torch.float16):
         torch.manual_seed(0)
-        self.family = family
-        self.model = _round_weights(_vary_statistics(family.make()).eval().half().float())
-        self.inputs = {name: _as_on_card(value) for name, value in family.inputs().items()}
-        self.on_card = copy.deepcopy(self.model).half().to("spyre")
-        self.card_inputs = {name: _on_card(value) for name, value in self.inputs.items()}
+        self.family, self.dtype, self.unit = family, dtype, UNITS[dtype]
+        self.model = _vary_statistics(family.make()).eval()
+        self.inputs = family.inputs()
+        if dtype is torch.float16:
+            self.model = _round_weights(self.model.half().float())
+            self.inputs = {name: _as_on_card(value) for name, value in self.inputs.items()}
+        self.on_card = copy.deepcopy(self.model).to(dtype).to("spyre")
+        self.card_inputs = {name: _on_card(value, dtype) for name, value in self.inputs.items()}
         with torch.no_grad():
             self.expected = first_tensor(self.model(**self.inputs)).float()
             self.condition = condition(
-                self.model, lambda: first_tensor(self.model(**self.inputs)).float()
+                self.model, lambda: first_tensor(self.model(**self.inputs)).float(), self.unit
             )
         _demand_meaning(self.condition, "results")
 
@@ -100,7 +103,7 @@ class Trial:
             return self._check(first_tensor(torch.compile(self.on_card)(**self.card_inputs)))
 
     def _check(self, actual: torch.Tensor) -> Outcome:
-        return outcome_of(compare(actual, self.expected, self.condition))
+        return outcome_of(compare(actual, self.expected, self.condition, self.unit))
 
     # ---- generation
 
@@ -141,7 +144,7 @@ class Trial:
             step = scores[at - start][row].float()
             spread = step[step.isfinite()].double().pow(2).mean().sqrt().item()
             gap = (step[theirs[at]] - step[ours[at]]).item()
-            allowed = 2 * compare(step, step, self.condition).bound * spread
+            allowed = 2 * compare(step, step, self.condition, self.unit).bound * spread
             ties.append(f"row {row}, token {at - start}: scores {gap:.2g} apart, {allowed:.2g} "
                         "is within rounding")  # fmt: skip
             if not gap <= allowed:
@@ -159,23 +162,24 @@ class Trial:
     def _train(self, wrap: Callable) -> Outcome:
         """Loss, gradients and the loss after a step of SGD, beside the reference."""
         reference = copy.deepcopy(self.model).train()
-        model = copy.deepcopy(reference).half().to("spyre")
+        model = copy.deepcopy(reference).to(self.dtype).to("spyre")
 
         def gradients():
             reference.zero_grad()
             self._loss(reference, self.inputs).backward()
             return _flat_gradients(reference)
 
-        effect = condition(reference, gradients)
+        effect = condition(reference, gradients, self.unit)
         _demand_meaning(effect, "gradients")
         expected = gradients()
         optimizer = torch.optim.SGD(model.parameters(), RATE)
         called = wrap(model)
         self._loss(called, self.card_inputs).backward()
-        outcome = outcome_of(compare(_flat_gradients(model), expected, effect))
+        outcome = outcome_of(compare(_flat_gradients(model), expected, effect, self.unit))
         optimizer.step()
         torch.optim.SGD(reference.parameters(), RATE).step()
-        _round_weights(reference)  # a small change rounds away
+        if self.dtype is torch.float16:
+            _round_weights(reference)  # a small change rounds away
         with torch.no_grad():
             terms = self._terms(reference, self.inputs)
             wanted, size = terms.mean().item(), terms.abs().mean().item()
@@ -203,7 +207,7 @@ class Trial:
         """From the card to files and back: same values, and of a state the same layouts."""
         with tempfile.TemporaryDirectory() as directory:
             self.on_card.save_pretrained(directory)
-            loaded = type(self.on_card).from_pretrained(directory, dtype=torch.float16).to("spyre")
+            loaded = type(self.on_card).from_pretrained(directory, dtype=self.dtype).to("spyre")
             # A parameter of the model that ran lies as products read it; a new one does not yet.
             fault = _difference(self.on_card.state_dict(), loaded.state_dict(), layouts=False)
             path = Path(directory) / "state.pt"
@@ -249,9 +253,11 @@ def names(family: Family) -> list[str]:
     return [*steps, *(["train", "train_compiled"] if family.trains else []), "save"]
 
 
-def run(family: Family, done: Callable[[str, Outcome], None], steps=None) -> None:
+def run(
+    family: Family, done: Callable[[str, Outcome], None], steps=None, dtype=torch.float16
+) -> None:
     """Tries the steps that the family has (or those among `steps`); calls done(step, outcome)."""
-    trial = Trial(family)
+    trial = Trial(family, dtype)
     for name in names(family):
         if steps is None or name in steps:
             torch._dynamo.reset()

@@ -70,7 +70,7 @@ def test_an_error_beyond_rounding_is_wrong():
 
 def test_tokens_may_part_at_a_tie_only():
     trial = steps.Trial.__new__(steps.Trial)
-    trial.condition = 1e-3
+    trial.condition, trial.unit = 1e-3, reference.UNIT
     scores = torch.tensor([[1.0, 1.0005, -3.0], [1.0, 2.0, -3.0]])
 
     class Expected:

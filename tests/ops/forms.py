@@ -28,6 +28,16 @@ STEPS = (1, 2)  # between the elements of a row of out=
 SMALL = {"eager": 6, "compiled": 2, "backward": 2, "compiled_backward": 1, "in_place": 2, "out": 2}
 
 
+def dtype_of(name: str) -> torch.dtype:
+    """PyTorch's dtype of an entry of rows.DTYPES."""
+    return torch.float32 if name == "extended" else getattr(torch, name)
+
+
+def profile_of(name: str) -> str:
+    """What its float32 is: that of a real card, or every function (docs/python.md)."""
+    return "extended" if name == "extended" else "card"
+
+
 def applies(op, dtype: torch.dtype, form: str) -> bool:
     """Whether the database has the form of the operator for the CPU."""
     if op.name.startswith("jiterator") or not op.supports_dtype(dtype, "cpu"):

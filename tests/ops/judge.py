@@ -56,15 +56,15 @@ class Expected(NamedTuple):
     others: list[list[Any]] = []  # right as well: OTHER_FORMS, reference.Special
 
 
-def cases(op, dtype: torch.dtype, form: str) -> list[Row]:
-    """The rows of all classes of shapes."""
-    name = str(dtype).removeprefix("torch.")
+def cases(op, dtype: str, form: str) -> list[Row]:
+    """The rows of all classes of shapes; `dtype` is one of rows.DTYPES or, of errors, "-"."""
     if form == "errors":
-        return [_error_case(op, error, name) for error in op.error_inputs("cpu")]
-    prepared = [expect(op, form, sample) for sample in choose(op, dtype, form)]
+        return [_error_case(op, error, dtype) for error in op.error_inputs("cpu")]
+    given = choose(op, forms.dtype_of(dtype), form)
+    prepared = [expect(op, form, sample) for sample in given]
     if form in forms.COMPILED:
-        return _compiled_cases(op, name, form, prepared)
-    return [_eager_case(op, name, form, one) for one in prepared]
+        return _compiled_cases(op, dtype, form, prepared)
+    return [_eager_case(op, dtype, form, one) for one in prepared]
 
 
 def choose(op, dtype: torch.dtype, form: str) -> list[Sample]:

@@ -12,8 +12,10 @@ how far y moves when every input and every result of an ATen operator on the way
 saves included, moves by a relative u (Monte Carlo arithmetic: the largest of six draws, four of
 random signs and two that order equal inputs one way and the other; at least a twentieth of its root
 mean square over the tensor, since an element that no draw moved may still depend on the inputs). C
-is the error of PyTorch's own CPU kernel of the dtype (the rounding that its formula entails), t the
-smallest number of the format. For eigenvalues and singular values |y| is the norm of all of them
+is the error of PyTorch's own CPU kernel of the dtype (the rounding that its formula entails; in
+float32, which both sum up in their own order, at least the same share of the first two terms as the
+root mean square of its errors over the tensor), t the smallest number of the format. For
+eigenvalues and singular values |y| is the norm of all of them
 times the root of their number, as the error of their algorithms grows (judge.NORMWISE). Where the
 inputs are integers 16 u |y| stands for the first two. A comparison, a floor, an index may be what
 any of the draws gives. Beyond the largest number of the format a result may be infinite; where the
@@ -160,7 +162,8 @@ def error(actual, expected, reference, draws: list, normwise=False, others=()):
     reference, draws = _real(reference.detach()), [_real(d.detach()) for d in draws]
     others = [_real(other.detach()) for other in others]
     others = [other for other in others if other.shape == expected.shape]
-    if any(d.shape != expected.shape for d in [reference, *draws]):  # nonzero, unique of a draw
+    draws = [draw for draw in draws if draw.shape == expected.shape]  # nonzero, unique of a draw
+    if reference.shape != expected.shape:
         reference, draws = expected.to(reference.dtype), []
     if not actual.is_floating_point():
         return _exact_error(actual, [expected, reference, *draws, *others])
@@ -207,7 +210,10 @@ def _rounding_error(actual, expected, reference, draws, normwise, others) -> tup
     size = reference.norm() * reference.numel() ** 0.5 if normwise else reference.abs()
     for other in others:
         movement = movement.maximum((other - reference).abs())
-    bound = own * unit * size + 4 * movement + 3 * kernel + TINY.get(dtype, 2.0**-126)
+    condition = own * unit * size + 4 * movement
+    if dtype == torch.float32:
+        kernel = kernel.maximum(condition * _share(kernel, condition))
+    bound = condition + 3 * kernel + TINY.get(dtype, 2.0**-126)
     ratio = ((actual - reference).abs() / bound).nan_to_num(math.inf, math.inf)
     same = (actual == reference) | (actual == expected) | (actual.isnan() & reference.isnan())
     if dtype in (torch.float16, torch.bfloat16):
@@ -219,6 +225,13 @@ def _rounding_error(actual, expected, reference, draws, normwise, others) -> tup
     ratio[same | free] = 0.0
     wrong = ratio > 1
     return float(ratio.max()), _place(wrong, actual, reference) if wrong.any() else ""
+
+
+def _share(kernel: torch.Tensor, condition: torch.Tensor) -> float:
+    """The root mean square of the kernel's errors, in units of what the condition allows."""
+    ratio = (kernel / condition)[condition > 0]
+    ratio = ratio[ratio.isfinite()]
+    return float(ratio.square().mean().sqrt()) if ratio.numel() else 0.0
 
 
 def _movement(reference: torch.Tensor, draws: list) -> torch.Tensor:

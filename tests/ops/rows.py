@@ -20,7 +20,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-DTYPES = ("float16", "bfloat16", "float32", "int64", "bool")
+# "extended" is float32 with the profile of that name.
+DTYPES = ("float16", "bfloat16", "float32", "extended", "int64", "bool")
 FORMS = ("eager", "compiled", "backward", "compiled_backward", "in_place", "out", "errors")
 CLASSES = ("empty", "scalar", "small", "odd", "sticks")
 VERDICTS = ("right", "refused", "host only", "accepted", "slow", "wrong", "hung", "crashed")
@@ -61,7 +62,8 @@ def merge(rows: Iterable[Row]) -> list[Row]:
         if VERDICTS.index(row.verdict) > VERDICTS.index(known.verdict):
             known.verdict, known.detail, known.why = row.verdict, row.detail, row.why
         if row.place == "host" or not known.place or known.place == "card":
-            known.place, known.why = row.place, known.why or row.why
+            first = known.why if known.place == row.place else ""
+            known.place, known.why = row.place, first or row.why or known.why
         known.samples += row.samples
         known.error = max(known.error, row.error)
     return list(merged.values())

@@ -24,7 +24,8 @@ Case = tuple[str, str]  # dtype, form
 Cases = dict[str, set[Case]]  # by operator
 
 PATH = Path(__file__).with_name("operators.txt")
-SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "int64": "i64", "bool": "bool",
+SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "extended": "x32",
+         "int64": "i64", "bool": "bool",
          "-": "errors"}  # fmt: skip
 REASONS = 3  # per operator
 SEVERE = {"crashed": "!", "hung": "!", "wrong": "W", "slow": "S", "accepted": "a", "host only": "x"}
@@ -64,7 +65,8 @@ def line(op: str, rows: list[Row], ran: set[Case], planned: set[Case], old: str 
                 unknown = "?" if (dtype, form) in planned else "-"
                 letters.append(column[place] if column else unknown)
         columns.append("".join(letters))
-    reasons = "; ".join(_reasons(rows)) or old.partition(" | ")[2]
+    kept = _without(old.partition(" | ")[2], {SHORT[dtype] for dtype, _form in ran})
+    reasons = "; ".join([*_reasons(rows), *kept][:REASONS])
     return f"{op:<42} {' '.join(columns)}" + (f" | {reasons}" if reasons else "")
 
 
@@ -79,6 +81,13 @@ def _reasons(rows: list[Row]) -> list[str]:
             dtypes[reason].add(SHORT[row.dtype])
     common = sorted(count, key=lambda reason: (-count[reason], reason))[:REASONS]
     return [f"{' '.join(d for d in SHORT.values() if d in dtypes[r])}: {r}" for r in common]
+
+
+def _without(reasons: str, dtypes: set[str]) -> list[str]:
+    """The reasons of a line that hold for others than these dtypes."""
+    pairs = [reason.partition(": ") for reason in reasons.split("; ") if reason]
+    left = [([d for d in of.split() if d not in dtypes], text) for of, _colon, text in pairs]
+    return [f"{' '.join(of)}: {text}" for of, text in left if of]
 
 
 def _reason(row: Row) -> str:

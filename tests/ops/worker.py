@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import torch
+import torch_spyre
 
 from . import forms, judge, rows
 
@@ -40,7 +41,7 @@ def load() -> dict:
 def planned(op, dtypes, wanted) -> list[tuple[str, str]]:
     """The (dtype, form) pairs that an operator has; errors have no dtype."""
     pairs = [(dtype, form) for form in wanted for dtype in dtypes
-             if form != "errors" and forms.applies(op, getattr(torch, dtype), form)]  # fmt: skip
+             if form != "errors" and forms.applies(op, forms.dtype_of(dtype), form)]  # fmt: skip
     if "errors" in wanted and op.error_inputs_func is not None:
         pairs.append(("-", "errors"))
     return pairs
@@ -48,10 +49,10 @@ def planned(op, dtypes, wanted) -> list[tuple[str, str]]:
 
 def run_case(op, dtype: str, form: str) -> list[rows.Row]:
     """Verdicts of one dtype and form; an error of the net itself is a row, too."""
-    kind = torch.float16 if dtype == "-" else getattr(torch, dtype)
     signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
     try:
-        return judge.cases(op, kind, form)
+        with torch_spyre.config.patch(profile=forms.profile_of(dtype)):
+            return judge.cases(op, dtype, form)
     except Slow:
         return [rows.Row(op.formatted_name, dtype, form, "small", "slow", why=f"{LIMIT_S} s")]
     except Exception as error:
