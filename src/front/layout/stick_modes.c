@@ -133,6 +133,18 @@ static uint8_t last_reduced(const loop_op *op)
     return last;
 }
 
+// The variable that is the rank; none where several are: padding one would change what others count.
+static uint8_t only_rank(const loop_op *op)
+{
+    uint8_t rank = LOOP_NO_DIM;
+    for (uint8_t v = 0; v < op->var_count; v++) {
+        if (!loop_var_is_rank(op, v)) continue;
+        if (rank != LOOP_NO_DIM) return LOOP_NO_DIM;
+        rank = v;
+    }
+    return rank;
+}
+
 static void reduction_modes(const loop_graph *loops, const loop_op *op, uint16_t writable,
                             stick_mode_list *out)
 {
@@ -142,7 +154,7 @@ static void reduction_modes(const loop_graph *loops, const loop_op *op, uint16_t
         bool reduced = v != LOOP_NO_DIM && loop_var_is_reduced(op, v);
         if (op->op == OPFUNC_EXX2 && !reduced) continue;
         if (reduced && ranks && v != last_reduced(op)) continue;
-        bool is_rank = ranks && v != LOOP_NO_DIM && loop_var_is_rank(op, v);
+        bool is_rank = ranks && v != LOOP_NO_DIM && v == only_rank(op);
         if (v != LOOP_NO_DIM && !op->operand[0].stride[v] && !is_rank) continue;
         stick_mode *mode = add(loops, op, writable, reduced ? LOOP_NO_DIM : v, out);
         if (mode) mode->stick[0] = is_rank ? last_reduced(op) : v;
