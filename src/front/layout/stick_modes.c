@@ -133,7 +133,8 @@ static uint8_t last_reduced(const loop_op *op)
     return last;
 }
 
-// The variable that is the rank; none where several are: padding one would change what others count.
+// The variable that is the rank; none where several are: padding one would change what the others
+// count.
 static uint8_t only_rank(const loop_op *op)
 {
     uint8_t rank = LOOP_NO_DIM;
