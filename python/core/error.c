@@ -9,7 +9,7 @@
 
 static _Thread_local spyre_code code_of_thread;
 static _Thread_local char message_of_thread[4096];
-static PyObject *unsupported_error, *out_of_memory_error, *internal_error;
+static PyObject *unsupported_error, *out_of_memory_error, *internal_error, *index_fault;
 
 // What a signal's handler has raised during a wait of this thread: type, value, traceback.
 static _Thread_local PyObject *interruption[3];
@@ -59,6 +59,7 @@ const char *core_error_message(void)
 void *core_error_class(void)
 {
     if (code_of_thread == SPYRE_UNSUPPORTED) return unsupported_error;
+    if (code_of_thread == SPYRE_INDEX_FAULT) return index_fault;
     return code_of_thread == SPYRE_INTERNAL ? internal_error : NULL;
 }
 
@@ -108,6 +109,19 @@ PyObject *core_raise_runtime(void)
     return NULL;
 }
 
+// An IndexError, as PyTorch's of embedding or nll_loss, and a RuntimeError, as that of gather.
+static PyObject *new_index_fault(void)
+{
+    PyObject *bases = PyTuple_Pack(2, PyExc_IndexError, PyExc_RuntimeError);
+    PyObject *made = bases ? PyErr_NewExceptionWithDoc(
+                                 "torch_spyre.IndexFault",
+                                 "An index of a gather or scatter on the card is out of range.",
+                                 bases, NULL)
+                           : NULL;
+    Py_XDECREF(bases);
+    return made;
+}
+
 bool error_register(PyObject *module)
 {
     unsupported_error = PyErr_NewExceptionWithDoc("torch_spyre.Unsupported",
@@ -117,10 +131,12 @@ bool error_register(PyObject *module)
         "torch_spyre.InternalError",
         "A stage of torch_spyre broke its own rules: a fault to report, never a fallback.",
         PyExc_RuntimeError, NULL);
+    index_fault = new_index_fault();
     PyObject *torch = PyImport_ImportModule("torch._C");
     out_of_memory_error = torch ? PyObject_GetAttrString(torch, "OutOfMemoryError") : NULL;
     Py_XDECREF(torch);
-    return unsupported_error && out_of_memory_error && internal_error &&
+    return unsupported_error && out_of_memory_error && internal_error && index_fault &&
+           PyModule_AddObjectRef(module, "IndexFault", index_fault) == 0 &&
            PyModule_AddObjectRef(module, "Unsupported", unsupported_error) == 0 &&
            PyModule_AddObjectRef(module, "InternalError", internal_error) == 0;
 }

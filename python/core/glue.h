@@ -149,7 +149,7 @@ uint32_t profile_stop(spyre_activity **out_records, int64_t *out_offset_ns, uint
 const char *profile_name(const spyre_activity *activity);       // of its event
 
 // ---- errors (error.c)
-#define CORE_INDEX_ERROR ((spyre_code)(SPYRE_INTERNAL + 1)) // beside the codes of a spyre_status
+#define CORE_INDEX_ERROR ((spyre_code)(SPYRE_INDEX_FAULT + 1)) // beside the codes of a spyre_status
 spyre_code core_error_code(void);
 const char *core_error_message(void);
 // What spyre_set_interrupt() gets: runs handlers of signals that have come.

@@ -66,6 +66,9 @@ class ElementArrangement(enum.IntEnum):
 class Unsupported(RuntimeError):
     """The card, its compiler or a setting cannot do what is asked; names operand and rule."""
 
+class IndexFault(IndexError, RuntimeError):
+    """An index of a gather or scatter on the card is out of range; names kernel, row and bounds."""
+
 class InternalError(RuntimeError):
     """A fault of this package, never of the program; no fallback hides it."""
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._C import (
         DataFormats,
         ElementArrangement,
+        IndexFault,
         InternalError,
         SpyreTensorLayout,
         Unsupported,
@@ -59,6 +60,7 @@ __all__ = [
     "ElementArrangement",
     "FallbackError",
     "FallbackWarning",
+    "IndexFault",
     "InternalError",
     "SpyreTensorLayout",
     "Unsupported",

@@ -6,6 +6,7 @@
 #define BASE_STATUS_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include "spyre/status.h"
 
@@ -19,6 +20,13 @@ SPYRE_MUST_CHECK spyre_status status_vnew(spyre_code code, const char *format, v
 // Takes `status`, returns it with "<place>: " in front of its message; null stays null.
 SPYRE_MUST_CHECK spyre_status status_at(spyre_status status, const char *format, ...)
     SPYRE_PRINTF(2, 3);
+
+// Whether a program broke a rule of the card, of any kind.
+static inline bool status_is_fault(spyre_status status)
+{
+    spyre_code code = spyre_status_code(status);
+    return code == SPYRE_DEVICE_FAULT || code == SPYRE_INDEX_FAULT;
+}
 
 // The shared error for failed host allocations.
 SPYRE_MUST_CHECK spyre_status status_no_memory(void);

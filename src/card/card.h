@@ -92,12 +92,13 @@ typedef struct {
     char kernel[64];
     char location[128];
     char text[CARD_FAULT_TEXT];
+    bool of_index;  // of a gather's or scatter's
 } card_fault;
 
 // Runs a program to its end. arguments[0..arg_count). On a fault (address outside its argument, LX
-// out of range, gather row out of range, deadlock of tokens or ring) returns SPYRE_DEVICE_FAULT
-// with core, kernel, instruction and address in the message and, when `out_fault` is not null, in
-// it; memory keeps what was written before.
+// out of range, deadlock of tokens or ring) returns SPYRE_DEVICE_FAULT, on one of an index that a
+// gather or scatter reads SPYRE_INDEX_FAULT, with core, kernel, instruction and address in the
+// message and, when `out_fault` is not null, in it; memory keeps what was written before.
 SPYRE_MUST_CHECK spyre_status card_launch(card *c, card_program *program,
                                           const card_argument *arguments, uint32_t arg_count,
                                           card_fault *out_fault);

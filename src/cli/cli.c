@@ -75,6 +75,7 @@ static int exit_code(spyre_code code)
     case SPYRE_IO: return CLI_BAD_INPUT;
     case SPYRE_OUT_OF_MEMORY:
     case SPYRE_DEVICE_FAULT:
+    case SPYRE_INDEX_FAULT:
     case SPYRE_CANCELLED:
     case SPYRE_INTERNAL: break;
     }

@@ -65,7 +65,7 @@ static spyre_status compare(replay *r)
 static spyre_status run_to_end(replay *r)
 {
     spyre_status status = launch(r, r->program, NULL);
-    bool faulted = spyre_status_code(status) == SPYRE_DEVICE_FAULT;
+    bool faulted = status_is_fault(status);
     if (status && !(faulted && r->record.faulted)) return status;
     if (faulted) text_printf(&r->out, "fault, as recorded: %s\n", spyre_status_message(status));
     spyre_status_free(status);
@@ -211,7 +211,7 @@ static spyre_status run_until(replay *r)
     }
     spyre_status status = launch(r, program, &fault);
     // A message whose receiver was cut off is no fault of the program.
-    if (spyre_status_code(status) == SPYRE_DEVICE_FAULT && !fault.text[0]) {
+    if (status_is_fault(status) && !fault.text[0]) {
         spyre_status_free(status);
         status = NULL;
     }

@@ -343,7 +343,7 @@ static spyre_status execute(const run *r)
 static spyre_status with_operations(const spyre_ktir_program *program, spyre_status status)
 {
     static const char word[] = "instruction ";
-    if (spyre_status_code(status) != SPYRE_DEVICE_FAULT) return status;
+    if (!status_is_fault(status)) return status;
     text out = {0};
     const char *at = spyre_status_message(status), *found;
     while ((found = strstr(at, word))) {
@@ -357,7 +357,7 @@ static spyre_status with_operations(const spyre_ktir_program *program, spyre_sta
         at = end;
     }
     text_append(&out, at);
-    spyre_status named = status_new(SPYRE_DEVICE_FAULT, "%s", text_string(&out));
+    spyre_status named = status_new(spyre_status_code(status), "%s", text_string(&out));
     text_free(&out);
     spyre_status_free(status);
     return named;

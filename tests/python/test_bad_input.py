@@ -5,6 +5,7 @@ import os
 
 import pytest
 import torch
+import torch_spyre
 from torch_spyre import _C
 
 
@@ -92,6 +93,7 @@ def test_tensors_of_two_devices():
 
 _ON_TWO_CARDS = """
 import torch
+import torch_spyre
 x, y = torch.ones(70, device="spyre:0"), torch.full((70,), 5.0, device="spyre:1")
 for use in (lambda: x + y, lambda: x.add_(y), lambda: torch.add(x, x, out=y)):
     try:
@@ -131,15 +133,27 @@ def test_the_sign_of_zero_is_part_of_a_scalar():
     assert torch.div(card(2), -0.0).cpu().tolist() == [float("-inf")] * 2
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_an_index_outside_its_table_names_its_place(compiled):
-    def rows(table, index):
-        return torch.nn.functional.embedding(index, table)
+OUT_OF_RANGE = {
+    "embedding": lambda table, index: torch.nn.functional.embedding(index, table),
+    "index_select": lambda table, index: table.index_select(0, index),
+    "gather": lambda table, index: table.gather(0, index[:, None].expand(2, 64)),
+    "index": lambda table, index: table[index],
+    "index_add": lambda table, index: table.index_add(0, index, table[:2]),
+    "nll_loss": lambda table, index: torch.nn.functional.nll_loss(table[:2, :10], index),
+}
 
-    bad = torch.tensor([3, 10], dtype=torch.int32).to("spyre")
-    place = "test_bad_input.py:\\d+ in rows" if compiled else "eager aten.embedding"
-    with pytest.raises(RuntimeError, match=rf"core \d+, .*{place}.*row 10, outside 0..9"):
-        (torch.compile(rows) if compiled else rows)(card(10, 64), bad).cpu()
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_an_index_outside_its_table_names_its_place(name, compiled):
+    """PyTorch raises IndexError or RuntimeError, by the operator; the device stays usable."""
+    function = OUT_OF_RANGE[name]
+    bad = torch.tensor([3, 10]).to("spyre")
+    place = "test_bad_input.py:\\d+ in <lambda>" if compiled else f"eager aten.{name}"
+    with pytest.raises(torch_spyre.IndexFault, match=rf"core \d+, .*{place}.*row 10, outside 0..9"):
+        (torch.compile(function) if compiled else function)(card(10, 64), bad).cpu()
+    assert issubclass(torch_spyre.IndexFault, IndexError)
+    assert torch.equal((card(3) + 1).cpu(), (card(3) + 1).cpu())
 
 
 def test_unknown_cards_and_streams():

@@ -148,7 +148,7 @@ static spyre_status check_arguments(const launch *l, uint32_t count)
 static spyre_status fault_status(const card_fault *fault)
 {
     const char *open = fault->location[0] ? " (" : "", *close = fault->location[0] ? ")" : "";
-    return status_new(SPYRE_DEVICE_FAULT,
+    return status_new(fault->of_index ? SPYRE_INDEX_FAULT : SPYRE_DEVICE_FAULT,
                       "core %u, kernel %s%s%s%s, instruction %u, address 0x%llx: %s", fault->core,
                       fault->kernel, open, fault->location, close, fault->instruction,
                       (unsigned long long)fault->address, fault->text);

@@ -115,6 +115,7 @@ static bool resolve_rows(core_run *run, const plan_step *step, const queue_state
         core_fault(run, step->instruction, 0, "%s of row %d, outside 0..%lld",
                    isa_describe(i->opcode)->mnemonic, named.least < 0 ? named.least : named.most,
                    (long long)i->row_count - 1);
+        run->fault.of_index = true;
         return false;
     }
     byte_range span = tile->span[o];
