@@ -366,7 +366,10 @@ static void tile__rank(void **state)
         }
         i->operand[0] = entries;
         if (i->operand_count == 4) i->operand[3] = behind;
-        if (step > 32 << 10) continue;
+        if (step > 32 << 10) {
+            free_program(p);
+            continue;
+        }
         isa_instruction *out = emit(p, ISA_RANKED);
         out->op = ops[next_random(&seed) % 4];
         out->operand_count = 2;
