@@ -325,7 +325,7 @@ static void launch__gather_reads_rows(void **state)
             assert_memory_equal(card_lx(the_card, 0) + n * 128, codes_at(128) + wanted[n] * 64,
                                 128);
         wanted[2] = 10;
-        assert_error(run(p, (card_mode)mode, arguments, NULL), SPYRE_DEVICE_FAULT,
+        assert_error(run(p, (card_mode)mode, arguments, NULL), SPYRE_INDEX_FAULT,
                      "gather of row 10, outside 0..9");
         arguments[0].limit = 1200;
         wanted[2] = 3;

@@ -196,7 +196,7 @@ static void remove_barriers__the_earliest_kernel_reports_its_fault(void **state)
         card_fault fault;
         card_set_mode(c, mode ? CARD_FAST : CARD_EXACT);
         spyre_status status = card_launch(c, loaded, &argument, 1, &fault);
-        assert_int_equal(spyre_status_code(status), SPYRE_DEVICE_FAULT);
+        assert_int_equal(spyre_status_code(status), SPYRE_INDEX_FAULT);
         spyre_status_free(status);
         assert_int_equal(fault.core, 3);
         assert_int_equal(fault.instruction, 2);
