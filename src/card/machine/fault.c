@@ -11,6 +11,7 @@ void core_fault(core_run *run, uint32_t instruction, uint64_t address, const cha
     run->fault.core = run->core;
     run->fault.instruction = instruction;
     run->fault.address = address;
+    run->fault.of_index = false;
     snprintf(run->fault.kernel, sizeof run->fault.kernel, "%s", run->kernel->source->name);
     snprintf(run->fault.location, sizeof run->fault.location, "%s",
              run->kernel->source->location);
