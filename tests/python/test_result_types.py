@@ -106,6 +106,8 @@ def as_tuple(result):
 # does not have (test_parts.py), gives in another memory format than its CPU kernel
 # (test_memory_format.py) or in other sizes (test_bags_and_grids.py).
 BEYOND_PYTORCH = {
+    aten.multi_margin_loss_backward.default,
+    aten.multilabel_margin_loss_backward.default,
     aten._embedding_bag.default,
     aten._embedding_bag_forward_only.default,
     aten._thnn_fused_lstm_cell.default,

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, is_fake
-from torch.fx.experimental.symbolic_shapes import guard_or_false
 
 __all__ = ["FakeTensor", "FakeTensorMode", "has_values", "is_surely", "mode_of", "symbol_of"]
 
@@ -34,4 +33,6 @@ def symbol_of(size: Any) -> Any:
 
 def is_surely(condition: Any) -> bool:
     """Whether a condition on sizes holds; False where it depends on symbols."""
+    from torch.fx.experimental.symbolic_shapes import guard_or_false  # imports sympy
+
     return guard_or_false(condition)
