@@ -17,7 +17,6 @@ import json
 import math
 import os
 import pathlib
-import random
 import re
 import runpy
 import subprocess
@@ -31,6 +30,7 @@ os.environ.update(HF_HUB_OFFLINE="1", AIU_WORLD_RANK_0="0", OMP_NUM_THREADS="1",
 import aiu_fms_testing_utils.testing.validation
 import fms.models  # noqa: F401  (what scripts import, before they are forked)
 import torch
+from prompts import words, write_conversations
 from small_models import ENCODERS, NAMES
 
 MODULE = "aiu_fms_testing_utils.scripts."
@@ -85,11 +85,6 @@ def _say_what_ran_on_the_host() -> None:
     import torch_spyre
 
     print("\nON HOST:", *sorted({record.op for record in torch_spyre.fallback_report()}))
-
-
-def words(count: int, seed: int) -> str:
-    chosen = random.Random(seed)
-    return " ".join(f"w{chosen.randrange(1000)}" for _ in range(count))
 
 
 # ---- one script, one model: what was found
@@ -169,11 +164,7 @@ def metrics(work: pathlib.Path) -> str:
 def programs(work: pathlib.Path) -> str:
     criteria = [{"max_batch": 4, "max_tkv": 256, "batch_granularity": 1, "tkv_granularity": 64}]
     (work / "criteria.json").write_text(json.dumps({"programs": criteria}))
-    lengths = [30, 60, 100, 150, 200, 240, 300, 400]
-    said = [{"id": str(n), "conversations": [{"from": "human", "value": words(lengths[n % 8], n)},
-                                             {"from": "gpt", "value": "w1"}]}
-            for n in range(60)]  # fmt: skip
-    (work / "sharegpt.json").write_text(json.dumps(said))
+    write_conversations(work / "sharegpt.json")
     found = run("drive_paged_programs", work / "programs.log", "--model_variant", work,
                 "--program_criteria_json_path", work / "criteria.json", "--dataset_path",
                 work / "sharegpt.json", "--max_new_tokens=4", "--attention_type=paged",

@@ -9,6 +9,7 @@ import environment
 import pytest
 import torch
 from environment import ROOT, SERVE, run
+from prompts import words, write_conversations
 
 environment.need()
 pytestmark = pytest.mark.long
@@ -59,11 +60,6 @@ SCRIPTS = "aiu_fms_testing_utils.scripts"
 OF_CARD = ["--device_type=aiu-senulator", "--default_dtype=fp16"]
 
 
-def words(count, seed):
-    chosen = random.Random(seed)
-    return " ".join(f"w{chosen.randrange(1000)}" for _ in range(count))
-
-
 @pytest.mark.parametrize("level", [0, 1])
 def test_validation_passes(level, model, tmp_path):
     prompts = tmp_path / "prompts"
@@ -86,11 +82,7 @@ def test_all_programs_of_a_criteria_file_pass(kind, chunk, model, tmp_path):
         {"max_batch": 2, "max_tkv": 512, "batch_granularity": 2, "tkv_granularity": 128},
     ]
     (tmp_path / "criteria.json").write_text(json.dumps({"programs": programs}))
-    lengths = [30, 60, 100, 150, 200, 240, 300, 400]
-    said = [{"id": str(n), "conversations": [{"from": "human", "value": words(lengths[n % 8], n)},
-                                             {"from": "gpt", "value": "w1"}]}
-            for n in range(60)]  # fmt: skip
-    (tmp_path / "sharegpt.json").write_text(json.dumps(said))
+    write_conversations(tmp_path / "sharegpt.json")
     done = run("-m", f"{SCRIPTS}.drive_paged_programs", "--model_variant", model,
                "--program_criteria_json_path", tmp_path / "criteria.json",
                "--dataset_path", tmp_path / "sharegpt.json", "--max_new_tokens=4",
