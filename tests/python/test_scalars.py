@@ -164,34 +164,19 @@ OF_INTEGERS = {
     "aten.floor_divide.default": lambda x, s: x // s,
 }  # fmt: skip
 
+POLYNOMIALS = [f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_")
+               for kind in "tuvw"] + ["hermite_polynomial_h", "hermite_polynomial_he",
+                                      "laguerre_polynomial_l", "legendre_polynomial_p"]  # fmt: skip
+
 # Numbers that are part of a program, and why.
 FIXED = {
-    "aten.special_chebyshev_polynomial_t.x_scalar": "rare; a program for each number",
-    "aten.special_chebyshev_polynomial_t.n_scalar": "rare; a program for each number",
-    "aten.special_chebyshev_polynomial_u.x_scalar": "rare; a program for each number",
-    "aten.special_chebyshev_polynomial_u.n_scalar": "rare; a program for each number",
-    "aten.special_chebyshev_polynomial_v.x_scalar": "rare; a program for each number",
-    "aten.special_chebyshev_polynomial_v.n_scalar": "rare; a program for each number",
-    "aten.special_chebyshev_polynomial_w.x_scalar": "rare; a program for each number",
-    "aten.special_chebyshev_polynomial_w.n_scalar": "rare; a program for each number",
-    "aten.special_shifted_chebyshev_polynomial_t.x_scalar": "rare; a program for each number",
-    "aten.special_shifted_chebyshev_polynomial_t.n_scalar": "rare; a program for each number",
-    "aten.special_shifted_chebyshev_polynomial_u.x_scalar": "rare; a program for each number",
-    "aten.special_shifted_chebyshev_polynomial_u.n_scalar": "rare; a program for each number",
-    "aten.special_shifted_chebyshev_polynomial_v.x_scalar": "rare; a program for each number",
-    "aten.special_shifted_chebyshev_polynomial_v.n_scalar": "rare; a program for each number",
-    "aten.special_shifted_chebyshev_polynomial_w.x_scalar": "rare; a program for each number",
-    "aten.special_shifted_chebyshev_polynomial_w.n_scalar": "rare; a program for each number",
-    "aten.special_hermite_polynomial_h.x_scalar": "rare; a program for each number",
-    "aten.special_hermite_polynomial_h.n_scalar": "rare; a program for each number",
-    "aten.special_hermite_polynomial_he.x_scalar": "rare; a program for each number",
-    "aten.special_hermite_polynomial_he.n_scalar": "rare; a program for each number",
-    "aten.special_laguerre_polynomial_l.x_scalar": "rare; a program for each number",
-    "aten.special_laguerre_polynomial_l.n_scalar": "rare; a program for each number",
-    "aten.special_legendre_polynomial_p.x_scalar": "rare; a program for each number",
-    "aten.special_legendre_polynomial_p.n_scalar": "rare; a program for each number",
-    "aten.special_zeta.self_scalar": "rare; a program for each number",
-    "aten.special_zeta.other_scalar": "rare; a program for each number",
+    f"aten.special_{name}.{operand}_scalar": "no program calls it with many numbers"
+    for name, operands in {
+        **dict.fromkeys(POLYNOMIALS, ("x", "n")),
+        "zeta": ("self", "other"),
+    }.items()
+    for operand in operands
+} | {
     "aten.softplus.default": "parameters of an opfunc stand in instructions",
     "aten.clamp.default": "parameters of an opfunc stand in instructions",
     "aten.hardtanh.default": "parameters of an opfunc stand in instructions",
