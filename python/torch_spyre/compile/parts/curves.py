@@ -8,7 +8,7 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, computed
+from .lines import FLOATS, computed, is_composed
 
 _aten = torch.ops.aten
 
@@ -89,7 +89,7 @@ def rrelu_backward(
 def tanh(x: torch.Tensor) -> torch.Tensor | NotTaken:
     """Of float32: -t / (t + 2) with t = e^(-2 |x|) - 1, away from 0 as 1 - 2 / (e^(2 |x|) + 1);
     within 3.5 units of the last place."""
-    if x.dtype is not torch.float32 or x.dtype in computed():
+    if not is_composed(x.dtype):
         return NOT_TAKEN
     size = x.abs()
     below = (size * -2).expm1()

@@ -27,6 +27,11 @@ def computed() -> tuple[torch.dtype, ...]:
     return FLOATS if handover.setting("profile") == "extended" else HALVES
 
 
+def is_composed(dtype: torch.dtype) -> bool:
+    """Of float32 without that profile: functions are made of those that the card has."""
+    return dtype is torch.float32 and dtype not in computed()
+
+
 def to_lines(x: torch.Tensor, dim: int) -> torch.Tensor:
     """[.., n, ..] -> [lines, n]"""
     x = x.reshape(1) if x.dim() == 0 else x

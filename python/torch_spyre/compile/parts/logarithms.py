@@ -15,7 +15,7 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import computed
+from .lines import is_composed
 
 _aten = torch.ops.aten
 
@@ -50,23 +50,17 @@ def _log(x: torch.Tensor) -> torch.Tensor:
 
 @part(_aten.log.default)
 def log(x: torch.Tensor) -> torch.Tensor | NotTaken:
-    if x.dtype is not torch.float32 or x.dtype in computed():
-        return NOT_TAKEN
-    return _log(x)
+    return _log(x) if is_composed(x.dtype) else NOT_TAKEN
 
 
 @part(_aten.log2.default)
 def log2(x: torch.Tensor) -> torch.Tensor | NotTaken:
-    if x.dtype is not torch.float32 or x.dtype in computed():
-        return NOT_TAKEN
-    return _log(x) * (1 / math.log(2))
+    return _log(x) * (1 / math.log(2)) if is_composed(x.dtype) else NOT_TAKEN
 
 
 @part(_aten.log10.default)
 def log10(x: torch.Tensor) -> torch.Tensor | NotTaken:
-    if x.dtype is not torch.float32 or x.dtype in computed():
-        return NOT_TAKEN
-    return _log(x) * (1 / math.log(10))
+    return _log(x) * (1 / math.log(10)) if is_composed(x.dtype) else NOT_TAKEN
 
 
 def _log1p(x: torch.Tensor) -> torch.Tensor:
@@ -79,14 +73,12 @@ def _log1p(x: torch.Tensor) -> torch.Tensor:
 
 @part(_aten.log1p.default)
 def log1p(x: torch.Tensor) -> torch.Tensor | NotTaken:
-    if x.dtype is not torch.float32 or x.dtype in computed():
-        return NOT_TAKEN
-    return _log1p(x)
+    return _log1p(x) if is_composed(x.dtype) else NOT_TAKEN
 
 
 @part(_aten.softplus.default)
 def softplus(x: torch.Tensor, beta: float = 1, threshold: float = 20) -> torch.Tensor | NotTaken:
-    if x.dtype is not torch.float32 or x.dtype in computed():
+    if not is_composed(x.dtype):
         return NOT_TAKEN
     scaled = x * beta
     return torch.where(scaled > threshold, x, _log1p(scaled.exp()) / beta)
@@ -94,6 +86,6 @@ def softplus(x: torch.Tensor, beta: float = 1, threshold: float = 20) -> torch.T
 
 @part(_aten.xlogy.Tensor)
 def xlogy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor | NotTaken:
-    if torch.result_type(x, y) is not torch.float32 or torch.float32 in computed():
+    if not is_composed(torch.result_type(x, y)):
         return NOT_TAKEN
     return torch.where(y.isnan(), math.nan, torch.where(x == 0, 0.0, x * _log(y.float())))

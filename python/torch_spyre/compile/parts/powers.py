@@ -15,7 +15,7 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import computed
+from .lines import is_composed
 from .logarithms import LN2_HIGH, LN2_LOW, split
 
 _aten = torch.ops.aten
@@ -78,20 +78,16 @@ def _power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where((y == 0) | (x == 1), 1.0, power)
 
 
-def _taken(dtype: torch.dtype) -> bool:
-    return dtype is torch.float32 and dtype not in computed()
-
-
 @part(_aten.pow.Tensor_Tensor)
 def pow_tensor(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor | NotTaken:
-    if not _taken(torch.result_type(x, y)):
+    if not is_composed(torch.result_type(x, y)):
         return NOT_TAKEN
     return _power(x.float(), y.float())
 
 
 @part(_aten.pow.Scalar)
 def pow_of_number(x: float, y: torch.Tensor) -> torch.Tensor | NotTaken:
-    if not _taken(torch.result_type(x, y)) or not isinstance(x, (int, float)):
+    if not is_composed(torch.result_type(x, y)) or not isinstance(x, (int, float)):
         return NOT_TAKEN
     return _power(torch.full_like(y, x, dtype=torch.float32), y.float())
 
@@ -102,6 +98,6 @@ _PLAIN = {-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0}
 
 @part(_aten.pow.Tensor_Scalar)
 def pow_number(x: torch.Tensor, y: float) -> torch.Tensor | NotTaken:
-    if not _taken(torch.result_type(x, y)) or not isinstance(y, (int, float)) or y in _PLAIN:
+    if not is_composed(torch.result_type(x, y)) or not isinstance(y, (int, float)) or y in _PLAIN:
         return NOT_TAKEN
     return _power(x.float(), torch.full_like(x, y, dtype=torch.float32))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, computed
+from .lines import FLOATS, computed, is_composed
 
 _aten = torch.ops.aten
 
@@ -140,7 +140,7 @@ def logsumexp(
 
 @part(_aten._log_softmax.default)
 def log_softmax(x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor | NotTaken:
-    if x.dtype is not torch.float32 or x.dtype in computed() or x.numel() == 0 or x.dim() == 0:
+    if not is_composed(x.dtype) or x.numel() == 0 or x.dim() == 0:
         return NOT_TAKEN
     distance = x - x.amax(dim, True)
     return distance - distance.exp().sum(dim, True).log()
