@@ -158,6 +158,15 @@ def test_what_sees_the_length_has_a_program_a_length(read, programs):
     assert len(programs()) == 5
 
 
+def test_what_is_known_of_a_graph_is_bounded(monkeypatch):
+    table = {}
+    for number in range(2 * lengths.MOST):
+        lengths.keep(table, number, number)
+    assert list(table) == list(range(lengths.MOST, 2 * lengths.MOST))
+    monkeypatch.setattr(lengths, "MOST", 1)
+    decode(step_of(attend), STEPS)
+
+
 def test_buckets_end_at_sticks_and_cost_an_eighth_at_most():
     for length in range(8, 5000):
         end = lengths.end_of(length)

@@ -232,7 +232,8 @@ class CompiledGraph:
         key = call.key if call else ()
         if key not in self.grown:
             gm = call.form.gm if call else growth.gm
-            self.grown[key] = CompiledGraph(gm, self.folder, self.trace, self.settings)
+            form = CompiledGraph(gm, self.folder, self.trace, self.settings)
+            lengths.keep(self.grown, key, form)
         if call:
             results = call.cut(self.grown[key](call.arguments(args, read)))
         else:

@@ -30,6 +30,7 @@ _log = logging.getLogger("spyre.inductor")
 
 STEP = 64  # rows; a stick of 16 bits
 LEAST = 8  # rows of an argument that grows in its memory
+MOST = 64  # forms of a graph
 
 
 def end_of(length: int) -> int:
@@ -42,6 +43,13 @@ def end_of(length: int) -> int:
 def _places(length: int, rows: int, device: torch.device) -> torch.Tensor:
     """The places of the last rows, int64 on the card."""
     return torch.arange(length - rows, length).to(device)
+
+
+def keep(table: dict[Any, Any], key: Any, value: Any) -> None:
+    """Adds to what is known of a graph's lengths; beyond MOST what came first goes."""
+    while len(table) >= MOST:
+        del table[next(iter(table))]
+    table[key] = value
 
 
 class Lengths:
@@ -68,9 +76,9 @@ class Lengths:
         longest = max(lengths)  # before and after growing, one bucket
         ends = [end_of(longest if longest - length < STEP else length) for length in lengths]
         rest = [number for symbol, number in sizes.items() if symbol not in self.lengths]
-        key = (*ends, *map(lengths.index, lengths), *rest)
+        key = (len(lengths), *ends, *map(lengths.index, lengths), *rest)
         if key not in self.forms:
-            self.forms[key] = self._make(args, lengths, ends)
+            keep(self.forms, key, self._make(args, lengths, ends))
         form = self.forms[key]
         return Call(key, form, sizes, lengths, ends) if form else None
 
