@@ -250,9 +250,9 @@ storage *storage_create_with_room(uint32_t card, spyre_dtype dtype, const spyre_
     return NULL;
 }
 
-// Takes the room behind the longest storage of a memory, and clears what a freed one has left there.
-// *out_taken is false where `of` is not the longest, or there is no such room; false with an error
-// where clearing fails.
+// Takes the room behind the longest storage of a memory, and clears what a freed one has left
+// there. *out_taken is false where `of` is not the longest, or there is no such room; false with an
+// error where clearing fails.
 static bool take_room(const storage *of, int64_t bytes, int64_t reach_bytes, bool *out_taken)
 {
     storage_memory *shared = of->shared;
