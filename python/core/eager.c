@@ -468,18 +468,26 @@ static bool take_results(PyObject *list, program *p, uint32_t outputs)
     return present == outputs;
 }
 
-static bool take_bytes(PyObject *list, uint8_t *out, uint32_t capacity, uint32_t limit,
-                       uint32_t *out_count)
+// The place of a tensor of Python among those of the call, or -1.
+static int operand_of(const glue_call *call, PyObject *object)
 {
-    int64_t values[MOST_INPUTS];
-    Py_ssize_t count = PySequence_Size(list);
-    if (count < 0 || count > (Py_ssize_t)capacity) return false;
-    if (core_ints(list, values, MOST_INPUTS, "remember") < 0) return false;
+    const void *tensor = glue_from_python(object);
+    for (uint32_t i = 0; tensor && i < call->tensor_count; i++)
+        if (glue_same_tensor(call->tensors[i], tensor)) return (int)i;
+    return -1;
+}
+
+// False for tensors that are none of the call: a kernel made them of what it was called with.
+static bool take_inputs(PyObject *tuple, const glue_call *call, program *p)
+{
+    Py_ssize_t count = PyTuple_Size(tuple);
+    if (count < 0 || count > MOST_INPUTS) return false;
     for (Py_ssize_t i = 0; i < count; i++) {
-        if (values[i] < 0 || values[i] >= limit) return false;
-        out[i] = (uint8_t)values[i];
+        int place = operand_of(call, PyTuple_GetItem(tuple, i));
+        if (place < 0) return false;
+        p->inputs[i] = (uint8_t)place;
     }
-    *out_count = (uint32_t)count;
+    p->input_count = (uint32_t)count;
     return true;
 }
 
@@ -515,16 +523,17 @@ static void note_by_value(const glue_call *call, PyObject *object)
 }
 
 // remember(executable, inputs, results, written, scalars): the operator that PyTorch is calling
-// launches segment 0 of the executable; `results` are indices of its outputs, -1 for a result of
-// size [0] and the dtype of the first one; `written` is the index of the tensor that takes the only
-// result, -1 for none; `scalars` numbers of the call are parameters.
+// launches segment 0 of the executable with the tensors `inputs`, if all are the call's own;
+// `results` are indices of its outputs, -1 for a result of size [0] and the dtype of the first one;
+// `written` is the tensor that takes the only result, or None; `scalars` numbers of the call are
+// parameters.
 static PyObject *py_remember(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *object, *inputs, *results;
-    int written;
+    PyObject *object, *inputs, *results, *written;
     unsigned scalars;
-    if (!PyArg_ParseTuple(args, "OOOiI", &object, &inputs, &results, &written, &scalars))
+    if (!PyArg_ParseTuple(args, "OO!OOI", &object, &PyTuple_Type, &inputs, &results, &written,
+                          &scalars))
         return NULL;
     spyre_executable *executable = executable_of_object(object);
     if (!executable) return NULL;
@@ -542,16 +551,16 @@ static PyObject *py_remember(PyObject *self, PyObject *args)
     p->executable = executable;
     p->object = object;
     p->prefers = executable_prefers(segment);
-    p->written = written;
+    p->written = written == Py_None ? -1 : operand_of(call, written);
     memcpy(p->key, call->key, length);
     int32_t there = segment->output_count == 1 ? segment->outputs[0].input : -1;
-    bool fits = take_bytes(inputs, p->inputs, MOST_INPUTS, call->tensor_count, &p->input_count) &&
+    bool fits = take_inputs(inputs, call, p) &&
                 take_results(results, p, segment->output_count) &&
                 (there >= 0 || executable_owns_outputs(segment)) &&
-                p->input_count == segment->input_count && written < (int)call->tensor_count &&
-                (written < 0 || p->result_count == 1);
+                p->input_count == segment->input_count &&
+                (written == Py_None || (p->written >= 0 && p->result_count == 1));
     p->in_place = fits && there >= 0;
-    fits = fits && (there < 0 || p->inputs[there] == written);
+    fits = fits && (there < 0 || p->inputs[there] == p->written);
     for (uint32_t i = 0; i < call->tensor_count; i++)
         fits = fits && call->storages[i]->card == p->card;
     if (PyErr_Occurred()) PyErr_Clear();

@@ -47,9 +47,10 @@ MASKED = {
 def check(f, run):
     x = torch.randn(16, 8).half().to("spyre")
     expected = f(x.cpu())
-    with torch_spyre.fallback("error"):
-        actual = run(x)
-    assert actual.device.type == "spyre" and torch.equal(actual.cpu(), expected)
+    for _again in range(3):  # of an equal call the program is known
+        with torch_spyre.fallback("error"):
+            actual = run(x)
+        assert actual.device.type == "spyre" and torch.equal(actual.cpu(), expected)
 
 
 @pytest.mark.parametrize("name", CASES | MASKED)

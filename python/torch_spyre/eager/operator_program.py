@@ -66,13 +66,15 @@ class OperatorProgram:
         views = self.launch.views
         return bool(views) and views[0].of_input and self.inputs[views[0].source] == 0
 
-    def remember(self, written: int = -1) -> None:
-        """Tells core/eager.c that the operator which PyTorch is calling launches this program."""
+    def remember(self, tensors: Sequence[Tensor], written: Tensor | None = None) -> None:
+        """Tells core/eager.c that the operator which PyTorch is calling launches this program with
+        the tensors, as run() does. A call whose kernel made them of others is not remembered."""
         results = [index for index in self.results if index is not None]
-        there = written == 0 and self.writes_self
+        there = written is not None and written is tensors[0] and self.writes_self
         if self.launch.views and not there or self.at_risk or len(results) < len(self.results):
             return
-        _C.remember(self.launch.executable, self.inputs, results, written, len(self.scalars))
+        inputs = tuple([tensors[index] for index in self.inputs])
+        _C.remember(self.launch.executable, inputs, results, written, len(self.scalars))
 
     def run(self, tensors: Sequence[Tensor], card: int) -> Any:
         outputs = self.launch([tensors[index] for index in self.inputs], card, self.scalars)
@@ -199,7 +201,7 @@ class Operator:
         if program is None:
             return self._run_without_program(args, kwargs, reason)
         _C.note_scalars(self.rules)
-        program.remember()
+        program.remember(tensors)
         return program.run(tensors, tensors[0].device.index)
 
     def _run_without_program(self, args: Arguments, kwargs: Keywords, reason: str | None) -> Any:

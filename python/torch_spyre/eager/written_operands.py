@@ -65,7 +65,7 @@ def in_place(op: OpOverload, functional: OpOverload) -> Kernel:
         if target.shape != result.shape or not _takes(op, target, result, args, kwargs):
             return run_on_cpu(op, args, kwargs, "its result has another shape or dtype")
         _C.note_scalars(operator.rules)
-        program.remember(written=0)
+        program.remember(tensors, written=target)
         return target if program.writes_self else target.copy_(result)
 
     return kernel
@@ -95,7 +95,7 @@ def with_out(op: OpOverload, functional: OpOverload) -> Kernel:
             return run_on_cpu(op, args, kwargs, "its result has another shape or dtype")
         if len(targets) == 1 and targets[0].shape == results[0].shape:
             _C.note_scalars(operator.rules)
-            program.remember(written=_position(targets[0], tensors))
+            program.remember(tensors, written=targets[0])
         if program.writes_self:
             return targets[0]
         for target, result in pairs:
@@ -183,14 +183,6 @@ def _resize_out(target: Tensor, shape: torch.Size) -> None:
             stacklevel=user_level(),
         )
     target.resize_(shape)
-
-
-def _position(target: Tensor, tensors: Sequence[Tensor]) -> int:
-    """The number of an out= tensor among the tensors of its call."""
-    for index, tensor in enumerate(tensors):
-        if tensor is target:
-            return index
-    return len(tensors)
 
 
 def without_writes(op: OpOverload) -> Callable[..., Any] | None:
