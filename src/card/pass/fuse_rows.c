@@ -23,41 +23,6 @@ typedef struct {
     uint32_t count;
 } search;
 
-// --- Candidates
-
-static bool may_fuse(isa_opcode opcode)
-{
-    return opcode == ISA_VECTOR || opcode == ISA_FILL || opcode == ISA_FOLD ||
-           opcode == ISA_REDUCE || opcode == ISA_REDUCESQ || opcode == ISA_LOAD;
-}
-
-static bool same_loops(const loop_nest *a, const loop_nest *b)
-{
-    bool same = a->depth == b->depth;
-    for (uint32_t n = 0; n < a->depth && same; n++) same = a->loop_id[n] == b->loop_id[n];
-    return same;
-}
-
-// Adds the tiles of phase `first + kernel`. Several of them must stand in the same loops.
-static spyre_status add_tiles(const search *s, uint32_t first, uint32_t kernel, rows_tiles *out,
-                              bool *out_good)
-{
-    const plan_kernel *code = s->phases[first + kernel].kernel;
-    loop_nest place = {0};
-    uint32_t own = out->count;
-    *out_good = false;
-    for (uint32_t at = code->begin; at < code->end; at++) {
-        loop_nest_follow(&place, s->program->code.items[at], at);
-        if (!s->forwarded[at]) continue;
-        rows_tile t = {.tile = s->forwarded[at], .at = at, .kernel = kernel, .loops = place};
-        if (!may_fuse(t.tile->instruction->opcode)) return NULL;
-        if (out->count > own && !same_loops(&out->items[own].loops, &place)) return NULL;
-        TRY(VEC_PUSH(s->scratch, out, t));
-    }
-    *out_good = out->count > own && out->count <= ROWS_MOST_STEPS;
-    return NULL;
-}
-
 // --- What is read afterwards
 
 // All that is written from the place on.
@@ -276,7 +241,9 @@ static spyre_status collect(const search *s, uint32_t first, rows_tiles *out, ui
     *out_count = out->count = 0;
     for (uint32_t k = first; k < s->count && *out_count < MOST_KERNELS; k++) {
         bool good = s->phases[k].kernel->source->active_cores == active;
-        if (good) TRY(add_tiles(s, first, k - first, out, &good));
+        if (good)
+            TRY(rows_collect(s->program, s->forwarded, s->phases[k].kernel, k - first, s->scratch,
+                             out, &good));
         if (!good) return NULL;
         ++*out_count;
     }

@@ -95,8 +95,8 @@ typedef struct {
 
 typedef enum {
     ROWS_STREAMS,                           // VECTOR over all elements
-    ROWS_REDUCES,                           // REDUCE, REDUCESQ of all elements to 64 sums a row
-    ROWS_BY_ROW,                            // anything over 1 or 64 elements a row
+    ROWS_REDUCES,                           // REDUCE, REDUCESQ of all elements to sums of a row
+    ROWS_BY_ROW,                            // anything over 1 element a row, or over its sums
     ROWS_CONSTANT,                          // FILL of one element
 } rows_role;
 
@@ -116,7 +116,8 @@ typedef struct rows_tile {
     loop_nest loops;
     uint32_t outer;                         // of them, that stay outside: none or all
     rows_role role;
-    uint32_t lanes;                         // BY_ROW: elements a row
+    uint32_t lanes;                         // BY_ROW: elements a row; REDUCES: sums a row: 64, or
+                                            // of IEEE_FP32 32; STREAMS: 0
     uint32_t rows, sticks;                  // of the shape
     bool loops_are_rows;                    // the loops around go over rows, outermost first
     bool stays_inside;                      // its result must never reach LX: the row fusion alone

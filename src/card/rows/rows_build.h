@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a row fusion is made: pass/fuse_rows.c looks for kernels whose tiles have one shape
-// (rows_shape.c) and may be taken block by block (rows_order.c), rows_compose.c notes their steps,
-// rows_finish.c drops those without a reader, rows_private.c finds what need not be in LX.
+// How a row fusion is made: pass/fuse_rows.c looks for kernels whose tiles (rows_collect.c) have
+// one shape (rows_shape.c) and may be taken block by block (rows_order.c), rows_compose.c notes
+// their steps, rows_finish.c drops those without a reader, rows_private.c finds what need not be in
+// LX.
 #ifndef CARD_ROWS_BUILD_H
 #define CARD_ROWS_BUILD_H
 
@@ -32,6 +33,12 @@ typedef struct {
     bool folded[ROWS_MOST_SUMS];            // only the first lane of a row counts
     bool fits;                              // what it found is within what row fusions can do
 } rows_builder;
+
+// Adds the tiles of a kernel, `number` of the row fusion; *out_good is false when there are none,
+// or some that it cannot have. Several of them must stand in the same loops.
+SPYRE_MUST_CHECK spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarded,
+                                           const plan_kernel *kernel, uint32_t number,
+                                           arena *scratch, rows_tiles *out, bool *out_good);
 
 // True for VECTORs that vector programs have an op for.
 bool rows_streams(const isa_instruction *i);

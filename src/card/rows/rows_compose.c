@@ -285,6 +285,7 @@ static spyre_status add_reduction(rows_builder *b, const rows_tile *t)
     vector_op sum = VECTOR_SUM;
     b->fits = begun && find_sum(t->tile->instruction, &sum);
     if (!b->fits) return NULL;
+    if (is_wide(&t->operand[1].place)) sum += VECTOR_WIDE_SUM - VECTOR_SUM;
     TRY(load(b, &t->operand[1]));
     b->begun[area] = NULL;
     return add_step(b, (rows_step){.op = sum, .area = area,
@@ -299,7 +300,7 @@ static rows_step *step_that_sums(rows_builder *b, uint32_t area)
     const rows_item *program = &b->c->items.items[b->c->items.count - 1];
     for (uint32_t n = program->first; n < program->first + program->count; n++) {
         rows_step *s = &b->c->steps.items[n];
-        if (s->op >= VECTOR_SUM && s->op <= VECTOR_MIN && s->area == area) return s;
+        if (vector_sums(s->op) && s->area == area) return s;
     }
     return NULL;
 }
@@ -310,8 +311,10 @@ static void add_fold(rows_builder *b, const rows_tile *t)
     uint32_t area = t->operand[0].sums;
     rows_step *sum = b->begun[area] ? NULL : step_that_sums(b, area);
     vector_op op = VECTOR_SUM;
+    uint32_t summed = sum ? sum->op : VECTOR_SUM;
+    if (vector_sums_wide(summed)) summed -= VECTOR_WIDE_SUM - VECTOR_SUM;
     b->fits = sum && find_sum(t->tile->instruction, &op) &&
-              (sum->op == op || (sum->op == VECTOR_SQUARES && op == VECTOR_SUM));
+              (summed == op || (summed == VECTOR_SQUARES && op == VECTOR_SUM));
     if (b->fits) sum->folds = b->folded[area] = true;
 }
 

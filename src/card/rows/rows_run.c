@@ -163,7 +163,7 @@ static vector_step bind(const progress *g, uint32_t n)
         w.values = s->passes ? g->passing[s->area]
                              : g->kept[(size_t)s->area * g->c->sticks * g->c->block];
     if (s->op == VECTOR_LINE_Y) w.values = line_of(g, s);
-    if (s->op >= VECTOR_SUM && s->op <= VECTOR_MIN) w.values = g->sums[s->area][0];
+    if (vector_sums(s->op)) w.values = g->sums[s->area][0];
     if (!takes_rows(s->op)) return w;
     w.values = g->rows[n];
     fetch_rows(g, n, w.at, w.values);

@@ -6,8 +6,9 @@
 // the pieces of each must make one stride in every operand. Whatever the cut, elements are the
 // same: a wrong guess can only lead to strides that do not fit other tiles.
 //
-// Sums are the exception: fp32 in LX that a FILL begins, 64 a row. Their places may repeat from
-// iteration to iteration of a loop; a row fusion has places of its own for them.
+// Sums are the exception: fp32 in LX that a FILL begins, as many a row as a stick has lanes. Their
+// places may repeat from iteration to iteration of a loop; a row fusion has places of its own for
+// them.
 #include <string.h>
 
 #include "card/rows/rows_build.h"
@@ -15,7 +16,7 @@
 enum {
     LANES = SIMD_LANES,
     RUN = LANES / 2,
-    SUM_ROW = LANES * 4,
+    SUM_ROW = LANES * 4,                    // of the row fusion's own
     MOST_AXES = ISA_MAX_DIMS + ISA_MAX_LOOPS,
 };
 
@@ -150,7 +151,18 @@ static bool keeps_order(const part *p)
     return true;
 }
 
+// The inner part comes behind the outer one in the order of the dims, or out of the same.
+static bool follows(const part *inner, const part *outer)
+{
+    return !inner->count || !outer->count || inner->pieces[0].order >= outer->pieces[0].order;
+}
+
 // --- Sums
+
+static uint32_t sums_of(spyre_format format)
+{
+    return format == SPYRE_FORMAT_IEEE_FP32 ? RUN : LANES;
+}
 
 // The FILL of the same kernel before the tile that covers what operand o touches in LX.
 static const rows_tile *fill_of(const rows_tiles *earlier, const rows_tile *t, uint32_t o)
@@ -217,11 +229,12 @@ static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
     bool one_row = a->place.row == 0;
     for (uint32_t n = 0; n < parts[ROW].count; n++)
         if (!parts[ROW].pieces[n].loop) one_row = false;
-    if ((a->place.row != SUM_ROW && !one_row) || !moves_alike(t, fill, o)) return false;
+    if (t->lanes > 1 && t->lanes != fill->lanes) return false;
+    if ((a->place.row != fill->lanes * 4 && !one_row) || !moves_alike(t, fill, o)) return false;
     a->sums = fill->operand[0].sums;
     a->place.offset = operand->offset - fill->tile->instruction->operand[0].offset;
     a->place.row = SUM_ROW;
-    return a->place.offset >= 0 && a->place.offset < SUM_ROW && a->place.stick == 0 &&
+    return a->place.offset >= 0 && a->place.offset < fill->lanes * 4 && a->place.stick == 0 &&
            operand->format == SPYRE_FORMAT_IEEE_FP32;
 }
 
@@ -271,11 +284,13 @@ static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, rows_t
     for (uint32_t n = 0; n < LABELS; n++) extents[n] = of[order[n]];
     if (!sort_axes(&list, reduces ? 1 : 0) || !cut(&list, order, extents, parts)) return false;
     if (reduces && (!keeps_order(&parts[STICK]) || !keeps_order(&parts[ROW]))) return false;
+    if (reduces && t->lanes == RUN && !follows(&parts[UPPER], &parts[STICK])) return false;
     if (!place_operands(earlier, t, parts) || !has_sticks(t)) return false;
     t->loops_are_rows = !has_loops(&parts[LANE]) && !has_loops(&parts[UPPER]) &&
                         !has_loops(&parts[STICK]) && keeps_order(&parts[ROW]);
     return !reduces || (t->operand[0].sums != ROWS_NONE && t->operand[0].lane == 4 &&
-                        t->operand[0].place.upper == RUN * 4 && t->operand[0].place.offset == 0);
+                        t->operand[0].place.upper == (t->lanes == RUN ? 0 : RUN * 4) &&
+                        t->operand[0].place.offset == 0);
 }
 
 // The tile's principal operand may have its sticks the other way round.
@@ -286,7 +301,7 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, rows
     const isa_instruction *i = t->tile->instruction;
     const spyre_format format = i->operand[t->role == ROWS_REDUCES].format;
     axes list = list_axes(t);
-    if (t->role == ROWS_REDUCES && format != SPYRE_FORMAT_SEN169_FP16) return false;
+    t->lanes = t->role == ROWS_STREAMS ? 0 : sums_of(format);
     if (elements_of(&list, true) != (int64_t)shape->rows * shape->sticks * LANES) return false;
     if (shape->sticks_outside && format == SPYRE_FORMAT_IEEE_FP32 &&
         place_cut(shape, earlier, t, wide))
@@ -295,15 +310,16 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, rows
            place_cut(shape, earlier, t, orders[!shape->sticks_outside]);
 }
 
-// One or 64 elements a row, rows and lanes in the order of the dims.
+// One element a row, or as many as it has sums, rows and lanes in the order of the dims.
 static bool place_by_row(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
 {
     axes list = list_axes(t), inward;
     part parts[LABELS] = {0};
     const label order[LABELS] = {LANE, ROW, UPPER, STICK};
     int64_t elements = elements_of(&list, true);
-    t->lanes = elements == shape->rows ? 1 : LANES;
+    t->lanes = elements == shape->rows ? 1 : elements == (int64_t)shape->rows * RUN ? RUN : LANES;
     const int64_t extents[LABELS] = {t->lanes, shape->rows, 1, 1};
+    if (t->lanes == RUN && t->tile->instruction->opcode != ISA_FOLD) return false;
     if (elements != (int64_t)shape->rows * t->lanes) return false;
     inward = list;
     for (uint32_t n = 0; n < list.count; n++) inward.axes[n] = list.axes[list.count - 1 - n];
@@ -339,12 +355,10 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
     }
     t->role = ROWS_BY_ROW;
     uint32_t sums = sums_before(earlier, t->kernel);
-    int64_t rows = elements_of(&list, false) / LANES;
-    int64_t bytes = t->tile->span[0].high - t->tile->span[0].low;
     bool dense = t->tile->dim_count == 1 && t->tile->stride[0][0] == 4;
-    if (!dense || sums == ROWS_MOST_SUMS || bytes != rows * SUM_ROW) return false;
-    if (elements_of(&list, true) != (int64_t)shape->rows * LANES) return false;
-    t->lanes = LANES;
+    t->lanes = elements_of(&list, true) == (int64_t)shape->rows * RUN ? RUN : LANES;
+    if (!dense || sums == ROWS_MOST_SUMS || elements_of(&list, false) % t->lanes) return false;
+    if (elements_of(&list, true) != (int64_t)shape->rows * t->lanes) return false;
     rows_access *a = &t->operand[0];
     *a = (rows_access){.place = {.row = SUM_ROW}, .lane = 4, .sums = sums};
     set_range(t, 0, a);
@@ -354,7 +368,7 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
 static bool is_whole_row(const rows_tile *t)
 {
     const rows_access *a = &t->operand[0];
-    return t->lanes == LANES && a->sums != ROWS_NONE && a->place.offset == 0 && a->lane == 4;
+    return t->lanes > 1 && a->sums != ROWS_NONE && a->place.offset == 0 && a->lane == 4;
 }
 
 bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
@@ -370,7 +384,7 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_ti
     if (rows_streams(i) && place_whole(shape, earlier, t)) return true;
     t->role = ROWS_BY_ROW;
     if (!place_by_row(shape, earlier, t)) return false;
-    return i->opcode != ISA_FOLD || (i->extent[i->dim_count - 1] == LANES && is_whole_row(t));
+    return i->opcode != ISA_FOLD || (i->extent[i->dim_count - 1] == t->lanes && is_whole_row(t));
 }
 
 // --- The shape
@@ -397,8 +411,10 @@ static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
         if (stick) sticks *= a->extent;
         if (a->stride[1] < nearest[stick]) nearest[stick] = a->stride[1];
     }
-    int64_t rows = elements_of(&list, true) / LANES / sticks;
-    add_shape(shapes, rows, sticks, nearest[1] > nearest[0]);
+    const int64_t lanes = sums_of(t->tile->instruction->operand[1].format);
+    int64_t rows = elements_of(&list, true) / lanes / sticks;
+    if (sticks * lanes % LANES == 0)
+        add_shape(shapes, rows, sticks * lanes / LANES, nearest[1] > nearest[0]);
 }
 
 // Elements of a stick of what operand 0 has there.

@@ -7,6 +7,7 @@
 
 enum {
     ROW_PAIRS = STICK_LANES / STEP,
+    HALF_PAIRS = ROW_PAIRS / 2,
     UNIT_ROWS = LANES == 16 ? 2 : 1,
     UNIT_PAIRS = UNIT_ROWS * ROW_PAIRS,
 };
@@ -171,10 +172,17 @@ static void store_found(const pair *x, const vector_step *s, const unit *u)
         store_same(at, SIMD_F32, LANE_OF(n), sum);                                            \
     }
 
-ALWAYS_INLINE bool is_sum(const vector_step *s)
-{
-    return s->op >= VECTOR_SUM && s->op <= VECTOR_MIN;
-}
+// Of fp32 in sticks of 32: both halves of x join the row's, one after the other.
+#define GATHER_HALVES(combine)                                                                \
+    for (size_t r = 0; r <= u->second && r < UNIT_ROWS; r++) {                                \
+        uint8_t *at = (uint8_t *)(s->values + (u->row + r) * STICK_LANES);                    \
+        for (size_t n = r * ROW_PAIRS; n < r * ROW_PAIRS + HALF_PAIRS; n++) {                 \
+            pair sum = load_same(at, SIMD_F32, LANE_OF(n)), last = x[n + HALF_PAIRS];         \
+            sum = (pair){combine(sum.a, x[n].a), combine(sum.b, x[n].b)};                     \
+            sum = (pair){combine(sum.a, last.a), combine(sum.b, last.b)};                     \
+            store_same(at, SIMD_F32, LANE_OF(n), sum);                                        \
+        }                                                                                     \
+    }
 
 static void begin_sums(const vector_program *w)
 {
@@ -185,15 +193,15 @@ static void begin_sums(const vector_program *w)
     }
 }
 
-// A row's 64 lanes to lane 0, as FOLD does. A pair has its elements in turns of four, so each step
-// but the last two combines registers or parts of them.
+// A row's lanes, in so many pairs, to lane 0, as FOLD does. A pair has its elements in turns of
+// four, so each step but the last two combines registers or parts of them.
 #define ROW_FOLDER(name, combine)                                                             \
-    static void name(float *values)                                                           \
+    static void name(float *values, size_t pairs)                                             \
     {                                                                                         \
         pair x[ROW_PAIRS];                                                                    \
         for (size_t n = 0; n < ROW_PAIRS; n++)                                                \
             x[n] = load_same((const uint8_t *)values, SIMD_F32, n * STEP);                    \
-        for (size_t half = ROW_PAIRS / 2; half > 0; half /= 2)                                \
+        for (size_t half = pairs / 2; half > 0; half /= 2)                                    \
             for (size_t n = 0; n < half; n++)                                                 \
                 x[n] = (pair){combine(x[n].a, x[n + half].a), combine(x[n].b, x[n + half].b)};\
         V a = x[0].a, b = x[0].b;                                                             \
@@ -211,9 +219,9 @@ ROW_FOLDER(fold_row_max, LARGEST)
 ROW_FOLDER(fold_row_min, SMALLEST)
 
 // The lanes of a row in the order of elements.
-static void order_row(float *values)
+static void order_row(float *values, size_t pairs)
 {
-    for (size_t n = 0; n < STICK_LANES; n += STEP) {
+    for (size_t n = 0; n < pairs * STEP; n += STEP) {
         uint8_t *at = (uint8_t *)(values + n);
         pair_store_f32(at, load_same(at, SIMD_F32, 0));
     }
@@ -221,11 +229,14 @@ static void order_row(float *values)
 
 static void end_sums(const vector_step *s, size_t rows)
 {
-    void (*end)(float *) = !s->folds              ? order_row
-                           : s->op == VECTOR_MAX ? fold_row_max
-                           : s->op == VECTOR_MIN ? fold_row_min
-                                                 : fold_row_sum;
-    for (size_t row = 0; row < rows; row++) end(s->values + row * STICK_LANES);
+    const bool wide = vector_sums_wide(s->op);
+    const uint32_t op = wide ? s->op - (VECTOR_WIDE_SUM - VECTOR_SUM) : s->op;
+    void (*end)(float *, size_t) = !s->folds           ? order_row
+                                   : op == VECTOR_MAX ? fold_row_max
+                                   : op == VECTOR_MIN ? fold_row_min
+                                                      : fold_row_sum;
+    for (size_t row = 0; row < rows; row++)
+        end(s->values + row * STICK_LANES, wide ? HALF_PAIRS : ROW_PAIRS);
 }
 
 // --- Steps
@@ -295,6 +306,10 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
     case VECTOR_SQUARES: GATHER_ROWS(ADD_EXACT_SQUARE) break;
     case VECTOR_MAX: GATHER_ROWS(v_max) break;
     case VECTOR_MIN: GATHER_ROWS(v_min) break;
+    case VECTOR_WIDE_SUM: GATHER_HALVES(ADD_UP) break;
+    case VECTOR_WIDE_SQUARES: GATHER_HALVES(ADD_SQUARE) break;
+    case VECTOR_WIDE_MAX: GATHER_HALVES(LARGEST) break;
+    case VECTOR_WIDE_MIN: GATHER_HALVES(SMALLEST) break;
     COMMON_ROWS(APPLY)
     default: break;
     }
@@ -483,5 +498,5 @@ static void run_rows_of_units(const vector_program *w)
 {
     units_of(w)(w);
     for (uint32_t n = 0; n < w->count; n++)
-        if (is_sum(&w->steps[n])) end_sums(&w->steps[n], w->rows);
+        if (vector_sums(w->steps[n].op)) end_sums(&w->steps[n], w->rows);
 }

@@ -22,6 +22,17 @@ typedef enum {
     VECTOR_APPLY_F32 = VECTOR_APPLY + OPFUNC_COUNT,
 } vector_op;
 
+// Sums of rows, of 64 lanes or, of IEEE_FP32, whose sticks have so many, of 32.
+static inline bool vector_sums(uint32_t op)
+{
+    return op >= VECTOR_SUM && op <= VECTOR_WIDE_MIN;
+}
+
+static inline bool vector_sums_wide(uint32_t op)
+{
+    return op >= VECTOR_WIDE_SUM && op <= VECTOR_WIDE_MIN;
+}
+
 // What a step does to x afterwards.
 typedef enum {
     VECTOR_AS_IS,
@@ -37,7 +48,7 @@ typedef struct {
     int64_t upper;                      // of fp32 elements: bytes from lane 0 to lane 32
     int64_t ahead;                      // bytes to what the next program will load
     float *values;                      // kept: [stick][row][64]; line: [stick][64]; rows:
-                                        // [row]; sums: [row][64]
+                                        // [row]; sums: [row][64], of which wide ones have 32
     const uint16_t *table;
     const float *constant;              // of the opfunc
     bool halves;                        // elements lie as IEEE_FP16, converted here

@@ -161,22 +161,26 @@ static inline isa_instruction *emit_by_row(isa_program *p, const shape *s, opfun
     return i;
 }
 
+// Of fp32, half a row has as many sums as a stick has elements, and a row twice as many sticks.
 static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcode, opfunc op,
                                 isa_operand from, isa_operand sums, isa_operand to)
 {
-    isa_instruction *fill = emit_flat(p, ISA_FILL, s->rows * 64, 1, &sums);
+    const bool wide = from.format == FP32;
+    const uint32_t lanes = wide ? 32 : 64;
+    isa_instruction *fill = emit_flat(p, ISA_FILL, s->rows * lanes, 1, &sums);
     fill->constant[0] = opfunc_reduction_identity(op);
     isa_instruction *i = emit(p, opcode);
     if (opcode == ISA_REDUCE) i->op = op;
-    i->dim_count = 3;
+    i->dim_count = 4;
     i->operand_count = 2;
     i->operand[0] = sums;
     i->operand[1] = from;
-    const uint32_t extents[3] = {s->rows, s->sticks, 64};
+    const uint32_t extents[4] = {s->rows, s->sticks, 64 / lanes, lanes};
     const shape own = shape_in(s, &from);
     const strides by = strides_of(&own, from.format);
-    const int64_t in[3] = {by.row, by.stick, by.lane}, out[3] = {256, 0, 4};
-    for (uint32_t d = 0; d < 3; d++) {
+    const int64_t in[4] = {by.row, by.stick, wide ? by.upper : 0, by.lane};
+    const int64_t out[4] = {4 * lanes, 0, 0, 4};
+    for (uint32_t d = 0; d < 4; d++) {
         i->extent[d] = extents[d];
         i->operand[0].stride[d] = out[d];
         i->operand[1].stride[d] = in[d];
@@ -185,12 +189,13 @@ static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcod
     i->op = op;
     i->dim_count = 2;
     i->extent[0] = s->rows;
-    i->extent[1] = 64;
+    i->extent[1] = lanes;
     i->operand_count = 1;
     i->operand[0] = sums;
-    i->operand[0].stride[0] = 256;
+    i->operand[0].stride[0] = 4 * lanes;
     i->operand[0].stride[1] = 4;
-    emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums});
+    isa_instruction *out_by_row = emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums});
+    out_by_row->operand[1].stride[0] = 4 * lanes;
 }
 
 static inline void copy_kernel(isa_program *p, isa_opcode opcode, int64_t lx, int64_t memory,

@@ -20,6 +20,21 @@ static void halve_rows(isa_program *p, uint32_t loop, const shape *s)
     }
 }
 
+// The last iteration of the loop at `loop`, which has just been closed, stands behind it instead.
+static void leave_last(isa_program *p, uint32_t loop)
+{
+    const int64_t before = --p->code.items[loop]->count;
+    const uint32_t end = p->code.count - 1;
+    for (uint32_t at = loop + 1; at < end; at++) {
+        isa_instruction *i = emit(p, p->code.items[at]->opcode);
+        *i = *p->code.items[at];
+        for (uint32_t o = 0; o < i->operand_count; o++) {
+            i->operand[o].offset += i->operand[o].loop_stride[0] * before;
+            i->operand[o].loop_stride[0] = 0;
+        }
+    }
+}
+
 // --- Kernels
 
 static void stream_kernel(isa_program *p, const shape *s, bool loops, uint64_t *seed)
@@ -69,7 +84,7 @@ static void stream_kernel(isa_program *p, const shape *s, bool loops, uint64_t *
 static void reduce_kernel(isa_program *p, const shape *s, uint64_t *seed)
 {
     static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_MIN, OPFUNC_SUM};
-    isa_operand from = buffer(next_random(seed) % (s->wide ? BUFFERS / 2 : BUFFERS));
+    isa_operand from = any_buffer(s, seed);
     isa_operand sums = in_lx(SUMS, FP32);
     isa_operand to = row_values(next_random(seed) % 2);
     bool squares = next_random(seed) % 4 == 0;
@@ -107,6 +122,7 @@ static void random_kernel(isa_program *p, const shape *s, uint64_t *seed)
     else row_kernel(p, s, seed);
     if (halves) halve_rows(p, loop, s);
     if (loops) emit(p, ISA_END_LOOP);
+    if (halves && next_random(seed) % 2) leave_last(p, loop);
     end_kernel(p);
 }
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tiles of a kernel that row fusions know. The last iteration of a loop may stand behind it, as
+// one does that has nothing more to load; it is an iteration like the others here:
+//
+//     loop 2 { relu arg1+0 }; relu arg1+8192    ->    loop 3 { relu arg1+0 }
+#include <string.h>
+
+#include "card/rows/rows_build.h"
+
+static bool may_fuse(isa_opcode opcode)
+{
+    return opcode == ISA_VECTOR || opcode == ISA_FILL || opcode == ISA_FOLD ||
+           opcode == ISA_REDUCE || opcode == ISA_REDUCESQ || opcode == ISA_LOAD;
+}
+
+static bool same_loops(const loop_nest *a, const loop_nest *b, uint32_t depth)
+{
+    bool same = a->depth >= depth && b->depth >= depth;
+    for (uint32_t n = 0; n < depth && same; n++) same = a->loop_id[n] == b->loop_id[n];
+    return same;
+}
+
+// Operand `rest` is where the next iteration of the innermost of `loops` would have `looped`.
+static bool continues_operand(const isa_operand *looped, const isa_operand *rest,
+                              const loop_nest *loops)
+{
+    const uint32_t inmost = loops->depth - 1;
+    return looped->space == rest->space && looped->format == rest->format &&
+           looped->arg == rest->arg && looped->slot == rest->slot &&
+           rest->offset - looped->offset ==
+               looped->loop_stride[inmost] * loops->iterations[inmost] &&
+           memcmp(looped->stride, rest->stride, sizeof rest->stride) == 0 &&
+           memcmp(looped->loop_stride, rest->loop_stride, inmost * sizeof *rest->loop_stride) == 0;
+}
+
+static bool continues(const rows_tile *looped, const rows_tile *rest)
+{
+    const isa_instruction *a = looped->tile->instruction, *b = rest->tile->instruction;
+    bool same = looped->loops.depth == rest->loops.depth + 1 &&
+                same_loops(&looped->loops, &rest->loops, rest->loops.depth) &&
+                a->opcode == b->opcode && a->op == b->op && a->dim_count == b->dim_count &&
+                a->operand_count == b->operand_count &&
+                memcmp(a->extent, b->extent, a->dim_count * sizeof *a->extent) == 0 &&
+                memcmp(a->constant, b->constant, sizeof a->constant) == 0;
+    for (uint32_t o = 0; o < a->operand_count && same; o++)
+        same = continues_operand(&a->operand[o], &b->operand[o], &looped->loops);
+    return same;
+}
+
+// Of the tiles from `first` on, the latter half may be the iteration behind the loop of the former.
+static void join_last_iteration(rows_tiles *tiles, uint32_t first)
+{
+    const uint32_t half = (tiles->count - first) / 2;
+    rows_tile *looped = tiles->items + first;
+    if ((tiles->count - first) % 2) return;
+    for (uint32_t n = 0; n < half; n++)
+        if (!continues(&looped[n], &looped[half + n])) return;
+    for (uint32_t n = 0; n < half; n++)
+        looped[n].loops.iterations[looped[n].loops.depth - 1]++;
+    tiles->count -= half;
+}
+
+spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarded,
+                          const plan_kernel *kernel, uint32_t number, arena *scratch,
+                          rows_tiles *out, bool *out_good)
+{
+    loop_nest place = {0};
+    const uint32_t own = out->count;
+    *out_good = false;
+    for (uint32_t at = kernel->begin; at < kernel->end; at++) {
+        loop_nest_follow(&place, program->code.items[at], at);
+        if (!forwarded[at]) continue;
+        rows_tile t = {.tile = forwarded[at], .at = at, .kernel = number, .loops = place};
+        if (!may_fuse(t.tile->instruction->opcode)) return NULL;
+        TRY(VEC_PUSH(scratch, out, t));
+    }
+    if (out->count == own) return NULL;
+    join_last_iteration(out, own);
+    const loop_nest *loops = &out->items[own].loops;
+    for (uint32_t n = own; n < out->count; n++)
+        if (out->items[n].loops.depth != loops->depth ||
+            !same_loops(loops, &out->items[n].loops, loops->depth))
+            return NULL;
+    *out_good = out->count <= ROWS_MOST_STEPS;
+    return NULL;
+}
