@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-enum { SPYRE_MAX_RANK = 6, SPYRE_MAX_DEVICE_RANK = 12 };
+enum { SPYRE_MAX_RANK = 8, SPYRE_MAX_DEVICE_RANK = 16 };
 
 typedef enum {
     SPYRE_ARRANGEMENT_STANDARD = 0,

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions that the compiler makes of others: it knows those of one to three dims.
 
-Windows of images of few channels become rows of a matrix: patches are views, others are gathered
-by lines and columns. One of three dims is one for every image and group; a transposed convolution
-is one over its input with zeros between the elements, by the weight turned around.
+Windows of images of few channels become rows of a matrix, and products by the weight windows side
+by side. One of three dims is one for every image and group; a transposed convolution whose windows
+overlap is one over its input with zeros between the elements, by the weight turned around.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 
 from .parts.lines import computed
-from .parts.pooling import at_tap, padded, taps, windows_of
+from .parts.pooling import Windows, at_tap, padded, taps, windows_of
+from .parts.window_rows import are_tiles, elements, image_of, rows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten
@@ -21,6 +23,10 @@ _aten = torch.ops.aten
 # Fewer leave most of a stick empty at every tap of a window: there the windows become rows of a
 # matrix, whose sticks are full.
 _FEW_CHANNELS = 8
+# Elements of such a matrix, where the windows overlap, for which the gradient of a weight is one
+# product: of few channels or many taps. Else, and of groups, it is one for every tap.
+_MOST_ELEMENTS = 1 << 26
+_MANY_TAPS = 64
 
 
 def convolution(
@@ -44,12 +50,10 @@ def convolution(
     )
     if x.dim() not in (3, 4, 5) or x.dtype not in computed() or weight.dtype != x.dtype:
         return NOT_TAKEN
-    few = groups == 1 and x.dim() < 5 and x.shape[1] < _FEW_CHANNELS
-    if not transposed and few and max(weight.shape[2:]) > 1:
-        if x.dim() == 4:
-            return _of_few_channels(x, weight, bias, stride, padding, dilation)
-        how = [1, *stride], [0, *padding], [1, *dilation]
-        return _of_few_channels(x.unsqueeze(2), weight.unsqueeze(2), bias, *how).squeeze(2)
+    if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
+        w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+        if x.shape[1] < _FEW_CHANNELS and (x.dim() < 5 or are_tiles(w)):
+            return _of_rows(x, weight, bias, w)
     if not transposed:
         cut, stride, padding, dilation = _cut(x, weight, stride, padding, dilation)
         many = weight.shape[0] // groups
@@ -60,6 +64,9 @@ def convolution(
             return NOT_TAKEN
         return _forward(cut, weight, bias, stride, padding, dilation, groups)
     kernel = weight.shape[2:]
+    w = _windows_of_result(x, weight, stride, padding, dilation, output_padding)
+    if groups == 1 and are_tiles(w):
+        return _by_tiles(x, weight, bias, w)
     for dim, step in enumerate(stride):
         x = _spread(x, dim + 2, step)
     around = list[int]()
@@ -82,7 +89,7 @@ def _cut(
     """The input without what no window reads, along dims of a single window and of windows of one
     element; and the stride, padding and dilation that are left."""
     stride, padding, dilation = list(stride), list(padding), list(dilation)
-    counts = _windows(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    counts = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation).counts
     for dim, (k, count) in enumerate(zip(weight.shape[2:], counts, strict=True)):
         s, p, d = stride[dim], padding[dim], dilation[dim]
         if (k > 1 and count > 1) or (s, p, d) == (1, 0, 1) or (k == 1 and s == 1):
@@ -96,75 +103,44 @@ def _cut(
     return x, stride, padding, dilation
 
 
-def _of_few_channels(
+def _of_rows(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows
+) -> torch.Tensor:
+    """[N, C, ..] by [features, C, ..]: a product of the windows' rows."""
+    features = weight.shape[0]
+    product = torch.nn.functional.linear(rows_of(x, w), weight.reshape(features, -1), bias)
+    if _has_channels_last(x) or _has_channels_last(weight):
+        return product.reshape(-1, *w.counts, features).movedim(-1, 1)
+    return product.transpose(1, 2).contiguous().view(-1, features, *w.counts)
+
+
+def _by_tiles(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows
+) -> torch.Tensor:
+    """[N, C, ..] by [C, features, ..], transposed: every element makes a window `w` of its own of
+    the result."""
+    image = image_of(x.flatten(2).transpose(1, 2) @ weight.flatten(1), w)
+    return image if bias is None else image + bias.view(-1, *[1] * len(w.kernel))
+
+
+def _windows_of_result(
     x: torch.Tensor,
     weight: torch.Tensor,
-    bias: torch.Tensor | None,
     stride: list[int],
     padding: list[int],
     dilation: list[int],
-) -> torch.Tensor:
-    """[N, C, H, W] by [features, C, height, width]: windows as rows of a matrix."""
-    features, _channels, *kernel = weight.shape
-    rows = _rows(x, kernel, stride, padding, dilation)
-    product = torch.nn.functional.linear(rows, weight.reshape(features, -1), bias)
-    windows = _windows(x.shape[2:], kernel, stride, padding, dilation)
-    if _has_channels_last(x) or _has_channels_last(weight):
-        return product.reshape(-1, *windows, features).permute(0, 3, 1, 2)
-    return product.transpose(1, 2).contiguous().view(-1, features, *windows)
-
-
-def _rows(
-    x: torch.Tensor,
-    kernel: list[int],
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-) -> torch.Tensor:
-    """[N, C, H, W] -> [N, windows, C * elements of the kernel]"""
-    tiles = stride == kernel and not any(padding) and (dilation == [1, 1] or kernel == [1, 1])
-    if not tiles:
-        return _gathered(x, kernel, stride, padding, dilation)
-    batch, channels, *sizes = x.shape
-    (down, right), (height, width) = [s // k for s, k in zip(sizes, kernel, strict=True)], kernel
-    x = x[:, :, : down * height, : right * width].contiguous()
-    x = x.reshape(batch, channels, down, height, right, width).permute(0, 2, 4, 1, 3, 5)
-    return x.reshape(batch, down * right, channels * height * width)
-
-
-def _gathered(
-    x: torch.Tensor,
-    kernel: list[int],
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-) -> torch.Tensor:
-    """The same of windows that overlap: lines, then columns, by their numbers."""
-    batch, channels, *sizes = x.shape
-    counts = _windows(sizes, kernel, stride, padding, dilation)
-    (above, left), (height, width), (down, right) = padding, kernel, counts
-    if above or left:
-        x = _aten.constant_pad_nd(x, [left, left, above, above])
-    for dim, (k, s, d, count) in enumerate(zip(kernel, stride, dilation, counts, strict=True)):
-        taps = torch.arange(k, device=x.device) * d
-        index = taps.unsqueeze(1) + torch.arange(count, device=x.device) * s
-        x = x.index_select(dim + 2, index.reshape(-1))
-    x = x.reshape(batch, channels, height, down, width, right).permute(0, 3, 5, 1, 2, 4)
-    return x.reshape(batch, down * right, channels * height * width)
-
-
-def _windows(
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-) -> list[int]:
-    """The windows along each dim."""
-    return [
-        (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)
+    output_padding: list[int],
+) -> Windows:
+    """Those of a transposed convolution's result, one for each element of the input."""
+    sizes = [
+        (n - 1) * s - 2 * p + d * (k - 1) + 1 + more
+        for n, k, s, p, d, more in zip(
+            x.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding, strict=True
+        )
     ]
+    return Windows(
+        sizes, list(weight.shape[2:]), stride, padding, dilation, counts=list(x.shape[2:])
+    )
 
 
 def _has_channels_last(x: torch.Tensor) -> bool:
@@ -284,6 +260,9 @@ def _weight_gradient(
     features = grad.shape[1]
     w = windows_of(x.shape[2:], sizes[2:], stride, padding, dilation)
     w = w._replace(counts=list(grad.shape[2:]))
+    if groups == 1 and (are_tiles(w) or _has_rows(x, w)):
+        columns = rows_of(x, w).flatten(0, 1)
+        return (grad.movedim(1, 0).flatten(1) @ columns).reshape(sizes)
     wide = padded(x, w, 0.0)
     rows = grad.movedim(1, 0).reshape(groups, features // groups, -1)
     products = []
@@ -293,6 +272,12 @@ def _weight_gradient(
         products.append(rows @ columns)
     stacked = torch.stack(products, -1)
     return stacked.reshape(sizes[0], *sizes[1:])
+
+
+def _has_rows(x: torch.Tensor, w: Windows) -> bool:
+    """Whether rows cost less than a product for every tap."""
+    few = x.shape[1] < _FEW_CHANNELS or math.prod(w.kernel) > _MANY_TAPS
+    return few and elements(x, w) <= _MOST_ELEMENTS
 
 
 spyre_decompositions[_aten.convolution_backward.default] = convolution_backward

@@ -14,7 +14,9 @@
 // Cuts that meet in one op may be more than it can have loops for, or parts of dims that do not fit
 // together. Then cuts are stopped and all begins anew: results of products keep their dims, and
 // where that is not enough, the local buffers of the op. So does a second factor whose cuts would
-// leave its product a result in parts of sticks (keys of an image, cut into lines of 28 pixels).
+// leave its product a result in parts of sticks (keys of an image, cut into lines of 28 pixels). So
+// do operands whose cuts an op would carry into a dim that they do not divide: windows of 3 that are
+// written into lines of 9 and 2 more.
 // Operands whose dims an op cannot follow even so get the dims of its loops (match_dims.c).
 //
 // The obvious shortcut, to keep the host's dims and materialise every view, costs a copy per view.
@@ -270,6 +272,26 @@ static bool keep_column_factors(const loop_graph *loops, bool *kept)
     return more;
 }
 
+// Whether several loops walk one dim in steps that do not divide it: no layout has dims for them.
+static bool walks_unevenly(const loop_graph *loops, const loop_op *op)
+{
+    for (uint32_t k = opfunc_slides(op->op); k < op->operand_count; k++) {
+        const loop_access *access = &op->operand[k];
+        const loop_buffer *b = &loops->buffers.items[access->buffer];
+        uint32_t walking[LOOP_MAX_DIMS] = {0};
+        bool uneven[LOOP_MAX_DIMS] = {false};
+        for (uint32_t v = 0; v < op->var_count; v++) {
+            if (!access->stride[v]) continue;
+            uint32_t d = loop_dim_at(b, access->stride[v]);
+            walking[d]++;
+            uneven[d] |= b->dim[d].extent % (access->stride[v] / b->dim[d].stride) != 0;
+        }
+        for (uint32_t d = 0; d < b->dim_count; d++)
+            if (walking[d] > 1 && uneven[d]) return true;
+    }
+    return false;
+}
+
 // What windows walk has both their loops in one dim.
 static void keep_windows(const loop_graph *loops, bool *kept)
 {
@@ -290,16 +312,25 @@ static spyre_status mark_buffers(const loop_graph *loops, restraint *held, uint3
     return NULL;
 }
 
-// Stops cuts because of which op number `index` failed, or gives what it reads other dims.
-// *out_again is false when there is nothing left to do.
+// Keeps what op number `index` reads and writes, or gives what it reads other dims. *out_again is
+// false when there is nothing left to do.
 static spyre_status restrain(loop_graph *before, uint32_t index, restraint *held, bool *out_again)
 {
     uint32_t count = before->buffers.count;
-    *out_again = keep_products(before, held->kept) ||
-                 keep_buffers(before, &before->ops.items[index], held->kept);
+    *out_again = keep_buffers(before, &before->ops.items[index], held->kept);
     if (*out_again) return NULL;
     TRY(match_dims(before, index, out_again));
     return *out_again ? mark_buffers(before, held, count) : NULL;
+}
+
+// The same for all ops that walk a dim unevenly.
+static spyre_status even_out(const loop_graph *loops, loop_graph *before, restraint *held,
+                             bool *out_again)
+{
+    for (uint32_t i = 0; i < loops->ops.count && !*out_again; i++)
+        if (walks_unevenly(loops, &loops->ops.items[i]))
+            TRY(restrain(before, i, held, out_again));
+    return NULL;
 }
 
 static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_changed)
@@ -313,8 +344,10 @@ static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_chang
         spyre_status status = cut_all(loops, &held, out_changed, &op), failed = NULL;
         if (status && spyre_status_code(status) != SPYRE_UNSUPPORTED) return status;
         loop_graph *before = held.before.ops.items ? &held.before : loops;
-        if (status) failed = restrain(before, op, &held, &again);
-        else again = keep_column_factors(loops, held.kept);
+        if (status) again = keep_products(before, held.kept);
+        if (status && !again) failed = restrain(before, op, &held, &again);
+        if (!status) again = keep_column_factors(loops, held.kept);
+        if (!status && !again) failed = even_out(loops, before, &held, &again);
         if (!again && !failed) return status;
         spyre_status_free(status);
         TRY(failed);

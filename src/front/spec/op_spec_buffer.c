@@ -63,6 +63,10 @@ static spyre_status set_dims(const json_node *argument, loop_buffer *buffer, dev
     if (form->device_size[last] != lanes)
         return json_error_at(argument, "the last of device_size must be a stick of %" PRId64,
                              lanes);
+    if (form->stride_map[last] > MOST_EXTENT / lanes)
+        return json_error_at(argument, "stride_map %u: a stick of %" PRId64 " times %" PRId64
+                             " elements is beyond %d", last, lanes, form->stride_map[last],
+                             MOST_EXTENT);
     for (uint32_t i = 0; i < form->rank; i++) form->dim[i] = LOOP_NO_DIM;
     for (uint32_t i = 0; i < last; i++) {
         if (i == tiles || form->device_size[i] == 1) continue;

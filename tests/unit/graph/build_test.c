@@ -127,9 +127,9 @@ static void build__types_are_checked(void **state)
     assert_error(add(graph, "y", "aten.neg.default", &type, &value), SPYRE_INVALID_ARGUMENT,
                  "result 0: dtype 12 is none of the 12");
     type = matrix(4, 64);
-    type.view.rank = 7;
+    type.view.rank = SPYRE_MAX_RANK + 1;
     assert_error(add(graph, "y", "aten.neg.default", &type, &value), SPYRE_UNSUPPORTED,
-                 "result 0: rank 7, at most 6 is supported");
+                 "result 0: rank 9, at most 8 is supported");
     type = matrix(INT64_MAX / 2, 64);
     assert_error(add(graph, "y", "aten.neg.default", &type, &value), SPYRE_INVALID_ARGUMENT,
                  "beyond 2^55 elements");
