@@ -101,6 +101,15 @@ TURNED = {
     "transpose 3d": (
         F.conv_transpose3d, (1, 4, 3, 5, 6), (4, 6, 3, 3, 3), {"stride": 2, "padding": 1},
     ),
+    "transpose 1d beyond a stride": (
+        F.conv_transpose1d, (1, 9, 5), (9, 4, 3), {"dilation": 2, "output_padding": 1},
+    ),
+    "transpose 2d of tiles": (
+        F.conv_transpose2d, (2, 9, 5, 4), (9, 6, 2, 3),
+        {"stride": (2, 3), "output_padding": (1, 2), "bias": 6},
+    ),
+    "2d tiles with a rest": (F.conv2d, (2, 20, 9, 11), (17, 20, 2, 3), {"stride": (2, 3)}),
+    "2d of many taps": (F.conv2d, (2, 9, 14, 13), (5, 9, 9, 10), {"padding": 4}),
     "3d patches": (F.conv3d, (1, 3, 8, 16, 16), (8, 3, 2, 4, 4), {"stride": (2, 4, 4), "bias": 8}),
     "3d": (F.conv3d, (1, 4, 6, 16, 16), (8, 4, 3, 3, 3), {"padding": 1}),
     "3d in steps": (
@@ -128,6 +137,25 @@ def test_transposed_ones_and_those_of_three_dims(name, dtype):
         assert actual.shape == expected.shape
         tolerance = 0.01 if dtype is torch.float16 else 0.05
         torch.testing.assert_close(actual.float(), expected, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_their_gradients(name):
+    torch._dynamo.reset()
+    function, size, of_weight, options = TURNED[name]
+    options = {name: value for name, value in options.items() if name != "bias"}
+    x, weight = torch.randn(size).half(), (torch.randn(of_weight) * 0.2).half()
+
+    def gradients(function, device, dtype):
+        leaves = [t.to(device, dtype).requires_grad_() for t in (x, weight)]
+        function(*leaves, **options).float().square().sum().backward()
+        return [leaf.grad.cpu().float() for leaf in leaves]
+
+    expected = gradients(function, "cpu", torch.float32)
+    with torch_spyre.fallback("error"):
+        for form in (function, torch.compile(function, dynamic=False)):
+            for actual, wanted in zip(gradients(form, "spyre", torch.half), expected, strict=True):
+                assert (actual - wanted).norm() < 0.01 * wanted.norm()
 
 
 @pytest.mark.parametrize("sizes, weight, stride, padding, dilation, groups", [

@@ -65,9 +65,9 @@ def test_one_element_a_stick():
     assert layout.device_size == [256, 1, 512, 64] and layout.stride_map == [1, -1, 256, -1]
 
 
-def test_ranks_end_at_six():
+def test_ranks_end_at_eight():
     with pytest.raises(RuntimeError, match="Unsupported tensor rank"):
-        SpyreTensorLayout([1] * 7, F16)
+        SpyreTensorLayout([1] * 9, F16)
     with pytest.raises(RuntimeError, match="does not support dtype"):
         SpyreTensorLayout([4], torch.complex64)
 

@@ -237,6 +237,8 @@ def convolution_backward(
             other = _aten.convolution(
                 grad, weight, None, stride, padding, dilation, False, [0] * rank, groups
             )
+        for dim, size in enumerate(x.shape[2:]):  # padding beyond a stride makes windows of none
+            other = other.narrow(dim + 2, 0, size)
         to_input = other
     to_weight = None
     if wanted[1]:

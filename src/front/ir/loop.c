@@ -267,6 +267,22 @@ bool loop_stays_in_dims(const loop_buffer *buffer, const loop_op *op, const loop
     return true;
 }
 
+bool loop_walks_evenly(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
+{
+    uint32_t walking[LOOP_MAX_DIMS] = {0};
+    bool uneven[LOOP_MAX_DIMS] = {false};
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!access->stride[v]) continue;
+        uint32_t d = loop_dim_at(buffer, access->stride[v]);
+        const loop_dim *dim = &buffer->dim[d];
+        walking[d]++;
+        uneven[d] |= dim->extent % (access->stride[v] / dim->stride) != 0;
+    }
+    for (uint32_t d = 0; d < buffer->dim_count; d++)
+        if (walking[d] > 1 && uneven[d]) return false;
+    return true;
+}
+
 uint8_t loop_stick_var(const loop_op *op, const loop_access *access, const loop_buffer *buffer)
 {
     uint8_t v = 0;

@@ -341,6 +341,10 @@ uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride);
 // the same dim do not leave it together.
 bool loop_stays_in_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access);
 
+// False when several loops walk one dim of the buffer in steps that do not divide it: no layout has
+// dims for them. Of an access that stays in dims.
+bool loop_walks_evenly(const loop_buffer *buffer, const loop_op *op, const loop_access *access);
+
 // Sets first_op and last_op of every buffer and counted loop. What an iteration takes over from
 // outside lives as long as the loop.
 void loop_find_live_ranges(loop_graph *loops);

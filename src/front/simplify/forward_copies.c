@@ -79,6 +79,7 @@ static bool forward(loop_graph *loops, const flow *f, const loop_op *copy)
     if (!loop_is_element_wise(reader) || reader->table || reader->tile_depth) return false;
     loop_access *read = &reader->operand[use->operand];
     if (!follow_way(loops, &w, reader, read, &through)) return false;
+    if (!loop_walks_evenly(&loops->buffers.items[through.buffer], reader, &through)) return false;
     *read = through;
     return true;
 }

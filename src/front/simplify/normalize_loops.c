@@ -15,8 +15,8 @@
 // together. Then cuts are stopped and all begins anew: results of products keep their dims, and
 // where that is not enough, the local buffers of the op. So does a second factor whose cuts would
 // leave its product a result in parts of sticks (keys of an image, cut into lines of 28 pixels). So
-// do operands whose cuts an op would carry into a dim that they do not divide: windows of 3 that are
-// written into lines of 9 and 2 more.
+// do operands whose cuts an op would carry into a dim that they do not divide: windows of 3 that
+// are written into lines of 9 and 2 more.
 // Operands whose dims an op cannot follow even so get the dims of its loops (match_dims.c).
 //
 // The obvious shortcut, to keep the host's dims and materialise every view, costs a copy per view.
@@ -272,24 +272,14 @@ static bool keep_column_factors(const loop_graph *loops, bool *kept)
     return more;
 }
 
-// Whether several loops walk one dim in steps that do not divide it: no layout has dims for them.
-static bool walks_unevenly(const loop_graph *loops, const loop_op *op)
+// Windows, whose loops walk one dim together, may do so in any steps.
+static bool walks_evenly(const loop_graph *loops, const loop_op *op)
 {
     for (uint32_t k = opfunc_slides(op->op); k < op->operand_count; k++) {
         const loop_access *access = &op->operand[k];
-        const loop_buffer *b = &loops->buffers.items[access->buffer];
-        uint32_t walking[LOOP_MAX_DIMS] = {0};
-        bool uneven[LOOP_MAX_DIMS] = {false};
-        for (uint32_t v = 0; v < op->var_count; v++) {
-            if (!access->stride[v]) continue;
-            uint32_t d = loop_dim_at(b, access->stride[v]);
-            walking[d]++;
-            uneven[d] |= b->dim[d].extent % (access->stride[v] / b->dim[d].stride) != 0;
-        }
-        for (uint32_t d = 0; d < b->dim_count; d++)
-            if (walking[d] > 1 && uneven[d]) return true;
+        if (!loop_walks_evenly(&loops->buffers.items[access->buffer], op, access)) return false;
     }
-    return false;
+    return true;
 }
 
 // What windows walk has both their loops in one dim.
@@ -323,12 +313,12 @@ static spyre_status restrain(loop_graph *before, uint32_t index, restraint *held
     return *out_again ? mark_buffers(before, held, count) : NULL;
 }
 
-// The same for all ops that walk a dim unevenly.
+// The same for the first op that walks a dim unevenly, as long as that changes anything.
 static spyre_status even_out(const loop_graph *loops, loop_graph *before, restraint *held,
                              bool *out_again)
 {
     for (uint32_t i = 0; i < loops->ops.count && !*out_again; i++)
-        if (walks_unevenly(loops, &loops->ops.items[i]))
+        if (!walks_evenly(loops, &loops->ops.items[i]))
             TRY(restrain(before, i, held, out_again));
     return NULL;
 }
