@@ -174,3 +174,41 @@ def test_windows_that_do_not_overlap_or_move(sizes, weight, stride, padding, dil
     for result in results:
         expected = form(x.float(), w.float(), *how)
         torch.testing.assert_close(result.cpu().float(), expected, rtol=1e-2, atol=2e-2)
+
+
+def windows(x, size):
+    """[N, C, H, W] -> [N * windows, C, size, size]"""
+    n, c, h, w = x.shape
+    x = x.reshape(n, c, h // size, size, w // size, size)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(-1, c, size, size)
+
+
+@pytest.mark.parametrize("groups", (1, 66))
+def test_between_windows_of_attention(groups):
+    """What windows are written into lines of an image, and read as such: the lines stay whole."""
+    x, weight = numbers(1, 66, 14, 14), numbers(66, 66 // groups, 3, 3) / 16
+
+    def block(x, weight):
+        x = windows(x, 7).neg().view(2, 2, 66, 7, 7).permute(2, 0, 3, 1, 4).reshape(1, 66, 14, 14)
+        y = x + F.conv2d(x, weight, padding=1, groups=groups)
+        return windows(y, 7).flatten(2).softmax(-1)
+
+    torch._dynamo.reset()
+    with torch_spyre.fallback("error"):
+        actual = torch.compile(block)(x.to("spyre"), weight.to("spyre"))
+    expected = block(x.float(), weight.float())
+    torch.testing.assert_close(actual.cpu().float(), expected, atol=1e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("around", [(0, 2), (2, 0), (0, 3), (0, 55), (1, 0, 2, 3)])
+def test_padding_of_what_lies_in_parts(around):
+    x = numbers(20, 4, 3, 2, 3)
+
+    def padded(x):
+        return F.pad(x.transpose(2, 3).reshape(20, 8, 9), around)
+
+    torch._dynamo.reset()
+    with torch_spyre.fallback("error"):
+        for form in (padded, torch.compile(padded)):
+            actual = form(x.to("spyre")).cpu()
+            assert torch.equal(actual, padded(x.to("spyre").cpu()))

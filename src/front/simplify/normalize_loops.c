@@ -282,12 +282,14 @@ static bool walks_evenly(const loop_graph *loops, const loop_op *op)
     return true;
 }
 
-// What windows walk has both their loops in one dim.
+// What windows walk has both their loops in one dim, and their result a dim for each of the loops
+// that step from window to window.
 static void keep_windows(const loop_graph *loops, bool *kept)
 {
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        if (opfunc_slides(loops->ops.items[i].op))
-            kept[loops->ops.items[i].operand[0].buffer] = true;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (opfunc_slides(op->op)) kept[op->operand[0].buffer] = kept[loop_result(op)->buffer] = true;
+    }
 }
 
 // Marks for the buffers of the graph; those beyond the `count` that had marks are kept whole.

@@ -83,10 +83,11 @@ part(_aten.nanmedian.default, narrow=True)(_of_all(nanmedian_dim))
 @part(_aten.mode.default, narrow=True)
 def mode(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Pair | NotTaken:
     """The least of the most frequent elements, and the last place where it stands: in order, equal
-    elements lie together, and an element's count so far is how far the first of them is behind."""
+    elements lie together, and an element's count so far is how far the first of them is behind.
+    NaN, unlike itself, is there once each, and comes last; PyTorch leaves its place open."""
     length = x.shape[dim] if x.dim() else 1
-    if x.numel() == 0 or length > MOST_COUNTED or x.dtype is torch.float32:
-        return NOT_TAKEN  # NaN is unlike itself
+    if x.numel() == 0 or length > MOST_COUNTED:
+        return NOT_TAKEN
     lines = to_lines(x, dim)
     values, order = lines.sort(stable=True)
     numbers = count(length, x).to(torch.float32)
