@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One program for all sizes of a dim. Two executables of a graph, in which the dim has its largest
-// size and one granule less, tell how every number of the program follows from the size, when that
+// size and a smaller one, tell how every number of the program follows from the size, when that
 // is all in which they differ; at every other size it is the same program, corrected.
 #ifndef SPYRE_SIZES_H
 #define SPYRE_SIZES_H
@@ -12,17 +12,22 @@
 extern "C" {
 #endif
 
-// `largest` and `next` are of one graph and equal settings, but for a dim of `most` elements and of
-// most - granule, which both name as symbolic_size (with symbolic_granule = `granule`, a divisor of
-// `most` below it). No element of a result may depend on others along that dim. *out_serves tells
-// whether `largest` serves all multiples of the granule up to `most` from now on; if not,
-// *out_reason says why in one line, which the caller frees. The program of every size is compiled
-// by the back-end to compare it with what correction makes. Keeps `next`. Thread safe.
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_serve_sizes(spyre_executable *largest,
-                                                                     spyre_executable *next,
-                                                                     int64_t granule, int64_t most,
-                                                                     bool *out_serves,
-                                                                     char **out_reason);
+typedef enum {
+    SPYRE_SIZES_SERVED,
+    SPYRE_SIZES_OTHER_PLAN,     // the smaller size is planned otherwise: another one may not be
+    SPYRE_SIZES_REFUSED,
+} spyre_sizes_verdict;
+
+// `largest` and `smaller` are of one graph and equal settings, but for a dim of `most` elements and
+// of `size`, which both name as symbolic_size (with symbolic_granule = `granule`). Both are
+// multiples of it, `size` below `most`. SPYRE_SIZES_SERVED: `largest` serves all multiples of the
+// granule up to `most` from now on, and keeps `smaller`; otherwise *out_reason says why it does not
+// in one line, which the caller frees. The program of every size is compiled by the back-end to
+// compare it with what correction makes. Thread safe.
+SPYRE_API SPYRE_MUST_CHECK spyre_status
+spyre_executable_serve_sizes(spyre_executable *largest, spyre_executable *smaller, int64_t granule,
+                             int64_t size, int64_t most, spyre_sizes_verdict *out_verdict,
+                             char **out_reason);
 
 // The executable at one of these sizes, which shares the memory of `largest` and keeps it; it is
 // destroyed by spyre_executable_destroy(). SPYRE_INVALID_ARGUMENT for another size, or when

@@ -218,20 +218,23 @@ static PyObject *py_op_costs(PyObject *self, PyObject *index)
     return loops_costs(loops);
 }
 
-// serve_sizes(next, granule, most) -> None, or why it does not
+// serve_sizes(smaller, granule, size, most) -> None, or (why it does not, whether for its plan)
 static PyObject *py_serve_sizes(PyObject *self, PyObject *args)
 {
-    PyObject *next;
-    long long granule, most;
-    bool serves;
+    PyObject *smaller;
+    long long granule, size, most;
+    spyre_sizes_verdict verdict;
     char *reason;
-    if (!PyArg_ParseTuple(args, "OLL", &next, &granule, &most)) return NULL;
-    spyre_executable *other = executable_of_object(next);
+    if (!PyArg_ParseTuple(args, "OLLL", &smaller, &granule, &size, &most)) return NULL;
+    spyre_executable *other = executable_of_object(smaller);
     if (!other) return NULL;
-    if (!core_check(spyre_executable_serve_sizes(of(self), other, granule, most, &serves, &reason)))
+    if (!core_check(spyre_executable_serve_sizes(of(self), other, granule, size, most, &verdict,
+                                                 &reason)))
         return core_raise();
-    if (serves) Py_RETURN_NONE;
-    return core_text(NULL, &reason);
+    if (verdict == SPYRE_SIZES_SERVED) Py_RETURN_NONE;
+    PyObject *why = core_text(NULL, &reason);
+    return why ? Py_BuildValue("(NO)", why,
+                               verdict == SPYRE_SIZES_OTHER_PLAN ? Py_True : Py_False) : NULL;
 }
 
 // at_size(size) -> Executable
@@ -246,7 +249,8 @@ static PyObject *py_at_size(PyObject *self, PyObject *size)
 
 static PyMethodDef executable_methods[] = {
     {"serve_sizes", py_serve_sizes, METH_VARARGS,
-     "(next, granule, most) -> None when it serves these sizes from now on, or why not"},
+     "(smaller, granule, size, most) -> None when it serves these sizes from now on, or why not, "
+     "and whether a smaller one of another size may help"},
     {"at_size", py_at_size, METH_O, "(size) -> the executable at one of them"},
     {"segment_count", py_segment_count, METH_NOARGS, NULL},
     {"segment", py_segment, METH_O, "(index) -> dict of kind, nodes, inputs, outputs, counts"},

@@ -4,12 +4,13 @@
 // instructions with other counts, extents, offsets and strides. So a program for the largest sizes,
 // and a rule for every number that differs, serve all of them.
 //
-// Such a number is a sum of products of different sizes: what one size adds does not depend on
-// itself. It follows from the programs of two values of each size. That is a guess about the others
-// and is checked at each: every size that a launch can have is compiled here, and what it gives and
-// what a launch would make of the one program must do the same, tile by tile (isa_simplify(): where
-// a size is one, tiles have fewer dims). Programs that differ in form, and a number that follows
-// another rule (the square of a size), leave the bundle to be compiled when it is launched.
+// Such a number is a sum of products of sizes and their squares. It follows from the programs of
+// three values of each size; of two where one of three would be a single granule, whose program may
+// have another form. That is a guess about the others and is checked at each: every size that a
+// launch can have is compiled here, and what it gives and what a launch would make of the one
+// program must do the same, tile by tile (isa_simplify(): where a size is one, tiles have fewer
+// dims). Programs that differ in form, and a number that follows another rule (a quotient), leave
+// the bundle to be compiled when it is launched.
 #include "compile/family.h"
 
 #include <string.h>
@@ -17,8 +18,13 @@
 #include "compile/code.h"
 #include "isa/numbers.h"
 
-enum { MOST_POINTS = 1 << SPYRECODE_MOST_SYMBOLS };
+enum {
+    VALUES = 1 + SPYRECODE_MOST_POWER,  // of each size
+    MOST_POINTS = SPYRECODE_MOST_TERMS,
+};
+static const int64_t MOST_NUMBER = (int64_t)1 << 34;    // bytes of a segment
 _Static_assert((int)BUNDLE_MAX_SYMBOLS == (int)SPYRECODE_MOST_SYMBOLS, "one limit");
+_Static_assert(MOST_POINTS == VALUES * VALUES * VALUES * VALUES, "of every size");
 
 // --- Combinations of sizes
 
@@ -103,11 +109,11 @@ typedef struct {
     arena *memory;
     const bundle *b;
     const back_options *options;
-    uint32_t symbols;                   // bit s: symbol s has several values
     sample largest;
-    const int64_t *points[MOST_POINTS]; // numbers where the symbols in the index are at their
-                                        // largest, the others a granule less
+    const int64_t *points[MOST_POINTS]; // numbers where every size is as many granules below its
+                                        // largest as its digit of the index says; or null
     int64_t granules[SPYRECODE_MOST_SYMBOLS];   // largest
+    uint8_t degree[SPYRECODE_MOST_SYMBOLS];     // the highest power to look for
     uint32_t *rule;                     // by number: 1 + its expression, or 0: it is fixed
     VEC(spyrecode_expression) expressions;
     uint32_t value_count;               // expressions that the program uses: the first ones
@@ -120,36 +126,48 @@ static spyrecode_sizes sizes_of(const family *f)
                              f->expressions.items};
 }
 
-static bool is_part(uint32_t part, uint32_t whole)
+// Digit s of the index of a point or of a term.
+static uint32_t digit(uint32_t index, uint32_t s)
 {
-    return (part & ~whole) == 0;
+    while (s-- > 0) index /= VALUES;
+    return index % VALUES;
 }
 
-// What symbols beyond `part` contribute to a product where they are a granule below their largest.
-static int64_t below_largest(const family *f, uint32_t symbols)
+// Values at n, n - 1 and n - 2 become the factors of 1, n and n * n. False where these are no
+// whole numbers.
+static bool solve(int64_t n, uint8_t degree, int64_t v[VALUES])
 {
-    int64_t product = 1;
-    for (uint32_t s = 0; s < f->b->symbols.count; s++)
-        if (symbols >> s & 1) product *= f->granules[s] - 1;
-    return product;
-}
-
-// Factors of the products, from the differences between the points: a difference along some symbols
-// is the sum of all products that have these, without them.
-static void find_factors(const family *f, uint32_t number, int64_t factors[MOST_POINTS])
-{
-    for (uint32_t part = MOST_POINTS; part-- > 0;) {
-        factors[part] = 0;
-        if (!is_part(part, f->symbols)) continue;
-        for (uint32_t point = 0; point <= part; point++) {
-            if (!is_part(point, part)) continue;
-            bool odd = __builtin_popcount(part ^ point) & 1;
-            factors[part] += odd ? -f->points[point][number] : f->points[point][number];
-        }
-        for (uint32_t more = part + 1; more < MOST_POINTS; more++)
-            if (is_part(part, more) && factors[more])
-                factors[part] -= factors[more] * below_largest(f, more ^ part);
+    int64_t once = degree ? v[0] - v[1] : 0, twice = 0;
+    if (degree == 2) {
+        twice = once - (v[1] - v[2]);
+        if (twice % 2) return false;
+        twice /= 2;
+        once -= twice * (2 * n - 1);
     }
+    v[0] -= once * n + twice * n * n;
+    v[1] = once;
+    v[2] = twice;
+    return true;
+}
+
+// Factors of the products, one size after the other. Below MOST_NUMBER and FAMILY_MOST_SIZES
+// nothing overflows.
+static bool find_factors(const family *f, uint32_t number, int64_t factors[MOST_POINTS])
+{
+    for (uint32_t point = 0; point < MOST_POINTS; point++) {
+        factors[point] = f->points[point] ? f->points[point][number] : 0;
+        if (factors[point] > MOST_NUMBER || factors[point] < -MOST_NUMBER) return false;
+    }
+    for (uint32_t s = 0, step = 1; s < f->b->symbols.count; s++, step *= VALUES) {
+        for (uint32_t point = 0; point < MOST_POINTS; point++) {
+            if (digit(point, s)) continue;
+            int64_t v[VALUES];
+            for (uint32_t k = 0; k < VALUES; k++) v[k] = factors[point + k * step];
+            if (!solve(f->granules[s], f->degree[s], v)) return false;
+            for (uint32_t k = 0; k < VALUES; k++) factors[point + k * step] = v[k];
+        }
+    }
+    return true;
 }
 
 static bool same_expression(const spyrecode_expression *a, const spyrecode_term *terms,
@@ -164,12 +182,15 @@ static spyre_status add_rule(family *f, uint32_t number)
     spyrecode_term terms[MOST_POINTS];
     uint32_t count = 0;
     memset(terms, 0, sizeof terms);     // they are compared as bytes
-    find_factors(f, number, factors);
-    for (uint32_t part = 0; part < MOST_POINTS; part++) {
-        if (!factors[part]) continue;
-        terms[count].factor = factors[part];
-        terms[count++].symbols = part;
+    f->fits = find_factors(f, number, factors);
+    for (uint32_t term = 0; term < MOST_POINTS && f->fits; term++) {
+        if (!factors[term]) continue;
+        terms[count].factor = factors[term];
+        for (uint32_t s = 0; s < SPYRECODE_MOST_SYMBOLS; s++)
+            terms[count].power[s] = (uint8_t)digit(term, s);
+        count++;
     }
+    if (!f->fits) return NULL;
     for (uint32_t e = 0; e < f->expressions.count; e++) {
         if (!same_expression(&f->expressions.items[e], terms, count)) continue;
         f->rule[number] = 1 + e;
@@ -194,7 +215,7 @@ static bool varies(const family *f, uint32_t number)
 static spyre_status find_rules(family *f)
 {
     TRY_NEW(f->memory, f->rule, f->largest.count);
-    for (uint32_t n = 0; n < f->largest.count; n++) {
+    for (uint32_t n = 0; n < f->largest.count && f->fits; n++) {
         if (n == f->largest.program_numbers) f->value_count = f->expressions.count;
         if (varies(f, n)) TRY(add_rule(f, n));
     }
@@ -208,15 +229,18 @@ static spyre_status take_points(family *f)
 {
     for (uint32_t s = 0; s < f->b->symbols.count; s++) {
         f->granules[s] = f->b->symbols.items[s].most / f->b->symbols.items[s].granularity;
-        if (f->granules[s] > 1) f->symbols |= 1u << s;
+        f->degree[s] = f->granules[s] > 3 ? 2 : f->granules[s] > 1;
     }
     TRY(take_sample(f->memory, f->b, f->options, f->granules, &f->largest));
     for (uint32_t point = 0; point < MOST_POINTS && f->fits; point++) {
-        if (!is_part(point, f->symbols)) continue;
         int64_t granules[SPYRECODE_MOST_SYMBOLS];
+        bool taken = true;
         sample one;
-        for (uint32_t s = 0; s < f->b->symbols.count; s++)
-            granules[s] = f->granules[s] - (f->symbols >> s & 1 && !(point >> s & 1));
+        for (uint32_t s = 0; s < SPYRECODE_MOST_SYMBOLS; s++) {
+            taken = taken && digit(point, s) <= f->degree[s];
+            granules[s] = f->granules[s] - digit(point, s);
+        }
+        if (!taken) continue;
         TRY(take_sample(f->memory, f->b, f->options, granules, &one));
         f->fits = same_form(&f->largest, &one);
         f->points[point] = one.numbers;

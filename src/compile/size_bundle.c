@@ -71,11 +71,12 @@ static bool same_step(const bundle_step *a, const bundle_step *b)
 }
 
 // Gives the step its symbols; null, or what speaks against one.
-static const char *mark(bundle_step *step, const bundle_step *next, int64_t granule, int64_t most)
+static const char *mark(bundle_step *step, const bundle_step *next, int64_t granule, int64_t size,
+                        int64_t most)
 {
     for (uint32_t d = 0; d < step->dim_count; d++) {
         if (step->size[d] == next->size[d]) continue;
-        if (step->size[d] != most || next->size[d] != most - granule)
+        if (step->size[d] != most || next->size[d] != size)
             return "a loop covers the dim together with others, or with padding";
         if (granule % step->cores->slices[d]) return "a granule has no slice for every core";
         for (uint32_t m = 0; m < step->mask_count; m++)
@@ -88,14 +89,16 @@ static const char *mark(bundle_step *step, const bundle_step *next, int64_t gran
     return NULL;
 }
 
-static spyre_status mark_steps(arena *memory, bundle *b, const bundle *next, int64_t granule,
-                               int64_t most, const char **out_why)
+static spyre_status mark_steps(arena *memory, bundle *b, const bundle *next, int64_t size,
+                               const char **out_why)
 {
     const bundle_step *from = b->steps.items;
+    const bundle_symbol *symbol = &b->symbols.items[0];
     TRY_NEW(memory, b->steps.items, b->steps.count);
     for (uint32_t s = 0; s < b->steps.count && !*out_why; s++) {
         b->steps.items[s] = from[s];
-        *out_why = mark(&b->steps.items[s], &next->steps.items[s], granule, most);
+        *out_why = mark(&b->steps.items[s], &next->steps.items[s], symbol->granularity, size,
+                        symbol->most);
     }
     return NULL;
 }
@@ -107,7 +110,8 @@ static spyre_status mark_steps(arena *memory, bundle *b, const bundle *next, int
 typedef struct {
     arena *memory;
     bundle *b;
-    const bundle *bound, *next;         // b and its steps at a granule less
+    const bundle *bound, *next;         // b and its steps at the smaller size
+    int64_t granules;                   // how many it is smaller
     const loop_graph *loops, *next_loops;
     const char *why;
 } placement;
@@ -150,24 +154,25 @@ static spyre_status place_tensor(placement *p, uint32_t s, uint32_t t)
         bytes -= p->loops->buffers.items[buffer].memory_offset -
                  p->next_loops->buffers.items[buffer].memory_offset;
     if (p->why || (bytes == 0 && same)) return NULL;
-    if (!has_size_once(p, buffer) ||
+    if (!has_size_once(p, buffer) || bytes % p->granules ||
         (!tensor->in_lx && p->b->args.items[tensor->arg].kind == BUNDLE_ARG_CONSTANTS)) {
         p->why = "a part of a tensor begins where the square of a size says";
         return NULL;
     }
-    const bundle_move move = {.step = s, .tensor = t, .bytes = bytes};
+    const bundle_move move = {.step = s, .tensor = t, .bytes = bytes / p->granules};
     return VEC_PUSH(p->memory, &p->b->moves, move);
 }
 
 static spyre_status place_steps(arena *memory, bundle *b, const executable_segment *largest,
-                                const executable_segment *next, const char **out_why)
+                                const executable_segment *next, int64_t value,
+                                const char **out_why)
 {
     bundle *bound;
-    const int64_t value = b->symbols.items[0].most - b->symbols.items[0].granularity;
     placement p = {.memory = memory, .b = b, .next = next->front.bundle,
                    .loops = largest->front.loops, .next_loops = next->front.loops};
     TRY(bundle_bind(memory, b, &value, &bound));
     p.bound = bound;
+    p.granules = (b->symbols.items[0].most - value) / b->symbols.items[0].granularity;
     for (uint32_t s = 0; s < b->steps.count && !p.why; s++)
         for (uint32_t t = 0; t < b->steps.items[s].tensor_count; t++) TRY(place_tensor(&p, s, t));
     *out_why = p.why;
@@ -183,27 +188,25 @@ static bool same_arguments(const bundle *a, const bundle *b)
     return same;
 }
 
-static const char *compare(const executable_segment *largest, const executable_segment *next)
+const char size_other_plan[] = "plans of two sizes differ in more than sizes, or have loops over "
+                               "tiles";
+
+const char *size_compare_plans(const executable_segment *largest, const executable_segment *next)
 {
     const bundle *a = largest->front.bundle, *b = next->front.bundle;
     bool same = a->steps.count == b->steps.count && same_arguments(a, b) &&
                 a->steps.count == largest->front.loops->ops.count;
     for (uint32_t s = 0; same && s < a->steps.count; s++)
         same = same_step(&a->steps.items[s], &b->steps.items[s]);
-    if (!same) return "the plans of two sizes differ in more than sizes";
-    return same_loops(largest->front.loops, next->front.loops)
-               ? NULL
-               : "buffers are used otherwise at another size, or in loops over tiles";
+    return same && same_loops(largest->front.loops, next->front.loops) ? NULL : size_other_plan;
 }
 
 spyre_status size_symbolic_bundle(arena *memory, const executable_segment *largest,
-                                  const executable_segment *next, int64_t granule, int64_t most,
-                                  bundle **out_bundle, const char **out_why)
+                                  const executable_segment *next, int64_t granule, int64_t size,
+                                  int64_t most, bundle **out_bundle, const char **out_why)
 {
     bundle *b = ARENA_NEW(memory, bundle, 1);
     TRY_ALLOC(b);
-    *out_why = compare(largest, next);
-    if (*out_why) return NULL;
     *b = *largest->front.bundle;
     b->memory = memory;
     const bundle_symbol symbol = {.name = "s0", .granularity = granule, .most = most};
@@ -217,8 +220,8 @@ spyre_status size_symbolic_bundle(arena *memory, const executable_segment *large
             arguments[k].kind == BUNDLE_ARG_TENSOR)
             b->args.items[k].bytes = 0;
     }
-    TRY(mark_steps(memory, b, next->front.bundle, granule, most, out_why));
-    if (!*out_why) TRY(place_steps(memory, b, largest, next, out_why));
+    TRY(mark_steps(memory, b, next->front.bundle, size, out_why));
+    if (!*out_why) TRY(place_steps(memory, b, largest, next, size, out_why));
     *out_bundle = b;
     return NULL;
 }

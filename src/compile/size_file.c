@@ -17,7 +17,7 @@ static void put_expressions(const spyrecode_sizes *sizes, text *out)
         bytes_put_number(out, expression->term_count);
         for (uint32_t t = 0; t < expression->term_count; t++) {
             bytes_put_number(out, (uint64_t)expression->terms[t].factor);
-            bytes_put_number(out, expression->terms[t].symbols);
+            bytes_put_number(out, expression->terms[t].power[0]);
         }
     }
 }
@@ -59,8 +59,10 @@ static spyre_status take_expressions(arena *memory, bytes_reader *from, spyrecod
         expressions[e] = (spyrecode_expression){(uint32_t)terms, term};
         for (uint64_t t = 0; t < terms; t++) {
             term[t].factor = (int64_t)bytes_take_number(from);
-            term[t].symbols = (uint32_t)bytes_take_number(from);
-            if (term[t].symbols > 1) return status_new(SPYRE_INVALID_FORMAT, "another size");
+            uint64_t power = bytes_take_number(from);
+            if (power > SPYRECODE_MOST_POWER)
+                return status_new(SPYRE_INVALID_FORMAT, "another power of the size");
+            term[t].power[0] = (uint8_t)power;
         }
     }
     *out = (spyrecode_sizes){1, (uint32_t)count, NULL, expressions};
@@ -107,8 +109,9 @@ static spyre_status subject_of(arena *memory, const size_rules *rules,
 {
     *out_subject = NULL;
     if (!largest->subject || !next->subject) return NULL;
-    *out_subject = arena_printf(memory, "sizes by %lld to %lld\n%s\n%s",
-                                (long long)rules->granule, (long long)rules->most,
+    *out_subject = arena_printf(memory, "sizes by %lld, %lld to %lld\n%s\n%s",
+                                (long long)rules->granule, (long long)rules->size,
+                                (long long)rules->most,
                                 largest->subject, next->subject);
     TRY_ALLOC(*out_subject);
     return NULL;

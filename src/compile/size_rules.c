@@ -2,8 +2,8 @@
 //
 // One executable for several sizes of a dim: its programs with corrections (family.h), and where
 // tensors lie. Every size in a view, layout or count of bytes is either the same at both sizes or a
-// multiple of the dim's, so it follows by proportion; a size that is rounded up to sticks, or the
-// square of the dim's, is neither and found out.
+// multiple of the dim's or of its square, so it follows by proportion; a size that is rounded up to
+// sticks is neither and found out.
 #include "compile/size_rules.h"
 
 #include <string.h>
@@ -14,20 +14,27 @@
 // --- Numbers by proportion
 
 typedef struct {
-    int64_t largest, granules;          // granules of the largest size, and of the one that is made
+    int64_t largest, next, granules;    // granules of the two sizes, and of the one that is made
     bool fits;
 } proportion;
 
-// `*number` is that of the largest size, `next` that at one granule less.
+static proportion proportion_of(const size_rules *rules, int64_t size)
+{
+    return (proportion){rules->most / rules->granule, rules->size / rules->granule,
+                        size / rules->granule, true};
+}
+
+// `*number` is that of the largest size, `next` that of the smaller one.
 static void scale(proportion *p, int64_t *number, int64_t next)
 {
-    int64_t each = *number - next;
-    if (each == 0) return;
-    if (each > INT64_MAX / p->largest || each < -INT64_MAX / p->largest ||
-        *number != each * p->largest)
-        p->fits = false;
-    else
+    const int64_t n = p->largest, m = p->next, each = *number / n, area = each / n;
+    if (*number == next) return;
+    if (*number % n == 0 && next == each * m)
         *number = each * p->granules;
+    else if (*number % n == 0 && each % n == 0 && next == area * m * m)
+        *number = area * p->granules * p->granules;
+    else
+        p->fits = false;
 }
 
 static void scale_view(proportion *p, spyre_view *view, const spyre_view *next)
@@ -160,13 +167,16 @@ static spyre_status find_segment(size_rules *rules, const executable_segment *se
                                  const executable_segment *next, size_segment *out,
                                  const char **out_why)
 {
-    proportion p = {rules->most / rules->granule, 1, true};
+    proportion p = proportion_of(rules, rules->granule);
     executable_segment scaled = *segment;
+    if (segment->info.kind == SPYRE_SEGMENT_CARD) *out_why = size_compare_plans(segment, next);
+    if (*out_why) return NULL;
     TRY(scale_segment(rules->memory, &p, &scaled, next));
-    if (!p.fits) *out_why = "a size is rounded up, or more than proportional to the dim";
+    if (!p.fits)
+        *out_why = "a size is rounded up, or proportional neither to the dim nor to its square";
     if (*out_why || segment->info.kind != SPYRE_SEGMENT_CARD) return NULL;
-    TRY(size_symbolic_bundle(rules->memory, segment, next, rules->granule, rules->most,
-                             &out->symbolic, out_why));
+    TRY(size_symbolic_bundle(rules->memory, segment, next, rules->granule, rules->size,
+                             rules->most, &out->symbolic, out_why));
     return *out_why ? NULL : find_program(rules->memory, segment, out, out_why);
 }
 
@@ -202,16 +212,20 @@ static spyre_status find_in_stages(size_rules *rules, const spyre_executable *la
 
 // Rules, or the reason why there are none.
 static spyre_status make_rules(spyre_executable *largest, spyre_executable *next, int64_t granule,
-                               int64_t most, size_rules **out_rules, text *reason)
+                               int64_t size, int64_t most, size_rules **out_rules,
+                               spyre_sizes_verdict *out_verdict, text *reason)
 {
     const char *why = NULL;
     arena *memory = arena_create();
     size_rules *rules = memory ? ARENA_NEW(memory, size_rules, 1) : NULL;
     if (!rules) arena_destroy(memory);
     TRY_ALLOC(rules);
-    *rules = (size_rules){.memory = memory, .granule = granule, .most = most};
+    *rules = (size_rules){.memory = memory, .granule = granule, .size = size, .most = most};
     spyre_status status = find_in_stages(rules, largest, next, &why);
-    if (why) text_append(reason, why);
+    if (why) {
+        text_append(reason, why);
+        *out_verdict = strcmp(why, size_other_plan) ? SPYRE_SIZES_REFUSED : SPYRE_SIZES_OTHER_PLAN;
+    }
     if (status || why) {
         arena_destroy(memory);
         return status;
@@ -221,31 +235,31 @@ static spyre_status make_rules(spyre_executable *largest, spyre_executable *next
     return NULL;
 }
 
-spyre_status spyre_executable_serve_sizes(spyre_executable *largest, spyre_executable *next,
-                                          int64_t granule, int64_t most, bool *out_serves,
-                                          char **out_reason)
+spyre_status spyre_executable_serve_sizes(spyre_executable *largest, spyre_executable *smaller,
+                                          int64_t granule, int64_t size, int64_t most,
+                                          spyre_sizes_verdict *out_verdict, char **out_reason)
 {
     text reason = {0};
-    *out_serves = false;
+    *out_verdict = SPYRE_SIZES_SERVED;
     *out_reason = NULL;
-    if (granule < 1 || most % granule || most / granule < 2 || largest == next)
+    if (granule < 1 || most % granule || size % granule || size < granule || size >= most ||
+        largest == smaller)
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "sizes are multiples of %lld up to %lld: expected two of them or more",
-                          (long long)granule, (long long)most);
+                          "sizes %lld and %lld: expected two multiples of %lld, the larger last",
+                          (long long)size, (long long)most, (long long)granule);
     pthread_mutex_lock(&largest->lock);
     bool known = largest->sizes && largest->sizes->most == most &&
                  largest->sizes->granule == granule;
     pthread_mutex_unlock(&largest->lock);
+    if (known) return NULL;
     size_rules *rules = NULL;
-    spyre_status status =
-        known ? NULL : make_rules(largest, next, granule, most, &rules, &reason);
+    spyre_status status = make_rules(largest, smaller, granule, size, most, &rules, out_verdict,
+                                     &reason);
     pthread_mutex_lock(&largest->lock);
     if (rules && !largest->sizes) largest->sizes = rules;
     else size_rules_destroy(rules);
-    *out_serves = !status && !reason.length && largest->sizes;
     pthread_mutex_unlock(&largest->lock);
-    if (!status && !reason.length) return NULL;
-    return text_give(&reason, status, out_reason);
+    return reason.length ? text_give(&reason, status, out_reason) : status;
 }
 
 // --- An executable at a size
@@ -275,7 +289,7 @@ static spyre_status fill(spyre_executable *e, const spyre_executable *largest,
     e->segment_count = largest->segment_count;
     TRY_NEW(e->memory, e->segments, e->segment_count);
     for (uint32_t s = 0; s < e->segment_count; s++) {
-        proportion p = {rules->most / rules->granule, size / rules->granule, true};
+        proportion p = proportion_of(rules, size);
         executable_segment *segment = &e->segments[s];
         *segment = largest->segments[s];
         segment->job = NULL;
@@ -332,8 +346,8 @@ static spyre_status complete(spyre_executable *largest, const spyre_executable *
         if (staged->segments[s].info.kind != SPYRE_SEGMENT_CARD || rules->segments[s].symbolic)
             continue;
         status = size_symbolic_bundle(rules->memory, &staged->segments[s], &next->segments[s],
-                                      rules->granule, rules->most, &rules->segments[s].symbolic,
-                                      &why);
+                                      rules->granule, rules->size, rules->most,
+                                      &rules->segments[s].symbolic, &why);
         if (why && !status) status = status_new(SPYRE_INTERNAL, "segment %u: %s", s, why);
     }
     pthread_mutex_unlock(&largest->lock);

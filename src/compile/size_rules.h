@@ -17,17 +17,21 @@ typedef struct {
 
 typedef struct size_rules {
     arena *memory;
-    int64_t granule, most;
-    spyre_executable *next;             // at one granule less
+    int64_t granule, size, most;
+    spyre_executable *next;             // at `size`
     size_segment *segments;
 } size_rules;
 
-// The bundle of `largest` with the dims as a symbol in which `next` differs, or null with *out_why,
-// a phrase of static text, when they differ in more.
+// Null, or how the plans of two sizes differ in more than sizes; the text size_other_plan.
+extern const char size_other_plan[];
+const char *size_compare_plans(const executable_segment *largest, const executable_segment *next);
+
+// The bundle of `largest` with the dims as a symbol in which `next`, of `size` and the same plan,
+// differs, or null with *out_why, a phrase of static text, when they differ in more.
 SPYRE_MUST_CHECK spyre_status size_symbolic_bundle(arena *memory,
                                                    const executable_segment *largest,
                                                    const executable_segment *next, int64_t granule,
-                                                   int64_t most, bundle **out_bundle,
+                                                   int64_t size, int64_t most, bundle **out_bundle,
                                                    const char **out_why);
 
 // Rules of the two executables from the cache's files, or why there are none; *out_known tells

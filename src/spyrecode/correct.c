@@ -11,8 +11,8 @@ static bool add_term(const spyrecode_sizes *sizes, const spyrecode_term *term,
 {
     int64_t product = term->factor;
     for (uint32_t s = 0; s < sizes->symbol_count; s++)
-        if (term->symbols >> s & 1 && __builtin_mul_overflow(product, granules[s], &product))
-            return false;
+        for (uint32_t n = 0; n < term->power[s]; n++)
+            if (__builtin_mul_overflow(product, granules[s], &product)) return false;
     return !__builtin_add_overflow(*sum, product, sum);
 }
 

@@ -19,6 +19,8 @@ enum {
     SPYRECODE_MOST_PATCHES = 4096,
     SPYRECODE_MOST_WALKS = 8,
     SPYRECODE_MOST_SYMBOLS = 4,
+    SPYRECODE_MOST_POWER = 2,
+    SPYRECODE_MOST_TERMS = 81,          // every symbol to every power
 };
 
 // The handle of what a launch gives to a host function: addresses and parameters.
@@ -33,14 +35,14 @@ typedef struct {
 } spyrecode_transfer;
 
 // A size that a launch chooses, and a number that follows from such sizes: the sum of products of
-// symbols, each counted in granules.
+// symbols and their squares, each counted in granules.
 typedef struct {
     const char *name;
     int64_t granularity, most;          // it is a multiple of the one, at most the other
 } spyrecode_symbol;
 typedef struct {
     int64_t factor;
-    uint32_t symbols;                   // bit s: symbol s is in the product
+    uint8_t power[SPYRECODE_MOST_SYMBOLS];      // how often symbol s is in the product
 } spyrecode_term;
 typedef struct {
     uint32_t term_count;

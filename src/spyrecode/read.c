@@ -250,7 +250,8 @@ static spyre_status read_term(const json_node *item, spyrecode_term *out)
     for (size_t n = 1; n < json_count(item); n++) {
         TRY(json_item(item, n, &member));
         TRY(json_as_number(&member, 0, SPYRECODE_MOST_SYMBOLS - 1, &symbol));
-        out->symbols |= 1u << symbol;
+        if (out->power[symbol]++ == SPYRECODE_MOST_POWER)
+            return json_error_at(item, "symbol %d more than twice", (int)symbol);
     }
     return NULL;
 }
@@ -259,8 +260,8 @@ static spyre_status read_expression(reader *r, const json_node *list, spyrecode_
 {
     json_node item;
     TRY(json_expect_array(list));
-    if (json_count(list) > 1u << SPYRECODE_MOST_SYMBOLS)
-        return json_error_at(list, "more than %d terms", 1 << SPYRECODE_MOST_SYMBOLS);
+    if (json_count(list) > SPYRECODE_MOST_TERMS)
+        return json_error_at(list, "more than %d terms", SPYRECODE_MOST_TERMS);
     out->term_count = (uint32_t)json_count(list);
     spyrecode_term *terms = ARENA_NEW(r->code->memory, spyrecode_term, out->term_count);
     TRY_ALLOC(terms);

@@ -61,8 +61,9 @@ static spyre_status check_sizes(const spyrecode_sizes *sizes)
     }
     for (uint32_t e = 0; e < sizes->expression_count; e++)
         for (uint32_t t = 0; t < sizes->expressions[e].term_count; t++)
-            if (sizes->expressions[e].terms[t].symbols >> sizes->symbol_count)
-                BROKEN("hcm.expressions[%u]: a symbol beyond the %u", e, sizes->symbol_count);
+            for (uint32_t s = sizes->symbol_count; s < SPYRECODE_MOST_SYMBOLS; s++)
+                if (sizes->expressions[e].terms[t].power[s])
+                    BROKEN("hcm.expressions[%u]: a symbol beyond the %u", e, sizes->symbol_count);
     return NULL;
 }
 

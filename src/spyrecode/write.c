@@ -97,14 +97,15 @@ static json_t *operand_of(const spyrecode_operand *operand)
     return finish(&p);
 }
 
-// ["128", "0", "1"]: 128 times symbols 0 and 1.
+// ["128", "0", "1", "1"]: 128 times symbol 0 and the square of symbol 1.
 static json_t *term_of(const spyrecode_term *term)
 {
     json_t *list = json_array();
     bool failed = json_array_append_new(
         list, json_sprintf("%" PRId64, term->factor)) != 0;
     for (uint32_t s = 0; s < SPYRECODE_MOST_SYMBOLS; s++)
-        if (term->symbols >> s & 1) failed = json_array_append_new(list, decimal(s)) || failed;
+        for (uint32_t n = 0; n < term->power[s]; n++)
+            failed = json_array_append_new(list, decimal(s)) || failed;
     if (!failed) return list;
     json_decref(list);
     return NULL;

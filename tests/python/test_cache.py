@@ -162,7 +162,7 @@ def test_corrections_of_sizes_are_read(counted):
 
     def serve():
         largest, smaller = make(128), make(112)
-        assert largest.serve_sizes(smaller, 16, 128) is None
+        assert largest.serve_sizes(smaller, 16, 112, 128) is None
         return largest.at_size(48)
 
     def texts(executable):
@@ -186,7 +186,7 @@ def test_why_there_are_no_corrections_is_read(counted):
         return _C.compile(_graph(x), {"symbolic_size": str(columns)}, None, True)
 
     def refuse():
-        return make(100).serve_sizes(make(99), 1, 100)
+        return make(100).serve_sizes(make(99), 1, 99, 100)
 
     why = refuse()
     counted()

@@ -205,6 +205,12 @@ def test_slices_of_nothing():
 
 
 H = torch.float16
+
+
+def attend(x):
+    return torch.softmax(x @ x.transpose(-1, -2) * 0.125, -1) @ x
+
+
 FEED = torch.nn.Sequential(
     torch.nn.LayerNorm(64), torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 64)
 )
@@ -270,6 +276,12 @@ def test_one_program_serves_all_buckets(function, shape, dim, monkeypatch):
                 assert one.cpu().equal(other.cpu()), x.shape
 
 
+def test_a_smaller_size_that_is_planned_otherwise():
+    """192 rows keep in LX what 256 do not; 128 are planned as 256."""
+    sizes = [17, 32, 256, 100, 241, 64]
+    assert sweep(lambda x: x @ x.t() * 0.1, sizes, min=16, max=256) == 1
+
+
 def test_where_one_program_cannot_serve_each_bucket_has_its_own(monkeypatch):
     told = []
     monkeypatch.setattr(families._log, "info", lambda text, *values: told.append(text % values))
@@ -285,8 +297,19 @@ def test_where_one_program_cannot_serve_each_bucket_has_its_own(monkeypatch):
         (lambda x: (x - x.amax(0)).exp().sum(0), (128,), 0),
         (lambda x: x.t() @ x * 0.1, (64,), 0),
         (lambda x: x.flatten() + 1, (64,), 0),
+        (attend, (64,), 0),
+        (attend, (2, 4, 64), 2),
+        (lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x), (2, 4, 64), 2),
     ],
-    ids=["softmax of sticks", "reduced", "contracted", "flattened"],
+    ids=[
+        "softmax of sticks",
+        "reduced",
+        "contracted",
+        "flattened",
+        "attention",
+        "attention by hand of heads",
+        "attention of heads",
+    ],
 )
 def test_one_program_serves_sizes_that_end_a_bucket(function, shape, dim):
     """Where operators mix elements along the dim nothing can be filled in: other sizes have a

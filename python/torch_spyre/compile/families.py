@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One program for all buckets of a dim (buckets.py), which each launch's size corrects.
 
-The graph is compiled at the largest size and at one granule less; the library finds how every
+The graph is compiled at the largest size and at a smaller one; the library finds how every
 number of the program follows from the size (`include/spyre/sizes.h`), or says why one program
 cannot serve all. Then each bucket has its own, as every other size.
 """
@@ -76,22 +76,33 @@ class Families:
         )
 
     def _make(self, span: _Span, key: Any, largest: list[Any]) -> Family | None:
-        next_size = span.most - span.granule
-        with config.patch(symbolic_size=span.most, symbolic_granule=span.granule):
-            executable = self._compile(largest)
-        with config.patch(symbolic_size=next_size, symbolic_granule=span.granule):
-            smaller = self._compile(self._buckets.at(largest, {span.symbol: next_size}))
-        if executable is None or smaller is None:
-            why: str | None = "the graph is interpreted"
-        else:
-            why = executable.serve_sizes(smaller, span.granule, span.most)
-        if why or executable is None:
-            self._refused[key] = why or ""
-            _log.info("a program for each bucket of %s sizes up to %d: %s", span.most
-                      // span.granule, span.most, why)  # fmt: skip
-            return None
-        family = self._found[key] = Family(executable)
-        return family
+        executable = self._compile_at(span, largest, span.most)
+        why = "the graph is interpreted"
+        for size in _smaller_sizes(span) if executable else ():
+            smaller = self._compile_at(span, largest, size)
+            if executable is None or smaller is None:
+                break
+            refusal = executable.serve_sizes(smaller, span.granule, size, span.most)
+            if refusal is None:
+                family = self._found[key] = Family(executable)
+                return family
+            why, another_may = refusal
+            if not another_may:
+                break
+        self._refused[key] = why
+        _log.info("a program for each bucket of %s sizes up to %d: %s", span.most
+                  // span.granule, span.most, why)  # fmt: skip
+        return None
+
+    def _compile_at(self, span: _Span, largest: list[Any], size: int) -> _C.Executable | None:
+        with config.patch(symbolic_size=size, symbolic_granule=span.granule):
+            return self._compile(self._buckets.at(largest, {span.symbol: size}))
+
+
+def _smaller_sizes(span: _Span) -> list[int]:
+    """To compare the largest with: near ones are planned as it is, if not by chance."""
+    count = span.most // span.granule
+    return [n * span.granule for n in dict.fromkeys((count - 1, count - 2, count // 2)) if n > 0]
 
 
 def _span_of(buckets: Buckets) -> _Span | None:

@@ -18,7 +18,7 @@ static void print_preparation(const spyrecode *code, text *out)
     }
 }
 
-// "64 + 128 s0 s1", sizes in granules.
+// "64 + 128 s0 s1 s1", sizes in granules.
 static void print_expression(const spyrecode_sizes *sizes, uint32_t number, text *out)
 {
     const spyrecode_expression *e = &sizes->expressions[number];
@@ -26,7 +26,8 @@ static void print_expression(const spyrecode_sizes *sizes, uint32_t number, text
     for (uint32_t t = 0; t < e->term_count; t++) {
         text_printf(out, t ? " + %" PRId64 : "%" PRId64, e->terms[t].factor);
         for (uint32_t s = 0; s < sizes->symbol_count; s++)
-            if (e->terms[t].symbols >> s & 1) text_printf(out, " %s", sizes->symbols[s].name);
+            for (uint32_t n = 0; n < e->terms[t].power[s]; n++)
+                text_printf(out, " %s", sizes->symbols[s].name);
     }
     text_append(out, "\n");
 }
