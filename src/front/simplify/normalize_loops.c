@@ -288,7 +288,9 @@ static void keep_windows(const loop_graph *loops, bool *kept)
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        if (opfunc_slides(op->op)) kept[op->operand[0].buffer] = kept[loop_result(op)->buffer] = true;
+        if (!opfunc_slides(op->op)) continue;
+        kept[op->operand[0].buffer] = true;
+        kept[loop_result(op)->buffer] = true;
     }
 }
 
