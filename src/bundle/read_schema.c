@@ -119,6 +119,20 @@ static spyre_status check_fold(warnings *seen, const json_node *sdsc, const char
     return json_get_int(&fold, "factor_", least, most, &found);
 }
 
+// A step that is to run several times would be another.
+static spyre_status check_time(const json_node *sdsc)
+{
+    json_node list, fold;
+    int64_t found;
+    if (!json_find(sdsc, "sdscFoldProps_", &list)) return NULL;
+    TRY(json_expect_array(&list));
+    for (size_t n = 0; n < json_count(&list); n++) {
+        TRY(json_item(&list, n, &fold));
+        TRY(json_get_int(&fold, "factor_", 1, 1, &found));
+    }
+    return NULL;
+}
+
 static spyre_status check_core_ids(const json_node *dsc, uint32_t core_count)
 {
     json_node list, item;
@@ -154,6 +168,7 @@ spyre_status read_check_schema(step_source *source, const json_node *sdsc, const
     json_node member;
     TRY(check_fold(&seen, sdsc, "coreFoldProp_", step->cores->core_count, step->cores->core_count));
     TRY(check_fold(&seen, sdsc, "coreletFoldProp_", 1, MOST_CORELETS));
+    TRY(check_time(sdsc));
     if (json_find(dsc, "numCoreletsUsed_", &member))
         TRY(json_as_int(&member, 1, MOST_CORELETS, &corelets));
     TRY(check_core_ids(dsc, step->cores->core_count));

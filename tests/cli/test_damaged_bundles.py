@@ -14,7 +14,7 @@ from command import BUNDLES
 from damage import damaged
 
 CASES, FEW = 60, 6
-BYTES = 1 << 21  # of each launch argument: more than any sample needs
+BYTES = 3 << 20  # of each launch argument: more than any sample needs
 SLOW_STEPS = ("batchmatmul", "conv")  # for the interpreter, which then judges every tenth case
 LAUNCHES = ("bisect", "run")
 

@@ -102,6 +102,7 @@ JSON_CASES = {
     "core_missing": remove(("sdsc", "coreIdToWkSlice_", "1")),
     "core_slice_dim": set_in(("sdsc", "coreIdToWkSlice_", "1", "zz"), 1),
     "core_fold": set_in(("sdsc", "coreFoldProp_", "factor_"), 7),
+    "time_fold": set_in(("sdsc", "sdscFoldProps_", 0, "factor_"), 2),
     "core_ids": set_in(("dsc", "coreIdsUsed_"), [0, 2]),
     "corelets": set_in(("sdsc", "coreletFoldProp_", "factor_"), 3),
     "corelets_apart": set_in(("nodes", 0, "startAddressCoreCorelet_", "data_", "[0, 1, 0]"), "128"),
@@ -191,7 +192,7 @@ MLIR_CASES = {
         head=HEAD.replace(">)", ">, %arg_0_base_addr: !sdscbundle.input_arg<index>)")
     ),
     "mlir_attribute": function(execute("", FILE + ", stream=1")),
-    "mlir_character": function("%a ? 3"),
+    "mlir_character": function("%a ~ 3"),
     "mlir_defined_twice": with_loop("%c0 = arith.constant 0 : index"),
     "mlir_end": HEAD + EXTRACT,
     "mlir_file_missing": function(execute("", "")),
