@@ -3,6 +3,7 @@
 // The opfuncs in fp64. For SEN169_FP16 the one rounding of the store makes every unary result here
 // the correctly rounded one: no function comes closer to a tie than fp64 can tell (proved over all
 // codes by the test).
+#include "tensor/elementary.h"
 #include "tensor/opfunc.h"
 #include "tensor/special.h"
 
@@ -72,11 +73,14 @@ opfunc opfunc_named(const char *name)
     return reduces ? op : OPFUNC_NONE;
 }
 
+// Into each clone of opfunc_apply_lanes, for its processor.
+#define INLINED __attribute__((always_inline)) static inline
+
 static const double PI = 3.14159265358979323846, LN2 = 0.69314718055994530942;
 static const double HALF_ROOT_TWO = 0.70710678118654752440;
 
 // NaN wins; equal values (zeros of either sign) give b, as the vector instructions of hosts do.
-static double larger(double a, double b)
+INLINED double larger(double a, double b)
 {
     if (isnan(a)) return a;
     if (isnan(b)) return b;
@@ -91,11 +95,10 @@ static double smaller(double a, double b)
 }
 
 // Without an overflow of exp, whose result would lose the tail of large negative x.
-static double sigmoid(double x)
+INLINED double sigmoid(double x)
 {
-    if (x >= 0.0) return 1.0 / (1.0 + exp(-x));
-    double e = exp(x);
-    return e / (1.0 + e);
+    const double e = elementary_exp(-fabs(x));
+    return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
 // x * gate(x), where the gate falls to 0 faster than x grows: the limit at -infinity is zero.
@@ -110,10 +113,17 @@ static double gelu(double x)
     return gated(x, 0.5 * erfc(-x * HALF_ROOT_TWO));
 }
 
-static double softplus(double x, double beta, double threshold)
+// log(1 + e^x).
+INLINED double log1p_exp(double x)
+{
+    return elementary_log1p(elementary_exp(x));
+}
+
+INLINED double softplus(double x, double beta, double threshold)
 {
     double scaled = x * beta;
-    return scaled > threshold ? x : log1p(exp(scaled)) / beta;
+    double soft = log1p_exp(scaled) / beta;
+    return scaled > threshold ? x : soft;
 }
 
 // clip(x, least, most); the upper bound wins when they cross, NaN passes.
@@ -144,9 +154,6 @@ static double sine_of_turns(double x)
     if (fabs(part) > 0.5) part = copysign(1.0, part) - part;
     return sin(PI * part);
 }
-
-// Into each clone of opfunc_apply_lanes, for its processor.
-#define INLINED __attribute__((always_inline)) static inline
 
 // fmod() of floats of at most 24 bits or of 32-bit integers: as long as the quotient has at most 29
 // bits its product with y is exact, and so are the products of integers.
@@ -180,11 +187,10 @@ static double floor_quotient(double x, double y)
 }
 
 // log of e^x + e^y in units of `unit`: of 2 with ln 2.
-static double log_sum(double x, double y, double unit)
+INLINED double log_sum(double x, double y, double unit)
 {
-    double most = larger(x, y), way = fabs(x - y);
-    if (isnan(most) || isinf(most)) return most;
-    return most + log1p(exp(-way * unit)) / unit;
+    const double most = larger(x, y), sum = most + log1p_exp(-fabs(x - y) * unit) / unit;
+    return most - most == 0.0 ? sum : most;
 }
 
 static double x_log(double x, double y, double logarithm)

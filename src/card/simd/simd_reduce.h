@@ -26,6 +26,13 @@ ALWAYS_INLINE pair load_quiet(const uint8_t *at)
     return (pair){v_quieten(x.a), v_quieten(x.b)};
 }
 
+// What is left of a run of elements may be read as a whole step where that ends with its stick.
+static inline bool has_whole_steps(const simd_reduction *r, const uint8_t *at)
+{
+    const uint64_t places = (uint64_t)(uintptr_t)at | (uint64_t)r->step | (uint64_t)r->in_row;
+    return places % (STEP * element_bytes(r->format)) == 0;
+}
+
 // SEN169_FP16 has no NaN, so its values go through `plain`, and `stays` (a, the result) puts a NaN
 // of the accumulator back.
 #define REDUCER(name, combine, plain, stays)                                                   \
@@ -84,9 +91,17 @@ ALWAYS_INLINE pair load_quiet(const uint8_t *at)
             name##_block(r, sums + 4 * n, in + n * bytes, rows, BLOCK_STEPS);                  \
         for (; n + STEP <= r->count; n += STEP)                                                \
             name##_block(r, sums + 4 * n, in + n * bytes, rows, 1);                            \
-        for (size_t at = 0; at < rows && n < r->count; at++)                                   \
-            for (size_t left = n; left < r->count; left++)                                     \
-                name##_lane(r, row + at, left);                                                \
+        const size_t left = r->count - n;                                                      \
+        const bool whole = has_whole_steps(r, in + n * bytes);                                 \
+        for (size_t at = 0; at < rows && left; at++) {                                         \
+            uint8_t rest[STEP * 4] = {0}, *to = sums + (int64_t)at * r->accumulator_row + 4 * n;\
+            for (size_t lane = n; lane < r->count && !whole; lane++)                           \
+                name##_lane(r, row + at, lane);                                                \
+            if (!whole) continue;                                                              \
+            memcpy(rest, to, 4 * left);                                                        \
+            name##_block(r, rest, in + (int64_t)at * r->in_row + n * bytes, 1, 1);             \
+            memcpy(to, rest, 4 * left);                                                        \
+        }                                                                                      \
     }                                                                                          \
     static void name(const simd_reduction *r)                                                 \
     {                                                                                          \

@@ -2,10 +2,13 @@
 //
 // Powers of tensors, powers of numbers, and what is left of divisions.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/rewrite/rewrite.h"
 #include "tensor/scalar.h"
+
+enum { MOST_EXACT = 8 }; // powers of two that every format has, and whose inverses it has
 
 // x^(2^doublings): squared again and again.
 static spyre_status power_of_two(rewriter *r, const tensor *x, int doublings, const tensor *into,
@@ -88,13 +91,32 @@ static spyre_status expect_divisor(const rewriter *r, spyre_dtype dtype)
     return number.value == 0 ? status_new(SPYRE_UNSUPPORTED, "integers divided by 0") : NULL;
 }
 
+// 1 / y, in *out, where that is exact in every format: what it multiplies is then the quotient.
+static spyre_status find_inverse(const rewriter *r, spyre_dtype dtype, double *out)
+{
+    graph_number number;
+    int exponent;
+    *out = 0.0;
+    const bool floats = dtype == SPYRE_DTYPE_F32 || dtype == SPYRE_DTYPE_F16 ||
+                        dtype == SPYRE_DTYPE_BF16;
+    if (!floats || r->from->args[1].kind == SPYRE_ARG_VALUE) return NULL;
+    TRY(graph_arg_number(r->source, r->node, 1, 0, &number));
+    const bool is_power = fabs(frexp(number.value, &exponent)) == 0.5;
+    if (!number.scalar && is_power && abs(exponent - 1) <= MOST_EXACT) *out = 1.0 / number.value;
+    return NULL;
+}
+
 static spyre_status divide(rewriter *r, opfunc op)
 {
     tensor x, y, into;
+    double inverse;
     TRY(rewrite_expect_allowed(r, op));
     TRY(rewrite_result(r, 0, &into));
     TRY(expect_divisor(r, into.dtype));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(find_inverse(r, into.dtype, &inverse));
+    if (op == OPFUNC_REALDIV && inverse != 0.0)
+        return make_with(r, ATEN_SPYRE_MUL, &x, inverse, &into, NULL);
     TRY(rewrite_operand(r, 1, into.dtype, &y));
     return make_binary(r, native_of(op), &x, &y, &into, NULL);
 }

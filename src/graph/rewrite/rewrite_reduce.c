@@ -6,7 +6,11 @@
 
 #include "graph/rewrite/rewrite.h"
 
-enum { MOST_COUNTED = 1 << 24 }; // float32 has every whole number up to here
+enum {
+    MOST_COUNTED = 1 << 24, // float32 has every whole number up to here
+    LEAST_ROWS = 32,        // one a core
+    LEAST_SHARED = 1 << 16, // elements that are worth a kernel more
+};
 
 typedef struct {
     bool reduced[SPYRE_MAX_RANK];
@@ -63,11 +67,35 @@ static spyre_status count_true(rewriter *r, const tensor *x, const reduction *ov
     return make_cast(r, &count, into->dtype, into, NULL);
 }
 
+// Of everything no core has a part by itself, so float32, which loses nothing by it, is reduced in
+// two steps: what is below the outer dims, then those. False where there are too few.
+static bool has_rows(const tensor *x, const reduction *over, uint32_t *out_outer)
+{
+    int64_t rows = 1;
+    if (x->dtype != SPYRE_DTYPE_F32 || over->count < LEAST_SHARED) return false;
+    for (uint32_t i = 0; i < x->view.rank; i++)
+        if (!over->reduced[i]) return false;
+    for (*out_outer = 0; *out_outer + 1 < x->view.rank && rows < LEAST_ROWS; ++*out_outer)
+        rows *= x->view.size[*out_outer];
+    return rows >= LEAST_ROWS && rows < over->count;
+}
+
+static spyre_status reduce_rows(rewriter *r, aten_op op, const tensor *x, reduction *over,
+                                uint32_t outer, tensor *out)
+{
+    bool inner[SPYRE_MAX_RANK] = {false};
+    for (uint32_t i = outer; i < x->view.rank; i++) {
+        inner[i] = true;
+        over->reduced[i] = over->keepdim;
+    }
+    return make_reduction(r, op, x, inner, over->keepdim, NULL, out);
+}
+
 spyre_status rewrite_reduce(rewriter *r)
 {
     tensor x, given, into;
     reduction over;
-    uint32_t dims, keepdim;
+    uint32_t dims, keepdim, outer;
     aten_op op = native_of(aten_describe((aten_op)r->from->op)->opfunc);
     TRY(rewrite_only_result(r, 0));
     TRY(rewrite_result(r, 0, &into));
@@ -77,6 +105,7 @@ spyre_status rewrite_reduce(rewriter *r)
     if (op == ATEN_SPYRE_SUM && given.dtype == SPYRE_DTYPE_BOOL && into.dtype == SPYRE_DTYPE_I64)
         return count_true(r, &given, &over, &into);
     TRY(rewrite_operand(r, 0, into.dtype, &x));
+    if (has_rows(&x, &over, &outer)) TRY(reduce_rows(r, op, &x, &over, outer, &x));
     return make_reduced(r, op, &x, over.reduced, over.keepdim, &into, NULL);
 }
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// e^x and log x in fp64 by additions, multiplications and one division, so that loops over them are
+// vectorised, with the same bits on every host; within 2 units of the last place.
+#ifndef TENSOR_ELEMENTARY_H
+#define TENSOR_ELEMENTARY_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ELEMENTARY __attribute__((always_inline)) static inline
+
+// ln 2 in two parts, the first of so few bits that a whole number below 2^11 times it is exact.
+#define ELEMENTARY_LN2_HIGH 0x1.62e42fee00000p-1
+#define ELEMENTARY_LN2_LOW  0x1.a39ef35793c76p-33
+
+ELEMENTARY uint64_t elementary_bits(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+ELEMENTARY double elementary_of_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// Exact at 0; 0 below -707 (fp32 ends at -104), infinity from where exp() has it. x = n ln 2 + r
+// with a whole n; e^r is its series up to r^13, whose rest is below 2^-57 for |r| <= ln 2 / 2, and
+// 2^n goes into the exponent.
+ELEMENTARY double elementary_exp(double x)
+{
+    static const double LOG2E = 0x1.71547652b82fep0, ROUNDER = 0x1.8p52;
+    const double least = -707.0, most = 0x1.62e42fefa39efp9;
+    const double within = x < least ? least : x > most ? most : x;
+    const double turned = within * LOG2E + ROUNDER, n = turned - ROUNDER;
+    const double r = (within - n * ELEMENTARY_LN2_HIGH) - n * ELEMENTARY_LN2_LOW;
+    double power = 1.0 / 6227020800.0;
+    power = power * r + 1.0 / 479001600.0;
+    power = power * r + 1.0 / 39916800.0;
+    power = power * r + 1.0 / 3628800.0;
+    power = power * r + 1.0 / 362880.0;
+    power = power * r + 1.0 / 40320.0;
+    power = power * r + 1.0 / 5040.0;
+    power = power * r + 1.0 / 720.0;
+    power = power * r + 1.0 / 120.0;
+    power = power * r + 1.0 / 24.0;
+    power = power * r + 1.0 / 6.0;
+    power = power * r + 0.5;
+    power = power * r * r + r + 1.0;
+    // 2^(n - 1), twice: 2^1024 has no code.
+    const uint64_t turns = (elementary_bits(turned) << 52) - (UINT64_C(1) << 52);
+    power = 2.0 * elementary_of_bits(elementary_bits(power) + turns);
+    power = x < least ? 0.0 : x > most ? (double)INFINITY : power;
+    return x != x ? x : power;
+}
+
+// Exact at 1; -infinity at 0, NaN below it, of numbers from 2^-1022 on. x = 2^n m with m within
+// sqrt(1/2) and sqrt(2); log m = 2 atanh f, f = (m - 1) / (m + 1), by its series up to f^21, whose
+// rest is below 2^-57.
+ELEMENTARY double elementary_log(double x)
+{
+    static const uint64_t ROOT_HALF = 0x3FE6A09E667F3BCD, ROUNDER = 0x4338000000000000;
+    const uint64_t above = elementary_bits(x) - ROOT_HALF;
+    // The exponent's bits as a whole number: its sign goes along.
+    const uint64_t turns = (above >> 52) - ((above >> 63) << 12);
+    const double n = elementary_of_bits(ROUNDER + turns) - 0x1.8p52;
+    const double m = elementary_of_bits(elementary_bits(x) - (turns << 52));
+    const double f = (m - 1.0) / (m + 1.0), s = f * f;
+    double series = 2.0 / 21.0;
+    series = series * s + 2.0 / 19.0;
+    series = series * s + 2.0 / 17.0;
+    series = series * s + 2.0 / 15.0;
+    series = series * s + 2.0 / 13.0;
+    series = series * s + 2.0 / 11.0;
+    series = series * s + 2.0 / 9.0;
+    series = series * s + 2.0 / 7.0;
+    series = series * s + 2.0 / 5.0;
+    series = series * s + 2.0 / 3.0;
+    // 2 f = (m - 1) - f (m - 1): the first is exact.
+    const double d = m - 1.0, rest = f * (d - s * series);
+    const double sum = n * ELEMENTARY_LN2_HIGH + (d - (rest - n * ELEMENTARY_LN2_LOW));
+    const double end = x == 0.0 ? -(double)INFINITY : x < 0.0 ? (double)NAN : sum;
+    return x - x == 0.0 ? end : x < 0.0 ? (double)NAN : x;
+}
+
+// log(1 + x) for x >= 0, as exact for small ones.
+ELEMENTARY double elementary_log1p(double x)
+{
+    const double sum = 1.0 + x, lost = x - (sum - 1.0);
+    return elementary_log(sum) + (x - x == 0.0 ? lost / sum : 0.0);
+}
+
+#endif
