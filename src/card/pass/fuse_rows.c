@@ -223,6 +223,7 @@ static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels, 
     for (uint32_t n = 0; n < tiles.count; n++) {
         rows_tile *t = &tiles.items[n];
         *t = (rows_tile){.tile = t->tile, .at = t->at, .kernel = t->kernel, .loops = t->loops,
+                         .rest = t->rest,
                          .outer = loops_outside ? t->loops.depth : 0};
     }
     rows_guess_shapes(&tiles, &shapes);

@@ -51,6 +51,7 @@ typedef struct {
     const float *constant;
     bool begins, folds;
     float begin;
+    uint32_t rest;                          // of sums: lanes of a row's last stick; or 0: all
 } rows_step;
 
 // An operand of a tile.
@@ -119,6 +120,7 @@ typedef struct rows_tile {
     uint32_t lanes;                         // BY_ROW: elements a row; REDUCES: sums a row: 64, or
                                             // of IEEE_FP32 32; STREAMS: 0
     uint32_t rows, sticks;                  // of the shape
+    uint32_t rest;                          // REDUCES: lanes of a row's last stick; or 0: all
     bool loops_are_rows;                    // the loops around go over rows, outermost first
     bool stays_inside;                      // its result must never reach LX: the row fusion alone
                                             // reads it, and something else lies there before it
@@ -142,7 +144,7 @@ bool rows_stores(uint32_t op);
 // True for ops that keep a value or take one.
 bool rows_takes_kept(uint32_t op);
 
-// True when nothing but vector programs touches an argument.
+// True when nothing but vector programs touches an argument, and those in whole sticks.
 bool rows_takes_halves(const row_fusion *c, uint32_t argument);
 
 // Takes a core through all kernels of a row fusion, for rows from `begin`, where a block begins, to

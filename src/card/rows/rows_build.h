@@ -40,6 +40,9 @@ SPYRE_MUST_CHECK spyre_status rows_collect(const isa_program *program, plan_tile
                                            const plan_kernel *kernel, uint32_t number,
                                            arena *scratch, rows_tiles *out, bool *out_good);
 
+// Sums of a row of elements of the format: lanes of its sticks.
+uint32_t rows_sums_of(spyre_format format);
+
 // True for VECTORs that vector programs have an op for.
 bool rows_streams(const isa_instruction *i);
 

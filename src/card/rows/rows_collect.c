@@ -4,6 +4,9 @@
 // one does that has nothing more to load; it is an iteration like the others here:
 //
 //     loop 2 { relu arg1+0 }; relu arg1+8192    ->    loop 3 { relu arg1+0 }
+//
+// A reduction of rows that end in part of a stick is two tiles, one of whole sticks and one of what
+// is left; here they are one, which knows how many lanes of the last stick enter.
 #include <string.h>
 
 #include "card/rows/rows_build.h"
@@ -20,6 +23,8 @@ static bool same_loops(const loop_nest *a, const loop_nest *b, uint32_t depth)
     for (uint32_t n = 0; n < depth && same; n++) same = a->loop_id[n] == b->loop_id[n];
     return same;
 }
+
+// --- The last iteration
 
 // Operand `rest` is where the next iteration of the innermost of `loops` would have `looped`.
 static bool continues_operand(const isa_operand *looped, const isa_operand *rest,
@@ -61,6 +66,72 @@ static void join_last_iteration(rows_tiles *tiles, uint32_t first)
     tiles->count -= half;
 }
 
+// --- The last stick
+
+// The operand without dim `at`, and without lanes.
+static bool same_without(const isa_operand *whole, const isa_operand *part, uint32_t dims,
+                         uint32_t at)
+{
+    for (uint32_t d = 0, of = 0; d < dims; d++, of++) {
+        if (d == at) of++;
+        if (whole->stride[of] != part->stride[d]) return false;
+    }
+    return whole->space == part->space && whole->format == part->format &&
+           whole->arg == part->arg && whole->slot == part->slot &&
+           memcmp(whole->loop_stride, part->loop_stride, sizeof part->loop_stride) == 0;
+}
+
+// The dim of sticks that `part` lacks; dim_count when there is none such. No other dim is summed.
+static uint32_t find_sticks(const isa_instruction *whole, const isa_instruction *part)
+{
+    const uint32_t none = whole->dim_count, lanes = none - 1;
+    uint32_t at = none;
+    for (uint32_t d = 0; d < lanes; d++) {
+        if (whole->operand[0].stride[d] != 0) continue;
+        if (at != none) return none;
+        at = d;
+    }
+    if (at == none || part->dim_count + 1u != none) return none;
+    for (uint32_t d = 0, of = 0; d + 1u < part->dim_count; d++, of++) {
+        if (d == at) of++;
+        if (whole->extent[of] != part->extent[d]) return none;
+    }
+    return at;
+}
+
+// `part` goes on where the sticks of `whole` end, with the first lanes of one more; false where it
+// does not.
+static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile *part,
+                              bool *out_joined)
+{
+    const isa_instruction *a = whole->tile->instruction, *b = part->tile->instruction;
+    plan_tile *tile;
+    *out_joined = false;
+    if ((a->opcode != ISA_REDUCE && a->opcode != ISA_REDUCESQ) || a->opcode != b->opcode ||
+        a->op != b->op || whole->loops.depth != part->loops.depth ||
+        !same_loops(&whole->loops, &part->loops, part->loops.depth) || a->dim_count < 2)
+        return NULL;
+    const uint32_t at = find_sticks(a, b), left = b->extent[b->dim_count - 1];
+    const uint32_t lanes = rows_sums_of(a->operand[1].format);
+    if (at == a->dim_count || a->extent[a->dim_count - 1] != lanes || left >= lanes) return NULL;
+    const uint32_t sticks = a->extent[at] + 1;
+    const int64_t behind = a->operand[1].stride[at] * a->extent[at];
+    if (sticks * lanes % SIMD_LANES || b->operand[0].offset != a->operand[0].offset ||
+        b->operand[1].offset - a->operand[1].offset != behind ||
+        !same_without(&a->operand[0], &b->operand[0], b->dim_count, at) ||
+        !same_without(&a->operand[1], &b->operand[1], b->dim_count, at))
+        return NULL;
+    isa_instruction *joined = ARENA_NEW(scratch, isa_instruction, 1);
+    TRY_ALLOC(joined);
+    *joined = isa_copy(a);
+    joined->extent[at] = sticks;
+    TRY(plan_make_tile(scratch, joined, &tile));
+    whole->tile = tile;
+    whole->rest = SIMD_LANES - lanes + left;
+    *out_joined = true;
+    return NULL;
+}
+
 spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarded,
                           const plan_kernel *kernel, uint32_t number, arena *scratch,
                           rows_tiles *out, bool *out_good)
@@ -72,8 +143,11 @@ spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarde
         loop_nest_follow(&place, program->code.items[at], at);
         if (!forwarded[at]) continue;
         rows_tile t = {.tile = forwarded[at], .at = at, .kernel = number, .loops = place};
+        bool joined = false;
         if (!may_fuse(t.tile->instruction->opcode)) return NULL;
-        TRY(VEC_PUSH(scratch, out, t));
+        if (out->count > own)
+            TRY(join_part(scratch, &out->items[out->count - 1], &t, &joined));
+        if (!joined) TRY(VEC_PUSH(scratch, out, t));
     }
     if (out->count == own) return NULL;
     join_last_iteration(out, own);

@@ -290,6 +290,7 @@ static spyre_status add_reduction(rows_builder *b, const rows_tile *t)
     b->begun[area] = NULL;
     return add_step(b, (rows_step){.op = sum, .area = area,
                                     .begins = true, .begin = begun->constant[0],
+                                    .rest = t->rest,
                                     .value = ROWS_NONE});
 }
 

@@ -102,6 +102,8 @@ bool rows_takes_halves(const row_fusion *c, uint32_t argument)
         if (rows_takes_elements(s->op) && s->place.space == ISA_SPACE_MEMORY &&
             s->place.arg == argument && s->place.format != SPYRE_FORMAT_SEN169_FP16)
             return false;
+        // The host's rows end where the elements do.
+        if (s->rest) return false;
     }
     for (uint32_t n = 0; n < c->items.count; n++) {
         const rows_item *item = &c->items.items[n];
@@ -156,6 +158,7 @@ static vector_step bind(const progress *g, uint32_t n)
                    .passes = s->passes,
                    .begins = s->begins,
                    .folds = s->folds,
+                   .rest = s->rest,
                    .begin = s->begin};
     if (rows_takes_elements(s->op)) w.at = g->step[n] + before_block(g, &s->place);
     if (g->first + g->c->block < g->c->rows) w.ahead = s->place.row * g->c->block;

@@ -159,7 +159,7 @@ static bool follows(const part *inner, const part *outer)
 
 // --- Sums
 
-static uint32_t sums_of(spyre_format format)
+uint32_t rows_sums_of(spyre_format format)
 {
     return format == SPYRE_FORMAT_IEEE_FP32 ? RUN : LANES;
 }
@@ -301,7 +301,7 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, rows
     const isa_instruction *i = t->tile->instruction;
     const spyre_format format = i->operand[t->role == ROWS_REDUCES].format;
     axes list = list_axes(t);
-    t->lanes = t->role == ROWS_STREAMS ? 0 : sums_of(format);
+    t->lanes = t->role == ROWS_STREAMS ? 0 : rows_sums_of(format);
     if (elements_of(&list, true) != (int64_t)shape->rows * shape->sticks * LANES) return false;
     if (shape->sticks_outside && format == SPYRE_FORMAT_IEEE_FP32 &&
         place_cut(shape, earlier, t, wide))
@@ -411,7 +411,7 @@ static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
         if (stick) sticks *= a->extent;
         if (a->stride[1] < nearest[stick]) nearest[stick] = a->stride[1];
     }
-    const int64_t lanes = sums_of(t->tile->instruction->operand[1].format);
+    const int64_t lanes = rows_sums_of(t->tile->instruction->operand[1].format);
     int64_t rows = elements_of(&list, true) / lanes / sticks;
     if (sticks * lanes % LANES == 0)
         add_shape(shapes, rows, sticks * lanes / LANES, nearest[1] > nearest[0]);

@@ -16,6 +16,7 @@ _Static_assert(UNIT_ROWS * STICK_LANES <= VECTOR_UNIT_FLOATS, "a unit's values")
 // Which unit: `second` is 1 when it has a second row.
 typedef struct {
     size_t stick, row, second, rows;
+    bool last;                          // stick of its rows
 } unit;
 
 #define EACH_PAIR(n) for (size_t n = 0; n < UNIT_PAIRS; n++)
@@ -184,6 +185,43 @@ static void store_found(const pair *x, const vector_step *s, const unit *u)
         }                                                                                     \
     }
 
+ALWAYS_INLINE void gather_sums(const pair *x, uint32_t op, const vector_step *s, const unit *u)
+{
+    switch (op) {
+    case VECTOR_SUM: GATHER_ROWS(ADD_UP) break;
+    case VECTOR_SQUARES: GATHER_ROWS(ADD_EXACT_SQUARE) break;
+    case VECTOR_MAX: GATHER_ROWS(v_max) break;
+    case VECTOR_MIN: GATHER_ROWS(v_min) break;
+    case VECTOR_WIDE_SUM: GATHER_HALVES(ADD_UP) break;
+    case VECTOR_WIDE_SQUARES: GATHER_HALVES(ADD_SQUARE) break;
+    case VECTOR_WIDE_MAX: GATHER_HALVES(LARGEST) break;
+    case VECTOR_WIDE_MIN: GATHER_HALVES(SMALLEST) break;
+    default: break;
+    }
+}
+
+static float neutral_of(uint32_t op)
+{
+    if (op == VECTOR_SUM || op == VECTOR_WIDE_SUM) return -0.0f;
+    if (op == VECTOR_SQUARES || op == VECTOR_WIDE_SQUARES) return 0.0f;
+    return op == VECTOR_MAX || op == VECTOR_WIDE_MAX ? -INFINITY : INFINITY;
+}
+
+// Of the last stick, of which some lanes are padding.
+static void gather_rest(unit_pairs x, const vector_step *s, const unit *u)
+{
+    float numbers[STICK_LANES];
+    const V neutral = v_set(neutral_of(s->op)), rest = v_set((float)s->rest);
+    for (size_t n = 0; n < STICK_LANES; n++) numbers[n] = (float)n;
+    EACH_PAIR(n)
+    {
+        const pair lane = pair_load_f32((const uint8_t *)(numbers + LANE_OF(n)));
+        x.of[n].a = v_pick(v_less(lane.a, rest), x.of[n].a, neutral);
+        x.of[n].b = v_pick(v_less(lane.b, rest), x.of[n].b, neutral);
+    }
+    gather_sums(x.of, s->op, s, u);
+}
+
 static void begin_sums(const vector_program *w)
 {
     for (const vector_step *s = w->steps; s < w->steps + w->count; s++) {
@@ -302,14 +340,17 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
     }
     case VECTOR_KEEP: keep(x, s, u); break;
     case VECTOR_KEEP_Y: keep(y, s, u); break;
-    case VECTOR_SUM: GATHER_ROWS(ADD_UP) break;
-    case VECTOR_SQUARES: GATHER_ROWS(ADD_EXACT_SQUARE) break;
-    case VECTOR_MAX: GATHER_ROWS(v_max) break;
-    case VECTOR_MIN: GATHER_ROWS(v_min) break;
-    case VECTOR_WIDE_SUM: GATHER_HALVES(ADD_UP) break;
-    case VECTOR_WIDE_SQUARES: GATHER_HALVES(ADD_SQUARE) break;
-    case VECTOR_WIDE_MAX: GATHER_HALVES(LARGEST) break;
-    case VECTOR_WIDE_MIN: GATHER_HALVES(SMALLEST) break;
+    case VECTOR_SUM:
+    case VECTOR_SQUARES:
+    case VECTOR_MAX:
+    case VECTOR_MIN:
+    case VECTOR_WIDE_SUM:
+    case VECTOR_WIDE_SQUARES:
+    case VECTOR_WIDE_MAX:
+    case VECTOR_WIDE_MIN:
+        if (s->rest && u->last) gather_rest(copy_of(x), s, u);
+        else gather_sums(x, op, s, u);
+        break;
     COMMON_ROWS(APPLY)
     default: break;
     }
@@ -330,6 +371,7 @@ typedef void unit_loop(const vector_program *w);
         for (size_t stick = 0; stick < w->sticks; stick++) {                                  \
             for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                           \
                 const unit here = {.stick = stick, .row = row, .rows = w->rows,               \
+                                   .last = stick + 1 == w->sticks,                            \
                                    .second = UNIT_ROWS == 2 && row + 1 < w->rows};            \
                 const unit *u = &here;                                                        \
                 pair x[UNIT_PAIRS], y[UNIT_PAIRS];                                            \
@@ -417,6 +459,7 @@ UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s
 #define COUNT(n, op_, rounding_) +1
 #define SAME(n, op_, rounding_) \
     &&w->steps[n].op == (VECTOR_##op_) && w->steps[n].rounding == (VECTOR_##rounding_)
+#define IS_WHOLE(n, op, rounding) &&!w->steps[n].rest
 #define KNOWN(name, STEPS) UNITS(name, STEPS(TAKE))
 KNOWN_PROGRAMS(KNOWN)
 
@@ -489,8 +532,10 @@ static unit_loop *units_of(const vector_program *w)
 {
 #define CHOOSE_KNOWN(name, STEPS) \
     if (w->count == 0 STEPS(COUNT) STEPS(SAME)) return name;
+#define CHOOSE_SUMMING(name, STEPS) \
+    if (w->count == 0 STEPS(COUNT) STEPS(SAME) STEPS(IS_WHOLE)) return name;
     KNOWN_PROGRAMS(CHOOSE_KNOWN)
-    SUMMING_PROGRAMS(CHOOSE_KNOWN)
+    SUMMING_PROGRAMS(CHOOSE_SUMMING)
     return take_any;
 }
 

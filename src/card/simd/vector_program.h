@@ -55,6 +55,7 @@ typedef struct {
     bool passes;                        // kept: one unit's, for steps of this program only
     bool begins;                        // sums of rows: with `begin`, not with what values hold
     bool folds;                         // at the end, as FOLD does; lane 0 has the result
+    uint32_t rest;                      // sums: lanes of a row's last stick that enter; 0: all
     float begin;
 } vector_step;
 

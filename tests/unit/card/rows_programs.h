@@ -36,6 +36,7 @@ typedef struct {
     uint32_t parts;                         // of AGAIN
     bool mixed;                             // in every other buffer sticks lie the other way round
     bool wide;                              // the last two buffers are fp32, in sticks of 32
+    uint32_t padding;                       // lanes at the end of a row that no reduction reads
 } shape;
 
 // Strides of an operand's elements: of rows, of sticks, from lane 0 to lane 32, of lanes.
@@ -161,30 +162,44 @@ static inline isa_instruction *emit_by_row(isa_program *p, const shape *s, opfun
     return i;
 }
 
-// Of fp32, half a row has as many sums as a stick has elements, and a row twice as many sticks.
+// REDUCE of `sticks` of every row from one on, of so many lanes each.
+static inline void reduce_sticks(isa_program *p, const shape *s, const isa_instruction *like,
+                                 uint32_t first, uint32_t sticks, uint32_t lanes)
+{
+    const isa_operand *from = &like->operand[1];
+    const shape own = shape_in(s, from);
+    const strides by = strides_of(&own, from->format);
+    const uint32_t halves = from->format == FP32 ? 2 : 1;
+    isa_instruction *i = emit(p, like->opcode);
+    *i = *like;
+    // Sticks of fp32 lie side by side, or all of the rows between them.
+    const int64_t stick = halves == 2 ? by.upper : by.stick;
+    i->extent[0] = s->rows;
+    i->operand[0].stride[0] = 4 * (64 / halves);
+    i->operand[1].stride[0] = by.row;
+    i->operand[1].offset += first * stick;
+    i->dim_count = sticks ? 3 : 2;
+    if (sticks) i->extent[1] = sticks, i->operand[1].stride[1] = stick;
+    i->extent[i->dim_count - 1] = lanes;
+    i->operand[0].stride[i->dim_count - 1] = 4;
+    i->operand[1].stride[i->dim_count - 1] = by.lane;
+}
+
+// Of fp32, a row has half as many sums, and twice as many sticks.
 static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcode, opfunc op,
                                 isa_operand from, isa_operand sums, isa_operand to)
 {
     const bool wide = from.format == FP32;
-    const uint32_t lanes = wide ? 32 : 64;
+    const uint32_t lanes = wide ? 32 : 64, sticks = wide ? 2 * s->sticks : s->sticks;
+    const uint32_t padding = s->padding % lanes;
     isa_instruction *fill = emit_flat(p, ISA_FILL, s->rows * lanes, 1, &sums);
     fill->constant[0] = opfunc_reduction_identity(op);
-    isa_instruction *i = emit(p, opcode);
-    if (opcode == ISA_REDUCE) i->op = op;
-    i->dim_count = 4;
-    i->operand_count = 2;
-    i->operand[0] = sums;
-    i->operand[1] = from;
-    const uint32_t extents[4] = {s->rows, s->sticks, 64 / lanes, lanes};
-    const shape own = shape_in(s, &from);
-    const strides by = strides_of(&own, from.format);
-    const int64_t in[4] = {by.row, by.stick, wide ? by.upper : 0, by.lane};
-    const int64_t out[4] = {4 * lanes, 0, 0, 4};
-    for (uint32_t d = 0; d < 4; d++) {
-        i->extent[d] = extents[d];
-        i->operand[0].stride[d] = out[d];
-        i->operand[1].stride[d] = in[d];
-    }
+    isa_instruction like = {.opcode = opcode, .queue = isa_describe(opcode)->queue,
+                            .operand_count = 2, .operand = {sums, from}};
+    if (opcode == ISA_REDUCE) like.op = op;
+    reduce_sticks(p, s, &like, 0, padding && sticks > 1 ? sticks - 1 : sticks, lanes);
+    if (padding && sticks > 1) reduce_sticks(p, s, &like, sticks - 1, 0, lanes - padding);
+    isa_instruction *i;
     i = emit(p, ISA_FOLD);
     i->op = op;
     i->dim_count = 2;

@@ -199,7 +199,7 @@ static isa_program *random_program(uint64_t *seed)
     static const uint32_t sticks[] = {1, 1, 2, 3, 6};
     shape s = {2 + next_random(seed) % 30, sticks[next_random(seed) % 5],
                next_random(seed) % 2, 2 + next_random(seed) % 2, next_random(seed) % 4 == 0,
-               next_random(seed) % 2};
+               next_random(seed) % 2, next_random(seed) % 2 * next_random(seed) % 64};
     isa_program *p = new_program(1);
     place_row_values(seed);
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
@@ -233,7 +233,7 @@ static isa_program *looped_program(uint64_t *seed)
 {
     static const uint32_t sticks[] = {1, 1, 2, 3};
     shape s = {1 + next_random(seed) % 20, sticks[next_random(seed) % 4], next_random(seed) % 2, 1,
-               next_random(seed) % 4 == 0, next_random(seed) % 2};
+               next_random(seed) % 4 == 0, next_random(seed) % 2, next_random(seed) % 3 * 5};
     isa_program *p = new_program(1);
     place_row_values(seed);
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
