@@ -15,7 +15,7 @@ import torch
 
 from .parts.lines import computed
 from .parts.pooling import Windows, at_tap, padded, taps, windows_of
-from .parts.window_rows import are_tiles, elements, image_of, rows_of
+from .parts.window_rows import are_tiles, elements, image_of, leave_rest, rows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten
@@ -24,7 +24,7 @@ _aten = torch.ops.aten
 # matrix, whose sticks are full.
 _FEW_CHANNELS = 8
 # Elements of such a matrix, where the windows overlap, for which the gradient of a weight is one
-# product: of few channels or many taps. Else, and of groups, it is one for every tap.
+# product: of few channels a group or many taps. Else it is one for every tap.
 _MOST_ELEMENTS = 1 << 26
 _MANY_TAPS = 64
 
@@ -52,7 +52,8 @@ def convolution(
         return NOT_TAKEN
     if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
         w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
-        if x.shape[1] < _FEW_CHANNELS and (x.dim() < 5 or are_tiles(w)):
+        few = x.shape[1] < _FEW_CHANNELS
+        if (are_tiles(w) and (few or leave_rest(w))) or (few and x.dim() < 5):
             return _of_rows(x, weight, bias, w)
     if not transposed:
         cut, stride, padding, dilation = _cut(x, weight, stride, padding, dilation)
@@ -258,27 +259,22 @@ def _weight_gradient(
     groups: int,
 ) -> torch.Tensor:
     """[features, C / groups, ..] of x [N, C, ..] and grad [N, features, windows]."""
-    batch, channels = x.shape[:2]
     features = grad.shape[1]
     w = windows_of(x.shape[2:], sizes[2:], stride, padding, dilation)
     w = w._replace(counts=list(grad.shape[2:]))
-    if groups == 1 and (are_tiles(w) or _has_rows(x, w)):
-        columns = rows_of(x, w).flatten(0, 1)
-        return (grad.movedim(1, 0).flatten(1) @ columns).reshape(sizes)
-    wide = padded(x, w, 0.0)
+    parts = x.unflatten(1, (groups, -1)).movedim(1, 0)  # [groups, N, C / groups, ..]
     rows = grad.movedim(1, 0).reshape(groups, features // groups, -1)
-    products = []
-    for tap in taps(w):
-        view = at_tap(wide, w, tap).movedim(1, 0)
-        columns = view.reshape(groups, channels // groups, -1).transpose(1, 2)
-        products.append(rows @ columns)
-    stacked = torch.stack(products, -1)
-    return stacked.reshape(sizes[0], *sizes[1:])
+    if are_tiles(w) or _has_rows(x, w, groups):
+        columns = rows_of(parts.flatten(0, 1), w).reshape(groups, rows.shape[2], -1)
+        return (rows @ columns).reshape(sizes)
+    wide = padded(parts, w, 0.0).transpose(1, 2)
+    columns = [at_tap(wide, w, tap).flatten(2).transpose(1, 2) for tap in taps(w)]
+    return torch.stack([rows @ each for each in columns], -1).reshape(sizes)
 
 
-def _has_rows(x: torch.Tensor, w: Windows) -> bool:
+def _has_rows(x: torch.Tensor, w: Windows, groups: int) -> bool:
     """Whether rows cost less than a product for every tap."""
-    few = x.shape[1] < _FEW_CHANNELS or math.prod(w.kernel) > _MANY_TAPS
+    few = x.shape[1] // groups < _FEW_CHANNELS or math.prod(w.kernel) > _MANY_TAPS
     return few and elements(x, w) <= _MOST_ELEMENTS
 
 

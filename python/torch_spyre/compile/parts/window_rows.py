@@ -20,6 +20,11 @@ def are_tiles(w: Windows) -> bool:
     return w.stride == w.kernel and not any(w.padding) and dense
 
 
+def leave_rest(w: Windows) -> bool:
+    """Whether windows side by side do not reach the end."""
+    return any(n * k != size for n, k, size in zip(w.counts, w.kernel, w.sizes, strict=True))
+
+
 def elements(x: torch.Tensor, w: Windows) -> int:
     """Those of rows_of(x, w)."""
     return x.shape[0] * x.shape[1] * math.prod(w.counts) * math.prod(w.kernel)
