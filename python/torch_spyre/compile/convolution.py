@@ -268,8 +268,8 @@ def _weight_gradient(
         columns = rows_of(parts.flatten(0, 1), w).reshape(groups, rows.shape[2], -1)
         return (rows @ columns).reshape(sizes)
     wide = padded(parts, w, 0.0).transpose(1, 2)
-    columns = [at_tap(wide, w, tap).flatten(2).transpose(1, 2) for tap in taps(w)]
-    return torch.stack([rows @ each for each in columns], -1).reshape(sizes)
+    at_taps = [at_tap(wide, w, tap).flatten(2).transpose(1, 2) for tap in taps(w)]
+    return torch.stack([rows @ columns for columns in at_taps], -1).reshape(sizes)
 
 
 def _has_rows(x: torch.Tensor, w: Windows, groups: int) -> bool:
