@@ -118,19 +118,45 @@ spyre_status spyre_graph_name_dims(spyre_graph *graph, uint32_t value, const cha
     return status_new(SPYRE_INVALID_ARGUMENT, "dims '%s': value %u is no input", names, value);
 }
 
-spyre_status spyre_graph_set_work_division(spyre_graph *graph, uint32_t node, const char *slices)
+spyre_status hint_check_split(const char *slices)
 {
     hint_entry entry;
     const char *at = slices;
-    if (node >= graph->nodes.count)
-        return status_new(SPYRE_INVALID_ARGUMENT, "work_div: node %u of %u", node,
-                          graph->nodes.count);
     while (hint_next_split(&at, &entry))
         if (entry.slices < 1)
             return status_new(SPYRE_UNSUPPORTED, "work_div %.*s=%lld: slices are 1 or more",
                               (int)entry.length, entry.name, (long long)entry.slices);
     if (*at || at == slices)
         return status_new(SPYRE_UNSUPPORTED, "work_div '%s': expected NAME=SLICES,..", slices);
+    return NULL;
+}
+
+spyre_status hint_check_tiles(const char *tiles)
+{
+    hint_tiles entry;
+    const char *at = tiles;
+    int64_t outer = 0;
+    while (hint_next_tiles(&at, &entry)) {
+        if (entry.count < 1)
+            return status_new(SPYRE_UNSUPPORTED, "tiles %.*s=%lld: a count is 1 or more",
+                              (int)entry.length, entry.name, (long long)entry.count);
+        if (entry.scope <= outer)
+            return status_new(SPYRE_UNSUPPORTED,
+                              "tiles '%s': scope %lld inside scope %lld, numbers grow inwards",
+                              tiles, (long long)entry.scope, (long long)outer);
+        outer = entry.scope;
+    }
+    if (*at || at == tiles)
+        return status_new(SPYRE_UNSUPPORTED, "tiles '%s': expected SCOPE:NAME=COUNT,..", tiles);
+    return NULL;
+}
+
+spyre_status spyre_graph_set_work_division(spyre_graph *graph, uint32_t node, const char *slices)
+{
+    if (node >= graph->nodes.count)
+        return status_new(SPYRE_INVALID_ARGUMENT, "work_div: node %u of %u", node,
+                          graph->nodes.count);
+    TRY(hint_check_split(slices));
     return graph_add_location(graph, slices, &graph->nodes.items[node].hint.work_div);
 }
 
@@ -150,22 +176,10 @@ spyre_status spyre_graph_set_tiles(spyre_graph *graph, uint32_t node, const char
 {
     hint_tiles entry;
     const char *at = tiles;
-    int64_t outer = 0;
     if (node >= graph->nodes.count)
         return status_new(SPYRE_INVALID_ARGUMENT, "tiles: node %u of %u", node, graph->nodes.count);
-    while (hint_next_tiles(&at, &entry)) {
-        if (entry.count < 1)
-            return status_new(SPYRE_UNSUPPORTED, "tiles %.*s=%lld: a count is 1 or more",
-                              (int)entry.length, entry.name, (long long)entry.count);
-        if (entry.scope <= outer)
-            return status_new(SPYRE_UNSUPPORTED,
-                              "tiles '%s': scope %lld inside scope %lld, numbers grow inwards",
-                              tiles, (long long)entry.scope, (long long)outer);
-        outer = entry.scope;
-        TRY(check_combined(graph, node, &entry));
-    }
-    if (*at || at == tiles)
-        return status_new(SPYRE_UNSUPPORTED, "tiles '%s': expected SCOPE:NAME=COUNT,..", tiles);
+    TRY(hint_check_tiles(tiles));
+    while (hint_next_tiles(&at, &entry)) TRY(check_combined(graph, node, &entry));
     return graph_add_location(graph, tiles, &graph->nodes.items[node].hint.tiles);
 }
 

@@ -48,6 +48,10 @@ bool hint_next_split(const char **at, hint_entry *out);
 // The next scope; false as above.
 bool hint_next_tiles(const char **at, hint_tiles *out);
 
+// Whether all of a work division, or of scopes, is one: counts of 1 or more, numbers that grow.
+SPYRE_MUST_CHECK spyre_status hint_check_split(const char *slices);
+SPYRE_MUST_CHECK spyre_status hint_check_tiles(const char *tiles);
+
 // Warns of nodes of the caller that the host has although the user asks for slices or tiles.
 void hint_warn_of_host(const spyre_graph *source, const spyre_graph *prepared);
 

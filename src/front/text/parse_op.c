@@ -2,6 +2,7 @@
 //
 // An op of the text form, docs/loop-text.md.
 #include "front/text/parse.h"
+#include "graph/hint.h"
 
 #include <string.h>
 
@@ -116,11 +117,16 @@ static spyre_status read_origin(parse_reader *r, loop_op *op)
     return scan_error(&r->in, "expected what divided the op");
 }
 
-static spyre_status read_hint(parse_reader *r, const char *word, const char **out)
+static spyre_status read_hint(parse_reader *r, const char *word,
+                              spyre_status (*check)(const char *text), const char **out)
 {
     if (!scan_accept_word(&r->in, word)) return NULL;
     TRY(scan_expect(&r->in, "("));
     TRY(scan_string(&r->in, out));
+    spyre_status wrong = check(*out), refusal = NULL;
+    if (wrong) refusal = scan_error(&r->in, "%s", spyre_status_message(wrong));
+    spyre_status_free(wrong);
+    TRY(refusal);
     return scan_expect(&r->in, ")");
 }
 
@@ -134,8 +140,8 @@ static spyre_status read_node(parse_reader *r, loop_op *op)
     while (r->nodes.count <= op->node)
         TRY(VEC_PUSH(r->loops->memory, &r->nodes, ((parse_node){0})));
     parse_node *node = &r->nodes.items[op->node];
-    TRY(read_hint(r, "work_div", &node->work_div));
-    TRY(read_hint(r, "tiles", &node->tiles));
+    TRY(read_hint(r, "work_div", hint_check_split, &node->work_div));
+    TRY(read_hint(r, "tiles", hint_check_tiles, &node->tiles));
     return scan_accept_word(&r->in, "names") ? parse_dim_names(r, &node->names) : NULL;
 }
 
