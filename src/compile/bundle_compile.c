@@ -10,7 +10,7 @@
 #include "bundle/files.h"
 #include "compile/code.h"
 #include "compile/executable.h"
-#include "compile/family.h"
+#include "compile/symbolic_program.h"
 #include "compile/sizes.h"
 
 // --- The back-end on a bundle directory
@@ -29,7 +29,7 @@ static spyre_status compile_directory(arena *memory, const char *directory, bool
         return status_new(SPYRE_NOT_FOUND, "no such directory");
     TRY(bundle_read_warned(memory, directory, pool_first, &b, &warnings));
     if (!sizes_missing(b) && b->symbols.count) {
-        TRY(family_compile(memory, b, &options, out_code));
+        TRY(symbolic_program_compile(memory, b, &options, out_code));
     } else if (!sizes_missing(b)) {
         TRY(back_compile(b, &options, memory, &program));
         TRY(code_of_bundle(memory, b, program, out_code));

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bundle/derived.h"
-#include "compile/rounds.h"
+#include "compile/tiled_launch.h"
 
 // --- What launches of the program can be checked for
 
@@ -96,7 +96,7 @@ static spyre_status find_operands(arena *memory, const bundle *b, spyrecode_argu
     uint32_t *ways = ARENA_NEW(memory, uint32_t, b->args.count);
     TRY_ALLOC(uses);
     TRY_ALLOC(ways);
-    TRY(rounds_find(memory, b, ways));
+    TRY(tiled_launch_find(memory, b, ways));
     loop_counts loops = {{1, 1, 1, 1}};
     uint32_t depth = 0;
     for (uint32_t at = 0; at < b->body.count; at++) {

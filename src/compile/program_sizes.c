@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs for sizes that a launch chooses. Either the code has a program whose numbers follow from
-// them (family.h): what its ComputeOnHost gives for the launch's sizes goes into the table of
-// values, as a transfer would take it there, and the corrected program is kept for launches of the
-// same sizes. Or it has a bundle, which is compiled for them.
+// them (symbolic_program.h): what its ComputeOnHost gives for the launch's sizes goes into the
+// table of values, as a transfer would take it there, and the corrected program is kept for
+// launches of the same sizes. Or it has a bundle, which is compiled for them.
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "bundle/files.h"
 #include "compile/code.h"
 #include "compile/counters.h"
-#include "compile/family.h"
+#include "compile/symbolic_program.h"
 #include "compile/program_state.h"
 #include "compile/sizes.h"
 #include "isa/numbers.h"
@@ -157,7 +157,7 @@ static spyre_status compile_sized(const spyre_program *waiting, const int64_t *a
     spyrecode *code;
     back_options options = BACK_OPTIONS_INIT;
     TRY(bundle_read(program->memory, waiting->bundle, waiting->pool_first, &b));
-    TRY(family_bind(program->memory, b, granules, &b));
+    TRY(symbolic_program_bind(program->memory, b, granules, &b));
     sizes_set(b, argument_bytes);
     TRY(bundle_verify(b));
     TRY(back_compile(b, &options, program->memory, &image));
@@ -226,18 +226,18 @@ typedef struct {
 static uint32_t size_count(const spyre_program *program)
 {
     const spyrecode_sizes *sizes = sizes_of(program);
-    if (!sizes) return family_count(program->waiting);
+    if (!sizes) return symbolic_program_count(program->waiting);
     int64_t count = 1;
-    for (uint32_t s = 0; s < sizes->symbol_count && count <= FAMILY_MOST_SIZES; s++)
+    for (uint32_t s = 0; s < sizes->symbol_count && count <= SYMBOLIC_MOST_SIZES; s++)
         count *= sizes->symbols[s].most / sizes->symbols[s].granularity;
-    return count > FAMILY_MOST_SIZES ? FAMILY_MOST_SIZES + 1 : (uint32_t)count;
+    return count > SYMBOLIC_MOST_SIZES ? SYMBOLIC_MOST_SIZES + 1 : (uint32_t)count;
 }
 
 static void granules_of(const spyre_program *program, uint32_t number, int64_t *out_granules)
 {
     const spyrecode_sizes *sizes = sizes_of(program);
     if (!sizes) {
-        family_granules(program->waiting, number, out_granules);
+        symbolic_program_granules(program->waiting, number, out_granules);
         return;
     }
     for (uint32_t s = sizes->symbol_count; s-- > 0;) {
@@ -254,7 +254,7 @@ static spyre_status operands_at(search *f, const int64_t *granules)
     spyrecode_argument *arguments = NULL;
     if (!sizes) {
         bundle *bound;
-        TRY(family_bind(f->scratch, program->waiting, granules, &bound));
+        TRY(symbolic_program_bind(f->scratch, program->waiting, granules, &bound));
         TRY(code_bundle_arguments(f->scratch, bound, &arguments));
     }
     for (uint32_t k = 0; k < program->argument_count; k++) {
@@ -346,9 +346,9 @@ static spyre_status refuse(const search *f)
 static spyre_status find_sizes(search *f, int64_t *out_granules)
 {
     uint32_t count = size_count(f->program);
-    if (count > FAMILY_MOST_SIZES)
+    if (count > SYMBOLIC_MOST_SIZES)
         return status_new(SPYRE_UNSUPPORTED, "more than %d sizes that a launch may choose from",
-                          FAMILY_MOST_SIZES);
+                          SYMBOLIC_MOST_SIZES);
     TRY_NEW(f->scratch, f->grows, f->program->argument_count);
     TRY_NEW(f->scratch, f->operands, f->program->argument_count);
     TRY(find_growing(f, count));

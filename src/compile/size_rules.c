@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One executable for several sizes of a dim: its programs with corrections (family.h), and where
-// tensors lie. Every size in a view, layout or count of bytes is either the same at both sizes or a
-// multiple of the dim's or of its square, so it follows by proportion; a size that is rounded up to
-// sticks is neither and found out.
+// One executable for several sizes of a dim: its programs with corrections (symbolic_program.h),
+// and where tensors lie. Every size in a view, layout or count of bytes is either the same at both
+// sizes or a multiple of the dim's or of its square, so it follows by proportion; a size that is
+// rounded up to sticks is neither and found out.
 #include "compile/size_rules.h"
 
 #include <string.h>
@@ -152,7 +152,7 @@ static spyre_status find_program(arena *memory, const executable_segment *segmen
     options.lx_reserved_bytes =
         (int64_t)(ISA_LX_BYTES * segment->front.loops->settings.dxp_lx_frac_avail);
     spyre_status status =
-        family_program(memory, out->symbolic, &options, &out->sizes, &out->program);
+        symbolic_program_of(memory, out->symbolic, &options, &out->sizes, &out->program);
     if (spyre_status_code(status) != SPYRE_UNSUPPORTED) {
         TRY(status);
         if (!out->program) *out_why = "programs of some sizes differ in more than numbers";

@@ -5,7 +5,7 @@
 #define COMPILE_SIZE_RULES_H
 
 #include "compile/executable.h"
-#include "compile/family.h"
+#include "compile/symbolic_program.h"
 #include "spyre/sizes.h"
 
 // Of a card segment; empty for one of the host.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/uses.h"
+#include "compile/tensor_span.h"
 
-use_bytes use_range(const bundle_step *step, uint32_t number, const bundle_geometry *geometry)
+tensor_span tensor_span_of(const bundle_step *step, uint32_t number,
+                           const bundle_geometry *geometry)
 {
     const bundle_tensor *tensor = &step->tensors[number];
     int64_t lowest = tensor->start[0], highest = tensor->start[0];
@@ -11,13 +12,13 @@ use_bytes use_range(const bundle_step *step, uint32_t number, const bundle_geome
     }
     // In LX the geometry is that of a core's slice, elsewhere of the whole.
     int64_t last = tensor->in_lx ? highest : lowest;
-    return (use_bytes){tensor->in_lx ? -1 : tensor->arg, lowest, last + geometry->bytes};
+    return (tensor_span){tensor->in_lx ? -1 : tensor->arg, lowest, last + geometry->bytes};
 }
 
-bool use_overlaps(const use_bytes *range, const bundle_step *step, uint32_t tensor,
-                  const bundle_geometry *geometry)
+bool tensor_span_overlaps(const tensor_span *range, const bundle_step *step, uint32_t tensor,
+                          const bundle_geometry *geometry)
 {
-    use_bytes other = use_range(step, tensor, geometry);
+    tensor_span other = tensor_span_of(step, tensor, geometry);
     return other.argument == range->argument && other.start < range->end &&
            range->start < other.end;
 }
@@ -30,8 +31,8 @@ static bool is_straight(const bundle *b)
     return straight;
 }
 
-spyre_status uses_geometry(arena *memory, const bundle *b,
-                           const bundle_geometry *const **out_geometry, bool *out_straight)
+spyre_status tensor_span_geometry(arena *memory, const bundle *b,
+                                  const bundle_geometry *const **out_geometry, bool *out_straight)
 {
     const bundle_geometry **of_steps = ARENA_NEW(memory, const bundle_geometry *, b->steps.count);
     TRY_ALLOC(of_steps);

@@ -2,8 +2,8 @@
 //
 // Which launch arguments may be larger than a program was compiled for, so that several launches,
 // each a tile further on, do the whole. Internal to src/compile.
-#ifndef COMPILE_ROUNDS_H
-#define COMPILE_ROUNDS_H
+#ifndef COMPILE_TILED_LAUNCH_H
+#define COMPILE_TILED_LAUNCH_H
 
 #include "bundle/model.h"
 
@@ -11,6 +11,6 @@
 // in way w. There are b->args.count entries. In a way every argument that is written is larger, and
 // nothing that a round computes depends on another round. No ways are found for bundles with loops,
 // gathers or arguments of unknown size.
-SPYRE_MUST_CHECK spyre_status rounds_find(arena *memory, const bundle *b, uint32_t *out_ways);
+SPYRE_MUST_CHECK spyre_status tiled_launch_find(arena *memory, const bundle *b, uint32_t *out_ways);
 
 #endif

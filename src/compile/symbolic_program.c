@@ -11,7 +11,7 @@
 // program must do the same, tile by tile (isa_simplify(): where a size is one, tiles have fewer
 // dims). Programs that differ in form, and a number that follows another rule (a quotient), leave
 // the bundle to be compiled when it is launched.
-#include "compile/family.h"
+#include "compile/symbolic_program.h"
 
 #include <string.h>
 
@@ -28,17 +28,17 @@ _Static_assert(MOST_POINTS == VALUES * VALUES * VALUES * VALUES, "of every size"
 
 // --- Combinations of sizes
 
-uint32_t family_count(const bundle *b)
+uint32_t symbolic_program_count(const bundle *b)
 {
     int64_t count = 1;
-    for (uint32_t s = 0; s < b->symbols.count && count <= FAMILY_MOST_SIZES; s++) {
+    for (uint32_t s = 0; s < b->symbols.count && count <= SYMBOLIC_MOST_SIZES; s++) {
         int64_t values = b->symbols.items[s].most / b->symbols.items[s].granularity;
-        count = values > FAMILY_MOST_SIZES ? FAMILY_MOST_SIZES + 1 : count * values;
+        count = values > SYMBOLIC_MOST_SIZES ? SYMBOLIC_MOST_SIZES + 1 : count * values;
     }
-    return count > FAMILY_MOST_SIZES ? FAMILY_MOST_SIZES + 1 : (uint32_t)count;
+    return count > SYMBOLIC_MOST_SIZES ? SYMBOLIC_MOST_SIZES + 1 : (uint32_t)count;
 }
 
-void family_granules(const bundle *b, uint32_t number, int64_t *out_granules)
+void symbolic_program_granules(const bundle *b, uint32_t number, int64_t *out_granules)
 {
     for (uint32_t s = b->symbols.count; s-- > 0;) {
         uint32_t values = (uint32_t)(b->symbols.items[s].most / b->symbols.items[s].granularity);
@@ -47,8 +47,8 @@ void family_granules(const bundle *b, uint32_t number, int64_t *out_granules)
     }
 }
 
-spyre_status family_bind(arena *memory, const bundle *b, const int64_t *granules,
-                         bundle **out_bundle)
+spyre_status symbolic_program_bind(arena *memory, const bundle *b, const int64_t *granules,
+                                   bundle **out_bundle)
 {
     int64_t *values = ARENA_NEW(memory, int64_t, b->symbols.count);
     TRY_ALLOC(values);
@@ -75,7 +75,7 @@ static spyre_status take_sample(arena *memory, const bundle *b, const back_optio
                                 const int64_t *granules, sample *out)
 {
     bundle *bound;
-    TRY(family_bind(memory, b, granules, &bound));
+    TRY(symbolic_program_bind(memory, b, granules, &bound));
     TRY(back_compile(bound, options, memory, &out->program));
     TRY(code_bundle_arguments(memory, bound, &out->arguments));
     out->argument_count = bound->args.count;
@@ -118,9 +118,9 @@ typedef struct {
     VEC(spyrecode_expression) expressions;
     uint32_t value_count;               // expressions that the program uses: the first ones
     bool fits;
-} family;
+} symbolic_search;
 
-static spyrecode_sizes sizes_of(const family *f)
+static spyrecode_sizes sizes_of(const symbolic_search *f)
 {
     return (spyrecode_sizes){f->b->symbols.count, f->expressions.count, NULL,
                              f->expressions.items};
@@ -150,9 +150,9 @@ static bool solve(int64_t n, uint8_t degree, int64_t v[VALUES])
     return true;
 }
 
-// Factors of the products, one size after the other. Below MOST_NUMBER and FAMILY_MOST_SIZES
+// Factors of the products, one size after the other. Below MOST_NUMBER and SYMBOLIC_MOST_SIZES
 // nothing overflows.
-static bool find_factors(const family *f, uint32_t number, int64_t factors[MOST_POINTS])
+static bool find_factors(const symbolic_search *f, uint32_t number, int64_t factors[MOST_POINTS])
 {
     for (uint32_t point = 0; point < MOST_POINTS; point++) {
         factors[point] = f->points[point] ? f->points[point][number] : 0;
@@ -176,7 +176,7 @@ static bool same_expression(const spyrecode_expression *a, const spyrecode_term 
     return a->term_count == count && memcmp(a->terms, terms, count * sizeof *terms) == 0;
 }
 
-static spyre_status add_rule(family *f, uint32_t number)
+static spyre_status add_rule(symbolic_search *f, uint32_t number)
 {
     int64_t factors[MOST_POINTS];
     spyrecode_term terms[MOST_POINTS];
@@ -205,14 +205,14 @@ static spyre_status add_rule(family *f, uint32_t number)
     return NULL;
 }
 
-static bool varies(const family *f, uint32_t number)
+static bool varies(const symbolic_search *f, uint32_t number)
 {
     for (uint32_t point = 0; point < MOST_POINTS; point++)
         if (f->points[point] && f->points[point][number] != f->largest.numbers[number]) return true;
     return false;
 }
 
-static spyre_status find_rules(family *f)
+static spyre_status find_rules(symbolic_search *f)
 {
     TRY_NEW(f->memory, f->rule, f->largest.count);
     for (uint32_t n = 0; n < f->largest.count && f->fits; n++) {
@@ -225,7 +225,7 @@ static spyre_status find_rules(family *f)
 
 // --- Points and checks
 
-static spyre_status take_points(family *f)
+static spyre_status take_points(symbolic_search *f)
 {
     for (uint32_t s = 0; s < f->b->symbols.count; s++) {
         f->granules[s] = f->b->symbols.items[s].most / f->b->symbols.items[s].granularity;
@@ -249,7 +249,7 @@ static spyre_status take_points(family *f)
 }
 
 // What launches make of the program does what the program `one` does.
-static spyre_status check_program(family *f, arena *scratch, const sample *one,
+static spyre_status check_program(symbolic_search *f, arena *scratch, const sample *one,
                                   const int64_t *granules)
 {
     const isa_program *program = f->largest.program;
@@ -274,7 +274,7 @@ static spyre_status check_program(family *f, arena *scratch, const sample *one,
     return NULL;
 }
 
-static spyre_status check_operands(family *f, const sample *one, const int64_t *granules)
+static spyre_status check_operands(symbolic_search *f, const sample *one, const int64_t *granules)
 {
     const spyrecode_sizes sizes = sizes_of(f);
     uint32_t left = f->largest.count - f->largest.program_numbers;
@@ -289,13 +289,13 @@ static spyre_status check_operands(family *f, const sample *one, const int64_t *
     return NULL;
 }
 
-static spyre_status check_size(family *f, uint32_t number)
+static spyre_status check_size(symbolic_search *f, uint32_t number)
 {
     int64_t granules[SPYRECODE_MOST_SYMBOLS];
     sample one = {0};
     arena *scratch = arena_create();
     TRY_ALLOC(scratch);
-    family_granules(f->b, number, granules);
+    symbolic_program_granules(f->b, number, granules);
     spyre_status status = take_sample(scratch, f->b, f->options, granules, &one);
     if (!status) status = check_operands(f, &one, granules);
     if (!status && f->fits) status = check_program(f, scratch, &one, granules);
@@ -305,7 +305,7 @@ static spyre_status check_size(family *f, uint32_t number)
 
 // --- The code
 
-static spyre_status correct_program(family *f)
+static spyre_status correct_program(symbolic_search *f)
 {
     isa_program *program = f->largest.program;
     program->value_count = f->value_count;
@@ -316,7 +316,7 @@ static spyre_status correct_program(family *f)
     return NULL;
 }
 
-static spyre_status vary_operands(family *f)
+static spyre_status vary_operands(symbolic_search *f)
 {
     uint32_t number = f->largest.program_numbers;
     for (uint32_t a = 0; a < f->largest.argument_count; a++) {
@@ -338,7 +338,7 @@ static spyre_status vary_operands(family *f)
     return NULL;
 }
 
-static spyre_status build_code(family *f, spyrecode **out_code)
+static spyre_status build_code(symbolic_search *f, spyrecode **out_code)
 {
     spyrecode_symbol *symbols = ARENA_NEW(f->memory, spyrecode_symbol, f->b->symbols.count);
     TRY_ALLOC(symbols);
@@ -353,10 +353,10 @@ static spyre_status build_code(family *f, spyrecode **out_code)
 }
 
 // Finds rules, and whether they hold at every size.
-static spyre_status find_family(family *f)
+static spyre_status find_program(symbolic_search *f)
 {
-    uint32_t count = family_count(f->b);
-    f->fits = count <= FAMILY_MOST_SIZES;
+    uint32_t count = symbolic_program_count(f->b);
+    f->fits = count <= SYMBOLIC_MOST_SIZES;
     if (!f->fits) return NULL;
     TRY(take_points(f));
     if (f->fits) TRY(find_rules(f));
@@ -366,21 +366,21 @@ static spyre_status find_family(family *f)
     return NULL;
 }
 
-spyre_status family_compile(arena *memory, const bundle *b, const back_options *options,
-                            spyrecode **out_code)
+spyre_status symbolic_program_compile(arena *memory, const bundle *b, const back_options *options,
+                                      spyrecode **out_code)
 {
     *out_code = NULL;
-    family f = {.memory = memory, .b = b, .options = options};
-    TRY(find_family(&f));
+    symbolic_search f = {.memory = memory, .b = b, .options = options};
+    TRY(find_program(&f));
     return f.fits ? build_code(&f, out_code) : NULL;
 }
 
-spyre_status family_program(arena *memory, const bundle *b, const back_options *options,
-                            spyrecode_sizes *out_sizes, isa_program **out_program)
+spyre_status symbolic_program_of(arena *memory, const bundle *b, const back_options *options,
+                                 spyrecode_sizes *out_sizes, isa_program **out_program)
 {
     *out_program = NULL;
-    family f = {.memory = memory, .b = b, .options = options};
-    TRY(find_family(&f));
+    symbolic_search f = {.memory = memory, .b = b, .options = options};
+    TRY(find_program(&f));
     *out_sizes = sizes_of(&f);
     if (f.fits) *out_program = f.largest.program;
     return NULL;

@@ -12,10 +12,10 @@
 //   1_relufwd      c = c'       c' moves along N with that stride, so N is divided here, too
 //
 // K cannot be divided, because it is reduced. A reduction of c' along N would make the way fail.
-#include "compile/rounds.h"
+#include "compile/tiled_launch.h"
 
 #include "bundle/derived.h"
-#include "compile/uses.h"
+#include "compile/tensor_span.h"
 
 enum { MOST_WAYS = 32, WHOLE = -1 };
 
@@ -66,7 +66,7 @@ static bool divide_alike(way *w, uint32_t s, uint32_t t, int64_t start, int64_t 
 {
     const bundle_step *step = &w->b->steps.items[s];
     const bundle_geometry *geometry = &w->geometry[s][t];
-    if (use_range(step, t, geometry).start != start) return false;
+    if (tensor_span_of(step, t, geometry).start != start) return false;
     for (uint32_t d = 0; d < step->dim_count; d++)
         if (geometry->moves[d] && geometry->stride[d] == stride && geometry->extent[d] == extent)
             return divide(w, s, d);
@@ -79,19 +79,19 @@ static bool follow_kept_bytes(way *w, uint32_t s, uint32_t t, uint32_t d)
 {
     const bundle_step *step = &w->b->steps.items[s];
     const bundle_geometry *g = &w->geometry[s][t];
-    use_bytes mine = use_range(step, t, g);
+    tensor_span mine = tensor_span_of(step, t, g);
     bool writes = t == step->output, ended = false, good = true;
     uint32_t at = s;
     while (good && !ended && (writes ? ++at < w->b->steps.count : at-- > 0)) {
         const bundle_step *other = &w->b->steps.items[at];
         for (uint32_t i = 0; writes && good && i < other->input_count; i++) {
             uint32_t input = other->inputs[i];
-            if (use_overlaps(&mine, other, input, &w->geometry[at][input]))
+            if (tensor_span_overlaps(&mine, other, input, &w->geometry[at][input]))
                 good = divide_alike(w, at, input, mine.start, g->stride[d], g->extent[d]);
         }
         uint32_t o = other->output;
-        use_bytes theirs = use_range(other, o, &w->geometry[at][o]);
-        if (!use_overlaps(&mine, other, o, &w->geometry[at][o])) continue;
+        tensor_span theirs = tensor_span_of(other, o, &w->geometry[at][o]);
+        if (!tensor_span_overlaps(&mine, other, o, &w->geometry[at][o])) continue;
         if (!writes) good = divide_alike(w, at, o, mine.start, g->stride[d], g->extent[d]);
         ended = theirs.start <= mine.start && theirs.end >= mine.end;
     }
@@ -121,7 +121,7 @@ static bool is_outermost(const way *w, uint32_t s, uint32_t t, uint32_t d)
     const bundle_geometry *g = &w->geometry[s][t];
     int64_t bytes = w->b->args.items[step->tensors[t].arg].bytes;
     return g->moves[d] && bytes > 0 && g->stride[d] * g->extent[d] == bytes &&
-           use_range(step, t, g).start == 0;
+           tensor_span_of(step, t, g).start == 0;
 }
 
 static bool follow(way *w, uint32_t s, uint32_t t)
@@ -191,13 +191,13 @@ static void find_ways(way *w, uint32_t *ways)
     }
 }
 
-spyre_status rounds_find(arena *memory, const bundle *b, uint32_t *out_ways)
+spyre_status tiled_launch_find(arena *memory, const bundle *b, uint32_t *out_ways)
 {
     uint32_t steps = b->steps.count, arguments = b->args.count;
     const bundle_geometry *const *geometry;
     bool straight;
     for (uint32_t a = 0; a < arguments; a++) out_ways[a] = 0;
-    TRY(uses_geometry(memory, b, &geometry, &straight));
+    TRY(tensor_span_geometry(memory, b, &geometry, &straight));
     way w = {.b = b, .geometry = geometry, .divided = ARENA_NEW(memory, int32_t, steps),
              .larger = ARENA_NEW(memory, bool, arguments),
              .kept = ARENA_NEW(memory, bool, arguments),
