@@ -60,9 +60,14 @@ class _Moments(NamedTuple):
     elements: int  # of a channel
 
 
+def _has_moments(x: torch.Tensor) -> bool:
+    """Of channels of less than two elements the variance has no bias."""
+    return x.is_floating_point() and x.dim() >= 2 and x.numel() >= 2 * x.shape[1]
+
+
 def _moments_of_channels(x: torch.Tensor) -> _Moments | NotTaken:
-    """Of x [N, C, ...]; not of channels of less than two elements, whose variance has no bias."""
-    if not x.is_floating_point() or x.dim() < 2 or x.numel() < 2 * x.shape[1]:
+    """Of x [N, C, ...]."""
+    if not _has_moments(x):
         return NOT_TAKEN
     dims = [0, *range(2, x.dim())]
     variance, mean = torch.var_mean(x.float(), dims, correction=0)
@@ -179,13 +184,15 @@ def batch_norm(
         return batch_norm_without_statistics(x, weight, bias, training, momentum, eps)
     if not training:
         return batch_norm_inference(x, weight, bias, mean, variance, momentum, eps)
-    made = batch_norm_functional(x, weight, bias, mean, variance, training, momentum, eps)
-    if not isinstance(made, tuple):
+    if not _has_moments(x) or mean.shape != x.shape[1:2]:
         return NOT_TAKEN
-    *normed, new_mean, new_variance = made
+    # An operator of its own, of which an eager call has one program.
+    result, kept, scale, new_mean, new_variance = _aten._native_batch_norm_legit_functional(
+        x, weight, bias, mean, variance, training, momentum, eps
+    )
     mean.copy_(new_mean)
     variance.copy_(new_variance)
-    return normed[0], normed[1], normed[2]
+    return result, kept, scale
 
 
 @register_spyre_decomposition(_aten.embedding_dense_backward.default)

@@ -21,7 +21,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover
 from ..compile.registered import parts, spyre_decompositions
-from . import operand_dtypes, room
+from . import operand_dtypes
 from .host import overlaps, run_on_cpu
 from .operator_program import Operator, operator_of
 
@@ -185,27 +185,26 @@ def _resize_out(target: Tensor, shape: torch.Size) -> None:
     target.resize_(shape)
 
 
-def without_writes(op: OpOverload) -> Callable[..., Any] | None:
-    """The device's parts of PyTorch's form of an operator that updates some of its operands
-    (running statistics) which returns them behind its results instead, `<name>_functional`."""
+def without_writes(op: OpOverload) -> OpOverload | None:
+    """PyTorch's form of an operator that updates some of its operands (running statistics) which
+    returns them behind its results instead, `<name>_functional`, where the device has parts for
+    it."""
     from ..compile import decompositions
 
     packet = getattr(_aten, schema_of(op).name.split("::")[1] + "_functional", None)
     if packet is None or schema_of(op).overload_name:
         return None
     decompositions.table()  # with which all parts are there
-    return spyre_decompositions.get(packet.default) or parts.get(packet.default)
+    functional: OpOverload = packet.default
+    return functional if functional in spyre_decompositions or functional in parts else None
 
 
-def that_updates(op: OpOverload, functional: Callable[..., Any]) -> Kernel:
+def that_updates(op: OpOverload, functional: OpOverload) -> Kernel:
     written = [i for i, a in enumerate(schema_of(op).arguments) if a.alias_info is not None]
 
     def kernel(args: Arguments, kwargs: Keywords) -> Any:
         values = handover.positional(op, args, kwargs)
         results = functional(*values)
-        if results is NotImplemented:
-            room.check_host(op, args, kwargs)
-            return run_on_cpu(op, args, kwargs, "the card has no lowering for it")
         kept = results[: len(results) - len(written)]
         for index, result in zip(written, results[len(kept) :], strict=True):
             values[index].copy_(result)
