@@ -181,8 +181,9 @@ static uint32_t length_with_values(const glue_call *call)
 
 void eager_tensor(glue_call *call, size_t index, const void *tensor)
 {
+    const void *identity = glue_identity(tensor);
     for (uint32_t i = 0; i < call->tensor_count; i++) {
-        if (!glue_same_tensor(call->tensors[i], tensor)) continue;
+        if (call->identities[i] != identity) continue;
         eager_value(call, '=', i);
         return;
     }
@@ -205,6 +206,7 @@ void eager_tensor(glue_call *call, size_t index, const void *tensor)
                                                sizeof call->key - call->length);
     call->known = call->length < sizeof call->key;
     call->storages[call->tensor_count] = t.storage;
+    call->identities[call->tensor_count] = identity;
     call->tensors[call->tensor_count++] = tensor;
 }
 
@@ -473,7 +475,7 @@ static int operand_of(const glue_call *call, PyObject *object)
 {
     const void *tensor = glue_from_python(object);
     for (uint32_t i = 0; tensor && i < call->tensor_count; i++)
-        if (glue_same_tensor(call->tensors[i], tensor)) return (int)i;
+        if (call->identities[i] == glue_identity(tensor)) return (int)i;
     return -1;
 }
 

@@ -112,7 +112,9 @@ typedef struct glue_call glue_call;
 struct glue_call {
     bool known;                                 // everything so far could be described
     uint32_t length, tensor_count;
-    const void *tensors[GLUE_MOST_TENSORS];     // the caller's at::Tensor, each once
+    const void *tensors[GLUE_MOST_TENSORS];     // the caller's at::Tensor, each once; gone when
+                                                // Python's kernel has them
+    const void *identities[GLUE_MOST_TENSORS];
     storage *storages[GLUE_MOST_TENSORS];
     void *results[GLUE_MOST_RESULTS];           // new at::Tensor, the caller's
     const void *written;                        // the argument that is the result instead, or null
@@ -166,7 +168,8 @@ bool comm_graph_register(void *module);         // comm_graph.cpp; the module is
 // Registers allocator, guard, hooks and generators with PyTorch.
 void glue_register(void);
 
-bool glue_same_tensor(const void *a, const void *b);
+// What all at::Tensors of one tensor have in common; of no other as long as one of them lives.
+const void *glue_identity(const void *tensor);
 // Whether graphs that this thread traces keep attention with gradients one node; gives what held.
 bool glue_trace_attention(bool knows);
 // False with a Python exception when PyTorch refuses (no such name, registered twice).

@@ -164,7 +164,7 @@ class JudgedOperator:
     def writes_self(self) -> bool:
         return self.program.writes_self
 
-    def remember(self, written: int = -1) -> None:
+    def remember(self, tensors: Sequence[torch.Tensor], written: Any = None) -> None:
         """The next call comes through Python, too, and finds the program itself."""
 
     def _interpret(self, tensors: Sequence[torch.Tensor], card: int) -> Any:
