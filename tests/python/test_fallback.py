@@ -207,7 +207,7 @@ def test_the_compilers_reasons_by_node(tmp_path, run_python):
 
 @pytest.mark.host("graph")
 def test_every_graph_that_is_interpreted_has_a_warning_and_a_report():
-    x = torch.ones(1, 1, 1, 1, 1, 1, 2, dtype=torch.float16)
+    x = torch.ones(1, 1, 1, 1, 1, 1, 1, 1, 2, dtype=torch.float16)
     before = len(torch_spyre.compile_reports())
     for number, function in enumerate((lambda x: x + x, lambda x: x * x)):
         texts = said(torch.compile(function), x.to("spyre"))

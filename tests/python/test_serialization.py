@@ -140,7 +140,7 @@ def damaged_text(text):
         "spyre_layout:float16;2,140;0,2;2,4,64;64,70,1;0;0",
         "spyre_layout:float16;4,70;70,1;2,4,64;64,x,1;0;0",
         "spyre_layout:float16;4,70;70,1;2,4,64;64,70,1;0;0;1",
-        "spyre_layout:float16;1,1,1,1,1,1,280;1,1,1,1,1,1,1;2,4,64;64,70,1;0;0",
+        "spyre_layout:float16;1,1,1,1,1,1,1,1,280;1,1,1,1,1,1,1,1,1;2,4,64;64,70,1;0;0",
     ],
 )
 def test_damaged_layouts_are_errors(text):

@@ -21,7 +21,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover
 from ..compile.registered import parts, spyre_decompositions
-from . import operand_dtypes
+from . import operand_dtypes, room
 from .host import overlaps, run_on_cpu
 from .operator_program import Operator, operator_of
 
@@ -185,10 +185,10 @@ def _resize_out(target: Tensor, shape: torch.Size) -> None:
     target.resize_(shape)
 
 
-def without_writes(op: OpOverload) -> OpOverload | None:
+def without_writes(op: OpOverload) -> Callable[..., Any] | None:
     """PyTorch's form of an operator that updates some of its operands (running statistics) which
-    returns them behind its results instead, `<name>_functional`, where the device has parts for
-    it."""
+    returns them behind its results instead, `<name>_functional`: an operator, of which there is one
+    program, where a decomposition is registered for it, or else the device's parts."""
     from ..compile import decompositions
 
     packet = getattr(_aten, schema_of(op).name.split("::")[1] + "_functional", None)
@@ -196,15 +196,18 @@ def without_writes(op: OpOverload) -> OpOverload | None:
         return None
     decompositions.table()  # with which all parts are there
     functional: OpOverload = packet.default
-    return functional if functional in spyre_decompositions or functional in parts else None
+    return functional if functional in spyre_decompositions else parts.get(functional)
 
 
-def that_updates(op: OpOverload, functional: OpOverload) -> Kernel:
+def that_updates(op: OpOverload, functional: Callable[..., Any]) -> Kernel:
     written = [i for i, a in enumerate(schema_of(op).arguments) if a.alias_info is not None]
 
     def kernel(args: Arguments, kwargs: Keywords) -> Any:
         values = handover.positional(op, args, kwargs)
         results = functional(*values)
+        if results is NotImplemented:
+            room.check_host(op, args, kwargs)
+            return run_on_cpu(op, args, kwargs, "the card has no lowering for it")
         kept = results[: len(results) - len(written)]
         for index, result in zip(written, results[len(kept) :], strict=True):
             values[index].copy_(result)
