@@ -317,14 +317,25 @@ static spyre_status restrain(loop_graph *before, uint32_t index, restraint *held
     return *out_again ? mark_buffers(before, held, count) : NULL;
 }
 
-// The same for the first op that walks a dim unevenly, as long as that changes anything.
+// The same for all ops that walk a dim unevenly, at once: every time all begins anew.
 static spyre_status even_out(const loop_graph *loops, loop_graph *before, restraint *held,
                              bool *out_again)
 {
-    for (uint32_t i = 0; i < loops->ops.count && !*out_again; i++)
-        if (!walks_evenly(loops, &loops->ops.items[i]))
-            TRY(restrain(before, i, held, out_again));
-    return NULL;
+    const uint32_t ops = loops->ops.count, buffers = before->buffers.count;
+    bool *uneven;
+    TRY_NEW(held->scratch, uneven, ops);
+    for (uint32_t i = 0; i < ops; i++) {
+        uneven[i] = !walks_evenly(loops, &loops->ops.items[i]);
+        if (uneven[i]) *out_again |= keep_buffers(before, &before->ops.items[i], held->kept);
+    }
+    bool all_kept = !*out_again;
+    for (uint32_t i = 0; i < ops && all_kept; i++) {
+        bool matched = false;
+        // Copies go in front.
+        if (uneven[i]) TRY(match_dims(before, i + before->ops.count - ops, &matched));
+        *out_again |= matched;
+    }
+    return all_kept && *out_again ? mark_buffers(before, held, buffers) : NULL;
 }
 
 static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_changed)
