@@ -25,7 +25,7 @@ FORMS = ("eager", "compiled", "backward", "compiled backward", "in place", "`out
 HEAD = """# Operators
 
 PyTorch's operator database (`op_db` of PyTorch 2.13, {count} entries) on the device, as
-[`make test-ops`](testing.md#the-operator-net) found it at the last run of each form. Every entry
+[`make test-ops`](testing.md#the-operator-net) found it at the last run of each cell. Every entry
 is run on samples of the database and on the same several sticks wide, against float64.
 `tools/operators_page.py` writes this page.
 

@@ -474,8 +474,9 @@ static bool take_results(PyObject *list, program *p, uint32_t outputs)
 static int operand_of(const glue_call *call, PyObject *object)
 {
     const void *tensor = glue_from_python(object);
-    for (uint32_t i = 0; tensor && i < call->tensor_count; i++)
-        if (call->identities[i] == glue_identity(tensor)) return (int)i;
+    const void *identity = tensor ? glue_identity(tensor) : NULL;
+    for (uint32_t i = 0; identity && i < call->tensor_count; i++)
+        if (call->identities[i] == identity) return (int)i;
     return -1;
 }
 

@@ -492,5 +492,6 @@ bool layout_register(PyObject *module)
 {
     layout_type = (PyTypeObject *)PyType_FromSpec(&spec);
     return layout_type && PyModule_AddType(module, layout_type) == 0 &&
+           PyModule_AddIntConstant(module, "MAX_RANK", SPYRE_MAX_RANK) == 0 &&
            PyModule_AddFunctions(module, methods) == 0;
 }

@@ -24,6 +24,7 @@ _SpyreStreamBase = StreamHandle
 AIUPTI_ACTIVITY_NAME_MAX_BYTES: int
 _logging: types.ModuleType
 LOW_STREAMS: int
+MAX_RANK: int
 HIGH_STREAMS: int
 __version__: str
 

@@ -99,7 +99,7 @@ def _to_copy(
 def _clone(tensor: Tensor, *, memory_format: torch.memory_format | None = None) -> Any:
     op = _aten.clone.default
     plain = tensor.dtype in _CARD_COPIES and not tensor.is_neg()
-    if plain and tensor.numel() > 0 and tensor.dim() <= 8:
+    if plain and tensor.numel() > 0 and tensor.dim() <= _C.MAX_RANK:
         return operator_of(op).kernel((tensor,), {"memory_format": memory_format})
     return call_composite(op, tensor, memory_format=memory_format)
 

@@ -8,7 +8,7 @@
 
 enum {
     MOST_COUNTED = 1 << 24, // float32 has every whole number up to here
-    LEAST_ROWS = 32,        // one a core
+    LEAST_ROWS = 32,        // one per core
     LEAST_SHARED = 1 << 16, // elements that are worth a kernel more
 };
 
