@@ -47,6 +47,8 @@ class CompileReport:
     card_us: float = 0.0
     graph_breaks: int = 0
     interpreted: str = ""  # why the graph runs eagerly, operator by operator; "" when compiled
+    # Why the program serves one bucket of a marked dim and not all of them; "" otherwise.
+    one_bucket: str = ""
     host_ops: list[str] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list, repr=False)  # between cards
     text: str = field(default="", repr=False)
@@ -67,6 +69,7 @@ class CompileReport:
             f"{self.segments} segments, {self.kernels} kernels, {self.macs} multiply-accumulates, "
             f"{self.bytes} bytes, {self.card_us:.1f} us on the card (modelled), "
             f"{self.graph_breaks} graph breaks{self._exchanged()}"
+            + (f", not one program for all sizes: {self.one_bucket}" if self.one_bucket else "")
         )
 
     def _exchanged(self) -> str:

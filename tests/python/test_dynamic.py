@@ -288,6 +288,14 @@ def test_where_one_program_cannot_serve_each_bucket_has_its_own(monkeypatch):
     lengths = [33, 70, 128, 66, 35]
     assert sweep(lambda x: torch.exp(x) * 2 + x, lengths, 0, (33,), min=32, max=128) == 3
     assert len(told) == 1 and "rounded up" in told[0]
+    reports = torch_spyre.compile_reports()
+    assert len(reports) == 3 and all("rounded up" in report.one_bucket for report in reports)
+    assert f"not one program for all sizes: {reports[-1].one_bucket}" in str(reports[-1])
+
+
+def test_a_program_of_all_buckets_has_no_reason_against_it():
+    assert sweep(lambda x: x.relu(), [32, 64, 96], min=32, max=128) == 1
+    assert torch_spyre.last_report().one_bucket == ""
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,10 @@ class CompiledGraph:
             return None
         with config.patch(self.settings):
             program = None if call or self.folder else self._at_size(args)
-            program = program or _build(self.gm, args, self.folder, call)
+            if program is None:
+                program = _build(self.gm, args, self.folder, call)
+                if self.families and isinstance(program, Program):
+                    reports[-1].one_bucket = self.families.why_not(args, self._key)
         self.programs[key] = program
         programs.add((self.number, key), _Kept(self.programs, key, program))
         self.folder = None

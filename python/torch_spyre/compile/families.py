@@ -48,6 +48,14 @@ class Families:
         self._refused: dict[Any, str] = {}
         self._span = _span_of(buckets)
 
+    def why_not(self, args: Sequence[Any], key_of: Callable[[list[Any]], Any]) -> str:
+        """Why buckets have programs of their own at the other sizes of these arguments; "" where
+        they have not, or nothing was tried."""
+        if self._span is None or not self._refused:
+            return ""
+        largest = self._buckets.at(args, {self._span.symbol: self._span.most})
+        return self._refused.get(key_of(largest), "")
+
     def find(
         self, args: Sequence[Any], key_of: Callable[[list[Any]], Any]
     ) -> tuple[Family, int, bool] | None:
