@@ -6,8 +6,8 @@
 
 #include "bundle/files.h"
 #include "bundle/write.h"
-#include "compile/code.h"
 #include "compile/executable.h"
+#include "compile/spyrecode_of_bundle.h"
 
 uint32_t spyre_executable_segment_count(const spyre_executable *executable)
 {

@@ -14,7 +14,7 @@
 #include "bundle/unroll.h"
 #include "card/card.h"
 #include "compile/bisect_compare.h"
-#include "compile/sizes.h"
+#include "compile/launch_sizes.h"
 
 enum { MOST_STEPS_TOLD = 8 };
 

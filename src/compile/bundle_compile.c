@@ -8,10 +8,10 @@
 #include "base/log.h"
 #include "base/staging.h"
 #include "bundle/files.h"
-#include "compile/code.h"
 #include "compile/executable.h"
+#include "compile/launch_sizes.h"
+#include "compile/spyrecode_of_bundle.h"
 #include "compile/symbolic_program.h"
-#include "compile/sizes.h"
 
 // --- The back-end on a bundle directory
 

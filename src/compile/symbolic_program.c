@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "compile/code.h"
+#include "compile/spyrecode_of_bundle.h"
 #include "isa/numbers.h"
 
 enum {

@@ -47,9 +47,9 @@ static void count_message(const time_kernel *k, const time_step *step, double ti
     }
 }
 
-static void count_step(const time_kernel *k, uint32_t q, const time_step *step, double times,
-                       sums *s)
+static void count_step(const time_kernel *k, uint32_t q, const time_step *step, sums *s)
 {
+    const double times = step->times;
     const time_cost *cost = &step->cost;
     s->read += times * cost->read_bytes;
     s->written += times * cost->written_bytes;
@@ -69,31 +69,21 @@ static void count_step(const time_kernel *k, uint32_t q, const time_step *step, 
 }
 
 // Messages that a kernel without RECEIVE leaves; the walk of the others counts them itself.
-static void leave_messages(const time_kernel *k, const time_step *step, double times,
-                           time_messages messages)
+static void leave_messages(const time_kernel *k, const time_step *step, time_messages messages)
 {
     for (uint32_t core = 0; core < ISA_CORES; core++)
         if (k->source->active_cores >> core & 1u)
-            add(&messages[core][time_peer(k->source, core, step->token)], whole(times));
+            add(&messages[core][time_peer(k->source, core, step->token)], whole(step->times));
 }
 
 static void count_kernel(const time_kernel *k, time_messages messages, sums *s)
 {
     for (uint32_t q = 0; q < TIME_QUEUES; q++) {
-        double repeats[ISA_MAX_LOOPS + 1] = {1};
-        uint32_t depth = 0;
         for (uint32_t n = 0; n < k->steps[q].count; n++) {
             const time_step *step = &k->steps[q].items[n];
-            if (step->kind == TIME_LOOP) {
-                repeats[depth + 1] = repeats[depth] * k->loops.items[step->loop].count;
-                depth++;
-            } else if (step->kind == TIME_END_LOOP) {
-                depth--;
-            } else if (step->kind == TIME_EXECUTE) {
-                count_step(k, q, step, repeats[depth], s);
-                if (step->cost.kind == TIME_SEND && !k->receives)
-                    leave_messages(k, step, repeats[depth], messages);
-            }
+            if (step->kind != TIME_EXECUTE) continue;
+            count_step(k, q, step, s);
+            if (step->cost.kind == TIME_SEND && !k->receives) leave_messages(k, step, messages);
         }
     }
 }

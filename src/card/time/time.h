@@ -59,6 +59,7 @@ typedef struct {
     uint32_t token;             // WAIT, SIGNAL; SEND, RECEIVE: slot of the peer
     uint32_t body;              // END_LOOP: first step of the body
     uint32_t instruction;
+    double times;               // how often the loops around it execute it; 0: not EXECUTE
     time_cost cost;             // EXECUTE
 } time_step;
 

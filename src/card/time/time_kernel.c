@@ -72,7 +72,11 @@ static spyre_status add_instruction(list_builder *b, uint32_t loop, uint32_t at)
     time_step step = {.kind = TIME_EXECUTE, .loop = loop, .token = i->token, .instruction = at};
     if (i->opcode == ISA_WAIT) step.kind = TIME_WAIT;
     else if (i->opcode == ISA_SIGNAL) step.kind = TIME_SIGNAL;
-    else time_cost_of(b->kernel->source, i, &step.cost);
+    if (step.kind != TIME_EXECUTE) return add(b, step);
+    const time_loop *loops = b->kernel->loops.items;
+    step.times = 1;
+    for (; loop != TIME_NO_LOOP; loop = loops[loop].parent) step.times *= loops[loop].count;
+    time_cost_of(b->kernel->source, i, &step.cost);
     return add(b, step);
 }
 
@@ -106,22 +110,13 @@ static traffic find_traffic(const time_kernel *k)
 {
     traffic t = {0};
     for (uint32_t q = 0; q < TIME_QUEUES; q++) {
-        double repeats[ISA_MAX_LOOPS + 1] = {1};
-        uint32_t depth = 0;
         for (uint32_t n = 0; n < k->steps[q].count; n++) {
             const time_step *step = &k->steps[q].items[n];
-            double us = repeats[depth] * step->cost.bytes_us;
-            if (step->kind == TIME_LOOP) {
-                repeats[depth + 1] = repeats[depth] * k->loops.items[step->loop].count;
-                depth++;
-            } else if (step->kind == TIME_END_LOOP) {
-                depth--;
-            } else if (step->cost.kind == TIME_READ) {
-                t.read_us += us;
-                t.spread_us += us * step->cost.spread;
-            } else if (step->cost.kind == TIME_WRITE) {
-                t.written_us += us;
-            }
+            double us = step->times * step->cost.bytes_us;
+            if (step->cost.kind == TIME_WRITE) t.written_us += us;
+            if (step->cost.kind != TIME_READ) continue;
+            t.read_us += us;
+            t.spread_us += us * step->cost.spread;
         }
     }
     return t;

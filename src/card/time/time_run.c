@@ -202,19 +202,11 @@ static spyre_status describe_wait(const walk *w)
 
 static double queue_us(const time_kernel *kernel, uint32_t q, bool memory)
 {
-    double repeats[ISA_MAX_LOOPS + 1] = {1}, us = 0;
-    uint32_t depth = 0;
+    double us = 0;
     for (uint32_t n = 0; n < kernel->steps[q].count; n++) {
         const time_step *step = &kernel->steps[q].items[n];
-        if (step->kind == TIME_LOOP) {
-            repeats[depth + 1] = repeats[depth] * kernel->loops.items[step->loop].count;
-            depth++;
-        } else if (step->kind == TIME_END_LOOP) {
-            depth--;
-        } else if (step->kind == TIME_EXECUTE) {
-            bool transfers = step->cost.kind == TIME_READ || step->cost.kind == TIME_WRITE;
-            if (transfers == memory) us += step->cost.us * repeats[depth];
-        }
+        bool transfers = step->cost.kind == TIME_READ || step->cost.kind == TIME_WRITE;
+        if (transfers == memory) us += step->cost.us * step->times;
     }
     return us;
 }

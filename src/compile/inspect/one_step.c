@@ -6,7 +6,7 @@
 
 #include "bundle/derived.h"
 #include "compile/inspect/findings.h"
-#include "compile/sizes.h"
+#include "compile/launch_sizes.h"
 #include "spyre/opfunc.h"
 
 #define ROUNDED (1.0 / 256)                 // what rounding to SEN169_FP16 may do to a factor

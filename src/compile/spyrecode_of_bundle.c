@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/code.h"
+#include "compile/spyrecode_of_bundle.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/sizes.h"
+#include "compile/launch_sizes.h"
 
 #include <string.h>
 

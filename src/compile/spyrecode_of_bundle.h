@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SpyreCode of compiled programs. Internal to src/compile.
-#ifndef COMPILE_CODE_H
-#define COMPILE_CODE_H
+#ifndef COMPILE_SPYRECODE_OF_BUNDLE_H
+#define COMPILE_SPYRECODE_OF_BUNDLE_H
 
 #include "bundle/model.h"
 #include "spyrecode/model.h"

@@ -10,8 +10,8 @@
 //   of all of N_ serves the tensors that have them, the bundle the others.
 //
 // Internal to src/compile.
-#ifndef COMPILE_SIZES_H
-#define COMPILE_SIZES_H
+#ifndef COMPILE_LAUNCH_SIZES_H
+#define COMPILE_LAUNCH_SIZES_H
 
 #include "bundle/model.h"
 
