@@ -3,6 +3,7 @@
 // Decompositions that work element by element. Unless a rule says otherwise an op computes in the
 // dtype of its result: PyTorch has promoted it already.
 #include <math.h>
+#include <string.h>
 
 #include "graph/promote.h"
 #include "graph/rewrite/rewrite.h"
@@ -182,6 +183,26 @@ spyre_status rewrite_square(rewriter *r)
     tensor x, into;
     TRY(load_unary(r, &x, &into));
     return make_binary(r, ATEN_SPYRE_MUL, &x, &x, &into, NULL);
+}
+
+// (x, approximate). The two forms differ by up to 5e-4: in 16 bits one opfunc is both.
+spyre_status rewrite_gelu(rewriter *r)
+{
+    tensor x, into, slope, gate;
+    const spyre_arg *form = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
+    bool is_tanh = form && form->kind == SPYRE_ARG_STRING && strcmp(form->of.string, "tanh") == 0;
+    TRY(load_unary(r, &x, &into));
+    if (!is_tanh || into.dtype != SPYRE_DTYPE_F32) {
+        TRY(rewrite_expect_allowed(r, OPFUNC_GELUFWD));
+        return make_unary(r, ATEN_SPYRE_GELUFWD, &x, &into, NULL);
+    }
+    const double linear = 2 * sqrt(2 / acos(-1));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &slope));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &slope, linear * 0.044715, NULL, &slope));
+    TRY(make_with(r, ATEN_SPYRE_ADD, &slope, linear, NULL, &slope));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &slope, NULL, &gate));
+    TRY(make_unary(r, ATEN_SPYRE_SIGMOID, &gate, NULL, &gate));
+    return make_binary(r, ATEN_SPYRE_MUL, &x, &gate, &into, NULL);
 }
 
 spyre_status rewrite_softplus(rewriter *r)

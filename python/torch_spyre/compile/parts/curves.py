@@ -17,8 +17,10 @@ _aten = torch.ops.aten
 def gelu_backward(
     grad: torch.Tensor, x: torch.Tensor, *, approximate: str = "none"
 ) -> torch.Tensor | NotTaken:
-    """Both forms, as forward has one."""
+    """Both forms, as forward has one; in float32 forward has two."""
     if x.dtype not in computed() or grad.dtype != x.dtype:
+        return NOT_TAKEN
+    if approximate == "tanh" and x.dtype == torch.float32:
         return NOT_TAKEN
     below = (x * -math.sqrt(0.5)).erfc().float() * 0.5  # of the normal distribution, up to x
     wide = x.float()
