@@ -276,3 +276,24 @@ def test_wrong_arguments_are_pytorchs_errors_in_every_mode():
         with torch_spyre.fallback(mode), pytest.raises(RuntimeError, match="must match"):
             card(3) + card(4)
     assert torch_spyre.fallback_report() == ()
+
+
+@pytest.mark.host("aten.fill_", "aten.zero_", "aten.masked_fill_", "aten.erfinv_")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.int64])
+@pytest.mark.parametrize(
+    "view", [lambda x: x[:1].expand(4), lambda x: x[1:3, None].expand(2, 3)], ids=["one", "rows"]
+)
+def test_what_is_equal_may_be_written_to_one_place_twice(view, dtype):
+    """As on the CPU, which refuses what is not: both write the same or raise the same."""
+    for write in (lambda x: x.fill_(2), lambda x: x.zero_(), lambda x: x.masked_fill_(x < 3, 1),
+                  lambda x: x.add_(1), lambda x: x.erfinv_()):  # fmt: skip
+        expected, actual = torch.full((6,), 7, dtype=dtype), torch.full((6,), 7, dtype=dtype)
+        actual = actual.to("spyre")
+        try:
+            write(view(expected))
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError, match=str(error).split(" ", 1)[0]):
+                write(view(actual))
+        else:
+            write(view(actual))
+        assert torch.equal(actual.cpu(), expected)

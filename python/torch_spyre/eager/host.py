@@ -211,8 +211,7 @@ class _Copies:
         """The copy of a tensor as a view of the copy of its storage."""
         address = _storage(tensor)
         if address not in self._storages:
-            elements = tensor.untyped_storage().nbytes() // tensor.element_size()
-            flat = tensor.as_strided((elements,), (1,), 0).cpu()
+            flat = _flat(tensor).cpu()
             self.bytes_read += flat.nbytes
             self._storages[address] = flat
         flat = self._storages[address]
@@ -245,6 +244,9 @@ class _Copies:
                 continue
             if original.shape != copy.shape:
                 original.resize_(copy.shape)
+            if _storage(original) in self._storages and overlaps(original):
+                # Each place once; the CPU has judged whether it may be written to more than once.
+                original, copy = _flat(original), self._storages[_storage(original)]
             original.copy_(copy)
             self.bytes_written += _bytes_of(copy)
 
@@ -266,6 +268,12 @@ def _bytes_of(tensor: torch.Tensor) -> int:
 
 def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    """All elements of its storage."""
+    elements = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.as_strided((elements,), (1,), 0)
 
 
 def _on_card(values: object) -> Iterable[torch.Tensor]:
