@@ -32,8 +32,10 @@ static void add_windows(bundle_step *step, const axis *i, const axis *j)
     make_window(step, "j", "kj", j->stride, j->dilation, j->front, j->extent);
 }
 
+// columns are divided in whole sticks of the widest format that has them along its sticks, 128 at
+// least.
 static bundle_step image_step(trial *t, opfunc op, const axis *i, const axis *j, int64_t columns,
-                              int64_t depth)
+                              int64_t depth, int64_t stick)
 {
     const int64_t sizes[] = {1 + pick(t, 2), i->size, j->size, columns, i->taps, j->taps, depth};
     made_dim dims[8] = {{0}};
@@ -43,7 +45,7 @@ static bundle_step image_step(trial *t, opfunc op, const axis *i, const axis *j,
         if (d == 6 && depth == 0) continue;
         int64_t granule = d == 3 || d == 6 ? 64 : 1;
         int32_t slices = d == 4 || d == 5 ? 1 : pick_equal_slices(t, sizes[d], granule);
-        if (d == 3 && sizes[d] % (128 * slices)) slices = 1;
+        if (d == 3 && sizes[d] % ((stick < 128 ? 128 : stick) * slices)) slices = 1;
         if (d == 6 && sizes[d] % (256 * slices)) slices = 1;
         if (cores * slices > 12) slices = 1;
         cores *= slices;
@@ -70,7 +72,7 @@ static void pooling(uint64_t number)
     spyre_format format = pick(&t, 4) ? DL16 : FP32;
     int64_t stick = spyre_format_elements_per_stick(format);
     axis i = random_axis(&t), j = random_axis(&t);
-    bundle_step step = image_step(&t, op, &i, &j, stick * (1 + pick(&t, 2)), 0);
+    bundle_step step = image_step(&t, op, &i, &j, stick * (1 + pick(&t, 2)), 0, stick);
     add_windows(&step, &i, &j);
     if (op == OPFUNC_AVGPOOLFWD) add_constant(&step, "nmap", 0.1111f);
     step.inputs[0] = 0; // what windows belong to, for the places
@@ -135,7 +137,8 @@ static void convolution(uint64_t number)
     axis i = random_axis(&t), j = random_axis(&t);
     int64_t columns = spyre_format_elements_per_stick(f->format);
     int64_t wide = 1 + pick(&t, 3) / 2, deep = 1 + pick(&t, 3) / 2;
-    bundle_step step = image_step(&t, f->convolution, &i, &j, columns * wide, columns * deep);
+    bundle_step step = image_step(&t, f->convolution, &i, &j, columns * wide, columns * deep,
+                                  columns);
     add_windows(&step, &i, &j);
     step.inputs[0] = 0;
     uint32_t d = made_dim_number(&step, "in", 2);
