@@ -73,11 +73,19 @@ def test_16_bits(dtype, compiled):
     check(dtype, "spyre", 3, compiled)
 
 
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512",
+    reason="the page has PyTorch's answers with AVX-512: gelu(inf) is another with AVX2",
+)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_float32(compiled):
     check(torch.float32, "spyre", 4, compiled)
 
 
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512",
+    reason="the page has PyTorch's answers with AVX-512: gelu(inf) is another with AVX2",
+)
 def test_cpu():
     """The last column is PyTorch's."""
     check(torch.float32, "cpu", 5)
