@@ -52,12 +52,18 @@ def same(actual, expected):
     return len(actual) == len(expected) and all(map(equal, map(float, actual), expected))
 
 
+def of_other_vectors(row):
+    """The page has PyTorch's answers with AVX-512: with AVX2, gelu(inf) is another."""
+    return row[0] == "F.gelu(x)" and torch.backends.cpu.get_cpu_capability() != "AVX512"
+
+
 def check(dtype, device, column, compiled=False):
     found = evaluate(dtype, device, compiled)
+    of_pytorch = dtype == torch.float32
     wrong = [
         f"{row[0]} of {row[1]} {row[2]}: {actual}, the page says {row[column]}"
         for row, actual in zip(ROWS, found, strict=True)
-        if not same(actual, row[column])
+        if not same(actual, row[column]) and not (of_pytorch and of_other_vectors(row))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -73,19 +79,11 @@ def test_16_bits(dtype, compiled):
     check(dtype, "spyre", 3, compiled)
 
 
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() != "AVX512",
-    reason="the page has PyTorch's answers with AVX-512: gelu(inf) is another with AVX2",
-)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_float32(compiled):
     check(torch.float32, "spyre", 4, compiled)
 
 
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() != "AVX512",
-    reason="the page has PyTorch's answers with AVX-512: gelu(inf) is another with AVX2",
-)
 def test_cpu():
     """The last column is PyTorch's."""
     check(torch.float32, "cpu", 5)
