@@ -191,6 +191,12 @@ SPYRE_API void spyre_card_cancel(spyre_context *context, uint32_t card);
 typedef bool (*spyre_interrupt)(void);
 SPYRE_API void spyre_set_interrupt(spyre_interrupt ask);
 
+// Where the caller's program is, for the errors of launches that are only known when they run: what
+// launches of programs with gathers and scatters call, on the caller's thread and without a lock of
+// the library (null: nothing). Writes a text of at most `size` bytes with its end, "" if unknown.
+typedef void (*spyre_caller)(char *out_text, size_t size);
+SPYRE_API void spyre_set_caller(spyre_caller ask);
+
 // Events: a point in a stream's work. Recording makes the event when *event is null; waiting puts
 // off what is submitted to a stream, of any card of the same context, until the last recorded
 // point.

@@ -183,6 +183,7 @@ static bool start(void)
     cards_of_context = count;
     context_of_process = created;
     spyre_set_interrupt(core_interrupted);
+    spyre_set_caller(core_caller);
     if (profiling) spyre_profile_enable(created, true);
     return true;
 }

@@ -105,7 +105,8 @@ PyObject *core_raise(void)
 PyObject *core_raise_runtime(void)
 {
     if (raise_interruption()) return NULL;
-    PyErr_SetString(PyExc_RuntimeError, message_of_thread);
+    PyObject *type = core_error_class();
+    PyErr_SetString(type ? type : PyExc_RuntimeError, message_of_thread);
     return NULL;
 }
 

@@ -150,12 +150,14 @@ void profile_start(void);
 uint32_t profile_stop(spyre_activity **out_records, int64_t *out_offset_ns, uint64_t *out_lost);
 const char *profile_name(const spyre_activity *activity);       // of its event
 
-// ---- errors (error.c)
+// ---- errors (error.c, caller.c)
 #define CORE_INDEX_ERROR ((spyre_code)(SPYRE_INDEX_FAULT + 1)) // beside the codes of a spyre_status
 spyre_code core_error_code(void);
 const char *core_error_message(void);
 // What spyre_set_interrupt() gets: runs handlers of signals that have come.
 bool core_interrupted(void);
+// What spyre_set_caller() gets: the innermost line of Python outside of PyTorch and torch_spyre.
+void core_caller(char *out_text, size_t size);
 // The exception (type, value, traceback, new PyObjects) of the handler that ended the wait which
 // has failed; false for any other error.
 bool core_take_interruption(void *out_exception[3]);

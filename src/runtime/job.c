@@ -20,6 +20,9 @@
 #define SMALL_ELEMENTS (1 << 19)
 #define SMALL_MACS (8 << 20)
 
+// Bytes of the caller's place in a task.
+enum { PLACE_TEXT = 160 };
+
 struct job_binding {
     device *owner;                      // null once its context is gone
     card_program *program;
@@ -40,6 +43,7 @@ struct job {
     _Atomic(activity_outline *) outline;    // null until a launch is profiled
     card_counters total;
     bool small, forgets_lx;
+    bool takes_indices;                 // which may be out of range
     pthread_mutex_t lock;               // guards bindings
     job_binding *bindings;
 };
@@ -50,6 +54,7 @@ typedef struct {
     const job_binding *binding;
     const uint64_t *inputs, *buffers;   // the caller's, read while the task is submitted
     double *scalars;                    // its own, one for each of the job's, behind `arguments`
+    char *place;                        // of the caller, behind `scalars`; null: not asked
     recording *recording;               // null: not wanted
     uint32_t argument_count;
     card_argument arguments[];
@@ -69,6 +74,13 @@ static spyre_status count_work(const isa_program *program, job *j)
     j->small = all->memory_read_bytes + all->memory_written_bytes <= SMALL_BYTES &&
                all->vector_element_count <= SMALL_ELEMENTS && all->mac_count <= SMALL_MACS;
     return NULL;
+}
+
+static bool takes_indices(const isa_program *program)
+{
+    for (uint32_t n = 0; n < program->code.count; n++)
+        if (isa_describe(program->code.items[n]->opcode)->uses == ISA_USES_ROWS) return true;
+    return false;
 }
 
 static spyre_status check_plan(const job_plan *plan)
@@ -115,6 +127,7 @@ spyre_status job_create(const job_plan *plan, job **out_job)
     j->program = plan->program;
     arena_keep(j->program->memory);
     j->forgets_lx = plan->forgets_lx;
+    j->takes_indices = takes_indices(plan->program);
     j->argument_count = plan->argument_count;
     j->scalar_count = plan->scalar_count;
     j->scalars = plan->scalars;
@@ -363,7 +376,8 @@ static spyre_status run_launch(device *d, task *t)
     spyre_status status = card_launch(d->machine, self->binding->program, self->arguments,
                                       self->argument_count, NULL);
     if (self->recording) recorder_after(self->recording, d->machine, status != NULL);
-    return status_at(status, "%s", t->name);
+    status = status_at(status, "%s", t->name);
+    return self->place && self->place[0] ? status_at(status, "%s", self->place) : status;
 }
 
 static void lose_results(device *d, task *t)
@@ -387,13 +401,23 @@ static void tell_kernels(const task *t, const spyre_activity *launch, activity_l
     activity_kernels(self->j->outline, launch, records);
 }
 
+static _Atomic(spyre_caller) caller;
+
+void spyre_set_caller(spyre_caller ask)
+{
+    atomic_store(&caller, ask);
+}
+
 static launch_task *make_task(job *j, const job_binding *binding, const double *scalars)
 {
+    spyre_caller ask = j->takes_indices ? atomic_load(&caller) : NULL;
     size_t head = sizeof(launch_task) + j->argument_count * sizeof(card_argument);
-    launch_task *self = calloc(1, head + j->scalar_count * sizeof *scalars);
+    size_t all = head + j->scalar_count * sizeof *scalars;
+    launch_task *self = calloc(1, all + (ask ? PLACE_TEXT : 0));
     if (!self) return NULL;
     self->j = j;
     self->scalars = (double *)(void *)((char *)self + head);
+    if (ask) ask(self->place = (char *)self + all, PLACE_TEXT);
     for (uint32_t s = 0; s < j->scalar_count; s++)
         self->scalars[s] = scalar_apply(j->scalars[s].form, scalars[j->scalars[s].index]);
     atomic_fetch_add(&j->references, 1);

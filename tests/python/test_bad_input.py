@@ -2,6 +2,7 @@
 """What users get wrong: one clear error each, and a device that works afterwards."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -149,11 +150,35 @@ def test_an_index_outside_its_table_names_its_place(name, compiled):
     """PyTorch raises IndexError or RuntimeError, by the operator; the device stays usable."""
     function = OUT_OF_RANGE[name]
     bad = torch.tensor([3, 10]).to("spyre")
-    place = "test_bad_input.py:\\d+ in <lambda>" if compiled else f"eager aten.{name}"
-    with pytest.raises(torch_spyre.IndexFault, match=rf"core \d+, .*{place}.*row 10, outside 0..9"):
+    line = "test_bad_input.py:\\d+ in <lambda>"
+    place = line if compiled else f"{line}.*eager aten.{name}"
+    with pytest.raises(torch_spyre.IndexFault, match=rf"{place}.*row 10, outside 0..9"):
         (torch.compile(function) if compiled else function)(card(10, 64), bad).cpu()
     assert issubclass(torch_spyre.IndexFault, IndexError)
     assert torch.equal((card(3) + 1).cpu(), (card(3) + 1).cpu())
+
+
+def test_a_fault_names_the_line_of_its_launch_and_not_of_the_wait():
+    """Each thread its own; one without Python has none."""
+    table, bad = card(10, 64).requires_grad_(), torch.tensor([3, 10]).to("spyre")
+
+    def look_up():
+        torch.nn.Embedding(10, 64, _weight=table)(bad)
+
+    def wait():
+        with pytest.raises(torch_spyre.IndexFault) as fault:
+            torch.spyre.synchronize()
+        return str(fault.value)
+
+    line = look_up.__code__.co_firstlineno + 1
+    look_up()
+    assert wait().startswith(f"test_bad_input.py:{line} in look_up: ")
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(look_up).result()
+    assert wait().startswith(f"test_bad_input.py:{line} in look_up: ")
+    launched = torch.gather(table, 0, torch.zeros(1, 64, dtype=torch.int64).to("spyre"))
+    launched.sum().backward()  # its launches are those of PyTorch's own thread
+    assert table.grad.cpu()[0].tolist() == [1] * 64
 
 
 def test_unknown_cards_and_streams():
