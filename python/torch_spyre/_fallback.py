@@ -82,6 +82,8 @@ class _Scope(contextlib.ContextDecorator):
     def __init__(self, owner: Fallback, mode: str, allow: Iterable[str]):
         self._owner = owner
         self._mode = _checked(mode)
+        if isinstance(allow, str):
+            raise TypeError(f"fallback: allow={allow!r}, expected a list of operators: [{allow!r}]")
         self._allow = tuple(allow)
 
     def _recreate_cm(self) -> _Scope:
@@ -108,7 +110,8 @@ class Fallback:
 
     def __call__(self, mode: str, allow: Iterable[str] = ()) -> _Scope:
         """A block or decorated function with another mode. Operators of `allow` ("aten.sort", or
-        with overload) fall back without a word. Raises ValueError for an unknown mode."""
+        with overload) fall back without a word. Raises ValueError for an unknown mode, TypeError
+        for a string instead of a list."""
         return _Scope(self, mode, allow)
 
     def set(self, mode: str) -> None:

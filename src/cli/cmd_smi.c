@@ -304,6 +304,8 @@ static int monitor(const options *o, FILE *to)
         wait_s(o->delay_s);
         sample(&s, o);
         if (ferror(to)) return complain_of_output(o);
+        // One without end says it once, since a card may come later.
+        if (n == 0 && s.rows == 0 && o->count == 0) complain_of_no_card(o, s.trouble);
     }
     int code = s.rows ? CLI_OK : complain_of_no_card(o, s.trouble);
     spyre_status_free(s.trouble);

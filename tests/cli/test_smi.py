@@ -69,6 +69,10 @@ def test_other_cards_and_no_cards(spyre, files, tmp_path):
     quick = ["-c", "1", "-d", "0.01"]
     assert "no card reported" in spyre.bad("smi", *quick, "-i", "1,2", files)
     assert "no card reported" in spyre.bad("smi", *quick, tmp_path / "none.%BUSID")
+    endless = [spyre.path, "smi", "-d", "0.01", tmp_path / "none.%BUSID"]
+    with subprocess.Popen(endless, stderr=subprocess.PIPE, text=True) as waits:
+        assert "no card reported" in waits.stderr.readline()
+        waits.terminate()
     (tmp_path / "text.x").write_text("no metrics")
     (tmp_path / "text.y").mkdir()
     message = spyre.bad("smi", *quick, tmp_path / "text.%BUSID")

@@ -88,6 +88,8 @@ def test_tensors_of_two_devices():
             form(card(4, 4), host)
     with pytest.raises(RuntimeError, match="on the same device"):
         torch.add(card(4), card(4), out=torch.empty(4))
+    with pytest.raises(RuntimeError, match=r"tensors\[0\] on spyre:0 and tensors\[2\] on cpu"):
+        torch.cat([card(4), card(4), torch.ones(4)])
     assert (card(2) + torch.tensor(3.0)).cpu().tolist() == [4, 4]
     assert card(4)[torch.tensor([1, 2])].cpu().tolist() == [1, 1]
 
@@ -120,6 +122,38 @@ def test_lists_within_lists_without_end():
     nested.append(nested)
     with pytest.raises(RecursionError, match="in the arguments of a node"):
         _C.Graph().add_node("a", "aten.x", nested, [], None)
+
+
+CONVOLUTIONS = {
+    "to have 5 channels, but got 3": (torch.conv2d, (1, 3, 8, 8), (4, 5, 3, 3)),
+    "to have 6 channels, but got 16": (torch.conv1d, (1, 16, 8), (4, 6, 3)),
+    "to have 4 channels, but got 3": (torch.conv3d, (1, 3, 4, 4, 4), (4, 4, 3, 3, 3)),
+    "Given transposed=1, .* to have 5 chan": (torch.conv_transpose2d, (1, 3, 8, 8), (5, 4, 3, 3)),
+    "Kernel size can't be greater than": (torch.conv2d, (1, 3, 2, 2), (4, 3, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("message", CONVOLUTIONS)
+def test_convolutions_that_do_not_fit(message, compiled):
+    convolution, image, weight = CONVOLUTIONS[message]
+    convolution = torch.compile(convolution, dynamic=False) if compiled else convolution
+    with pytest.raises(RuntimeError, match=message):
+        convolution(card(*image, dtype=torch.float16), card(*weight, dtype=torch.float16))
+
+
+def test_a_bias_of_another_length():
+    image, weight, bias = (card(*s, dtype=torch.float16) for s in ((1, 3, 8, 8), (4, 3, 3, 3), [5]))
+    with pytest.raises(RuntimeError, match="bias to be 1-dimensional with 4 elements.*size .5. "):
+        torch.conv2d(image, weight, bias)
+
+
+@pytest.mark.parametrize("key, value", [((4, 16), (4, 16)), ((4, 8), (5, 8))])
+def test_attention_of_sizes_that_do_not_fit(key, value):
+    query, key, value = (card(1, 2, *s, dtype=torch.float16) for s in ((3, 8), key, value))
+    attention = torch.compile(torch.nn.functional.scaled_dot_product_attention)
+    with pytest.raises(ValueError, match=r"of width 8, keys of width \d+; 4 keys, \d values"):
+        attention(query, key, value)
 
 
 def test_results_that_do_not_cast():

@@ -79,3 +79,5 @@ def test_a_missing_script(tmp_path):
     done = run("-m", "torch_spyre.debug.capture", "nothing.py", directory=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "spyre capture: nothing.py: no such file\n"
+    done = run("-m", "torch_spyre.debug.capture", ".", directory=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "spyre capture: .: not a file\n")

@@ -94,6 +94,8 @@ def test_a_decorator_and_exceptions_from_the_rule():
 def test_the_setting():
     with pytest.raises(ValueError, match="'loud', expected one of warn, error, silent"):
         torch_spyre.fallback("loud")
+    with pytest.raises(TypeError, match="allow='aten.sort', expected a list of operators"):
+        torch_spyre.fallback("error", allow="aten.sort")
     with pytest.raises(ValueError, match="'loud'"):
         torch_spyre.fallback.set("loud")
     before = torch_spyre.config.fallback

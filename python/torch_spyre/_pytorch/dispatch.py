@@ -30,6 +30,7 @@ __all__ = [
     "below_autograd",
     "call_composite",
     "call_parts",
+    "check_convolution",
     "composed",
     "core_decompositions",
     "definition_of",
@@ -52,6 +53,11 @@ __all__ = [
     "without_autocast",
     "without_modes",
 ]
+
+
+def check_convolution(*arguments: Any) -> None:
+    """Raises PyTorch's RuntimeError for arguments of a convolution that do not fit together."""
+    torch._C._select_conv_backend(*arguments)
 
 
 def schema_of(op: OpOverload) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import torch
 
+from .._pytorch.dispatch import check_convolution
 from .parts.lines import computed
 from .parts.pooling import Windows, at_tap, padded, taps, windows_of
 from .parts.window_rows import are_tiles, elements, image_of, leave_rest, rows_of
@@ -47,6 +48,9 @@ def convolution(
     stride, padding, dilation, output_padding = (
         list(sizes) * (x.dim() - 2 if len(sizes) == 1 else 1)
         for sizes in (stride, padding, dilation, output_padding)
+    )
+    check_convolution(
+        x, weight, bias, stride, padding, dilation, transposed, output_padding, groups
     )
     if x.dim() not in (3, 4, 5) or x.dtype not in computed() or weight.dtype != x.dtype:
         return NOT_TAKEN

@@ -145,11 +145,13 @@ def check_devices(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
     for index, argument in enumerate(schema_of(op).arguments):
         value = args[index] if index < len(args) else kwargs.get(argument.name)
         may_be_of_host = name in INDEXED and argument.name == "indices"
-        for leaf in pytree.tree_leaves(value):
+        leaves = pytree.tree_leaves(value)
+        for place, leaf in enumerate(leaves):
             if not isinstance(leaf, torch.Tensor) or leaf.device.type == "cpu" and may_be_of_host:
                 continue
             if leaf.dim() > 0 or leaf.device.type == "spyre":
-                devices.setdefault(leaf.device, argument.name)
+                part = f"[{place}]" if isinstance(value, list | tuple) else ""
+                devices.setdefault(leaf.device, argument.name + part)
     if len(devices) > 1:
         places = " and ".join(f"{name} on {device}" for device, name in devices.items())
         raise RuntimeError(f"Expected all tensors to be on the same device, but {op} has {places}")

@@ -20,7 +20,8 @@ def is_there(command: str, script: pathlib.Path) -> bool:
     """Whether the script is a file; the command says so on stderr if it is none."""
     if script.is_file():
         return True
-    print(f"{command}: {script}: no such file", file=sys.stderr)
+    rule = "not a file" if script.exists() else "no such file"
+    print(f"{command}: {script}: {rule}", file=sys.stderr)
     return False
 
 

@@ -41,9 +41,14 @@ static spyre_status load_shape(const tensor *q, const tensor *k, const tensor *v
                      .keys = k->view.size[2],
                      .width = q->view.size[3],
                      .value_width = v->view.size[3]};
+    if (a->width != k->view.size[3] || a->keys != v->view.size[2]) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "queries of width %lld, keys of width %lld; %lld keys, %lld values",
+                          (long long)a->width, (long long)k->view.size[3], (long long)a->keys,
+                          (long long)v->view.size[2]);
+    }
     bool fits = k->view.size[0] == a->batch && v->view.size[0] == a->batch &&
-                v->view.size[1] == a->key_heads && v->view.size[2] == a->keys &&
-                k->view.size[3] == a->width;
+                v->view.size[1] == a->key_heads;
     if (!fits) return status_new(SPYRE_UNSUPPORTED, "sizes of query, key and value that differ");
     if (a->heads % a->key_heads != 0) {
         return status_new(SPYRE_INVALID_ARGUMENT, "%lld query heads for %lld key heads",
