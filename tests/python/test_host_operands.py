@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operands on the host beside tensors of the card: indices, masks, numbers."""
 
+import itertools
+
 import pytest
 import torch
 import torch_spyre
@@ -87,3 +89,28 @@ def test_nodes_that_see_no_tensor_of_the_card_are_not_counted():
     torch.compile(mixed, fullgraph=True)(torch.ones(4, dtype=torch.float16).to("spyre"), ROWS)
     report = torch_spyre.last_report()
     assert report.nodes_on_card == 1 and report.nodes_on_host == 0 and report.nodes_apart == 2
+
+
+PROMOTED = (torch.float16, torch.float32, torch.int64, torch.int32, torch.bool)
+BINARY = {
+    "add": torch.add, "mul": torch.mul, "div": torch.true_divide, "maximum": torch.maximum,
+    "pow": torch.pow, "eq": torch.eq, "floor_divide": torch.floor_divide,
+    "where": lambda x, y: torch.where(x > 0, x, y),
+    "where other": lambda x, y: torch.where(y > 0, x, y),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_tensors_without_dimensions_promote_as_on_the_cpu(name):
+    """They are tensors and no numbers: their dtype counts beside others without dimensions."""
+    for of_host, of_card, shape in itertools.product(PROMOTED, PROMOTED, [(2, 3), ()]):
+        x, y = torch.ones((), dtype=of_host), torch.ones(shape, dtype=of_card)
+        try:
+            expected = BINARY[name](x, y)
+        except RuntimeError as error:  # of a few pairs of dtypes
+            with pytest.raises(type(error)):
+                BINARY[name](x, y.to("spyre"))
+            continue
+        with torch_spyre.fallback("silent"):
+            actual = BINARY[name](x, y.to("spyre"))
+        assert actual.dtype == expected.dtype and torch.equal(actual.cpu(), expected)

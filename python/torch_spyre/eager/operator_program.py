@@ -148,7 +148,7 @@ class Operator:
         if self.refusal is not None or self.op in fallback_ops:
             room.check_host(self.op, args, kwargs)
             return None, [], self.refusal
-        values = [_scalars(value) for value in handover.positional(self.op, args, kwargs)]
+        values = _numbers(handover.positional(self.op, args, kwargs))
         marked, scalars = self._mark(values)
         program, reason = self._known(args, kwargs, values, marked, tensors)
         if program is None and scalars:
@@ -350,15 +350,25 @@ def _compile_node(graph: _C.Graph) -> _C.Executable:
     return executable
 
 
-def _scalars(value: object) -> object:
-    """Tensors of the host without dimensions are numbers to the card."""
-    if isinstance(value, torch.Tensor):
-        if value.dim() == 0 and value.device.type == "cpu":
-            return value.item()
-        return value
-    if isinstance(value, (list, tuple)):
-        return [_scalars(item) for item in value]
-    return value
+def _numbers(values: Arguments) -> list[Any]:
+    """Tensors of the host without dimensions are numbers to the card where a number gives a result
+    of the same dtype. Others (conditions; beside tensors without dimensions) go there."""
+    cards = [v for v in values if isinstance(v, Tensor) and v.device.type == "spyre"]
+    wide = [tensor for tensor in cards if tensor.dim() > 0]
+
+    def one(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [one(item) for item in value]
+        if not isinstance(value, Tensor) or value.dim() > 0 or value.device.type != "cpu":
+            return value
+        number = value.item()
+        if value.dtype == torch.float64 or not cards:  # the card has no such tensors
+            return number
+        alike = [torch.result_type(t, value) == torch.result_type(t, number) for t in wide]
+        is_number = wide and all(alike) and value.dtype != torch.bool
+        return number if is_number else value.to(cards[0].device)
+
+    return [one(value) for value in values]
 
 
 def _key(value: object, tensors: list[Tensor]) -> object:
