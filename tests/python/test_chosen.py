@@ -12,6 +12,8 @@ CASES = {
     "nonzero": lambda x, m: m.nonzero(),
     "nonzero of a vector": lambda x, m: m[0, 0].nonzero(),
     "nonzero of numbers": lambda x, m: x.nonzero(),
+    "nonzero of a number": lambda x, m: x[0, 0, 0].nonzero(),
+    "nonzero of 0": lambda x, m: (x[0, 0, 0] * 0).nonzero(),
     "none": lambda x, m: (m & False).nonzero(),
     "all": lambda x, m: (m | True).nonzero(),
     "where": lambda x, m: torch.cat(torch.where(m)),

@@ -74,7 +74,9 @@ OF_INTEGERS = {
     "div trunc": lambda x: torch.div(x, 7, rounding_mode="trunc"),
     "and": lambda x: x & 6, "or": lambda x: x | 6, "xor": lambda x: x ^ 6, "not": lambda x: ~x,
     "and of": lambda x: 6 & x, "and both": lambda x: x & (x + 3), "or both": lambda x: x | (x + 3),
-    "xor both": lambda x: x ^ (x + 3),
+    "xor both": lambda x: x ^ (x + 3), "floor": torch.floor, "ceil": torch.ceil,
+    "trunc": torch.trunc, "round": torch.round, "bools": lambda x: (x > 0) + (x % 3 == 0),
+    "bools, alpha": lambda x: torch.add(x > 0, x % 3 == 0, alpha=False),
 }  # fmt: skip
 
 

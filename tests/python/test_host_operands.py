@@ -68,6 +68,12 @@ def test_compiled(name):
     assert torch_spyre.last_report().nodes_on_host == 0, torch_spyre.last_report().text
 
 
+def test_a_tensor_is_not_written_into_repeated_elements():
+    x = torch.ones(3, dtype=torch.float16).to("spyre").expand(3, 3)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x.fill_(ONE)
+
+
 def test_what_mixes_devices_otherwise_is_refused():
     x = torch.randn(16, 8).half()
     for wrong in (

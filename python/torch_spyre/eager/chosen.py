@@ -26,6 +26,8 @@ def _is_taken(x: Tensor) -> bool:
 
 def nonzero(x: Tensor) -> Tensor | NotTaken:
     """[number, rank] int64: where x is not 0, in order."""
+    if x.device.type == "spyre" and x.dim() == 0 and x.dtype in _FLAGS:
+        return torch.empty(int(bool(x.item())), 0, dtype=torch.int64, device=x.device)
     if not _is_taken(x):
         return NOT_TAKEN
     flat = x.reshape(-1) if x.dtype is torch.bool else x.reshape(-1) != 0

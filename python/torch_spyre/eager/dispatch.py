@@ -15,7 +15,7 @@ from typing import Any
 
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from . import chosen, host_operands, room
-from .host import run_on_cpu
+from .host import overlaps, run_on_cpu
 from .operator_program import operator_of
 from .written_operands import (
     Kernel,
@@ -42,7 +42,9 @@ def _make_kernel(op: OpOverload) -> Kernel:
     given = _kernel_of_card(numbers)
 
     def either(args: Arguments, kwargs: Keywords) -> Any:
-        if not host_operands.holds_number(args):
+        # Repeated elements take a number, no tensor: PyTorch's kernel says so.
+        refused = schema_of(op).is_mutable and overlaps(args[0])
+        if refused or not host_operands.holds_number(args):
             return kernel(args, kwargs)
         return given((*args[:-1], args[-1].item()), kwargs)
 

@@ -55,17 +55,23 @@ bool rewrite_is_unary(const rewriter *r)
     return rewrite_takes(r, native_of(op), rewrite_computed(r, dtype));
 }
 
-spyre_status rewrite_unary(rewriter *r)
-{
-    tensor x, into;
-    TRY(rewrite_expect_allowed(r, row_opfunc(r)));
-    TRY(load_unary(r, &x, &into));
-    return make_unary(r, row_native(r), &x, &into, NULL);
-}
-
 static bool is_integer(const tensor *x)
 {
     return x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32;
+}
+
+static bool rounds_to_whole(opfunc op)
+{
+    return op == OPFUNC_FLOOR || op == OPFUNC_CEIL || op == OPFUNC_ROUND || op == OPFUNC_TRUNC;
+}
+
+spyre_status rewrite_unary(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    if (is_integer(&x) && rounds_to_whole(row_opfunc(r))) return make_copy(r, &x, &into, NULL);
+    TRY(rewrite_expect_allowed(r, row_opfunc(r)));
+    return make_unary(r, row_native(r), &x, &into, NULL);
 }
 
 spyre_status rewrite_relu(rewriter *r)
@@ -144,6 +150,7 @@ spyre_status rewrite_trunc(rewriter *r)
 {
     tensor x, into;
     TRY(load_unary(r, &x, &into));
+    if (is_integer(&x)) return make_copy(r, &x, &into, NULL);
     return truncate(r, &x, &into, NULL);
 }
 
@@ -160,6 +167,7 @@ spyre_status rewrite_ceil(rewriter *r)
 {
     tensor x, minus, floored, into;
     TRY(load_unary(r, &x, &into));
+    if (is_integer(&x)) return make_copy(r, &x, &into, NULL);
     TRY(make_unary(r, ATEN_SPYRE_NEG, &x, NULL, &minus));
     TRY(make_unary(r, ATEN_SPYRE_FLOOR, &minus, NULL, &floored));
     return make_unary(r, ATEN_SPYRE_NEG, &floored, &into, NULL);
@@ -293,7 +301,7 @@ spyre_status rewrite_binary(rewriter *r)
     return make_binary(r, native, &x, &y, &into, NULL);
 }
 
-// first op alpha * second.
+// first op alpha * second; a sum of bools is that of logic.
 static spyre_status add_scaled(rewriter *r, uint32_t first, uint32_t second)
 {
     tensor x, y, scaled, into;
@@ -302,9 +310,11 @@ static spyre_status add_scaled(rewriter *r, uint32_t first, uint32_t second)
     TRY(rewrite_operand(r, first, into.dtype, &x));
     TRY(rewrite_operand(r, second, into.dtype, &y));
     TRY(graph_arg_number(r->source, r->node, 2, 1, &alpha));
-    if (alpha.value == 1) return make_binary(r, row_native(r), &x, &y, &into, NULL);
+    bool is_bool = into.dtype == SPYRE_DTYPE_BOOL;
+    aten_op native = is_bool && row_opfunc(r) == OPFUNC_ADD ? ATEN_SPYRE_MAXIMUM : row_native(r);
+    if (alpha.value == 1) return make_binary(r, native, &x, &y, &into, NULL);
     TRY(make_with_number(r, ATEN_SPYRE_MUL, &y, &alpha, NULL, &scaled));
-    return make_binary(r, row_native(r), &x, &scaled, &into, NULL);
+    return make_binary(r, native, &x, &scaled, &into, NULL);
 }
 
 spyre_status rewrite_add(rewriter *r)
