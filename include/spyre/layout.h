@@ -88,6 +88,26 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_layout_view_begin(const spyre_layo
                                                                 const spyre_view *view,
                                                                 int64_t *out_bytes);
 
+// The bytes of a view on the card as runs, each inside of a stick. Padding behind a run belongs to
+// it where the view has the last element of the dim along the stick.
+typedef struct {
+    int64_t start, bytes;       // from the start of the tensor
+} spyre_layout_run;
+typedef struct {
+    int64_t count, bytes;
+    bool whole;                 // they are whole sticks: nothing else is in one of them
+} spyre_layout_runs;
+
+// Describes the runs of a `view` of a tensor, given as for spyre_layout_view_begin(), and unless
+// `runs` is null writes them there, which the caller has counted by an earlier call. An element
+// that the view has twice may be in two of them. SPYRE_UNSUPPORTED for a view of what the layout
+// has no single place for.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_layout_view_runs(const spyre_layout *layout,
+                                                               const spyre_view *dense,
+                                                               const spyre_view *view,
+                                                               spyre_layout_run *runs,
+                                                               spyre_layout_runs *out);
+
 // Whether the layouts are equal in every field.
 SPYRE_API bool spyre_layout_equal(const spyre_layout *a, const spyre_layout *b);
 

@@ -51,6 +51,10 @@ SPYRE_API int64_t spyre_program_argument_bytes(const spyre_program *program, uin
 // say. They may be more than those of the elements that it computes, and fewer than the tensor's.
 SPYRE_API int64_t spyre_program_argument_reach(const spyre_program *program, uint32_t argument);
 
+// Bytes that the program stores into a launch argument, those that it stores twice counted twice; 0
+// for one that it only reads.
+SPYRE_API int64_t spyre_program_argument_stored(const spyre_program *program, uint32_t argument);
+
 // Whether a tensor that lies on the card as `layout` says fits launch argument `argument`: its
 // format, its size, and the steps in which the program walks along it. SPYRE_INVALID_ARGUMENT names
 // argument, value and rule. A tensor of bytes (SENINT8, SENUINT32) may be scratch memory of any

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "spyre/program.h"
+#include "program_neighbours.h"
 
 // Whether launches take a view from where it begins. Otherwise a program takes its storage, as
 // torch-spyre's runtime hands it over; where a view begins is then none of its addresses or, if
@@ -172,10 +172,24 @@ static bool return_views(spyre_context *context, const binding *b, bool ran)
     return ran;
 }
 
+// Runs the sized program, `rounds` times.
+static bool run_rounds(spyre_context *context, const spyre_program *program, binding *b,
+                       uint32_t rounds)
+{
+    bool ok = copy_views(context, b, program);
+    for (uint32_t r = 0; ok && r < rounds; r++) {
+        ok = core_check(spyre_program_launch(context, b->card, stream_current(b->card), program,
+                                             b->addresses));
+        for (uint32_t i = 0; i < b->count; i++) b->addresses[i] += (uint64_t)b->steps[i];
+    }
+    return return_views(context, b, ok);
+}
+
 static bool run_bound(spyre_program *program, PyObject *tensors, binding *b)
 {
     const spyre_program *sized;
     uint32_t rounds;
+    neighbours kept = {0};
     if (!take_storages(b, tensors)) return false;
     if (!core_check(spyre_program_sized(program, b->bytes, b->layouts, &sized))) return false;
     if (!core_check(spyre_program_rounds(sized, b->layouts, b->skipped, &rounds, b->steps)))
@@ -184,13 +198,10 @@ static bool run_bound(spyre_program *program, PyObject *tensors, binding *b)
     for (uint32_t i = 0; i < b->count; i++) b->storages[i]->settled = true;  // where files say
     spyre_context *context = device_context();
     if (!context) return false;
-    bool ok = copy_views(context, b, sized);
-    for (uint32_t r = 0; ok && r < rounds; r++) {
-        ok = core_check(spyre_program_launch(context, b->card, stream_current(b->card), sized,
-                                             b->addresses));
-        for (uint32_t i = 0; i < b->count; i++) b->addresses[i] += (uint64_t)b->steps[i];
-    }
-    return return_views(context, b, ok);
+    const launch_tensors launch = {b->count, tensors, b->storages, b->skipped};
+    bool ok = neighbours_save(context, sized, &launch, &kept) &&
+              run_rounds(context, sized, b, rounds);
+    return neighbours_return(context, &kept, ok);
 }
 
 // `tensors` is a tuple, which keeps them. A program may use fewer than it is given: torch-spyre

@@ -58,6 +58,12 @@ int64_t spyre_program_argument_reach(const spyre_program *program, uint32_t argu
     return operand && operand->least_bytes > bytes ? operand->least_bytes : bytes;
 }
 
+int64_t spyre_program_argument_stored(const spyre_program *program, uint32_t argument)
+{
+    bool known = program->stored_bytes && argument < program->argument_count;
+    return known ? program->stored_bytes[argument] : 0;
+}
+
 static bool has_32_bits(spyre_format format)
 {
     return format == SPYRE_FORMAT_IEEE_FP32 || format == SPYRE_FORMAT_IEEE_INT32 ||

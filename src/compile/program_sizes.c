@@ -65,6 +65,44 @@ static const spyrecode_sizes *sizes_of(const spyre_program *program)
     return host && host->sizes.symbol_count ? &host->sizes : NULL;
 }
 
+static int64_t stored_by(const isa_instruction *i)
+{
+    int64_t bytes = spyre_format_bytes(i->operand[0].format);
+    for (uint32_t d = 0; d < i->dim_count; d++)
+        if (__builtin_mul_overflow(bytes, i->extent[d], &bytes)) return INT64_MAX;
+    return bytes;
+}
+
+static void add_stored(int64_t *total, int64_t bytes, int64_t times)
+{
+    if (__builtin_mul_overflow(bytes, times, &bytes) ||
+        __builtin_add_overflow(*total, bytes, total))
+        *total = INT64_MAX;
+}
+
+static void count_stores(spyre_program *program)
+{
+    const isa_program *image = program->image;
+    int64_t times[ISA_MAX_LOOPS + 1] = {1};
+    uint32_t depth = 0, cores = 1;
+    for (uint32_t n = 0; n < image->code.count; n++) {
+        const isa_instruction *i = image->code.items[n];
+        if (i->opcode == ISA_LOOP) {
+            if (__builtin_mul_overflow(times[depth], i->count, &times[depth + 1]))
+                times[depth + 1] = INT64_MAX;
+            depth++;
+        }
+        if (i->opcode == ISA_END_LOOP) depth--;
+        if (i->opcode == ISA_KERNEL)
+            cores = (uint32_t)__builtin_popcount(image->kernels.items[i->count].active_cores);
+        if (!isa_stores(i->opcode)) continue;
+        const spyrecode_argument *argument = &program->arguments[i->operand[0].arg];
+        if (argument->kind != SPYRECODE_LAUNCH) continue;
+        int64_t *total = &program->stored_bytes[argument->index];
+        for (uint32_t core = 0; core < cores; core++) add_stored(total, stored_by(i), times[depth]);
+    }
+}
+
 static spyre_status describe_arguments(spyre_program *program)
 {
     const isa_program *image = program->image;
@@ -75,6 +113,8 @@ static spyre_status describe_arguments(spyre_program *program)
     program->argument_bytes = ARENA_NEW(program->memory, int64_t, program->argument_count);
     TRY_NEW(program->memory, program->operands, program->argument_count);
     TRY_ALLOC(program->argument_bytes);
+    TRY_NEW(program->memory, program->stored_bytes, program->argument_count);
+    count_stores(program);
     for (uint32_t k = 0; k < image->arg_count; k++) {
         if (program->arguments[k].kind != SPYRECODE_LAUNCH) continue;
         program->argument_bytes[program->arguments[k].index] = image->arg_bytes[k];

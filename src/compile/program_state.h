@@ -26,7 +26,7 @@ struct spyre_program {
     char name[SPYRE_PROFILE_NAME];      // of the job
     uint8_t *host_buffer;               // of them: what ComputeOnHost writes, pinned; or null
     uint32_t argument_count;
-    int64_t *argument_bytes;
+    int64_t *argument_bytes, *stored_bytes;
     const spyrecode_operand **operands; // of launch arguments, or null
     const spyre_kernel_counters *counters;
     uint32_t kernel_count;

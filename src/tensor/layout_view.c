@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a view begins on the card. An offset on the host is a number whose digits are indices: of
-// the host's dims, with their strides as places, and again of the device dims. The card's offset is
-// a sum over digits, so that views from two places differ by one distance on the card if no
-// addition of a place and an offset inside of the view carries from one digit into the next.
+// Where a view begins on the card, and where its elements are. An offset on the host is a number
+// whose digits are indices: of the host's dims, with their strides as places, and again of the
+// device dims. The card's offset is a sum over digits, so that views from two places differ by one
+// distance on the card if no addition of a place and an offset inside of the view carries from one
+// digit into the next.
 #include <stdlib.h>
 
 #include "base/status.h"
@@ -104,4 +105,99 @@ spyre_status spyre_layout_view_begin(const spyre_layout *layout, const spyre_vie
     }
     if (!carries(&host, view) && !carries(&card, view)) return NULL;
     return status_new(SPYRE_UNSUPPORTED, "and goes on behind the end of a dim of it");
+}
+
+// --- Runs
+
+// The dims of host and card that move along a stick.
+typedef struct {
+    places host, card;
+    int64_t step, lanes, element_bytes;     // step: 0 where a stick has a single element
+    spyre_layout_run *runs;                 // or null
+    spyre_layout_runs all;
+} run_search;
+
+// The digit of a host offset along the step of the lanes, or 0 where the host has no such dim, and
+// how many elements of the dim are left from there.
+static int64_t left_of_dim(const run_search *s)
+{
+    for (uint32_t k = 0; k < s->host.count; k++)
+        if (s->host.items[k].stride == s->step)
+            return s->host.items[k].size - s->host.items[k].digit;
+    return s->step ? INT64_MAX : 1;
+}
+
+static int64_t place_on_card(const run_search *s, int64_t *out_lane)
+{
+    int64_t start = 0;
+    *out_lane = 0;
+    for (uint32_t k = 0; k < s->card.count; k++) {
+        const place *own = &s->card.items[k];
+        start += own->digit * own->pitch_bytes;
+        if (!own->pitch_bytes) *out_lane = own->digit;
+    }
+    return start;
+}
+
+// The run that begins at a host offset, of at most `most` elements, how many it has, or 0.
+static int64_t add_run(run_search *s, int64_t offset, int64_t most)
+{
+    int64_t lane;
+    if (!split(&s->host, offset) || !split(&s->card, offset)) return 0;
+    int64_t start = place_on_card(s, &lane), left = left_of_dim(s), count = most;
+    if (count > s->lanes - lane) count = s->lanes - lane;
+    if (count > left) count = left;
+    int64_t first = lane * s->element_bytes;
+    int64_t bytes = count == left ? SPYRE_STICK_BYTES - first : count * s->element_bytes;
+    if (s->runs) s->runs[s->all.count] = (spyre_layout_run){start + first, bytes};
+    s->all.count++;
+    s->all.bytes += bytes;
+    s->all.whole = s->all.whole && bytes == SPYRE_STICK_BYTES;
+    return count;
+}
+
+static spyre_status add_runs(run_search *s, const spyre_view *view)
+{
+    int64_t index[SPYRE_MAX_RANK] = {0};
+    uint32_t along = 0;
+    while (along < view->rank && !(s->step && view->stride[along] == s->step)) along++;
+    for (uint32_t d = 0; d < view->rank; d++)
+        if (view->size[d] < 1) return NULL;
+    for (uint32_t d = view->rank; d != UINT32_MAX;) {
+        int64_t offset = view->offset, size = along < view->rank ? view->size[along] : 1, count;
+        for (uint32_t i = 0; i < view->rank; i++) offset += index[i] * view->stride[i];
+        for (int64_t at = 0; at < size; at += count) {
+            count = add_run(s, offset + at * s->step, size - at);
+            if (!count)
+                return status_new(SPYRE_UNSUPPORTED, "element %lld is no place of the tensor",
+                                  (long long)(offset + at * s->step));
+        }
+        for (d = view->rank - 1; d != UINT32_MAX; d--) {
+            if (d == along) continue;
+            if (++index[d] < view->size[d]) break;
+            index[d] = 0;
+        }
+    }
+    return NULL;
+}
+
+spyre_status spyre_layout_view_runs(const spyre_layout *layout, const spyre_view *dense,
+                                    const spyre_view *view, spyre_layout_run *runs,
+                                    spyre_layout_runs *out)
+{
+    uint32_t last = layout->rank - 1;
+    int64_t step = layout->stride_map[last];
+    run_search s = {.host = places_of_host(dense), .card = places_of_card(layout),
+                    .step = step > 0 && layout->device_size[last] > 1 ? step : 0,
+                    .lanes = layout->device_size[last],
+                    .element_bytes = spyre_format_bytes(layout->format), .runs = runs,
+                    .all.whole = true};
+    for (uint32_t d = 0; d < layout->rank; d++)
+        if (layout->stride_map[d] == 0 && layout->device_size[d] > 1)
+            return status_new(SPYRE_UNSUPPORTED, "its elements are on the card several times");
+    if (!s.element_bytes)
+        return status_new(SPYRE_UNSUPPORTED, "its elements are parts of bytes");
+    TRY(add_runs(&s, view));
+    *out = s.all;
+    return NULL;
 }

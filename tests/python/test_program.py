@@ -133,6 +133,26 @@ def test_what_a_program_touches_behind_a_view_is_not_the_next_tensor(tmp_path, f
         _C.launch_kernel(directory, [x[2:], x, out])
 
 
+def test_what_lies_beside_a_written_view_stays(tmp_path, from_views):
+    """Programs write whole sticks: of rows of 64 that end in the middle of one, in place too, of
+    columns behind one, with a second argument in the same storage, and of rows of padding."""
+    directory = sums_of(tmp_path, (4, 32))
+    whole, other = numbers(4, 160), numbers(4, 32)
+    y = other.to("spyre")
+    for first, size in ((0, 4), (64, 4), (128, 3)):
+        x = whole.to("spyre")
+        part, wanted = x[:size, first : first + 32], whole.clone()
+        _C.launch_kernel(directory, [part, y, part])
+        wanted[:size, first : first + 32] += other[:size]
+        assert x.cpu().equal(wanted), (first, size)
+    x, wanted = whole.to("spyre"), whole.clone()
+    _C.launch_kernel(directory, [x[:, 64:96], y, x[:, :32]])
+    wanted[:, :32] = whole[:, 64:96] + other
+    assert x.cpu().equal(wanted)
+    with pytest.raises((ValueError, RuntimeError), match="argument 2 .* written .* another dtype"):
+        _C.launch_kernel(directory, [y, y, x.view(torch.bfloat16)[:, :32]])
+
+
 def test_the_steps_of_a_plan(adder):
     plan = _C.prepare_kernel(adder[0])
     steps = [plan.get_step_type(index) for index in range(plan.num_steps())]

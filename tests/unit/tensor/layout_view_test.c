@@ -142,11 +142,63 @@ static void layout_view__refusals_say_why(void **state)
                  "no place of the tensor");
 }
 
+// By card byte: 0 padding, 1 an element of the tensor, 2 one of the view.
+static uint8_t *owners(arena *memory, const sample *s, const int64_t *places,
+                       const spyre_view *view)
+{
+    int64_t wide = spyre_format_bytes(s->layout.format), index[SPYRE_MAX_RANK] = {0};
+    uint8_t *owner = ARENA_NEW(memory, uint8_t, (size_t)spyre_layout_bytes(&s->layout));
+    for (int64_t e = 0; e < count_elements(&s->host); e++)
+        memset(owner + places[e] * wide, 1, (size_t)wide);
+    do
+        memset(owner + places[view->offset + offset_of(view, index)] * wide, 2, (size_t)wide);
+    while (next_index(view, index));
+    return owner;
+}
+
+static void layout_view__runs_are_the_elements_of_a_view(void **state)
+{
+    (void)state;
+    uint64_t random = 23;
+    uint32_t in_parts = 0, in_whole_sticks = 0;
+    for (uint32_t round = 0; round < 2000; round++) {
+        arena *memory = arena_create();
+        sample s = random_tensor(&random);
+        spyre_view view = random_view(&s, &random);
+        uint8_t *owner = owners(memory, &s, card_places(memory, &s), &view);
+        spyre_layout_runs counted, all;
+        assert_ok(spyre_layout_view_runs(&s.layout, &s.host, &view, NULL, &counted));
+        spyre_layout_run *runs = ARENA_NEW(memory, spyre_layout_run, (size_t)counted.count);
+        assert_ok(spyre_layout_view_runs(&s.layout, &s.host, &view, runs, &all));
+        assert_memory_equal(&counted, &all, offsetof(spyre_layout_runs, whole));
+        int64_t bytes = 0, left = 0, beside = 0, card_bytes = spyre_layout_bytes(&s.layout);
+        for (int64_t r = 0; r < all.count; r++) {
+            int64_t first = runs[r].start, end = first + runs[r].bytes;
+            assert_true(end <= (first / SPYRE_STICK_BYTES + 1) * SPYRE_STICK_BYTES);
+            bytes += runs[r].bytes;
+            for (int64_t at = first; at < end; at++) {
+                assert_true(owner[at] == 0 || owner[at] == 2);  // not again, and no other's
+                if (owner[at] == 2) owner[at] = 3;
+            }
+            for (int64_t at = first & ~127; at < (first | 127) + 1; at++) beside += owner[at] == 1;
+        }
+        for (int64_t at = 0; at < card_bytes; at++) left += owner[at] == 2;
+        assert_int_equal(left, 0);
+        assert_int_equal(bytes, all.bytes);
+        assert_int_equal(all.whole, beside == 0 && bytes == all.count * SPYRE_STICK_BYTES);
+        if (all.whole) in_whole_sticks++;
+        else in_parts++;
+        arena_destroy(memory);
+    }
+    assert_true(in_parts > 100 && in_whole_sticks > 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layout_view__elements_lie_so_far_behind),
         cmocka_unit_test(layout_view__refusals_say_why),
+        cmocka_unit_test(layout_view__runs_are_the_elements_of_a_view),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
