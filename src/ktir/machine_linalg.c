@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/odometer.h"
 #include "ktir/combiner.h"
 #include "ktir/contraction.h"
 #include "ktir/machine.h"
@@ -96,84 +97,59 @@ static spyre_status matmul(tile *t, const ktir_op *op)
 
 // --- Reductions
 
+// Some dims of an operand; strides in elements.
+typedef struct {
+    uint32_t rank;
+    int64_t size[KTIR_MOST_RANK], stride[KTIR_MOST_RANK];
+} dims;
+
+static void add_dim(dims *to, int64_t size, int64_t stride)
+{
+    to->size[to->rank] = size;
+    to->stride[to->rank++] = stride;
+}
+
 typedef struct {
     const ktir_tensor *from;
-    uint32_t reduced;                   // bit d: dim d
+    dims reduced, kept;
     opfunc op;
-    uint32_t lanes;
-    int64_t strides[KTIR_MOST_RANK];
+    uint32_t lanes;                     // above 1: the last dim is reduced, over lanes
 } reduction;
 
-// The reduction of one result in fp32: `at` is its first element.
-static float reduce_one(const reduction *r, int64_t at)
+// The reduction of one result in fp32: `first` is its first element.
+static float reduce_one(const reduction *r, int64_t first)
 {
     float sums[SPYRE_STICK_BYTES];
-    const ktir_tensor *from = r->from;
     int64_t index[KTIR_MOST_RANK] = {0};
-    uint32_t last = from->rank - 1;
     bool lanes = r->lanes > 1;
+    uint32_t rank = r->reduced.rank - lanes;
+    int64_t length = lanes ? r->reduced.size[rank] : 1;
+    odometer_place row = {r->reduced.stride, first};
     for (uint32_t l = 0; l < r->lanes; l++) sums[l] = opfunc_reduction_identity(r->op);
-    for (;;) {
-        int64_t length = lanes ? from->size[last] : 1;
+    do {
         for (int64_t i = 0; i < length; i++) {
             float *sum = &sums[i % r->lanes];
-            *sum = opfunc_combine(r->op, *sum, (float)from->at[at + i].real);
+            *sum = opfunc_combine(r->op, *sum, (float)r->from->at[row.at + i].real);
         }
-        uint32_t d = lanes ? last : from->rank;
-        for (;;) {
-            if (d-- == 0) goto fold;
-            if (!(r->reduced >> d & 1)) continue;
-            at += r->strides[d];
-            if (++index[d] < from->size[d]) break;
-            at -= r->strides[d] * from->size[d];
-            index[d] = 0;
-        }
-    }
-fold:
+    } while (odometer_next(rank, r->reduced.size, index, &row, 1));
     for (uint32_t half = r->lanes / 2; half > 0; half /= 2)
         for (uint32_t l = 0; l < half; l++)
             sums[l] = opfunc_combine(r->op, sums[l], sums[l + half]);
     return sums[0];
 }
 
-// Calls `one` for every result: number of the result, place of its first element.
-typedef spyre_status (*each_result)(void *context, int64_t result, int64_t first);
-
-static spyre_status walk_results(const reduction *r, each_result one, void *context)
-{
-    int64_t index[KTIR_MOST_RANK] = {0}, at = 0;
-    for (int64_t result = 0;; result++) {
-        TRY(one(context, result, at));
-        uint32_t d = r->from->rank;
-        for (;;) {
-            if (d-- == 0) return NULL;
-            if (r->reduced >> d & 1) continue;
-            at += r->strides[d];
-            if (++index[d] < r->from->size[d]) break;
-            at -= r->strides[d] * r->from->size[d];
-            index[d] = 0;
-        }
-    }
-}
-
-typedef struct {
+typedef struct reducing reducing;
+struct reducing {
     tile *t;
     const ktir_op *op;
     const reduction *r;
     const ktir_tensor *outs;
     ktir_tensor *out;
-} reducing;
+    spyre_status (*combine)(const reducing *x, ktir_number_value in, ktir_number_value *sum);
+};
 
-static spyre_status reduce_real(void *context, int64_t result, int64_t first)
-{
-    const reducing *x = context;
-    opfunc both = opfunc_pairwise(x->r->op);
-    const double values[] = {(double)reduce_one(x->r, first), x->outs->at[result].real};
-    x->out->at[result].real = ktir_round(x->out->element, opfunc_apply(both, values, 2, NULL));
-    return NULL;
-}
-
-static spyre_status combine(const reducing *x, ktir_number_value in, ktir_number_value *sum)
+static spyre_status combine_by_region(const reducing *x, ktir_number_value in,
+                                      ktir_number_value *sum)
 {
     const ktir_region *region = ktir_op_region(x->t->x->m, x->op, 0);
     const machine_cell *yielded;
@@ -184,76 +160,68 @@ static spyre_status combine(const reducing *x, ktir_number_value in, ktir_number
     return NULL;
 }
 
-// Element by element, by the region.
-static spyre_status reduce_any(void *context, int64_t result, int64_t first)
+// { arith.addi }: without a region.
+static spyre_status combine_brief(const reducing *x, ktir_number_value in, ktir_number_value *sum)
 {
-    const reducing *x = context;
-    const ktir_tensor *from = x->r->from;
-    int64_t index[KTIR_MOST_RANK] = {0}, at = first;
-    ktir_number_value sum = x->outs->at[result];
-    for (;;) {
-        uint32_t d = from->rank;
-        TRY(combine(x, from->at[at], &sum));
-        for (;;) {
-            if (d-- == 0) {
-                x->out->at[result] = sum;
-                return NULL;
-            }
-            if (!(x->r->reduced >> d & 1)) continue;
-            at += x->r->strides[d];
-            if (++index[d] < from->size[d]) break;
-            at -= x->r->strides[d] * from->size[d];
-            index[d] = 0;
-        }
+    ktir_element element = x->r->from->element;
+    const ktir_op_info *info = ktir_op_describe(combiner_opcode(x->t->x->m, x->op));
+    if (info->integer != KTIR_INTEGER_NONE) {
+        if (ktir_integer_apply(info->integer, element, in.integer, sum->integer, &sum->integer))
+            return NULL;
+        return machine_fault(x->t, x->op, "%s has no result", info->mnemonic);
     }
+    const double both[2] = {in.real, sum->real};
+    sum->real = ktir_round(element, opfunc_apply(info->op, both, 2, NULL));
+    return NULL;
 }
 
-// { arith.addi }: without a region.
-static spyre_status reduce_brief(void *context, int64_t result, int64_t first)
+// Result number `result`, whose first element is `first`; element by element unless the card has
+// the reduction.
+static spyre_status reduce_result(const reducing *x, int64_t result, int64_t first)
 {
-    const reducing *x = context;
-    const ktir_tensor *from = x->r->from;
-    const ktir_op_info *info = ktir_op_describe(combiner_opcode(x->t->x->m, x->op));
-    int64_t index[KTIR_MOST_RANK] = {0}, at = first;
+    const reduction *r = x->r;
     ktir_number_value sum = x->outs->at[result];
-    for (;;) {
-        uint32_t d = from->rank;
-        if (info->integer != KTIR_INTEGER_NONE) {
-            if (!ktir_integer_apply(info->integer, from->element, from->at[at].integer,
-                                    sum.integer, &sum.integer))
-                return machine_fault(x->t, x->op, "%s has no result", info->mnemonic);
-        } else {
-            double both[2] = {from->at[at].real, sum.real};
-            sum.real = ktir_round(from->element, opfunc_apply(info->op, both, 2, NULL));
-        }
-        for (;;) {
-            if (d-- == 0) {
-                x->out->at[result] = sum;
-                return NULL;
-            }
-            if (!(x->r->reduced >> d & 1)) continue;
-            at += x->r->strides[d];
-            if (++index[d] < from->size[d]) break;
-            at -= x->r->strides[d] * from->size[d];
-            index[d] = 0;
-        }
+    if (r->op != OPFUNC_NONE) {
+        const double values[] = {(double)reduce_one(r, first), sum.real};
+        opfunc both = opfunc_pairwise(r->op);
+        x->out->at[result].real = ktir_round(x->out->element, opfunc_apply(both, values, 2, NULL));
+        return NULL;
     }
+    int64_t index[KTIR_MOST_RANK] = {0};
+    odometer_place element = {r->reduced.stride, first};
+    do TRY(x->combine(x, r->from->at[element.at], &sum));
+    while (odometer_next(r->reduced.rank, r->reduced.size, index, &element, 1));
+    x->out->at[result] = sum;
+    return NULL;
+}
+
+static spyre_status reduce_all(const reducing *x)
+{
+    int64_t index[KTIR_MOST_RANK] = {0}, result = 0;
+    odometer_place first = {x->r->kept.stride, 0};
+    do TRY(reduce_result(x, result++, first.at));
+    while (odometer_next(x->r->kept.rank, x->r->kept.size, index, &first, 1));
+    return NULL;
 }
 
 static spyre_status reduce(tile *t, const ktir_op *op)
 {
     const ktir_module *m = t->x->m;
     const ktir_tensor *from = machine_tensor(t, op, 0), *outs = machine_tensor(t, op, 1);
-    const ktir_attribute *dims = ktir_find(m, op, KTIR_KEY_DIMENSIONS);
+    const ktir_attribute *list = ktir_find(m, op, KTIR_KEY_DIMENSIONS);
     reduction r = {.from = from, .op = combiner_reduction(m, op), .lanes = 1};
-    int64_t stride = 1;
-    if (!dims->count) {
+    int64_t stride = from->count;
+    uint32_t reduced = 0;
+    if (!list->count) {
         machine_copy(t, op->first_result, machine_operand(t, op, 0));
         return NULL;
     }
-    for (uint32_t n = 0; n < dims->count; n++) r.reduced |= 1u << dims->list[n];
-    for (uint32_t d = from->rank; d-- > 0; stride *= from->size[d]) r.strides[d] = stride;
-    if (r.reduced >> (from->rank - 1) & 1)
+    for (uint32_t n = 0; n < list->count; n++) reduced |= 1u << list->list[n];
+    for (uint32_t d = 0; d < from->rank && from->count; d++) {
+        stride /= from->size[d];
+        add_dim(reduced >> d & 1 ? &r.reduced : &r.kept, from->size[d], stride);
+    }
+    if (reduced >> (from->rank - 1) & 1)
         r.lanes = spyre_format_elements_per_stick(ktir_element_describe(from->element)->format);
     if (outs->count == 0 || from->count == 0) {
         machine_copy(t, op->first_result, machine_operand(t, op, 1));
@@ -261,9 +229,8 @@ static spyre_status reduce(tile *t, const ktir_op *op)
     }
     reducing x = {.t = t, .op = op, .r = &r, .outs = outs, .out = ktir_tensor_like(outs)};
     if (x.out) {
-        each_result one = r.op != OPFUNC_NONE ? reduce_real
-                          : ktir_find(m, op, KTIR_KEY_COMBINER) ? reduce_brief : reduce_any;
-        spyre_status status = walk_results(&r, one, &x);
+        x.combine = ktir_find(m, op, KTIR_KEY_COMBINER) ? combine_brief : combine_by_region;
+        spyre_status status = reduce_all(&x);
         if (status) {
             ktir_tensor_drop(x.out);
             return status;
@@ -313,26 +280,19 @@ static spyre_status run_points(tile *t, const ktir_op *op, const space *s, ktir_
 {
     const ktir_region *region = ktir_op_region(t->x->m, op, 0);
     uint32_t operands = op->operand_count;
-    int64_t at[KTIR_MOST_NAMES];
-    memcpy(at, s->first, sizeof at);
+    odometer_place place[KTIR_MOST_NAMES];
+    for (uint32_t n = 0; n < operands; n++) place[n] = (odometer_place){s->stride[n], s->first[n]};
     memset(t->indices, 0, sizeof t->indices);
-    for (;;) {
+    do {
         const machine_cell *yielded;
         for (uint32_t n = 0; n < operands; n++) {
             const ktir_tensor *from = n + 1 < operands ? machine_tensor(t, op, n) : out;
-            machine_set(t, region->first_argument + n, from->at[at[n]]);
+            machine_set(t, region->first_argument + n, from->at[place[n].at]);
         }
         TRY(machine_region(t, op, 0, &yielded));
-        out->at[at[operands - 1]] = yielded->number;
-        uint32_t d = s->rank;
-        for (;;) {
-            if (d-- == 0) return NULL;
-            for (uint32_t n = 0; n < operands; n++) at[n] += s->stride[n][d];
-            if (++t->indices[d] < s->extent[d]) break;
-            for (uint32_t n = 0; n < operands; n++) at[n] -= s->stride[n][d] * s->extent[d];
-            t->indices[d] = 0;
-        }
-    }
+        out->at[place[operands - 1].at] = yielded->number;
+    } while (odometer_next(s->rank, s->extent, t->indices, place, operands));
+    return NULL;
 }
 
 static spyre_status generic(tile *t, const ktir_op *op)

@@ -3,6 +3,7 @@
 // Operations that move elements: tensor, and broadcast, transpose, fill of linalg.
 #include <string.h>
 
+#include "base/odometer.h"
 #include "ktir/machine.h"
 
 // Strides in elements of a dense tensor.
@@ -22,22 +23,12 @@ typedef struct {
 
 static void move(const moves *w, ktir_tensor *to, const ktir_tensor *from)
 {
-    int64_t index[KTIR_MOST_RANK] = {0}, a = w->first_to, b = w->first_from;
+    int64_t index[KTIR_MOST_RANK] = {0};
+    odometer_place place[] = {{w->to, w->first_to}, {w->from, w->first_from}};
     for (uint32_t d = 0; d < w->rank; d++)
         if (!w->size[d]) return;
-    for (;;) {
-        uint32_t d = w->rank;
-        to->at[a] = from->at[b];
-        for (;;) {
-            if (d-- == 0) return;
-            a += w->to[d];
-            b += w->from[d];
-            if (++index[d] < w->size[d]) break;
-            a -= w->to[d] * w->size[d];
-            b -= w->from[d] * w->size[d];
-            index[d] = 0;
-        }
-    }
+    do to->at[place[0].at] = from->at[place[1].at];
+    while (odometer_next(w->rank, w->size, index, place, 2));
 }
 
 static spyre_status splat(tile *t, const ktir_op *op, ktir_number_value value, uint32_t sizes)

@@ -6,6 +6,7 @@
 
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/odometer.h"
 
 typedef enum { IGNORE, WARN, REFUSE } nan_answer;
 
@@ -39,18 +40,15 @@ typedef struct {
 static found_nans look(spyre_dtype dtype, const spyre_view *view, const uint8_t *host)
 {
     found_nans found = {0};
-    int64_t index[SPYRE_MAX_RANK] = {0}, offset = view->offset, elements = 1;
+    int64_t index[SPYRE_MAX_RANK] = {0}, n = 0;
     const int64_t bytes = spyre_dtype_bytes(dtype);
-    for (uint32_t d = 0; d < view->rank; d++) elements *= view->size[d];
-    for (int64_t n = 0; n < elements; n++) {
-        if (is_nan(host + offset * bytes, dtype) && found.count++ == 0) found.first = n;
-        for (uint32_t d = view->rank; d-- > 0;) {
-            offset += view->stride[d];
-            if (++index[d] < view->size[d]) break;
-            offset -= view->stride[d] * view->size[d];
-            index[d] = 0;
-        }
-    }
+    odometer_place element = {view->stride, view->offset};
+    for (uint32_t d = 0; d < view->rank; d++)
+        if (view->size[d] == 0) return found;
+    do {
+        if (is_nan(host + element.at * bytes, dtype) && found.count++ == 0) found.first = n;
+        n++;
+    } while (odometer_next(view->rank, view->size, index, &element, 1));
     return found;
 }
 

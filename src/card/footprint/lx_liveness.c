@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/odometer.h"
+
 static bool tile_dense(const plan_tile *tile)
 {
     if (tile->instruction->opcode == ISA_MATMUL) return false;
@@ -127,28 +129,30 @@ uint32_t lx_list_dims(const isa_instruction *i, uint32_t operand, int64_t *out_e
     return 3;
 }
 
+// The same around runs of bytes without gaps.
+static uint32_t list_runs(const lx_access *a, int64_t *extent, int64_t *stride, int64_t *run)
+{
+    uint32_t dims = lx_list_dims(a->i, a->operand, extent, stride);
+    *run = spyre_format_bytes(a->i->operand[a->operand].format);
+    while (dims > 0 && stride[dims - 1] == *run) *run *= extent[--dims];
+    return dims;
+}
+
 // Marks or clears the bytes of [within.low, within.high) that an access touches in one iteration;
 // returns how many changed.
 static int64_t set_bytes(const lx_access *a, byte_range within, uint8_t *bytes, uint8_t value)
 {
-    int64_t at = a->i->operand[a->operand].offset - within.low, changed = 0;
-    int64_t run = spyre_format_bytes(a->i->operand[a->operand].format);
     int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS], index[ISA_MAX_DIMS] = {0};
-    uint32_t dims = lx_list_dims(a->i, a->operand, extent, stride), d;
-    while (dims > 0 && stride[dims - 1] == run) run *= extent[--dims];
+    int64_t changed = 0, most = within.high - within.low, run;
+    uint32_t dims = list_runs(a, extent, stride, &run);
+    odometer_place place = {stride, a->i->operand[a->operand].offset - within.low};
     do {
-        int64_t end = at + run < within.high - within.low ? at + run : within.high - within.low;
-        for (int64_t n = at > 0 ? at : 0; n < end; n++) {
+        int64_t end = place.at + run < most ? place.at + run : most;
+        for (int64_t n = place.at > 0 ? place.at : 0; n < end; n++) {
             changed += bytes[n] != value;
             bytes[n] = value;
         }
-        for (d = dims; d-- > 0;) {
-            at += stride[d];
-            if (++index[d] < extent[d]) break;
-            at -= stride[d] * extent[d];
-            index[d] = 0;
-        }
-    } while (d != UINT32_MAX);
+    } while (odometer_next(dims, extent, index, &place, 1));
     return changed;
 }
 
@@ -230,19 +234,15 @@ static void mark_sticks(byte_range run, bool *full)
 static void mark_runs(const lx_access *a, bool *full)
 {
     int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS], index[ISA_MAX_DIMS] = {0};
-    uint32_t dims = lx_list_dims(a->i, a->operand, extent, stride);
-    int64_t run = spyre_format_bytes(a->i->operand[a->operand].format), runs = 1;
-    while (dims > 0 && stride[dims - 1] == run) run *= extent[--dims];
+    int64_t run, runs = 1;
+    uint32_t dims = list_runs(a, extent, stride, &run);
+    odometer_place place = {stride, a->i->operand[a->operand].offset};
     for (uint32_t d = 0; d < dims; d++) {
         if (extent[d] > MOST_RUNS / runs) return;
         runs *= extent[d];
     }
-    for (; runs > 0; runs--) {
-        int64_t at = a->i->operand[a->operand].offset;
-        for (uint32_t d = 0; d < dims; d++) at += index[d] * stride[d];
-        mark_sticks((byte_range){at, at + run}, full);
-        for (uint32_t d = dims; d-- > 0 && ++index[d] == extent[d];) index[d] = 0;
-    }
+    do mark_sticks((byte_range){place.at, place.at + run}, full);
+    while (odometer_next(dims, extent, index, &place, 1));
 }
 
 static spyre_status list_received(arena *memory, const lx_access_list *accesses,

@@ -6,6 +6,7 @@
 
 #include "card/machine.h"
 #include "base/clones.h"
+#include "base/odometer.h"
 
 // In wrapping arithmetic: a program with absurd strides gets an absurd address, which the bounds
 // check then judges as any other.
@@ -82,24 +83,21 @@ static row_bounds bounds_of_line(const uint8_t *rows, int64_t count)
 // Of all rows that a tile names; dims along which the row does not move are not walked.
 static row_bounds bounds_of(const plan_tile *tile, const uint8_t *rows)
 {
-    const int64_t *stride = tile->stride[2];
+    int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS], index[ISA_MAX_DIMS] = {0}, line = 1;
     row_bounds all = {INT32_MAX, INT32_MIN};
-    uint32_t inner = tile->dim_count - 1, d;
-    while (inner > 0 && stride[inner] == 0) inner--;
-    bool dense = stride[inner] == sizeof(int32_t);
-    int64_t index[ISA_MAX_DIMS] = {0}, line = dense ? tile->extent[inner] : 1;
+    uint32_t dims = 0;
+    for (uint32_t d = 0; d < tile->dim_count; d++) {
+        if (tile->stride[2][d] == 0) continue;
+        extent[dims] = tile->extent[d];
+        stride[dims++] = tile->stride[2][d];
+    }
+    if (dims > 0 && stride[dims - 1] == sizeof(int32_t)) line = extent[--dims];
+    odometer_place place = {stride, 0};
     do {
-        row_bounds b = bounds_of_line(rows, line);
+        row_bounds b = bounds_of_line(rows + place.at, line);
         all.least = b.least < all.least ? b.least : all.least;
         all.most = b.most > all.most ? b.most : all.most;
-        for (d = dense ? inner : inner + 1; d-- > 0;) {
-            if (stride[d] == 0) continue;
-            rows += stride[d];
-            if (++index[d] < tile->extent[d]) break;
-            rows -= stride[d] * tile->extent[d];
-            index[d] = 0;
-        }
-    } while (d != UINT32_MAX);
+    } while (odometer_next(dims, extent, index, &place, 1));
     return all;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/odometer.h"
 #include "card/machine/check_shadow.h"
 
 enum {
@@ -268,17 +269,10 @@ static void widen_run(box *b)
 static bool check_box(const access *a, uint64_t at, const box *b)
 {
     int64_t index[ISA_MAX_DIMS] = {0};
-    for (;;) {
-        if (!check_range(a, at, (uint64_t)b->run)) return false;
-        uint32_t d = b->dim_count;
-        while (d-- > 0) {
-            at += (uint64_t)b->stride[d];
-            if (++index[d] < b->extent[d]) break;
-            at -= (uint64_t)b->stride[d] * (uint64_t)b->extent[d];
-            index[d] = 0;
-        }
-        if (d == UINT32_MAX) return true;
-    }
+    odometer_place run = {b->stride, 0};
+    do if (!check_range(a, at + (uint64_t)run.at, (uint64_t)b->run)) return false;
+    while (odometer_next(b->dim_count, b->extent, index, &run, 1));
+    return true;
 }
 
 static bool check_plain(const access *a, uint64_t at)
@@ -318,23 +312,16 @@ static bool check_rows(const access *a, uint64_t at, const uint8_t *rows)
 {
     const plan_tile *tile = a->step->tile;
     const isa_instruction *i = tile->instruction;
-    int64_t index[ISA_MAX_DIMS] = {0}, row_offset = 0;
+    int64_t index[ISA_MAX_DIMS] = {0};
+    odometer_place place[] = {{tile->stride[a->operand], 0}, {tile->stride[2], 0}};
     uint64_t bytes = spyre_format_bytes(i->operand[a->operand].format);
-    for (;;) {
+    do {
         int32_t row;
-        memcpy(&row, rows + row_offset, sizeof row);
-        if (!check_range(a, at + (uint64_t)isa_row_offset(i, row), bytes)) return false;
-        uint32_t d = tile->dim_count;
-        while (d-- > 0) {
-            at += (uint64_t)tile->stride[a->operand][d];
-            row_offset += tile->stride[2][d];
-            if (++index[d] < tile->extent[d]) break;
-            at -= (uint64_t)tile->stride[a->operand][d] * (uint64_t)tile->extent[d];
-            row_offset -= tile->stride[2][d] * tile->extent[d];
-            index[d] = 0;
-        }
-        if (d == UINT32_MAX) return true;
-    }
+        memcpy(&row, rows + place[1].at, sizeof row);
+        uint64_t offset = (uint64_t)(place[0].at + isa_row_offset(i, row));
+        if (!check_range(a, at + offset, bytes)) return false;
+    } while (odometer_next(tile->dim_count, tile->extent, index, place, 2));
+    return true;
 }
 
 static bool check_alignment(const access *a, uint64_t at)

@@ -3,43 +3,47 @@
 
 #include <string.h>
 
+#include "base/odometer.h"
+
 // Where a copy stands in one of its ends: runs of bytes that lie side by side.
 typedef struct {
-    const plan_tile *tile;
-    size_t at, left;                        // offset from element 0; bytes of the run
-    size_t run;
-    uint32_t dims;                          // around the run
+    odometer_place run;                     // offset from element 0
+    int64_t bytes, done;                    // of the run
+    uint32_t dims;                          // around it
+    const int64_t *extent;
     int64_t index[ISA_MAX_DIMS];
 } position;
 
 static position begin_of(const plan_tile *tile, size_t bytes)
 {
-    position p = {.tile = tile, .run = bytes};
-    if (tile) {
-        p.run = spyre_format_bytes(tile->instruction->operand[0].format);
-        p.dims = tile->dim_count;
-        while (p.dims > 0 && tile->stride[0][p.dims - 1] == (int64_t)p.run)
-            p.run *= (size_t)tile->extent[--p.dims];
-    }
-    p.left = p.run;
+    position p = {.bytes = (int64_t)bytes};
+    if (!tile) return p;
+    p.bytes = spyre_format_bytes(tile->instruction->operand[0].format);
+    p.run.stride = tile->stride[0];
+    p.dims = tile->dim_count;
+    p.extent = tile->extent;
+    while (p.dims > 0 && p.run.stride[p.dims - 1] == p.bytes) p.bytes *= p.extent[--p.dims];
     return p;
 }
 
-// In wrapping arithmetic: offsets may be negative.
-static void move_on(position *p, size_t bytes)
+static int64_t place_of(const position *p)
 {
-    p->at += bytes;
-    p->left -= bytes;
-    if (p->left) return;
-    p->at -= p->run;
-    p->left = p->run;
-    for (uint32_t d = p->dims; d-- > 0;) {
-        int64_t stride = p->tile->stride[0][d];
-        p->at += (size_t)stride;
-        if (++p->index[d] < p->tile->extent[d]) return;
-        p->at -= (size_t)(stride * p->tile->extent[d]);
-        p->index[d] = 0;
-    }
+    return p->run.at + p->done;
+}
+
+// Bytes that both have left in their runs.
+static int64_t common_run(const position *a, const position *b)
+{
+    int64_t x = a->bytes - a->done, y = b->bytes - b->done;
+    return x < y ? x : y;
+}
+
+static void move_on(position *p, int64_t bytes)
+{
+    p->done += bytes;
+    if (p->done < p->bytes) return;
+    p->done = 0;
+    odometer_next(p->dims, p->extent, p->index, &p->run, 1);
 }
 
 void message_copy_bytes(const plan_tile *to_tile, uint8_t *to, const plan_tile *from_tile,
@@ -47,11 +51,11 @@ void message_copy_bytes(const plan_tile *to_tile, uint8_t *to, const plan_tile *
 {
     position p = begin_of(to_tile, bytes), q = begin_of(from_tile, bytes);
     while (bytes) {
-        size_t run = p.left < q.left ? p.left : q.left;
-        memcpy(to + (ptrdiff_t)p.at, from + (ptrdiff_t)q.at, run);
+        int64_t run = common_run(&p, &q);
+        memcpy(to + place_of(&p), from + place_of(&q), (size_t)run);
         move_on(&p, run);
         move_on(&q, run);
-        bytes -= run;
+        bytes -= (size_t)run;
     }
 }
 
@@ -72,12 +76,12 @@ static bool list_sources(const message_copy *m, int64_t *sources)
     int64_t received = m->received->instruction->operand[0].offset;
     int64_t sent = m->sent->instruction->operand[0].offset + (int64_t)m->sender * ISA_LX_BYTES;
     while (bytes) {
-        int64_t run = (int64_t)(to.left < from.left ? to.left : from.left);
-        int64_t at = received + (int64_t)to.at, source = sent + (int64_t)from.at;
+        int64_t run = common_run(&to, &from);
+        int64_t at = received + place_of(&to), source = sent + place_of(&from);
         if (run % stick || at % stick || source % stick) return false;
         for (int64_t n = 0; n < run; n += stick) sources[(at + n) / stick] = source + n;
-        move_on(&to, (size_t)run);
-        move_on(&from, (size_t)run);
+        move_on(&to, run);
+        move_on(&from, run);
         bytes -= (size_t)run;
     }
     return true;

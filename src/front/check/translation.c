@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/odometer.h"
 #include "bundle/interpret.h"
 #include "front/check/evaluate.h"
 #include "front/check/shrink.h"
@@ -117,21 +118,17 @@ static difference compare(const loop_graph *loops, uint32_t output, const uint8_
     double scale = apart == much ? typical_size(buffer, was) : 0;
     int64_t index[SPYRE_MAX_RANK] = {0};
     difference out = {0};
-    for (bool more = true; more;) {
-        int64_t at = view->offset;
-        for (uint32_t d = 0; d < view->rank; d++) at += index[d] * view->stride[d];
-        double x = element_load(is + at * PITCH, buffer->format);
-        double y = element_load(was + at * PITCH, buffer->format);
+    odometer_place element = {view->stride, view->offset};
+    do {
+        double x = element_load(is + element.at * PITCH, buffer->format);
+        double y = element_load(was + element.at * PITCH, buffer->format);
         out.count++;
         if (apart(x, y, scale) && out.differing++ == 0) {
-            out.first = at;
+            out.first = element.at;
             out.is = x;
             out.was = y;
         }
-        uint32_t d = view->rank;
-        while (d-- > 0 && ++index[d] == view->size[d]) index[d] = 0;
-        more = d != UINT32_MAX;
-    }
+    } while (odometer_next(view->rank, view->size, index, &element, 1));
     return out;
 }
 
