@@ -33,3 +33,17 @@ void levels_merge(run_levels *l)
     }
     l->count = kept;
 }
+
+bool levels_nest(uint32_t dims, const int64_t *extent, const int64_t *stride, int64_t bytes)
+{
+    run_levels l = {.bytes = bytes};
+    for (uint32_t d = 0; d < dims; d++) {
+        if (stride[d] <= 0 && extent[d] > 1) return false;
+        levels_add(&l, stride[d], extent[d]);
+    }
+    for (uint32_t n = 0; n < l.count; n++) {
+        if (l.stride[n] < bytes) return false;
+        bytes += l.stride[n] * (l.extent[n] - 1);
+    }
+    return true;
+}

@@ -22,4 +22,8 @@ void levels_add(run_levels *l, int64_t stride, int64_t extent);
 // Levels that leave no gaps become one: with the run below them, or with each other.
 void levels_merge(run_levels *l);
 
+// True when runs of `bytes` bytes at all indices of the dims lie apart, because each stride clears
+// all shorter ones.
+bool levels_nest(uint32_t dims, const int64_t *extent, const int64_t *stride, int64_t bytes);
+
 #endif

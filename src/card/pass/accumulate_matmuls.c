@@ -2,7 +2,7 @@
 //
 // From FILL, MATMUL, VECTOR identity and the loops around them to one product that leaves its sums
 // in registers. Which result a sum becomes is read off the rounding: the place of a sum among the
-// accumulators has one index for each dim of the VECTOR, as in forward_operand.c.
+// accumulators has one index for each dim of the VECTOR (tile_nest).
 #include <string.h>
 
 #include "card/pass/forward.h"
@@ -131,30 +131,14 @@ static bool apart(const match *m, uint32_t depth)
     return true;
 }
 
-// The dim with the greatest stride below `last` among the sums.
-static uint32_t next_dim(const plan_tile *round, int64_t last)
-{
-    uint32_t dim = ISA_MAX_DIMS;
-    for (uint32_t d = 0; d < round->dim_count; d++) {
-        int64_t stride = round->stride[1][d];
-        if (round->extent[d] == 1 || stride >= last) continue;
-        if (dim == ISA_MAX_DIMS || stride > round->stride[1][dim]) dim = d;
-    }
-    return dim;
-}
-
 // From bytes among the sums to bytes among the results. False when no result is made of them.
-static bool locate(const plan_tile *round, int64_t sum, int64_t *result)
+static bool locate(const tile_nest *round, int64_t sum, int64_t *result)
 {
+    int64_t index[ISA_MAX_DIMS];
     *result = 0;
-    for (uint32_t dim = next_dim(round, INT64_MAX); dim != ISA_MAX_DIMS;
-         dim = next_dim(round, round->stride[1][dim])) {
-        int64_t index = sum / round->stride[1][dim];
-        if (index < 0 || index >= round->extent[dim]) return false;
-        sum -= index * round->stride[1][dim];
-        *result += index * round->stride[0][dim];
-    }
-    return sum == 0;
+    if (!tile_nest_find(round, sum, index)) return false;
+    for (uint32_t d = 0; d < round->count; d++) *result += index[d] * round->to[d];
+    return true;
 }
 
 // How many lanes of each stick become results, side by side; 0 when that is not so.
@@ -185,18 +169,19 @@ static bool place_results(match *m)
         return false;
     for (uint32_t d = 0; d < round->dim_count; d++) elements *= round->extent[d];
     if (elements != (int64_t)x->rows.count * x->columns.count * x->kept) return false;
-    if (!plan_injective(round, 1) || !locate(round, begin, &base)) return false;
+    const tile_nest nest = tile_nest_of(round, 1, 0);
+    if (!plan_injective(round, 1) || !locate(&nest, begin, &base)) return false;
     for (uint32_t r = 0; r < x->rows.count; r++) {
-        if (!locate(round, begin + r * sums->stride[0], &at)) return false;
+        if (!locate(&nest, begin + r * sums->stride[0], &at)) return false;
         x->rows.items[r].at[PRODUCT_C] = at - base;
     }
     for (uint32_t c = 0; c < x->columns.count; c++) {
-        if (!locate(round, begin + c * sums->stride[1], &at)) return false;
+        if (!locate(&nest, begin + c * sums->stride[1], &at)) return false;
         x->columns.items[c].at[PRODUCT_C] = at - base;
         for (uint32_t r = 0; r < x->rows.count; r++) {
             int64_t both = begin + r * sums->stride[0] + c * sums->stride[1], row = 0;
             row = x->rows.items[r].at[PRODUCT_C];
-            if (!locate(round, both, &at) || at - base != row + x->columns.items[c].at[PRODUCT_C])
+            if (!locate(&nest, both, &at) || at - base != row + x->columns.items[c].at[PRODUCT_C])
                 return false;
         }
     }

@@ -22,6 +22,18 @@ struct forwarding {
     bool *replaced;                         // an access: it does not touch LX any more
 };
 
+// The dims of a tile as they nest in its operand `from`, the longest stride first: what lies at an
+// offset there has one index for each.
+typedef struct {
+    uint32_t count;
+    int64_t from[ISA_MAX_DIMS], to[ISA_MAX_DIMS], extent[ISA_MAX_DIMS]; // strides in two operands
+} tile_nest;
+
+tile_nest tile_nest_of(const plan_tile *tile, uint32_t from, uint32_t to);
+
+// The index of each dim; false when the tile has no element at the offset.
+bool tile_nest_find(const tile_nest *nest, int64_t offset, int64_t *out_index);
+
 // Rewrites operand o of `work`, which lies in LX inside what a LOAD or STORE (`copy`) moves in the
 // same iteration of its loops, to the memory of that copy. A dim may be split. `depth` and
 // `iterations` are of the loops around `work`, the first copy_depth of which `copy` shares. False,

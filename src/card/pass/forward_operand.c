@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From places in LX to the places in memory that a copy pairs them with. The copy's dims, sorted by
-// their stride in LX, nest: an offset in LX has one index for each. A dim of the instruction that
-// steps along one of them without leaving it has a stride in memory; one that leaves it is split
-// where it does.
+// From places in LX to the places in memory that a copy pairs them with, by the copy's dims as they
+// nest in LX. A dim of the instruction that steps along one of them without leaving it has a stride
+// in memory; one that leaves it is split where it does.
+#include <string.h>
+
 #include "card/pass/forward.h"
 
 typedef struct {
-    uint32_t count;
-    int64_t lx[ISA_MAX_DIMS], memory[ISA_MAX_DIMS], extent[ISA_MAX_DIMS];
+    tile_nest copy;                                     // from LX to memory
     int64_t first[ISA_MAX_DIMS], last[ISA_MAX_DIMS];    // indices that the operand touches
 } shape;
 
@@ -24,32 +24,32 @@ typedef struct {
 enum { MOST_AXES = ISA_MAX_DIMS + ISA_MAX_LOOPS };
 typedef enum { MAPPED, SPLIT, IMPOSSIBLE } outcome;
 
-static shape shape_of(const plan_tile *copy, uint32_t lx)
+tile_nest tile_nest_of(const plan_tile *tile, uint32_t from, uint32_t to)
 {
-    shape s = {.count = copy->dim_count};
-    bool used[ISA_MAX_DIMS] = {false};
-    for (uint32_t n = 0; n < s.count; n++) {
-        uint32_t best = 0;
-        while (used[best]) best++;
-        for (uint32_t d = best + 1; d < s.count; d++)
-            if (!used[d] && copy->stride[lx][d] > copy->stride[lx][best]) best = d;
-        used[best] = true;
-        s.lx[n] = copy->stride[lx][best];
-        s.memory[n] = copy->stride[1 - lx][best];
-        s.extent[n] = copy->extent[best];
+    tile_nest nest = {.count = tile->dim_count};
+    for (uint32_t d = 0; d < nest.count; d++) {
+        int64_t stride = tile->stride[from][d];
+        uint32_t n = d;
+        for (; n > 0 && nest.from[n - 1] < stride; n--) {
+            nest.from[n] = nest.from[n - 1];
+            nest.to[n] = nest.to[n - 1];
+            nest.extent[n] = nest.extent[n - 1];
+        }
+        nest.from[n] = stride;
+        nest.to[n] = tile->stride[to][d];
+        nest.extent[n] = tile->extent[d];
     }
-    return s;
+    return nest;
 }
 
-// The indices of an offset in LX; false inside an element or before the copy.
-static bool locate(shape *s, int64_t offset)
+bool tile_nest_find(const tile_nest *nest, int64_t offset, int64_t *out_index)
 {
     if (offset < 0) return false;
-    for (uint32_t n = 0; n < s->count; n++) {
-        // A copy of one element has no stride.
-        s->first[n] = s->last[n] = s->lx[n] ? offset / s->lx[n] : 0;
-        if (s->lx[n]) offset %= s->lx[n];
-        if (s->first[n] >= s->extent[n]) return false;
+    for (uint32_t n = 0; n < nest->count; n++) {
+        // One element has no stride.
+        out_index[n] = nest->from[n] ? offset / nest->from[n] : 0;
+        if (nest->from[n]) offset %= nest->from[n];
+        if (out_index[n] < 0 || out_index[n] >= nest->extent[n]) return false;
     }
     return offset == 0;
 }
@@ -75,17 +75,18 @@ static outcome map_axis(isa_instruction *work, shape *s, const axis *a)
         *a->out_stride = 0;
         return MAPPED;
     }
+    const tile_nest *c = &s->copy;
     uint32_t n = 0;
-    while (n < s->count && s->lx[n] > a->stride) n++;
-    if (n == s->count || s->lx[n] <= 0 || a->stride % s->lx[n] != 0) return IMPOSSIBLE;
-    int64_t step = a->stride / s->lx[n];
+    while (n < c->count && c->from[n] > a->stride) n++;
+    if (n == c->count || c->from[n] <= 0 || a->stride % c->from[n] != 0) return IMPOSSIBLE;
+    int64_t step = a->stride / c->from[n];
     s->last[n] += step * (a->extent - 1);
-    if (s->last[n] < s->extent[n]) {
-        *a->out_stride = step * s->memory[n];
+    if (s->last[n] < c->extent[n]) {
+        *a->out_stride = step * c->to[n];
         return a->same && *a->out_stride != a->stride ? IMPOSSIBLE : MAPPED;
     }
-    int64_t inner = s->extent[n] / step;
-    if (!a->may_split || s->extent[n] % step != 0 || inner <= 1 || inner >= a->extent ||
+    int64_t inner = c->extent[n] / step;
+    if (!a->may_split || c->extent[n] % step != 0 || inner <= 1 || inner >= a->extent ||
         a->extent % inner != 0)
         return IMPOSSIBLE;
     return split_dim(work, a->dim, inner) ? SPLIT : IMPOSSIBLE;
@@ -130,7 +131,7 @@ static outcome try_once(isa_instruction *work, uint32_t o, shape s, const isa_op
         outcome mapped = map_axis(work, &s, &axes[n]);
         if (mapped != MAPPED) return mapped;
     }
-    for (uint32_t n = 0; n < s.count; n++) result.offset += s.first[n] * s.memory[n];
+    for (uint32_t n = 0; n < s.copy.count; n++) result.offset += s.first[n] * s.copy.to[n];
     work->operand[o] = result;
     return MAPPED;
 }
@@ -143,8 +144,10 @@ bool forward_operand(isa_instruction *work, uint32_t o, const plan_tile *copy, u
     if (spyre_format_bytes(c->operand[lx].format) !=
         spyre_format_bytes(work->operand[o].format))
         return false;
-    shape s = shape_of(copy, lx);
-    if (!locate(&s, work->operand[o].offset - c->operand[lx].offset)) return false;
+    shape s = {.copy = tile_nest_of(copy, lx, 1 - lx)};
+    if (!tile_nest_find(&s.copy, work->operand[o].offset - c->operand[lx].offset, s.first))
+        return false;
+    memcpy(s.last, s.first, sizeof s.last);
     outcome mapped = SPLIT;
     while (mapped == SPLIT)
         mapped = try_once(work, o, s, &c->operand[1 - lx], copy_depth, depth, iterations);

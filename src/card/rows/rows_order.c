@@ -7,6 +7,7 @@
 // result overwrites that stays inside of the row fusion, nor what a tile between both overwrites.
 #include <string.h>
 
+#include "card/footprint/levels.h"
 #include "card/rows/rows_build.h"
 
 typedef struct {
@@ -85,18 +86,8 @@ static bool rows_apart(const side *a, const side *b, int64_t behind)
 
 bool rows_lie_apart(const rows_place *p, uint32_t rows, uint32_t sticks)
 {
-    int64_t strides[] = {p->upper, p->row, p->stick};
-    int64_t counts[] = {2, rows, sticks}, bytes = SIMD_LANES / 2 * spyre_format_bytes(p->format);
-    // The inmost first: the one that is followed by a stride beyond all that it covers.
-    for (uint32_t left = 3; left > 0; left--) {
-        uint32_t least = 0;
-        for (uint32_t n = 1; n < left; n++)
-            if (counts[least] == 1 || (counts[n] > 1 && strides[n] < strides[least])) least = n;
-        if (counts[least] > 1 && strides[least] < bytes) return false;
-        bytes += strides[least] * (counts[least] - 1);
-        strides[least] = strides[left - 1], counts[least] = counts[left - 1];
-    }
-    return true;
+    const int64_t strides[] = {p->upper, p->row, p->stick}, counts[] = {2, rows, sticks};
+    return levels_nest(3, counts, strides, SIMD_LANES / 2 * spyre_format_bytes(p->format));
 }
 
 static bool is_injective(const side *s)

@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whether operands of a tile share bytes in a way that makes the order of elements matter.
+#include "card/footprint/levels.h"
 #include "card/tile/runs.h"
 
-// No two indices share a byte, found by nesting the strides: each clears all shorter ones.
 bool plan_injective(const plan_tile *tile, uint32_t operand)
 {
-    int64_t covered = spyre_format_bytes(tile->instruction->operand[operand].format);
-    bool used[ISA_MAX_DIMS] = {false};
-    for (uint32_t round = 0; round < tile->dim_count; round++) {
-        uint32_t best = ISA_MAX_DIMS;
-        for (uint32_t d = 0; d < tile->dim_count; d++) {
-            int64_t stride = tile->stride[operand][d];
-            if (stride < 0) return false;
-            if (!used[d] && (best == ISA_MAX_DIMS || stride < tile->stride[operand][best]))
-                best = d;
-        }
-        used[best] = true;
-        int64_t stride = tile->stride[operand][best];
-        if (tile->extent[best] == 1) continue;
-        if (stride < covered) return false;
-        covered += stride * (tile->extent[best] - 1);
-    }
-    return true;
+    int64_t bytes = spyre_format_bytes(tile->instruction->operand[operand].format);
+    return levels_nest(tile->dim_count, tile->extent, tile->stride[operand], bytes);
 }
 
 static bool same_elements(const plan_tile *tile, uint8_t *const *address, uint32_t a, uint32_t b)
