@@ -78,13 +78,6 @@ static inline bool opfunc_makes_pairs(opfunc op)
     return op == OPFUNC_CSQINT4 || op == OPFUNC_CSQINT4WT;
 }
 
-// Whether an opfunc has what loop IR cannot say: windows, halves of bytes, counted positions.
-static inline bool opfunc_is_of_bundles(opfunc op)
-{
-    return opfunc_slides(op) || opfunc_makes_pairs(op) || op == OPFUNC_BATCHMATMULINT4 ||
-           opfunc_describe(op)->kind == OPFUNC_KIND_MASK;
-}
-
 // Results of a reduction for one kept element, in lanes side by side: 2 of the moments of exx2.
 static inline uint32_t opfunc_moments(opfunc op)
 {

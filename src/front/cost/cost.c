@@ -220,7 +220,7 @@ uint32_t cost_resident(const loop_graph *loops, const loop_op *op)
 {
     uint32_t resident = 0;
     for (uint32_t k = 0; k < op->operand_count; k++)
-        if (loops->buffers.items[op->operand[k].buffer].in_lx) resident |= 1u << k;
+        if (loop_operand_buffer(loops, op, k)->in_lx) resident |= 1u << k;
     return resident;
 }
 

@@ -28,7 +28,7 @@ cost_layout cost_layout_of(const loop_graph *loops, const loop_op *op)
         if (loop_locate(loops, op, &op->operand[k], &place)) continue;
         layout.placed[k] = true;
         layout.stick_var[k] = place.stick_var;
-        layout.lanes[k] = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
+        layout.lanes[k] = loop_lanes(loop_operand_buffer(loops, op, k));
         for (uint32_t v = 0; v < op->var_count; v++) layout.stride[k][v] = place.stride[v];
     }
     sort_by_result(op, &layout);

@@ -26,7 +26,7 @@ static bool find_reach(const loop_graph *loops, const loop_op *op, uint32_t k, r
 {
     loop_location place;
     if (loop_locate(loops, op, &op->operand[k], &place)) return false;
-    int64_t lanes = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
+    int64_t lanes = loop_lanes(loop_operand_buffer(loops, op, k));
     *out = (reach){.var_count = op->var_count};
     if (loop_is_table(op, &op->operand[k]))
         out->rows_bytes = place.row_stride * loop_row_steps(loops, op, &place);
@@ -154,7 +154,7 @@ void span_report(const loop_graph *loops, uint32_t index, const division *d)
         log_critical("%s, operand %u (%%%s): divided %s, a core reaches over %" PRId64
                      " bytes, at most %u are allowed; %s",
                      loop_op_place(loops, index), k,
-                     loops->buffers.items[op->operand[k].buffer].name, divided ? divided : "-",
+                     loop_operand_buffer(loops, op, k)->name, divided ? divided : "-",
                      span, loops->settings.max_span_bytes, better ? better : "out of memory");
         return;
     }

@@ -78,8 +78,8 @@ static const product_names *names_of(const loop_op *op)
 // Of the columns' sticks, the shorter ones: a result may be of another format than the factor.
 static int64_t least_lanes(const loop_graph *loops, const loop_op *op)
 {
-    int64_t factor = loop_lanes(&loops->buffers.items[op->operand[1].buffer]);
-    int64_t result = loop_lanes(&loops->buffers.items[op->operand[2].buffer]);
+    int64_t factor = loop_lanes(loop_operand_buffer(loops, op, 1));
+    int64_t result = loop_lanes(loop_operand_buffer(loops, op, 2));
     return factor < result ? factor : result;
 }
 
@@ -103,7 +103,7 @@ static spyre_status add_matmul_dims(emitter *e)
             TRY(add_var(e, names->sums[sum++], v));
         }
     if (k != LOOP_NO_DIM) return add_var(e, "in", k);
-    int64_t lanes = loop_lanes(&e->loops->buffers.items[op->operand[0].buffer]);
+    int64_t lanes = loop_lanes(loop_operand_buffer(e->loops, op, 0));
     return add_dim(e, "in", -1, lanes, 1, &e->sum_dim);
 }
 
@@ -129,7 +129,7 @@ static spyre_status add_plain_dims(emitter *e)
     bool sparse = false;
     for (uint32_t k = 0; k < op->operand_count; k++) sparse |= e->place[k].stick_var == LOOP_NO_DIM;
     bool lanes = op->op == OPFUNC_LAYERNORMSCALE || (op->op == OPFUNC_EXX2 && last == LOOP_NO_DIM);
-    int64_t size = lanes ? loop_lanes(&e->loops->buffers.items[op->operand[0].buffer]) : 1;
+    int64_t size = lanes ? loop_lanes(loop_operand_buffer(e->loops, op, 0)) : 1;
     bool synthetic = last == LOOP_NO_DIM || (sparse && op->op == OPFUNC_RESTICKIFY) ||
                      (op->table && e->place[0].stick_var == LOOP_NO_DIM);
     if (synthetic) TRY(add_lane_dim(e, last == LOOP_NO_DIM ? "out" : "lane", size));
@@ -153,7 +153,7 @@ static spyre_status add_plain_dims(emitter *e)
 // True when an operand has only one stick of loop v: in LX, of the core's slice.
 static bool is_one_stick(const emitter *e, uint32_t k, uint32_t v)
 {
-    const loop_buffer *buffer = &e->loops->buffers.items[e->op->operand[k].buffer];
+    const loop_buffer *buffer = loop_operand_buffer(e->loops, e->op, k);
     int64_t held = e->op->extent[v];
     if (v != e->place[k].stick_var) return false;
     if (buffer->in_lx) held = division_slice(&e->sizes, v, e->op->split[v]);
@@ -176,7 +176,7 @@ static bool needs_room(const emitter *e)
 
 static void find_windows(emitter *e)
 {
-    const loop_buffer *buffer = &e->loops->buffers.items[e->op->operand[0].buffer];
+    const loop_buffer *buffer = loop_operand_buffer(e->loops, e->op, 0);
     for (uint32_t v = 0; v < e->op->var_count; v++) e->tap_of[v] = loop_tap_of(e->op, buffer, v);
 }
 
@@ -323,10 +323,10 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     divide_cores(&e);
     step->tensor_count = op->operand_count;
     step->output = (uint8_t)(op->operand_count - 1);
-    step->compute_format = loops->buffers.items[op->operand[op->table ? 1 : 0].buffer].format;
+    step->compute_format = loop_operand_buffer(loops, op, op->table ? 1 : 0)->format;
     for (uint8_t k = 0; k < op->operand_count; k++) {
         step->tensors[k].arg =
-            arg_of(result, &loops->buffers.items[op->operand[k].buffer]);
+            arg_of(result, loop_operand_buffer(loops, op, k));
         TRY(emit_tensor(&e, k));
         if (k == step->output) continue;
         if (op->table && k == 0)

@@ -22,7 +22,7 @@ typedef struct {
 
 static const loop_buffer *buffer_of(const emitter *e, uint32_t k)
 {
-    return &e->loops->buffers.items[e->op->operand[k].buffer];
+    return loop_operand_buffer(e->loops, e->op, k);
 }
 
 int64_t emit_row_step(const emitter *e, uint32_t k)

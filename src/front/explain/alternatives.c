@@ -16,11 +16,6 @@
 #include "front/plan/plan.h"
 #include "isa/constants.h"
 
-static const loop_buffer *buffer_of(const loop_graph *loops, const loop_op *op, uint32_t k)
-{
-    return &loops->buffers.items[op->operand[k].buffer];
-}
-
 static cost cost_with(const loop_graph *loops, const loop_op *op, uint32_t resident)
 {
     cost_basis basis = cost_basis_of(loops, op);
@@ -100,7 +95,7 @@ static double saved_by_source(const loop_graph *loops, uint32_t index)
 {
     const loop_op *op = &loops->ops.items[index];
     uint32_t result = loop_result(op)->buffer;
-    bool source_in_lx = buffer_of(loops, op, 0)->in_lx;
+    bool source_in_lx = loop_operand_buffer(loops, op, 0)->in_lx;
     double saved = cost_as_planned(loops, op).us;
     for (uint32_t i = index + 1; i < loops->ops.count; i++) {
         const loop_op *reader = &loops->ops.items[i];
@@ -116,7 +111,7 @@ static spyre_status try_no_restickify(const loop_graph *loops, uint32_t index, d
 {
     const loop_op *op = &loops->ops.items[index];
     if (op->op != OPFUNC_RESTICKIFY) return NULL;
-    const loop_buffer *source = buffer_of(loops, op, 0);
+    const loop_buffer *source = loop_operand_buffer(loops, op, 0);
     const char *change = arena_printf(memory, "%%%s (b%u) %s the stick that its reader wants",
                                       source->name, op->operand[0].buffer,
                                       source->kind == LOOP_INPUT ? "came with" : "were made with");

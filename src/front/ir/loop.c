@@ -425,7 +425,7 @@ const char *loop_locate(const loop_graph *loops, const loop_op *op, const loop_a
 
 int64_t loop_row_steps(const loop_graph *loops, const loop_op *op, const loop_location *table)
 {
-    int64_t lanes = loop_lanes(&loops->buffers.items[op->operand[op->table].buffer]);
+    int64_t lanes = loop_lanes(loop_operand_buffer(loops, op, op->table));
     return table->stick_var == LOOP_ROWS ? (op->row_count + lanes - 1) / lanes : op->row_count;
 }
 

@@ -284,10 +284,13 @@ int64_t loop_lanes(const loop_buffer *buffer);
 // access that loop_locate() can express, its stick_var.
 uint8_t loop_stick_var(const loop_op *op, const loop_access *access, const loop_buffer *buffer);
 
-// Whether loop IR has the opfunc's windows: those that lie inside of what they are of.
-static inline bool loop_slides(opfunc op)
+// False for an opfunc of bundles only: what it does to windows that reach beyond what they are of,
+// to halves of bytes or to counted positions cannot be said here.
+static inline bool loop_has_opfunc(opfunc op)
 {
-    return op == OPFUNC_CONV2D || op == OPFUNC_DEPTHWISECONV2D;
+    if (opfunc_slides(op)) return op == OPFUNC_CONV2D || op == OPFUNC_DEPTHWISECONV2D;
+    return !opfunc_makes_pairs(op) && op != OPFUNC_BATCHMATMULINT4 &&
+           opfunc_describe(op)->kind != OPFUNC_KIND_MASK;
 }
 
 // The reduced variable that walks the taps of windows along v, in the same dim of operand 0;

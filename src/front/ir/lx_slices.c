@@ -185,7 +185,7 @@ lx_slices lx_slices_written(const loop_graph *loops, const loop_op *op)
     uint32_t k = op->operand_count - 1;
     lx_slices written = lx_slices_of(loops, op, k);
     written.why =
-        why_not_writer(loops, op, &loops->buffers.items[op->operand[k].buffer], &written);
+        why_not_writer(loops, op, loop_operand_buffer(loops, op, k), &written);
     return written;
 }
 

@@ -15,7 +15,7 @@ static void find_sticks(const loop_graph *loops, const loop_op *op, stick_length
 {
     *out = (stick_lengths){{0}, {0}};
     for (uint32_t k = 0; k < op->operand_count; k++) {
-        const loop_buffer *buffer = &loops->buffers.items[op->operand[k].buffer];
+        const loop_buffer *buffer = loop_operand_buffer(loops, op, k);
         uint8_t v = loop_stick_var(op, &op->operand[k], buffer);
         if (v == LOOP_NO_DIM) continue;
         int64_t lanes = loop_lanes(buffer);
@@ -29,7 +29,7 @@ static void find_sticks(const loop_graph *loops, const loop_op *op, stick_length
 static bool ends_exactly(const loop_graph *loops, const loop_op *op, uint32_t k, uint32_t v)
 {
     loop_location place;
-    int64_t next = 0, lanes = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
+    int64_t next = 0, lanes = loop_lanes(loop_operand_buffer(loops, op, k));
     if (loop_locate(loops, op, &op->operand[k], &place)) return false;
     if (place.stick_var == v) return true;
     for (uint32_t u = 0; u < op->var_count; u++) {

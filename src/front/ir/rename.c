@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front/ir/rename.h"
 
-spyre_status rename_begin(const loop_graph *loops, renaming *out)
+static bool may_go(const loop_graph *loops, const flow *f, uint32_t result)
 {
-    *out = (renaming){.loops = loops};
-    TRY(flow_build(loops, &out->flow));
-    TRY_NEW(loop_scratch(loops), out->places, loops->buffers.count);
-    for (uint32_t b = 0; b < loops->buffers.count; b++) out->places[b] = b;
+    return loops->buffers.items[result].output < 0 && flow_is_written_once(f, result);
+}
+
+spyre_status rename_results(loop_graph *loops, rename_rule *rule, void *context, bool *out_changed)
+{
+    flow f;
+    uint32_t *places, kept = 0; // by buffer: where its contents are read; itself at first
+    TRY(flow_build(loops, &f));
+    TRY_NEW(loop_scratch(loops), places, loops->buffers.count);
+    for (uint32_t b = 0; b < loops->buffers.count; b++) places[b] = b;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        loop_op op = loops->ops.items[i];
+        uint32_t result = loop_result(&op)->buffer, place = result;
+        for (uint32_t k = 0; k + 1 < op.operand_count; k++)
+            op.operand[k].buffer = places[op.operand[k].buffer];
+        TRY(rule(context, loops, &f, &op, &place));
+        if (place != result && may_go(loops, &f, result))
+            places[result] = place;
+        else
+            loops->ops.items[kept++] = op;
+    }
+    *out_changed = kept != loops->ops.count;
+    loops->ops.count = kept;
     return NULL;
-}
-
-void rename_operands(const renaming *r, loop_op *op)
-{
-    for (uint32_t k = 0; k + 1 < op->operand_count; k++)
-        op->operand[k].buffer = r->places[op->operand[k].buffer];
-}
-
-bool rename_may_drop(const renaming *r, uint32_t buffer)
-{
-    return r->loops->buffers.items[buffer].output < 0 && flow_is_written_once(&r->flow, buffer);
 }

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffers whose contents are read somewhere else, for passes that drop the ops which made them.
+// Ops left out because what they make is in another buffer already, which their readers read.
 #ifndef FRONT_RENAME_H
 #define FRONT_RENAME_H
 
 #include "front/ir/flow.h"
 
-typedef struct {
-    const loop_graph *loops;
-    flow flow;
-    uint32_t *places; // by buffer: where its contents are read; itself at first
-} renaming;
+// Says in *place in which buffer else the contents of the op's result are, if in any; it is the
+// result at first. The op's inputs are renamed already; the flow is that before the pass.
+typedef spyre_status rename_rule(void *context, const loop_graph *loops, const flow *f,
+                                 const loop_op *op, uint32_t *place);
 
-SPYRE_MUST_CHECK spyre_status rename_begin(const loop_graph *loops, renaming *out);
-
-// Lets the inputs of an op read where their contents are.
-void rename_operands(const renaming *r, loop_op *op);
-
-// True when the op that writes the buffer may go: it is the only one, and the caller gets nothing.
-bool rename_may_drop(const renaming *r, uint32_t buffer);
+// Asks about every op in order and leaves out those whose contents are elsewhere, except where the
+// caller gets the result or another op writes into it as well.
+SPYRE_MUST_CHECK spyre_status rename_results(loop_graph *loops, rename_rule *rule, void *context,
+                                             bool *out_changed);
 
 #endif

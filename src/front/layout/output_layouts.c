@@ -64,7 +64,7 @@ static void find_sticks(const loop_graph *loops, uint8_t *out)
         const loop_op *op = &loops->ops.items[i];
         for (uint32_t k = 0; k < op->operand_count; k++) {
             loop_location place;
-            if (loops->buffers.items[op->operand[k].buffer].output < 0) continue;
+            if (loop_operand_buffer(loops, op, k)->output < 0) continue;
             bool located = !loop_locate(loops, op, &op->operand[k], &place);
             out[i * LOOP_MAX_OPERANDS + k] = located ? place.stick_var : NOT_LOCATED;
         }

@@ -28,7 +28,7 @@ restickify_key restickify_key_of(const loop_graph *loops, const loop_op *copy)
     restickify_key key;
     memset(&key, 0, sizeof key);
     key.source = copy->operand[0].buffer;
-    key.whole = loops->buffers.items[copy->operand[1].buffer].storage.rank > 0;
+    key.whole = loop_operand_buffer(loops, copy, 1)->storage.rank > 0;
     key.stick = copy->stick;
     key.offset = copy->operand[0].offset;
     memcpy(key.extent, copy->extent, sizeof key.extent);

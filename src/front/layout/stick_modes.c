@@ -10,7 +10,7 @@ void stick_set(loop_buffer *buffer, uint8_t stick)
 // each index is one of an element.
 static bool has_neighbours(const loop_graph *loops, const loop_op *op)
 {
-    const loop_buffer *table = &loops->buffers.items[op->operand[op->table].buffer];
+    const loop_buffer *table = loop_operand_buffer(loops, op, op->table);
     return op->row_count > 1 && table->dim_count && table->dim[0].stride == op->row_stride;
 }
 
@@ -102,7 +102,7 @@ static uint8_t result_dim(const loop_graph *loops, const loop_op *op, uint16_t w
 static bool moves_moments(const loop_graph *loops, const loop_op *op, uint8_t v)
 {
     for (uint32_t k = 0; v != LOOP_NO_DIM && k + 1 < op->operand_count; k++)
-        if (loops->buffers.items[op->operand[k].buffer].exx2 && op->operand[k].stride[v])
+        if (loop_operand_buffer(loops, op, k)->exx2 && op->operand[k].stride[v])
             return true;
     return false;
 }
@@ -165,7 +165,7 @@ static void reduction_modes(const loop_graph *loops, const loop_op *op, uint16_t
 // Bits of the variables over windows and over their taps, which walk dims of operand 0 together.
 static uint32_t window_vars(const loop_graph *loops, const loop_op *op)
 {
-    const loop_buffer *of = &loops->buffers.items[op->operand[0].buffer];
+    const loop_buffer *of = loop_operand_buffer(loops, op, 0);
     uint32_t vars = 0;
     for (uint32_t v = 0; v < op->var_count; v++) {
         uint8_t tap = loop_tap_of(op, of, v);
@@ -307,6 +307,6 @@ spyre_status stick_restickify(restickifier *r, loop_op *op, uint32_t k, const st
     TRY(restickify_operand(r, op, k, mode->stick[k]));
     if (!loop_is_matmul(op) || k != 1) return NULL;
     if (mode->stick[0] == LOOP_NO_DIM) return NULL;
-    int64_t lanes = loop_lanes(&r->loops->buffers.items[op->operand[0].buffer]);
+    int64_t lanes = loop_lanes(loop_operand_buffer(r->loops, op, 0));
     return restickify_padded(r, op, 1, mode->stick[0], lanes);
 }

@@ -21,8 +21,8 @@ static double points_of(const loop_graph *loops, const loop_op *op, const stick_
     double points = 1;
     for (uint32_t v = 0; v < op->var_count; v++) {
         int64_t extent = op->extent[v], lanes = 1;
-        if (v == mode->stick[0]) lanes = loop_lanes(&loops->buffers.items[op->operand[0].buffer]);
-        if (v == mode->stick[1]) lanes = loop_lanes(&loops->buffers.items[op->operand[1].buffer]);
+        if (v == mode->stick[0]) lanes = loop_lanes(loop_operand_buffer(loops, op, 0));
+        if (v == mode->stick[1]) lanes = loop_lanes(loop_operand_buffer(loops, op, 1));
         points *= (double)((extent + lanes - 1) / lanes * lanes);
     }
     return points;
@@ -30,7 +30,7 @@ static double points_of(const loop_graph *loops, const loop_op *op, const stick_
 
 static bool in_lx(const loop_graph *loops, const loop_op *op, uint32_t k, double bytes)
 {
-    const loop_buffer *buffer = &loops->buffers.items[op->operand[k].buffer];
+    const loop_buffer *buffer = loop_operand_buffer(loops, op, k);
     if (op->op == OPFUNC_RESTICKIFY || !loops->settings.lx_planning) return false;
     if (loop_is_table(op, &op->operand[k])) return false; // an index chooses its rows
     if (buffer->kind != LOOP_LOCAL || buffer->output >= 0) return false;
@@ -93,7 +93,7 @@ static spyre_status copy_bit(stick_pricer *p, const loop_op *copy, uint32_t orig
     if (key.source != origin) { // a copy of the first copy
         key.source = origin;
         key.offset += first->operand[0].offset;
-        key.spare = 1u + p->loops->buffers.items[first->operand[1].buffer].stick;
+        key.spare = 1u + loop_operand_buffer(p->loops, first, 1)->stick;
     }
     uint8_t *count = &p->copy_count[origin];
     if (map_bytes_get(&p->copies, &key, sizeof key, out_bit)) return NULL;

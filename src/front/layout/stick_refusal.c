@@ -50,7 +50,7 @@ spyre_status stick_refusal(loop_graph *loops, const loop_op *op, const char *rul
     else if (op->wanted_stick)
         text_printf(&t, "; a pass wants c%u", op->wanted_stick - 1u);
     for (uint32_t k = 0; k < op->operand_count; k++)
-        if (loops->buffers.items[op->operand[k].buffer].kind != LOOP_CONSTANT)
+        if (loop_operand_buffer(loops, op, k)->kind != LOOP_CONSTANT)
             describe_operand(loops, op, k, &t);
     spyre_status status = text_status(&t);
     if (!status) status = status_new(SPYRE_UNSUPPORTED, "%s", text_string(&t));

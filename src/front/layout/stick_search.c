@@ -90,7 +90,7 @@ static void begin_op(stick_search *s, const loop_op *op)
 {
     uint32_t result = loop_result(op)->buffer;
     for (uint32_t k = 0; k < op->operand_count; k++)
-        if (s->loops->buffers.items[op->operand[k].buffer].kind != LOOP_CONSTANT)
+        if (loop_operand_buffer(s->loops, op, k)->kind != LOOP_CONSTANT)
             stick_add_slot(s, op->operand[k].buffer);
     stick_modes_of(s->loops, op, s->writable[result], &s->modes);
     for (uint32_t m = 0; m < s->modes.count; m++)

@@ -38,7 +38,7 @@ static bool may_copy(const loop_graph *loops)
     if (!settings->lx_planning) return false;
     for (uint32_t i = 0; i < loops->ops.count && !settings->lx_boundary_clones; i++) {
         const loop_op *op = &loops->ops.items[i];
-        bool of_input = loops->buffers.items[op->operand[0].buffer].kind == LOOP_INPUT;
+        bool of_input = loop_operand_buffer(loops, op, 0)->kind == LOOP_INPUT;
         if (op->op == OPFUNC_MEAN && of_input) return true;
     }
     return settings->lx_boundary_clones;

@@ -103,7 +103,7 @@ static void settle_shuffles(loop_graph *loops)
     for (uint32_t i = loops->ops.count; i-- > 0;) {
         const loop_op *op = &loops->ops.items[i];
         loop_buffer *source = &loops->buffers.items[op->operand[0].buffer];
-        if (op->op != OPFUNC_SHUFFLE || loops->buffers.items[op->operand[1].buffer].in_lx) continue;
+        if (op->op != OPFUNC_SHUFFLE || loop_operand_buffer(loops, op, 1)->in_lx) continue;
         if (source->in_lx) source->why_in_memory = "LX is full";
         source->in_lx = false;
         source->memory_offset = 0;

@@ -106,19 +106,16 @@ spyre_status lx_shuffles_find(const loop_graph *loops, lx_copies *out)
     return NULL;
 }
 
+static spyre_status read_unshuffled(void *context, const loop_graph *loops, const flow *f,
+                                    const loop_op *op, uint32_t *place)
+{
+    (void)context, (void)loops, (void)f;
+    if (op->op == OPFUNC_SHUFFLE) *place = op->operand[0].buffer;
+    return NULL;
+}
+
 spyre_status lx_shuffles_undo(loop_graph *loops)
 {
-    renaming r;
-    uint32_t kept = 0;
-    TRY(rename_begin(loops, &r));
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        loop_op op = loops->ops.items[i];
-        rename_operands(&r, &op);
-        if (op.op == OPFUNC_SHUFFLE)
-            r.places[op.operand[1].buffer] = op.operand[0].buffer;
-        else
-            loops->ops.items[kept++] = op;
-    }
-    loops->ops.count = kept;
-    return NULL;
+    bool changed;
+    return rename_results(loops, read_unshuffled, NULL, &changed);
 }

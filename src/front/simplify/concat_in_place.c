@@ -13,8 +13,8 @@
 // True for a copy into a part of its result, or of the whole in the same order of dims.
 static bool keeps_order(const loop_graph *loops, const flow *f, const loop_op *op)
 {
-    const loop_buffer *from = &loops->buffers.items[op->operand[0].buffer];
-    const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
+    const loop_buffer *from = loop_operand_buffer(loops, op, 0);
+    const loop_buffer *to = loop_operand_buffer(loops, op, 1);
     if (!flow_is_written_once(f, op->operand[1].buffer)) return true;
     return loop_same_dims(from, to) && op->operand[1].offset == 0 &&
            memcmp(op->operand[0].stride, op->operand[1].stride, sizeof op->operand[0].stride) == 0;
@@ -26,7 +26,7 @@ static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
     if (!loop_is_copy(op)) return false;
     uint32_t id = op->operand[0].buffer;
     const loop_buffer *from = &loops->buffers.items[id];
-    const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
+    const loop_buffer *to = loop_operand_buffer(loops, op, 1);
     return from->kind == LOOP_LOCAL && from->output < 0 && loop_same_elements(from, to) &&
            op->operand[0].offset == 0 && keeps_order(loops, f, op) &&
            flow_is_written_once(f, id) && flow_use_count(f, id) == 1;

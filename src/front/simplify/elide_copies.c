@@ -10,29 +10,23 @@
 
 static bool is_plain_copy(const loop_graph *loops, const loop_op *op)
 {
-    const loop_buffer *from = &loops->buffers.items[op->operand[0].buffer];
-    const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
+    const loop_buffer *from = loop_operand_buffer(loops, op, 0);
+    const loop_buffer *to = loop_operand_buffer(loops, op, 1);
     return loop_is_copy(op) && from->kind == LOOP_LOCAL && from->output < 0 &&
            loop_same_elements(from, to) && loop_same_dims(from, to) &&
            op->operand[0].offset == op->operand[1].offset &&
            memcmp(op->operand[0].stride, op->operand[1].stride, sizeof op->operand[0].stride) == 0;
 }
 
+static spyre_status read_source(void *context, const loop_graph *loops, const flow *f,
+                                const loop_op *op, uint32_t *place)
+{
+    (void)context, (void)f;
+    if (is_plain_copy(loops, op)) *place = op->operand[0].buffer;
+    return NULL;
+}
+
 spyre_status pass_elide_copies(loop_graph *loops, bool *out_changed)
 {
-    renaming r;
-    uint32_t kept = 0;
-    TRY(rename_begin(loops, &r));
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        loop_op op = loops->ops.items[i];
-        rename_operands(&r, &op);
-        uint32_t result = loop_result(&op)->buffer;
-        if (is_plain_copy(loops, &op) && rename_may_drop(&r, result))
-            r.places[result] = op.operand[0].buffer;
-        else
-            loops->ops.items[kept++] = op;
-    }
-    *out_changed = kept != loops->ops.count;
-    loops->ops.count = kept;
-    return NULL;
+    return rename_results(loops, read_source, NULL, out_changed);
 }

@@ -20,7 +20,7 @@ static bool is_forwardable(const loop_graph *loops, const flow *f, const loop_op
 {
     if (!loop_is_copy(op)) return false;
     uint32_t id = op->operand[1].buffer;
-    const loop_buffer *from = &loops->buffers.items[op->operand[0].buffer];
+    const loop_buffer *from = loop_operand_buffer(loops, op, 0);
     const loop_buffer *to = &loops->buffers.items[id];
     return from->kind != LOOP_CONSTANT && !from->replaced_by && to->kind == LOOP_LOCAL &&
            to->output < 0 && loop_same_elements(from, to) &&

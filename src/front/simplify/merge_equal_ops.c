@@ -38,7 +38,7 @@ static op_key key_of(const loop_graph *loops, const loop_op *op)
 {
     op_key key;
     uint32_t result = op->operand_count - 1;
-    const loop_buffer *buffer = &loops->buffers.items[op->operand[result].buffer];
+    const loop_buffer *buffer = loop_operand_buffer(loops, op, result);
     memset(&key, 0, sizeof key);
     key.op = (uint32_t)op->op;
     key.var_count = op->var_count;
@@ -66,27 +66,16 @@ static op_key key_of(const loop_graph *loops, const loop_op *op)
     return key;
 }
 
+static spyre_status read_first(void *seen, const loop_graph *loops, const flow *f,
+                               const loop_op *op, uint32_t *place)
+{
+    if (!flow_is_written_once(f, *place)) return NULL;
+    op_key key = key_of(loops, op);
+    return map_bytes_intern(loop_scratch(loops), seen, &key, sizeof key, *place, place);
+}
+
 spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
 {
-    renaming r;
     map_bytes seen = {0};
-    uint32_t kept = 0;
-    TRY(rename_begin(loops, &r));
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        loop_op op = loops->ops.items[i];
-        uint32_t result = loop_result(&op)->buffer, first = result;
-        rename_operands(&r, &op);
-        if (flow_is_written_once(&r.flow, result)) {
-            op_key key = key_of(loops, &op);
-            TRY(map_bytes_intern(loop_scratch(loops), &seen, &key, sizeof key, result,
-                                 &first));
-        }
-        if (first != result && rename_may_drop(&r, result))
-            r.places[result] = first;
-        else
-            loops->ops.items[kept++] = op;
-    }
-    *out_changed = kept != loops->ops.count;
-    loops->ops.count = kept;
-    return NULL;
+    return rename_results(loops, read_first, &seen, out_changed);
 }

@@ -145,7 +145,7 @@ static spyre_status read_op(spec_reader *r, const json_node *spec)
     TRY(json_get_string(spec, "op", &name));
     op.op = opfunc_named(name);
     if (op.op == OPFUNC_NONE) return json_error_at(spec, "no opfunc is named '%.40s'", name);
-    if (opfunc_is_of_bundles(op.op) && !loop_slides(op.op))
+    if (!loop_has_opfunc(op.op))
         return json_error_at(spec, "'%s' is for bundles only", name);
     TRY(read_space(r, spec, &s, &op));
     TRY(read_tiled_symbols(r, spec, &s));

@@ -249,7 +249,7 @@ spyre_status parse_op(parse_reader *r)
     TRY(scan_name(&r->in, "an opfunc", &name));
     op.op = opfunc_named(name);
     if (op.op == OPFUNC_NONE) return scan_error(&r->in, "no opfunc is named '%s'", name);
-    if (opfunc_is_of_bundles(op.op) && !loop_slides(op.op))
+    if (!loop_has_opfunc(op.op))
         return scan_error(&r->in, "'%s' is for bundles only", name);
     if (scan_accept_word(&r->in, "gather")) op.table = 1;
     else if (scan_accept_word(&r->in, "scatter")) op.table = 2;

@@ -91,7 +91,7 @@ static spyre_status name_source(const namer *n, loop_op *op)
     spyre_view view;
     if (!node->hint.dims) return NULL;
     for (uint32_t k = 0; k + 1 < op->operand_count; k++)
-        if (n->loops->buffers.items[op->operand[k].buffer].kind != LOOP_CONSTANT) return NULL;
+        if (loop_operand_buffer(n->loops, op, k)->kind != LOOP_CONSTANT) return NULL;
     TRY(graph_view_constant(graph, &graph->values.items[node->results[0]].view, &view));
     if (n->loops->shrunk) view = n->loops->buffers.items[loop_output_of(op)->buffer].storage;
     return name_view(n, graph->locations.items[node->hint.dims], &view,
@@ -238,7 +238,7 @@ spyre_status pass_named_dims(loop_graph *loops, bool *out_changed)
 static bool has_given_stick(const loop_graph *loops, const loop_op *op, uint32_t v)
 {
     for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
-        const loop_buffer *b = &loops->buffers.items[op->operand[k].buffer];
+        const loop_buffer *b = loop_operand_buffer(loops, op, k);
         int64_t stride = op->operand[k].stride[v];
         if (b->kind == LOOP_INPUT && b->has_layout && stride && loop_dim_at(b, stride) == b->stick)
             return true;
@@ -255,7 +255,7 @@ static uint8_t cut_sticks_of(const loop_graph *loops, const loop_op *op)
     hint_tiles hint;
     memcpy(left, op->extent, sizeof left);
     for (uint32_t k = 0; k < op->operand_count; k++) {
-        int64_t of_operand = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
+        int64_t of_operand = loop_lanes(loop_operand_buffer(loops, op, k));
         if (of_operand > lanes) lanes = of_operand;
     }
     while (hint_next_tiles(&at, &hint)) {

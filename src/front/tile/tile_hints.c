@@ -46,7 +46,7 @@ int64_t tile_unit(const loop_graph *loops, const loop_op *op, uint32_t var)
     for (uint32_t k = 0; k < op->operand_count; k++) {
         loop_location place;
         if (loop_locate(loops, op, &op->operand[k], &place) || place.stick_var != var) continue;
-        int64_t lanes = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
+        int64_t lanes = loop_lanes(loop_operand_buffer(loops, op, k));
         if (lanes > unit) unit = lanes;
     }
     return unit;
