@@ -111,6 +111,15 @@ def _of_gpt_oss(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return found
 
 
+@torch.no_grad()
+def _give_heads_one_bias(parameters: dict[str, torch.nn.Parameter]) -> None:
+    """Checkpoints have that of a head under two names, of which ibm-fms reads either, by the order
+    of a set of strings."""
+    for name, parameter in parameters.items():
+        if name.endswith(".decoder.bias"):
+            parameter.copy_(parameters[name.replace(".decoder.bias", ".bias")])
+
+
 REWRITTEN = {"mixtral": _of_mixtral, "gpt_oss": _of_gpt_oss}
 
 
@@ -122,6 +131,7 @@ def write(name: str, folder: str) -> None:
     for key, parameter in model.named_parameters():
         if parameter.dim() > 1 or "bias" in key or "sink" in key:
             torch.nn.init.normal_(parameter, std=0.05)
+    _give_heads_one_bias(dict(model.named_parameters()))
     model.half().save_pretrained(folder)
     if name in REWRITTEN:
         file = pathlib.Path(folder) / "model.safetensors"
