@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Storages: sizes, resizing, tensors set on them, other dtypes, ways out to other libraries."""
 
+import copy
+
 import numpy
 import pytest
 import torch
@@ -52,3 +54,27 @@ def test_ways_from_and_to_other_libraries():
     for consume in (torch.from_dlpack, numpy.from_dlpack):
         with pytest.raises((ValueError, RuntimeError), match="Unknown device|Unsupported device"):
             consume(card)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float16, torch.float32, torch.int64])
+def test_sparse_tensors_are_held(dtype, tmp_path):
+    dense = (torch.arange(12).reshape(3, 4) % 3).to(dtype)
+    sparse = dense.to_sparse()
+    module = torch.nn.Module()
+    module.register_buffer("heads", sparse)
+    held = module.to("spyre").heads
+    torch.save(held, tmp_path / "sparse.pt")
+    loaded = torch.load(tmp_path / "sparse.pt")
+    for card in (held, held.clone(), copy.deepcopy(held), loaded):
+        assert card.device.type == "spyre" and card.is_sparse and card.is_coalesced()
+        assert torch.equal(card.indices().cpu(), sparse.indices())
+        assert torch.equal(card.cpu().to_dense(), dense)
+        if dtype.is_floating_point:
+            assert torch.equal(card.to_dense().cpu(), dense)
+
+
+def test_sparse_elements_that_repeat_are_summed():
+    sparse = torch.sparse_coo_tensor([[0, 0, 1], [2, 2, 0]], [1.0, 2.0, 4.0], (2, 3))
+    assert torch.equal(sparse.to("spyre").to_dense().cpu(), sparse.to_dense())
+    with pytest.raises(NotImplementedError, match="Sparsespyre"):
+        sparse.to("spyre").mul(2)
