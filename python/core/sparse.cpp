@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sparse tensors (COO) of the device: PyTorch's own kernels make them of indices and values that lie
-// there. They are held, copied and made dense; whatever else, PyTorch says that there is no kernel.
+// Sparse tensors (COO) of the device: PyTorch's own kernels make them of indices and values that
+// lie there. They are held, copied and made dense; for anything else PyTorch says that there is no
+// kernel.
 #include <ATen/ATen.h>
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/ops/_indices_native.h>
