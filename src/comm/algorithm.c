@@ -12,7 +12,7 @@
 enum { NAMES = ALGORITHM_COUNT };
 
 #define COST(name, value, meaning) static const double name = value;
-#include "comm/algorithm.def"
+#include "comm/cost.def"
 #undef COST
 
 static const char *const names[NAMES] = {"direct", "sliced", "chain"};
