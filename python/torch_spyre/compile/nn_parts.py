@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from ..registry import register_spyre_decomposition
-from .parts.bags import add_rows
+from .parts.embedding_bags import add_rows
 from .parts.lines import FLOATS, MOST_COUNTED
 from .registered import NOT_TAKEN, NotTaken, part
 

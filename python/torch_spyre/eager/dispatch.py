@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
-from . import chosen, host_operands, room
+from . import counted_results, host_operands, room
 from .host import overlaps, run_on_cpu
 from .operator_program import operator_of
 from .written_operands import (
@@ -35,8 +35,8 @@ def _make_kernel(op: OpOverload) -> Kernel:
         return lambda args, kwargs: kernel(
             host_operands.with_indices_on_card(op, args, kwargs), kwargs
         )
-    if op in chosen.COUNTED:
-        return _counted(chosen.COUNTED[op], kernel)
+    if op in counted_results.COUNTED:
+        return _counted(counted_results.COUNTED[op], kernel)
     if numbers is None:
         return kernel
     given = _kernel_of_card(numbers)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile.handover import INDEXED
-from . import chosen
+from . import counted_results
 
 _aten = torch.ops.aten
 
@@ -28,7 +28,7 @@ def with_indices_on_card(op: OpOverload, args: Arguments, kwargs: Keywords) -> A
     reads = "put" not in schema_of(op).name
     if rest and rest[0].dim() == 0:  # a number to write
         rest[0] = _beside(x, rest[0])
-    found = chosen.at_masks(x, given) if reads else given
+    found = counted_results.at_masks(x, given) if reads else given
     return (x, [_beside(x, index) for index in found], *rest)
 
 

@@ -4,7 +4,7 @@
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.eager import chosen
+from torch_spyre.eager import counted_results
 
 X = torch.arange(4 * 6 * 10).reshape(4, 6, 10) * 7 % 9 - 4
 MASK = X % 3 == 0
@@ -28,7 +28,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.int64])
-def test_what_is_chosen(name, dtype):
+def test_what_is_counted(name, dtype):
     x, f = X.to(dtype), CASES[name]
     expected = f(x, MASK)
     for _again in range(3):  # of an equal call the program is known
@@ -46,7 +46,7 @@ def test_masks_of_as_many_elements_choose_their_own():
 
 
 def test_beyond_the_card_is_the_hosts():
-    long = torch.arange(chosen.MOST) % 3
+    long = torch.arange(counted_results.MOST) % 3
     with pytest.raises(torch_spyre.FallbackError, match="nonzero"), torch_spyre.fallback("error"):
         long.to("spyre").nonzero()
     with torch_spyre.fallback("silent"):
