@@ -32,8 +32,14 @@ static void add_windows(bundle_step *step, const axis *i, const axis *j)
     make_window(step, "j", "kj", j->stride, j->dilation, j->front, j->extent);
 }
 
-// columns are divided in whole sticks of the widest format that has them along its sticks, 128 at
-// least.
+// What slices of a dim of images are multiples of. Columns: sticks of the widest format that has
+// them along its sticks, 128 at least; depth: sticks of any format.
+static int64_t slice_unit(uint32_t d, int64_t stick)
+{
+    if (d == 3) return stick < 128 ? 128 : stick;
+    return d == 6 ? 256 : 1;
+}
+
 static bundle_step image_step(trial *t, opfunc op, const axis *i, const axis *j, int64_t columns,
                               int64_t depth, int64_t stick)
 {
@@ -45,9 +51,7 @@ static bundle_step image_step(trial *t, opfunc op, const axis *i, const axis *j,
         if (d == 6 && depth == 0) continue;
         int64_t granule = d == 3 || d == 6 ? 64 : 1;
         int32_t slices = d == 4 || d == 5 ? 1 : pick_equal_slices(t, sizes[d], granule);
-        if (d == 3 && sizes[d] % ((stick < 128 ? 128 : stick) * slices)) slices = 1;
-        if (d == 6 && sizes[d] % (256 * slices)) slices = 1;
-        if (cores * slices > 12) slices = 1;
+        if (sizes[d] % (slice_unit(d, stick) * slices) || cores * slices > 12) slices = 1;
         cores *= slices;
         dims[count++] = (made_dim){DIMS_OF_IMAGE[d], sizes[d], slices};
     }
