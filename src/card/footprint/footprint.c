@@ -7,6 +7,8 @@
 #define FARTHEST (1LL << 56)
 enum { MOST_STEPS = 256 };                  // of one comparison
 
+__extension__ typedef __int128 wide;
+
 // --- Footprints
 
 static void set_spans(footprint *f)
@@ -20,7 +22,6 @@ static void set_spans(footprint *f)
 static bool too_far(const isa_operand *o, const plan_tile *tile, uint32_t operand,
                     const loop_nest *place)
 {
-    __extension__ typedef __int128 wide;
     wide reach = (wide)tile->span[operand].high - tile->span[operand].low;
     for (uint32_t n = 0; n < place->depth; n++) {
         wide stride = o->loop_stride[n];
@@ -85,6 +86,47 @@ spyre_status footprint_collect(arena *memory, const isa_program *program,
         }
     }
     return NULL;
+}
+
+// --- Ranges
+
+static int64_t cut(wide value)
+{
+    const wide farthest = (wide)1 << 60;
+    if (value < -farthest) return (int64_t)-farthest;
+    return (int64_t)(value > farthest ? farthest : value);
+}
+
+static void widen(wide *low, wide *high, wide reach)
+{
+    if (reach < 0) *low += reach;
+    else *high += reach;
+}
+
+// What parameters add, over the cores that run the kernel.
+static byte_range parameter_range(const isa_kernel *kernel, uint16_t slot)
+{
+    byte_range r = RANGE_NONE;
+    for (uint32_t core = 0; core < ISA_CORES && slot != ISA_NO_SLOT; core++) {
+        if (!(kernel->active_cores >> core & 1u)) continue;
+        int64_t value = kernel->parameters[(size_t)core * kernel->slot_count + slot];
+        range_add(&r, (byte_range){value, value});
+    }
+    return r.low <= r.high ? r : (byte_range){0, 0};
+}
+
+byte_range footprint_range(const isa_kernel *kernel, const isa_instruction *i, uint32_t operand,
+                           const loop_nest *place)
+{
+    const isa_operand *o = &i->operand[operand];
+    const byte_range span = plan_span(i, operand), added = parameter_range(kernel, o->slot);
+    wide low = (wide)o->offset + span.low + added.low;
+    wide high = (wide)o->offset + span.high + added.high;
+    for (uint32_t n = 0; n < place->depth; n++)
+        widen(&low, &high, (wide)o->loop_stride[n] * ((wide)place->iterations[n] - 1));
+    if (operand == isa_row_operand(i->opcode))
+        widen(&low, &high, isa_row_offset(i, i->row_count - 1));
+    return (byte_range){cut(low), cut(high)};
 }
 
 // --- Comparing

@@ -27,6 +27,12 @@ SPYRE_MUST_CHECK spyre_status footprint_collect(arena *memory, const isa_program
                                                 plan_tile *const *tiles,
                                                 const plan_kernel *kernel, footprint_list *out);
 
+// The bytes of LX, or of an argument, that an operand touches over all cores and iterations, and
+// over all rows where an index names them; what lies beyond 2^60 is cut off: it is outside of
+// everything.
+byte_range footprint_range(const isa_kernel *kernel, const isa_instruction *i, uint32_t operand,
+                           const loop_nest *place);
+
 // True when one core of `a` and another of `b` touch the same byte and one of the two writes. Errs
 // on the safe side.
 bool footprint_conflict(const footprint *a, const footprint *b);

@@ -27,11 +27,6 @@ static byte_range reach(const row_fusion *c, const rows_place *p, int64_t bytes)
     return r;
 }
 
-static bool is_there(const rows_place *p)
-{
-    return p->space == ISA_SPACE_LX && !p->own;
-}
-
 // Bytes of a row of an operand, from the row's first element on.
 static int64_t row_bytes(const plan_tile *tile, uint32_t o, const rows_place *p)
 {
@@ -44,16 +39,14 @@ static byte_range lx_of(const row_fusion *c)
     byte_range all = RANGE_NONE;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
-        if (rows_takes_elements(s->op) && is_there(&s->place))
-            range_add(&all, reach(c, &s->place, SIMD_LANES * 2));
+        if (rows_step_in_lx(s)) range_add(&all, rows_step_range(c, s));
     }
     for (uint32_t n = 0; n < c->items.count; n++) {
         const rows_item *item = &c->items.items[n];
         for (uint32_t o = 0; !item->count && o < item->tile[0]->instruction->operand_count; o++) {
             const rows_operand *operand = &item->operand[o];
-            if (operand->sums == ROWS_NONE && !operand->constant && is_there(&operand->place))
-                range_add(&all, reach(c, &operand->place,
-                                  row_bytes(item->tile[0], o, &operand->place)));
+            int64_t bytes = row_bytes(item->tile[0], o, &operand->place);
+            if (rows_operand_in_lx(operand)) range_add(&all, reach(c, &operand->place, bytes));
         }
     }
     return all;

@@ -5,57 +5,20 @@
 // take the place of the queues.
 #include <string.h>
 
+#include "card/footprint/footprint.h"
 #include "card/machine.h"
 #include "card/plan.h"
 #include "card/plan/pass.h"
-
-// Ranges are judged in wide arithmetic and cut to a width whose sums fit: an access that far away
-// is outside every argument.
-__extension__ typedef __int128 wide;
-#define FARTHEST ((wide)1 << 60)
-
-static int64_t cut(wide value)
-{
-    if (value < -FARTHEST) return (int64_t)-FARTHEST;
-    return (int64_t)(value > FARTHEST ? FARTHEST : value);
-}
-
-static void parameter_range(const isa_kernel *kernel, uint16_t slot, int64_t *least, int64_t *most)
-{
-    bool first = true;
-    *least = *most = 0;
-    for (uint32_t core = 0; core < ISA_CORES && slot != ISA_NO_SLOT; core++) {
-        if (!(kernel->active_cores >> core & 1u)) continue;
-        int64_t value = kernel->parameters[core * kernel->slot_count + slot];
-        if (first || value < *least) *least = value;
-        if (first || value > *most) *most = value;
-        first = false;
-    }
-}
-
-static void widen(wide *low, wide *high, wide reach)
-{
-    if (reach < 0) *low += reach;
-    else *high += reach;
-}
 
 static spyre_status add_memory(arena *memory, const plan_tile *tile, const loop_nest *place,
                                uint32_t at, uint32_t operand, plan_kernel *kernel)
 {
     const isa_instruction *i = tile->instruction;
-    const isa_operand *o = &i->operand[operand];
-    int64_t least, most;
-    parameter_range(kernel->source, o->slot, &least, &most);
-    wide low = (wide)o->offset + tile->span[operand].low + least;
-    wide high = (wide)o->offset + tile->span[operand].high + most;
-    for (uint32_t n = 0; n < place->depth; n++)
-        widen(&low, &high, (wide)o->loop_stride[n] * ((wide)place->iterations[n] - 1));
-    if (operand == isa_row_operand(i->opcode))
-        widen(&low, &high, isa_row_offset(i, i->row_count - 1));
-    plan_memory entry = {.arg = o->arg,
+    byte_range all = footprint_range(kernel->source, i, operand, place);
+    plan_memory entry = {.arg = i->operand[operand].arg,
                          .stores = operand == 0,
-                         .low = cut(low),
-                         .high = cut(high),
+                         .low = all.low,
+                         .high = all.high,
                          .at = at,
                          .twin = PLAN_NO_TWIN};
     return VEC_PUSH(memory, &kernel->memory, entry);
@@ -194,8 +157,7 @@ spyre_status card_pass_list_steps(translation *t)
 
 static bool inside(const plan_memory *entry, const card_argument *arguments)
 {
-    return entry->low >= 0 && entry->high <= FARTHEST &&
-           (uint64_t)entry->high <= arguments[entry->arg].limit;
+    return entry->low >= 0 && (uint64_t)entry->high <= arguments[entry->arg].limit;
 }
 
 bool tiles_inside(const plan_kernel *kernel, const card_argument *arguments)

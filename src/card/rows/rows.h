@@ -141,6 +141,13 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_ti
 bool rows_takes_elements(uint32_t op);
 bool rows_stores(uint32_t op);
 
+// True when what the step, or the tile's operand, takes or makes is in LX.
+bool rows_step_in_lx(const rows_step *s);
+bool rows_operand_in_lx(const rows_operand *o);
+
+// The bytes that such a step touches over all rows, sticks and loops; whole sticks.
+byte_range rows_step_range(const row_fusion *c, const rows_step *s);
+
 // True for ops that keep a value or take one.
 bool rows_takes_kept(uint32_t op);
 

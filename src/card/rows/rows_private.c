@@ -6,33 +6,9 @@
 
 #include "card/rows/rows_build.h"
 
-// The bytes of LX that a step touches, whole sticks.
-static byte_range range_of_step(const row_fusion *c, const rows_step *s)
-{
-    const int64_t bytes = SIMD_LANES / 2 * spyre_format_bytes(s->place.format);
-    byte_range r = {s->place.offset, s->place.offset + bytes};
-    range_repeat(&r, s->place.upper, 2);
-    range_repeat(&r, s->place.row, c->rows);
-    range_repeat(&r, s->place.stick, c->sticks);
-    for (uint32_t n = 0; n < c->loops; n++)
-        range_repeat(&r, s->place.outer[n], c->iterations[n]);
-    return r;
-}
-
 static spyre_format format_of(const rows_item *item, uint32_t o)
 {
     return item->made_of->tile->instruction->operand[o].format;
-}
-
-static bool in_lx(const rows_operand *o)
-{
-    return o->sums == ROWS_NONE && !o->constant && o->place.space == ISA_SPACE_LX &&
-           !o->place.own;
-}
-
-static bool steps_in_lx(const rows_step *s)
-{
-    return rows_takes_elements(s->op) && s->place.space == ISA_SPACE_LX && !s->place.own;
 }
 
 // Both have one element a row, and none of these is one of the other's.
@@ -51,7 +27,7 @@ static bool program_suits(const rows_builder *b, const rows_item *program, const
     const bool before = maker > program && !maker->made_of->loops.depth;
     for (uint32_t n = program->first; n < program->first + program->count; n++) {
         const rows_step *s = &b->c->steps.items[n];
-        if (!steps_in_lx(s) || !ranges_overlap(range_of_step(b->c, s), range)) continue;
+        if (!rows_step_in_lx(s) || !ranges_overlap(rows_step_range(b->c, s), range)) continue;
         if (before && !rows_same_place(b->first, &s->place, &maker->operand[0].place)) continue;
         if (maker > program || (s->op != VECTOR_ROWS_Y && s->op != VECTOR_ROWS_X) ||
             !rows_same_place(b->first, &s->place, &maker->operand[0].place))
@@ -69,7 +45,7 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
     for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
         const rows_access *a = &t->operand[o];
         const bool earlier = tile < maker || (tile == maker && o > 0);
-        if (!in_lx(&tile->operand[o]) || !ranges_overlap(a->range, range)) continue;
+        if (!rows_operand_in_lx(&tile->operand[o]) || !ranges_overlap(a->range, range)) continue;
         const bool same = rows_same_place(b->first, &a->place, made);
         if (earlier && !maker->made_of->loops.depth && !same) continue;
         const bool one = t->lanes == 1 || a->lane == 0;
@@ -99,13 +75,13 @@ static void move(rows_builder *b, rows_place was, rows_place now)
 {
     for (uint32_t n = 0; n < b->c->steps.count; n++) {
         rows_step *s = &b->c->steps.items[n];
-        if (steps_in_lx(s) && rows_same_place(b->first, &s->place, &was)) s->place = now;
+        if (rows_step_in_lx(s) && rows_same_place(b->first, &s->place, &was)) s->place = now;
     }
     for (uint32_t n = 0; n < b->c->items.count; n++) {
         rows_item *item = &b->c->items.items[n];
         for (uint32_t o = 0; item->count == 0 && o < ISA_MAX_OPERANDS; o++) {
             rows_operand *operand = &item->operand[o];
-            if (in_lx(operand) && rows_same_place(b->first, &operand->place, &was))
+            if (rows_operand_in_lx(operand) && rows_same_place(b->first, &operand->place, &was))
                 operand->place = now;
         }
     }
@@ -117,7 +93,8 @@ void rows_make_private(rows_builder *b, const bool *tile_live)
     for (uint32_t n = 0; n < b->c->items.count && areas < ROWS_MOST_OWN; n++) {
         const rows_item *item = &b->c->items.items[n];
         if (item->count || tile_live[item->made_of - b->tiles->items]) continue;
-        if (!in_lx(&item->operand[0]) || item->made_of->lanes != 1 || !suits(b, item)) continue;
+        if (!rows_operand_in_lx(&item->operand[0]) || item->made_of->lanes != 1) continue;
+        if (!suits(b, item)) continue;
         rows_place own = item->operand[0].place;
         own.own = true;
         own.offset = areas++ * ROWS_OWN_BYTES;

@@ -95,6 +95,29 @@ bool rows_takes_elements(uint32_t op)
            op == VECTOR_WIDE_Y || op == VECTOR_LINE_Y || takes_rows(op) || rows_stores(op);
 }
 
+bool rows_step_in_lx(const rows_step *s)
+{
+    return rows_takes_elements(s->op) && s->place.space == ISA_SPACE_LX && !s->place.own;
+}
+
+bool rows_operand_in_lx(const rows_operand *o)
+{
+    return o->sums == ROWS_NONE && !o->constant && o->place.space == ISA_SPACE_LX &&
+           !o->place.own;
+}
+
+byte_range rows_step_range(const row_fusion *c, const rows_step *s)
+{
+    const int64_t bytes = SIMD_LANES / 2 * spyre_format_bytes(s->place.format);
+    byte_range r = {s->place.offset, s->place.offset + bytes};
+    range_repeat(&r, s->place.upper, 2);
+    range_repeat(&r, s->place.row, c->rows);
+    range_repeat(&r, s->place.stick, c->sticks);
+    for (uint32_t n = 0; n < c->loops; n++)
+        range_repeat(&r, s->place.outer[n], c->iterations[n]);
+    return r;
+}
+
 bool rows_takes_halves(const row_fusion *c, uint32_t argument)
 {
     for (uint32_t n = 0; n < c->steps.count; n++) {

@@ -13,10 +13,10 @@
 // kernel's tiles get another place, as long as LX has room for those of all.
 #include <stdlib.h>
 
+#include "card/footprint/footprint.h"
 #include "card/plan.h"
 #include "card/time/time.h"
 
-#define FARTHEST (1LL << 56)
 enum { MOST_KERNELS = 8, MOST_TOUCHES = 64, SPACE_LX = -1 }; // of a group; of a kernel
 
 // What a kernel touches through an operand, over all cores and iterations.
@@ -45,26 +45,11 @@ struct time_overlap {
 
 // --- What kernels touch
 
-// A verified program reaches less far by its strides; offsets and parameters that do not are of
-// launches that fault.
-static int64_t parameter(const isa_kernel *kernel, uint32_t core, uint32_t slot)
-{
-    if (slot == ISA_NO_SLOT) return 0;
-    return kernel->parameters[(size_t)core * kernel->slot_count + slot] % FARTHEST;
-}
-
 static byte_range bytes_of(const isa_kernel *kernel, const isa_instruction *i, uint32_t o,
                            const loop_nest *place)
 {
-    const isa_operand *operand = &i->operand[o];
     if (o == isa_row_operand(i->opcode)) return (byte_range){INT64_MIN, INT64_MAX};
-    byte_range first = range_shifted(plan_span(i, o), operand->offset % FARTHEST), all = RANGE_NONE;
-    for (uint32_t n = 0; n < place->depth; n++)
-        range_repeat(&first, operand->loop_stride[n], place->iterations[n]);
-    for (uint32_t core = 0; core < ISA_CORES; core++)
-        if (kernel->active_cores >> core & 1u)
-            range_add(&all, range_shifted(first, parameter(kernel, core, operand->slot)));
-    return all;
+    return footprint_range(kernel, i, o, place);
 }
 
 // True when the kernel has written all of the range, which it reads now.

@@ -226,11 +226,28 @@ static void fuse_gathers__threads_share_the_rows_of_one_core(void **state)
     }
 }
 
+// Of two runs of 32 lanes that lie apart, both, in all rows and sticks.
+static void fuse_gathers__a_step_touches_both_halves_of_sticks_of_float32(void **state)
+{
+    (void)state;
+    const row_fusion c = {.rows = 2, .sticks = 3};
+    rows_step s = {.op = VECTOR_WIDE_X,
+                   .place = {.space = ISA_SPACE_LX, .format = FP32, .offset = 1024, .upper = 4096,
+                             .row = 128, .stick = 512}};
+    assert_true(rows_step_in_lx(&s));
+    byte_range all = rows_step_range(&c, &s);
+    assert_int_equal(all.low, 1024);
+    assert_int_equal(all.high, 1024 + 4096 + 128 + 2 * 512 + 128);
+    s.place.own = true;
+    assert_false(rows_step_in_lx(&s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fuse_gathers__receivers_make_the_rows_that_they_alone_want),
         cmocka_unit_test(fuse_gathers__threads_share_the_rows_of_one_core),
+        cmocka_unit_test(fuse_gathers__a_step_touches_both_halves_of_sticks_of_float32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
