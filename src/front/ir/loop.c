@@ -252,19 +252,26 @@ uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride)
     return d;
 }
 
-bool loop_stays_in_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
+bool loop_find_reach(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
+                     int64_t out_first[LOOP_MAX_DIMS], int64_t out_last[LOOP_MAX_DIMS])
 {
-    int64_t last[LOOP_MAX_DIMS];
-    loop_split_offset(buffer, access->offset, last);
+    loop_split_offset(buffer, access->offset, out_first);
+    for (uint32_t d = 0; d < buffer->dim_count; d++) out_last[d] = out_first[d];
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (!access->stride[v]) continue;
         uint32_t d = loop_dim_at(buffer, access->stride[v]);
         if (access->stride[v] % buffer->dim[d].stride) return false;
-        last[d] += access->stride[v] / buffer->dim[d].stride * (op->extent[v] - 1);
+        out_last[d] += access->stride[v] / buffer->dim[d].stride * (op->extent[v] - 1);
     }
     for (uint32_t d = 0; d < buffer->dim_count; d++)
-        if (last[d] < 0 || last[d] >= buffer->dim[d].extent) return false;
+        if (out_last[d] < 0 || out_last[d] >= buffer->dim[d].extent) return false;
     return true;
+}
+
+bool loop_stays_in_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
+{
+    int64_t first[LOOP_MAX_DIMS], last[LOOP_MAX_DIMS];
+    return loop_find_reach(buffer, op, access, first, last);
 }
 
 bool loop_walks_evenly(const loop_buffer *buffer, const loop_op *op, const loop_access *access)

@@ -190,6 +190,14 @@ static inline bool loop_is_copy(const loop_op *op)
     return op->op == OPFUNC_IDENTITY && !op->table && op->operand_count == 2;
 }
 
+// True when an input of the op lies in the buffer.
+static inline bool loop_reads(const loop_op *op, uint32_t buffer)
+{
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+        if (op->operand[k].buffer == buffer) return true;
+    return false;
+}
+
 // True when both buffers have equal dims.
 static inline bool loop_same_dims(const loop_buffer *a, const loop_buffer *b)
 {
@@ -340,8 +348,12 @@ int64_t loop_split_offset(const loop_buffer *buffer, int64_t offset,
 // above it. Needs a dim.
 uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride);
 
-// True when every loop of the access steps within one dim of the buffer, and the loops that walk
-// the same dim do not leave it together.
+// The first and the last index in each dim that the loops of the access reach; false when one steps
+// from a dim into another, or those that walk the same dim leave it together.
+bool loop_find_reach(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
+                     int64_t out_first[LOOP_MAX_DIMS], int64_t out_last[LOOP_MAX_DIMS]);
+
+// The same without the indices.
 bool loop_stays_in_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access);
 
 // False when several loops walk one dim of the buffer in steps that do not divide it: no layout has

@@ -23,13 +23,9 @@ typedef struct {
 static const char *find_walk(const loop_graph *loops, const loop_op *op, const loop_access *access,
                              dim_walk *out)
 {
+    static const char *const leaves = "an op walks from one dim of it into the next";
     const loop_buffer *b = &loops->buffers.items[access->buffer];
-    loop_split_offset(b, access->offset, out->last);
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        uint32_t d = loop_dim_at(b, access->stride[v]);
-        if (access->stride[v])
-            out->last[d] += access->stride[v] / b->dim[d].stride * (op->extent[v] - 1);
-    }
+    if (!loop_find_reach(b, op, access, out->reach, out->last)) return leaves;
     memcpy(out->reach, out->last, sizeof out->reach);
     for (uint32_t t = 0; t < op->tile_depth; t++) {
         const loop_tiles *tiles = &loops->tiles.items[op->tiles[t]];
@@ -40,8 +36,7 @@ static const char *find_walk(const loop_graph *loops, const loop_op *op, const l
         out->tiled[d] = true;
     }
     for (uint32_t d = 0; d < b->dim_count; d++)
-        if (out->reach[d] >= b->dim[d].extent)
-            return "an op walks from one dim of it into the next";
+        if (out->reach[d] >= b->dim[d].extent) return leaves;
     return NULL;
 }
 

@@ -5,23 +5,6 @@
 
 #include "front/layout/stick_refusal.h"
 
-// A restickify op over `var_count` variables; operands are set by the caller.
-static loop_op begin_restickify(const loop_op *near, uint32_t var_count, const int64_t *extent)
-{
-    loop_op op = {.op = OPFUNC_RESTICKIFY,
-                  .name = near->name,
-                  .var_count = var_count,
-                  .operand_count = 2,
-                  .stick = LOOP_NO_DIM,
-                  .location = near->location,
-                  .node = near->node};
-    for (uint32_t v = 0; v < var_count; v++) {
-        op.extent[v] = extent[v];
-        op.split[v] = 1;
-    }
-    return op;
-}
-
 // A whole copy stands for the same host tensor, a piece for what one access reaches.
 restickify_key restickify_key_of(const loop_graph *loops, const loop_op *copy)
 {
@@ -83,22 +66,14 @@ static void find_stride(const loop_buffer *buffer, const loop_op *op, const loop
     }
 }
 
-// False when one of the op's loops runs from a dim into the next.
 static bool walk_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
                       dim_walk *walks)
 {
-    int64_t first[LOOP_MAX_DIMS];
+    int64_t first[LOOP_MAX_DIMS], last[LOOP_MAX_DIMS];
     if (loop_split_offset(buffer, access->offset, first)) return false;
+    if (!loop_find_reach(buffer, op, access, first, last)) return false;
     for (uint32_t d = 0; d < buffer->dim_count; d++)
-        walks[d] = (dim_walk){0, first[d], first[d], 1, 1};
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        if (access->stride[v] <= 0) continue;
-        uint32_t d = loop_dim_at(buffer, access->stride[v]);
-        if (access->stride[v] % buffer->dim[d].stride) return false;
-        walks[d].last += access->stride[v] / buffer->dim[d].stride * (op->extent[v] - 1);
-    }
-    for (uint32_t d = 0; d < buffer->dim_count; d++)
-        if (walks[d].last >= buffer->dim[d].extent) return false;
+        walks[d] = (dim_walk){0, first[d], last[d], 1, 1};
     return true;
 }
 
@@ -193,43 +168,35 @@ static spyre_status copy_piece(restickifier *r, loop_op *op, uint32_t operand, u
     loop_graph *loops = r->loops;
     loop_access *access = &op->operand[operand];
     const loop_buffer from = loops->buffers.items[access->buffer];
-    uint32_t moving[LOOP_MAX_VARS], count = 0, target;
+    uint32_t moving[LOOP_MAX_VARS], count = 0, target; // by ascending stride: the host's order
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (!access->stride[v]) continue;
-        uint32_t at = count++; // by descending stride: the piece keeps the host's order
-        while (at > 0 && access->stride[moving[at - 1]] < access->stride[v]) {
+        uint32_t at = count++;
+        for (; at > 0 && access->stride[moving[at - 1]] >= access->stride[v]; at--)
             moving[at] = moving[at - 1];
-            at--;
-        }
         moving[at] = v;
-    }
-    int64_t extent[LOOP_MAX_VARS], dense[LOOP_MAX_VARS], stride = 1;
-    for (uint32_t i = count; i-- > 0;) {
-        extent[i] = op->extent[moving[i]];
-        dense[i] = stride;
-        stride *= extent[i];
     }
     TRY(loop_add_local(loops, from.name, from.dtype, from.format, &(spyre_view){.rank = 0},
                        &target));
     loop_buffer *to = &loops->buffers.items[target];
-    to->dim_count = count;
     uint8_t stick = LOOP_NO_DIM;
-    loop_op copy = begin_restickify(op, count, extent);
-    copy.operand[0] = (loop_access){.buffer = access->buffer, .offset = access->offset};
-    copy.operand[1] = (loop_access){.buffer = target};
-    for (uint32_t i = 0; i < count; i++) {
-        to->dim[count - 1 - i] = (loop_dim){extent[i], dense[i]};
-        copy.operand[0].stride[i] = access->stride[moving[i]];
-        copy.operand[1].stride[i] = dense[i];
-        if (moving[i] == want) {
-            stick = (uint8_t)(count - 1 - i);
-            copy.stick = (uint8_t)i;
-        }
+    int64_t dense = 1;
+    for (uint32_t d = 0; d < count; d++) {
+        to->dim[to->dim_count++] = (loop_dim){op->extent[moving[d]], dense};
+        dense *= op->extent[moving[d]];
+        if (moving[d] == want) stick = (uint8_t)d;
     }
     loop_set_layout(to, stick);
+    loop_op copy = loop_over_dims(op, OPFUNC_RESTICKIFY, to);
+    copy.name = op->name;
+    copy.operand[0] = (loop_access){.buffer = access->buffer, .offset = access->offset};
+    copy.operand[1].buffer = target;
+    for (uint32_t d = 0; d < count; d++)
+        copy.operand[0].stride[count - 1 - d] = access->stride[moving[d]];
     TRY(append(r, &copy, &target));
     *access = (loop_access){.buffer = target};
-    for (uint32_t i = 0; i < count; i++) access->stride[moving[i]] = dense[i];
+    for (uint32_t d = 0; d < count; d++)
+        access->stride[moving[d]] = copy.operand[1].stride[count - 1 - d];
     return NULL;
 }
 
@@ -333,7 +300,8 @@ typedef struct {
 static spyre_status begin_table_reader(const loop_op *gather, table_reader *out)
 {
     const loop_access *table = &gather->operand[1];
-    *out = (table_reader){.op = begin_restickify(gather, 0, NULL)};
+    const loop_buffer no_dims = {.name = gather->name};
+    *out = (table_reader){.op = loop_over_dims(gather, OPFUNC_RESTICKIFY, &no_dims)};
     loop_op *op = &out->op;
     op->operand[0] = (loop_access){.buffer = table->buffer, .offset = table->offset};
     for (uint8_t v = 0; v < gather->var_count; v++) {

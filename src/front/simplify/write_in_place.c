@@ -78,13 +78,6 @@ static bool shares_loop(const update *u, const loop_op *reader)
     return false;
 }
 
-static bool reads(const loop_op *op, uint32_t buffer)
-{
-    for (uint32_t k = 0; k + 1 < op->operand_count; k++)
-        if (op->operand[k].buffer == buffer) return true;
-    return false;
-}
-
 static bool is_in_order(update *u)
 {
     const loop_op_list *ops = &u->loops->ops;
@@ -93,7 +86,7 @@ static bool is_in_order(update *u)
         if (writes(u, &ops->items[i]) && !is_idle(u, &ops->items[i])) u->first_write = i;
     for (uint32_t i = 0; i < ops->count; i++) {
         const loop_op *op = &ops->items[i];
-        if (!reads(op, u->input) || is_idle(u, op)) continue;
+        if (!loop_reads(op, u->input) || is_idle(u, op)) continue;
         if (!reads_in_time(u, i) || shares_loop(u, op)) return false;
     }
     return true;

@@ -107,20 +107,11 @@ static spyre_status note_scope(reader *r, uint32_t index, const hint_tiles *hint
     return VEC_PUSH(r->t->loops->memory, &r->scopes, ((scope){.hint = *hint}));
 }
 
-// What is left of loop v inside the levels of the path.
-static int64_t extent_inside(const loop_op *op, const tile_path *path, uint32_t v)
-{
-    int64_t extent = op->extent[v];
-    for (uint32_t l = 0; l < path->depth; l++)
-        if (path->level[l].var == v) extent /= path->level[l].count;
-    return extent;
-}
-
 static uint8_t outermost_named(const loop_op *op, const tile_path *path, const hint_tiles *hint)
 {
     for (uint8_t v = 0; v < op->var_count; v++) {
         bool named = hint_is_name(op->dim_name[v], hint->name, hint->length);
-        if (named && extent_inside(op, path, v) > 1) return v;
+        if (named && tile_extent(op, path, path->depth, v) > 1) return v;
     }
     return LOOP_NO_DIM;
 }
@@ -135,7 +126,7 @@ static spyre_status add_level(reader *r, uint32_t index, const hint_tiles *hint,
     if (v == LOOP_NO_DIM) return NULL;
     r->scopes.items[at].used = true;
     if (hint->count == 1) return NULL;
-    int64_t extent = extent_inside(op, path, v), unit = tile_unit(loops, op, v);
+    int64_t extent = tile_extent(op, path, path->depth, v), unit = tile_unit(loops, op, v);
     if (extent % hint->count || extent / hint->count % unit) {
         // Copies are the compiler's way to change a layout; whole ones serve as well.
         if (opfunc_describe(op->op)->kind == OPFUNC_KIND_COPY && !op->table) return NULL;

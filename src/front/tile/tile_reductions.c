@@ -111,11 +111,9 @@ static bool leaves_loops(const expansion *e, uint32_t result)
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         const tile_path *path = &e->t->paths.items[i];
-        bool reads = false, inside = path->depth >= e->first;
-        for (uint32_t k = 0; k + 1 < op->operand_count; k++)
-            reads |= op->operand[k].buffer == result;
-        if (inside) inside = path->level[e->first - 1].scope == around->scope;
-        if (reads && !inside) return true;
+        bool inside = path->depth >= e->first &&
+                      path->level[e->first - 1].scope == around->scope;
+        if (!inside && loop_reads(op, result)) return true;
     }
     return false;
 }

@@ -49,19 +49,10 @@ static const loop_op *op_at(const scheduler *s, uint32_t op)
 
 // --- What may share a loop
 
-// What is left of loop v in one iteration of level `at`.
-static int64_t extent_at(const loop_op *op, const tile_path *path, uint32_t at, uint32_t v)
-{
-    int64_t extent = op->extent[v];
-    for (uint32_t l = 0; l <= at; l++)
-        if (path->level[l].var == v) extent /= path->level[l].count;
-    return extent;
-}
-
 int64_t tile_step(const loop_op *op, const tile_path *path, uint32_t at, uint32_t k)
 {
     uint8_t v = path->level[at].var;
-    return v == LOOP_NO_DIM ? 0 : op->operand[k].stride[v] * extent_at(op, path, at, v);
+    return v == LOOP_NO_DIM ? 0 : op->operand[k].stride[v] * tile_extent(op, path, at + 1, v);
 }
 
 bool tile_stays_inside(const loop_graph *loops, const loop_op *op, const tile_path *path,
@@ -74,7 +65,7 @@ bool tile_stays_inside(const loop_graph *loops, const loop_op *op, const tile_pa
     uint32_t d = loop_dim_at(buffer, step);
     for (uint32_t v = 0; v < op->var_count; v++)
         if (access->stride[v] > 0 && loop_dim_at(buffer, access->stride[v]) == d)
-            last += access->stride[v] * (extent_at(op, path, at, v) - 1);
+            last += access->stride[v] * (tile_extent(op, path, at + 1, v) - 1);
     *out_first = access->offset / buffer->dim[d].stride % buffer->dim[d].extent;
     return last < step;
 }
@@ -90,11 +81,11 @@ static bool same_walk(const scheduler *s, uint32_t writer, uint32_t reader, uint
     uint32_t matched = 0;
     if (written->offset != read->offset || loop_is_table(to, read)) return false;
     for (uint32_t v = 0; v < to->var_count; v++) {
-        int64_t extent = extent_at(to, path_of(s, reader), at, v);
+        int64_t extent = tile_extent(to, path_of(s, reader), at + 1, v);
         bool found = !read->stride[v] || extent == 1;
         for (uint32_t u = 0; u < from->var_count && !found; u++)
             if (!(matched >> u & 1) && written->stride[u] == read->stride[v] &&
-                extent_at(from, path_of(s, writer), at, u) == extent) {
+                tile_extent(from, path_of(s, writer), at + 1, u) == extent) {
                 matched |= 1u << u;
                 found = true;
             }

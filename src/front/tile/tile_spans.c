@@ -83,9 +83,7 @@ static void join_writer(const tiling *t, uint32_t index, tile_path *path)
     for (uint32_t w = index; w-- > 0;) {
         const loop_op *writer = &t->loops->ops.items[w];
         const tile_path *known = &t->paths.items[w];
-        bool feeds = false;
-        for (uint32_t k = 0; k + 1 < op->operand_count; k++)
-            feeds |= op->operand[k].buffer == loop_result(writer)->buffer;
+        bool feeds = loop_reads(op, loop_result(writer)->buffer);
         if (!feeds || !known->depth || known->level[0].scope > 0 || !equal_counts(known, path))
             continue;
         for (uint32_t l = 0; l < path->depth; l++) path->level[l].scope = known->level[l].scope;

@@ -84,6 +84,16 @@ bool tile_in_scope(const loop_graph *loops, const loop_op *op, int64_t scope);
 // What a loop's tiles must be multiples of, in elements: the sticks of operands along it.
 int64_t tile_unit(const loop_graph *loops, const loop_op *op, uint32_t var);
 
+// What is left of loop v inside of the first `depth` levels of the path.
+static inline int64_t tile_extent(const loop_op *op, const tile_path *path, uint32_t depth,
+                                  uint32_t v)
+{
+    int64_t extent = op->extent[v];
+    for (uint32_t l = 0; l < depth; l++)
+        if (path->level[l].var == v) extent /= path->level[l].count;
+    return extent;
+}
+
 // Host elements by which one iteration of level `at` moves operand k of an op that is not cut yet.
 int64_t tile_step(const loop_op *op, const tile_path *path, uint32_t at, uint32_t k);
 
