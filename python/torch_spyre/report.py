@@ -36,8 +36,8 @@ class CompileReport:
 
     nodes_on_card: int = 0
     nodes_on_host: int = 0  # that read or make a tensor of the card
-    # Of the host that do neither (the graph's own arithmetic on tensors of the CPU), and copies
-    # between host and card.
+    # Of the host that do neither (the graph's own arithmetic on tensors of the CPU), copies between
+    # host and card, and views.
     nodes_apart: int = 0
     segments: int = 0
     card_segments: int = 0

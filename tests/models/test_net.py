@@ -10,6 +10,7 @@ import reference
 import run
 import steps
 import torch
+import torch_spyre
 
 QUICK = {
     "bert": ("eager", "compiled"),
@@ -30,6 +31,22 @@ def test_family(name):
     assert not bad
     inference = [outcome for step, outcome in outcomes.items() if step != "train"]
     assert [outcome.host_ops for outcome in inference] == [[]] * len(inference)
+
+
+FLOAT32 = ("gpt2", "t5", "siglip_vision_model", "resnet")  # in `make test`
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in FLOAT32 else pytest.param(name, marks=pytest.mark.long)
+     for name in families.FAMILIES],
+)  # fmt: skip
+def test_float32_of_the_extended_profile(name):
+    outcomes, wanted = {}, ("eager", "compiled")
+    with torch_spyre.config.patch(profile="extended"):
+        steps.run(families.FAMILIES[name], outcomes.__setitem__, wanted, torch.float32)
+    assert {step: o.status for step, o in outcomes.items()} == {"eager": "ok", "compiled": "ok"}
+    assert not any(outcome.host_ops or outcome.host_nodes for outcome in outcomes.values())
 
 
 def test_there_are_families_of_every_group():

@@ -97,6 +97,14 @@ def test_nodes_that_see_no_tensor_of_the_card_are_not_counted():
     assert report.nodes_on_card == 1 and report.nodes_on_host == 0 and report.nodes_apart == 2
 
 
+def test_a_view_is_no_node_of_the_host():
+    torch._dynamo.reset()
+    x = torch.ones(1, 4, dtype=torch.float16).to("spyre")
+    assert torch.compile(lambda x: x.squeeze(0), fullgraph=True)(x).shape == (4,)
+    report = torch_spyre.last_report()
+    assert (report.nodes_on_host, report.nodes_apart, report.host_ops) == (0, 1, [])
+
+
 PROMOTED = (torch.float16, torch.float32, torch.int64, torch.int32, torch.bool)
 BINARY = {
     "add": torch.add, "mul": torch.mul, "div": torch.true_divide, "maximum": torch.maximum,

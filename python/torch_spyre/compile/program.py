@@ -572,7 +572,9 @@ class Program:
         return is_one and not is_collective(overload_of(node))
 
     def _is_split(self, node: torch.fx.Node) -> bool:
-        """Whether a node of the host computes with tensors of the card."""
+        """Whether a node of the host computes with tensors of the card; views compute nothing."""
+        if overload_of(node).is_view:
+            return False
         tensors = pytree.tree_leaves([self._operands(node), self.values[node]])
         return overload_of(node) not in _MOVES and any(map(is_on_card, tensors))
 
