@@ -5,14 +5,16 @@ their own runs on the CPU in float32.
     scripts.py FOLDER [NAME ..] [--only SCRIPT ..]
 
 FOLDER keeps the checkpoints (small_models.py) and what the scripts wrote. Prints a line of JSON for
-each run: architecture, script, what was found, seconds, and the operators that the card left to the
-host. Each run is a process of its own, forked from this one, which has imported what they import.
+each run: architecture, script, what was found, whether that is near the CPU (NEAR), seconds, and
+the operators that the card left to the host. Each run is a process of its own, forked from this
+one, which has imported what they import.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import math
 import os
@@ -23,12 +25,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 os.environ.update(HF_HUB_OFFLINE="1", AIU_WORLD_RANK_0="0", OMP_NUM_THREADS="1",
                   VLLM_DT_MAX_CONTEXT_LEN="512", VLLM_DT_MAX_BATCH_SIZE="4",
                   VLLM_DT_MAX_BATCH_TKV_LIMIT="1024", TOKENIZERS_PARALLELISM="false")  # fmt: skip
 import aiu_fms_testing_utils.testing.validation
+import aiu_fms_testing_utils.utils.paged
 import fms.models  # noqa: F401  (what scripts import, before they are forked)
+import fms.utils.generation
 import torch
 from prompts import words, write_conversations
 from small_models import ENCODERS, NAMES
@@ -40,14 +45,17 @@ HOST = ["--device_type=cpu", "--default_dtype=fp32"]
 LENGTHS = (40, 129, 70)
 NEW_TOKENS = 8
 SECONDS = 600  # for one run
+NEAR = 0.01  # logits, of the largest one: those of the card, and a tie of two of the CPU's
+PROBABLE = 3e-4  # mean difference of probabilities
+Found = tuple[str, bool]  # what was found, and whether it is near the CPU
 
 
 class Failed(Exception):
     """What a script said last."""
 
 
-def run(script: str, log: pathlib.Path, *options: object) -> str:
-    """The script's output."""
+def run(script: str, log: pathlib.Path, *options: object, steps: pathlib.Path | None = None) -> str:
+    """The script's output. `steps` gets what keep_steps() keeps."""
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
@@ -56,6 +64,8 @@ def run(script: str, log: pathlib.Path, *options: object) -> str:
             with log.open("w") as file:
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
+                if steps:
+                    keep_steps(steps)
                 sys.argv = [script, *map(str, options)]
                 runpy.run_module(MODULE + script, run_name="__main__")
                 _say_what_ran_on_the_host()
@@ -90,38 +100,77 @@ def _say_what_ran_on_the_host() -> None:
 # ---- one script, one model: what was found
 
 
-def inference(work: pathlib.Path, *options: str) -> str:
+def inference(work: pathlib.Path, *options: str) -> Found:
     prompts = work / "prompts"
     prompts.mkdir(exist_ok=True)
     for i, length in enumerate(LENGTHS):
         (prompts / f"{i}.txt").write_text(words(length, i))
     kind = [o for o in options if o.startswith("--attention_type")]
-    of_cpu = _texts(work, "_".join(["cpu", *kind]), *HOST, *kind)
-    of_card = _texts(work, "_".join(o.strip("-") for o in options), *CARD, *options)
-    equal = sum(_equal(a, b) for a, b in zip(of_cpu, of_card, strict=True))
-    return f"{equal} of {NEW_TOKENS * len(LENGTHS)} tokens"
+    of_cpu = _steps(work, "_".join(["cpu", *kind]), *HOST, *kind)
+    of_card = _steps(work, "_".join(["card", *(o.strip("-") for o in options)]), *CARD, *options)
+    pairs = zip(of_cpu["tokens"], of_card["tokens"], strict=True)
+    parted = [_equal(ours, theirs) for ours, theirs in pairs]
+    apart = max(_apart(of_cpu["logits"][: n + 1, i], of_card["logits"][: n + 1, i])
+                for i, n in enumerate(parted))  # fmt: skip
+    ties = [_gap(of_cpu["logits"][n, i], of_cpu["tokens"][i, n], of_card["tokens"][i, n])
+            for i, n in enumerate(parted) if n < NEW_TOKENS]  # fmt: skip
+    then = "".join(f", a tie within {100 * tie:.1f} %" for tie in ties)
+    found = f"{sum(parted)} of {NEW_TOKENS * len(LENGTHS)} tokens{then}"
+    return f"{found}, logits within {100 * apart:.1f} %", max(apart, *ties, 0.0) <= NEAR
 
 
-def _texts(work: pathlib.Path, name: str, *options: str) -> list[list[str]]:
-    out = work / name
+def _steps(work: pathlib.Path, name: str, *options: str) -> dict[str, torch.Tensor]:
+    """What keep_steps() kept; the CPU's for all runs."""
+    out = work / f"{name}.steps"
     if not out.exists() or not name.startswith("cpu"):
         run("inference", work / f"{name}.log", "--architecture=hf_pretrained", *_unfused(work),
             f"--model_path={work}", f"--tokenizer={work}", f"--prompt_path={work / 'prompts'}",
             "--batch_size=3", "--min_pad_length=192", f"--max_new_tokens={NEW_TOKENS}",
-            "--no_early_termination", f"--output_path={out}", *options)  # fmt: skip
-    return [(out / f"{i}.txt").read_text().split()[-NEW_TOKENS:] for i in range(len(LENGTHS))]
+            "--no_early_termination", *options, steps=out)  # fmt: skip
+    found: dict[str, torch.Tensor] = torch.load(out)
+    return found
+
+
+def keep_steps(file: pathlib.Path) -> None:
+    """Both functions `generate` write the logits [steps, batch, vocabulary] and tokens
+    [batch, steps] of their last call into the file."""
+    for module in (fms.utils.generation, aiu_fms_testing_utils.utils.paged):
+        module.generate = functools.partial(_generate, module.generate, file)
+
+
+def _generate(generate: Callable[..., Any], file: pathlib.Path, *args: Any, **kwargs: Any) -> Any:
+    logits: list[torch.Tensor] = []
+    tokens: list[torch.Tensor] = []
+
+    def keep(place: int, found: torch.Tensor, token: torch.Tensor, more: Any) -> Any:
+        logits.append(found.float().clone())
+        tokens.append(token.flatten().clone())
+        return token, more
+
+    result = generate(*args, post_iteration_hook=keep, **kwargs)
+    torch.save({"logits": torch.stack(logits), "tokens": torch.stack(tokens, 1)}, file)
+    return result
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> int:
+    """Tokens before the first that differs."""
+    return next(iter((a != b).nonzero().flatten().tolist()), len(a))
+
+
+def _apart(of_cpu: torch.Tensor, of_card: torch.Tensor) -> float:
+    return float((of_cpu - of_card).abs().max() / of_cpu.abs().max())
+
+
+def _gap(logits: torch.Tensor, token: torch.Tensor, other: torch.Tensor) -> float:
+    """Between the CPU's logits of the tokens that both chose."""
+    return float((logits[token] - logits[other]) / logits.abs().max())
 
 
 def _unfused(work: pathlib.Path) -> list[str]:
     return [] if work.name in FUSED else ["--unfuse_weights"]
 
 
-def _equal(a: list[str], b: list[str]) -> int:
-    """Tokens before the first that differs."""
-    return next((i for i, pair in enumerate(zip(a, b, strict=True)) if pair[0] != pair[1]), len(a))
-
-
-def validation(work: pathlib.Path) -> str:
+def validation(work: pathlib.Path) -> Found:
     """Level 1: the tokens of the CPU are given to the card, and the logits of each are kept."""
     one = work / "one"
     one.mkdir(exist_ok=True)
@@ -133,10 +182,14 @@ def validation(work: pathlib.Path) -> str:
                "--compile_dynamic", "--validation_level=1",
                f"--logits_loss_threshold={_entropy(work)}",
                "--save_validation_info_path", kept)  # fmt: skip
-    passed = "passes" if "The validation has passed!" in said else "does not pass"
+    passed = "The validation has passed!" in said
     cpu, card = (torch.load(kept / of / "0.pt")["logits"].float() for of in ("cpu", "aiu"))
-    apart = (cpu - card).abs().max() / cpu.abs().max()
-    return f"{passed}, logits within {100 * float(apart):.1f} %"
+    apart = _apart(cpu, card)
+    return f"{_passes(passed)}, logits within {100 * apart:.1f} %", passed and apart <= NEAR
+
+
+def _passes(passed: bool) -> str:
+    return "passes" if passed else "does not pass"
 
 
 def _entropy(work: pathlib.Path) -> float:
@@ -144,7 +197,7 @@ def _entropy(work: pathlib.Path) -> float:
     return math.log(json.loads((work / "config.json").read_text())["vocab_size"]) + 1
 
 
-def metrics(work: pathlib.Path) -> str:
+def metrics(work: pathlib.Path) -> Found:
     """Of the logits that validation.py kept: of cards, and of the CPU in float32."""
     out = work / "metrics"
     out.mkdir(exist_ok=True)
@@ -158,10 +211,11 @@ def metrics(work: pathlib.Path) -> str:
         "--default_dtype=fp16", "--min_pad_length=64", "--max_new_tokens=5",
         f"--output_dir={out}", "--sharegpt_path=none")  # fmt: skip
     values = (out / f"{prefix}.diff_mean.csv").read_text().split()[1:]
-    return f"differences of probabilities {max(map(float, values)):.1e}"
+    most = max(map(float, values))
+    return f"differences of probabilities {most:.1e}", most <= PROBABLE
 
 
-def programs(work: pathlib.Path) -> str:
+def programs(work: pathlib.Path) -> Found:
     criteria = [{"max_batch": 4, "max_tkv": 256, "batch_granularity": 1, "tkv_granularity": 64}]
     (work / "criteria.json").write_text(json.dumps({"programs": criteria}))
     write_conversations(work / "sharegpt.json")
@@ -169,10 +223,11 @@ def programs(work: pathlib.Path) -> str:
                 "--program_criteria_json_path", work / "criteria.json", "--dataset_path",
                 work / "sharegpt.json", "--max_new_tokens=4", "--attention_type=paged",
                 "--test_type=metrics", f"--cross_entropy_threshold={_entropy(work)}")  # fmt: skip
-    return "passes" if "all tests passed" in found else "does not pass"
+    passed = "all tests passed" in found
+    return _passes(passed), passed
 
 
-def encoders(work: pathlib.Path) -> str:
+def encoders(work: pathlib.Path) -> Found:
     def found(name: str, *options: str) -> list[str]:
         said = run("run_encoders", work / f"{name}.log", "--architecture=hf_pretrained",
                    f"--model_path={work}", f"--tokenizer={work}", "--unfuse_weights",
@@ -180,13 +235,15 @@ def encoders(work: pathlib.Path) -> str:
         return [line for line in said.splitlines() if " | 0." in line][-5:]
 
     of_cpu, of_card = found("cpu", *HOST), found("card", *CARD)
+    if not of_cpu:
+        return "no task of the script's", False
     equal = sum(map(str.__eq__, of_cpu, of_card))
-    return f"{equal} of {len(of_cpu)} lines" if of_cpu else "no task of the script's"
+    return f"{equal} of {len(of_cpu)} lines", equal == len(of_cpu)
 
 
 PAGED = ["--attention_type=paged"]
 DYNAMIC = ["--compile_dynamic", "--compile_dynamic_sendnn"]
-SCRIPTS: dict[str, Callable[[pathlib.Path], str]] = {
+SCRIPTS: dict[str, Callable[[pathlib.Path], Found]] = {
     "sdpa static": inference,
     "sdpa dynamic": lambda work: inference(work, *DYNAMIC),
     "paged static": lambda work: inference(work, *PAGED),
@@ -221,10 +278,10 @@ def main() -> None:
                 continue
             begin, since = time.monotonic(), time.time()
             try:
-                found = test(work)
+                found, near = test(work)
             except (Failed, OSError) as why:
-                found = f"FAILED: {why}"
-            print(json.dumps({"name": name, "script": script, "found": found,
+                found, near = f"FAILED: {why}", False
+            print(json.dumps({"name": name, "script": script, "found": found, "near": near,
                               "seconds": round(time.monotonic() - begin, 1),
                               "host": on_host(work, since)}), flush=True)  # fmt: skip
 
