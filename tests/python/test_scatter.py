@@ -160,6 +160,23 @@ def test_rows_at_indices(case, accumulate, dtype):
             torch.testing.assert_close(result.cpu(), expected, rtol=2.0**-7, atol=0.5)
 
 
+@pytest.mark.parametrize("dtype", (*DTYPES, torch.int32, torch.uint8), ids=str)
+def test_elements_at_indices_of_several_dims(dtype):
+    x, source = numbers(dtype, 5, 33, 70), numbers(dtype, 12, 70)
+    rows, columns = torch.arange(12) % 5 - 1, torch.randperm(33)[:12]
+
+    def put(x, rows, columns, source):
+        x = torch.ops.aten.index_put(x, (rows, columns), source)
+        x = torch.ops.aten.index_put(x, (rows, None, columns * 2), source[:, :33])
+        x = torch.ops.aten.index_put(x, (None, None, columns[0]), source[0, 0])
+        return x.index_put((columns[:5, None] // 8, columns[5:], rows[0]), source[0, 0])
+
+    expected = put(x, rows, columns, source)
+    for form in forms(put):
+        result = form(*[tensor.to("spyre") for tensor in (x, rows, columns, source)])
+        assert torch.equal(result.cpu(), expected)
+
+
 @pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
 @pytest.mark.parametrize("padding", (None, 3))
 def test_the_gradient_of_an_embedding(padding, dtype):

@@ -57,7 +57,8 @@ def count(n: int, like: torch.Tensor) -> torch.Tensor:
 def checked(index: torch.Tensor, places: int) -> torch.Tensor:
     """The indices, looked up in 0, 1, 2, ..: the card faults where one is out of range."""
     table = count(places, index).unsqueeze(1).expand(places, 2).contiguous()
-    return table[index].select(-1, 0)
+    found: torch.Tensor = torch.ops.aten.index(table, [index])  # table[index] reads a number
+    return found.select(-1, 0)
 
 
 def least(dtype: torch.dtype) -> float:

@@ -297,7 +297,13 @@ def index_put(
     given = [index for index in indices if index is not None]
     if not given or any(index.dtype not in INDICES or index.numel() == 0 for index in given):
         return NOT_TAKEN
-    if x.dtype not in FLOATS or values.dtype != x.dtype or x.numel() == 0 or len(dims) == 1:
+    if len(dims) == 1 and given[0].dim() == 0 and values.dtype == x.dtype:
+        d = dims[0]
+        rows_at = values.expand(x.shape[:d] + x.shape[d + 1 :]).unsqueeze(d)
+        put = _aten.index_put(x, [*[None] * d, given[0].reshape(1)], rows_at, accumulate)
+        return put
+    dtypes = FLOATS if accumulate else (*FLOATS, *INTEGERS, torch.bool)
+    if x.dtype not in dtypes or values.dtype != x.dtype or x.numel() == 0 or len(dims) == 1:
         return NOT_TAKEN
     order = dims + [d for d in range(x.dim()) if d not in dims]
     rows = math.prod(x.shape[d] for d in dims)
