@@ -218,17 +218,44 @@ static PyObject *py_op_costs(PyObject *self, PyObject *index)
     return loops_costs(loops);
 }
 
-// serve_sizes(smaller, granule, size, most) -> None, or (why it does not, whether for its plan)
+// Of serve_sizes(): as many executables as the spans need.
+static bool read_spans(PyObject *smaller, PyObject *spans, spyre_executable **out_smaller,
+                       spyre_size_span *out_spans, uint32_t *out_count)
+{
+    Py_ssize_t count = PyList_Size(spans), others = PyList_Size(smaller);
+    if (count < 1 || count > SPYRE_MOST_SIZES || others != count + (count > 1)) {
+        PyErr_Format(PyExc_ValueError, "%zd spans of sizes and %zd smaller executables: expected 1 "
+                     "to %d, and one for each and one for several", count, others,
+                     SPYRE_MOST_SIZES);
+        return false;
+    }
+    for (Py_ssize_t k = 0; k < count; k++) {
+        long long granule, size, most;
+        if (!PyArg_ParseTuple(PyList_GetItem(spans, k), "LLL", &granule, &size, &most))
+            return false;
+        out_spans[k] = (spyre_size_span){granule, size, most};
+    }
+    for (Py_ssize_t n = 0; n < others; n++) {
+        out_smaller[n] = executable_of_object(PyList_GetItem(smaller, n));
+        if (!out_smaller[n]) return false;
+    }
+    *out_count = (uint32_t)count;
+    return true;
+}
+
+// serve_sizes(smaller, spans) -> None, or (why it does not, whether for its plan)
 static PyObject *py_serve_sizes(PyObject *self, PyObject *args)
 {
-    PyObject *smaller;
-    long long granule, size, most;
+    PyObject *smaller, *spans;
+    spyre_executable *others[SPYRE_MOST_SIZES + 1];
+    spyre_size_span sizes[SPYRE_MOST_SIZES];
+    uint32_t count;
     spyre_sizes_verdict verdict;
     char *reason;
-    if (!PyArg_ParseTuple(args, "OLLL", &smaller, &granule, &size, &most)) return NULL;
-    spyre_executable *other = executable_of_object(smaller);
-    if (!other) return NULL;
-    if (!core_check(spyre_executable_serve_sizes(of(self), other, granule, size, most, &verdict,
+    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &smaller, &PyList_Type, &spans) ||
+        !read_spans(smaller, spans, others, sizes, &count))
+        return NULL;
+    if (!core_check(spyre_executable_serve_sizes(of(self), others, sizes, count, &verdict,
                                                  &reason)))
         return core_raise();
     if (verdict == SPYRE_SIZES_SERVED) Py_RETURN_NONE;
@@ -237,21 +264,23 @@ static PyObject *py_serve_sizes(PyObject *self, PyObject *args)
                                verdict == SPYRE_SIZES_OTHER_PLAN ? Py_True : Py_False) : NULL;
 }
 
-// at_size(size) -> Executable
-static PyObject *py_at_size(PyObject *self, PyObject *size)
+// at_sizes(sizes) -> Executable
+static PyObject *py_at_sizes(PyObject *self, PyObject *sizes)
 {
     spyre_executable *at;
-    long long value = PyLong_AsLongLong(size);
-    if (value == -1 && PyErr_Occurred()) return NULL;
-    if (!core_check(spyre_executable_at_size(of(self), value, &at))) return core_raise();
+    int64_t values[SPYRE_MOST_SIZES];
+    int64_t count = core_ints(sizes, values, SPYRE_MOST_SIZES, "sizes");
+    if (count < 0) return NULL;
+    if (!core_check(spyre_executable_at_sizes(of(self), values, (uint32_t)count, &at)))
+        return core_raise();
     return executable_to_object(at);
 }
 
 static PyMethodDef executable_methods[] = {
     {"serve_sizes", py_serve_sizes, METH_VARARGS,
-     "(smaller, granule, size, most) -> None when it serves these sizes from now on, or why not, "
-     "and whether a smaller one of another size may help"},
-    {"at_size", py_at_size, METH_O, "(size) -> the executable at one of them"},
+     "(smaller, spans) -> None when it serves sizes of these (granule, size of a smaller one, "
+     "most) from now on, or why not, and whether smaller ones of other sizes may help"},
+    {"at_sizes", py_at_sizes, METH_O, "(sizes) -> the executable at some of them"},
     {"segment_count", py_segment_count, METH_NOARGS, NULL},
     {"segment", py_segment, METH_O, "(index) -> dict of kind, nodes, inputs, outputs, counts"},
     {"input_storage", py_input_storage, METH_VARARGS,

@@ -79,6 +79,7 @@ hbm_pool_planning: bool = Config(alias=f"{__name__}.memory_plan")  # torch-spyre
 # Of the Python side, which no program depends on.
 symbolic_programs: bool = True  # one program for all buckets of a dim, where that can be
 max_buckets: int = _count("MAX_BUCKETS", 32)  # of a dim that torch._dynamo.mark_dynamic() bounds
+max_combined_buckets: int = 256  # of two such dims whose sizes one program takes
 min_default_granularity: int = _count("MIN_DEFAULT_GRANULARITY", 4)  # of its buckets, without min=
 eager_bytes: int = _bytes("SPYRE_EAGER_MEMORY", "256M")  # of programs of single operators
 graph_bytes: int = _bytes("SPYRE_GRAPH_MEMORY", "1G")  # of programs of compiled graphs

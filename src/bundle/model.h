@@ -151,10 +151,11 @@ typedef struct {
     int64_t granularity, most;
 } bundle_symbol;
 
-// A part of a larger tensor that begins where a size says: `bytes` nearer for each granule that the
-// symbol is below its largest. Files have none.
+// A part of a larger tensor that begins where sizes say: `bytes` nearer for each granule that the
+// symbol, or the product of several symbols in granules, is below its largest. Files have none.
 typedef struct {
-    uint32_t step, tensor, symbol;
+    uint32_t step, tensor;
+    uint32_t symbols;           // bit s: symbol s is in the product
     int64_t bytes;
 } bundle_move;
 

@@ -54,12 +54,16 @@ static spyre_status bind_moves(arena *memory, const bundle *b, const int64_t *va
 {
     for (uint32_t m = 0; m < b->moves.count; m++) {
         const bundle_move *move = &b->moves.items[m];
-        const bundle_symbol *symbol = &b->symbols.items[move->symbol];
         bundle_step *to = &out->steps.items[move->step];
         TRY(own_tensors(memory, &b->steps.items[move->step], to));
-        int64_t less = (symbol->most - values[move->symbol]) / symbol->granularity;
+        int64_t most = 1, now = 1;
+        for (uint32_t s = 0; s < b->symbols.count; s++) {
+            if (!(move->symbols >> s & 1)) continue;
+            most *= b->symbols.items[s].most / b->symbols.items[s].granularity;
+            now *= values[s] / b->symbols.items[s].granularity;
+        }
         for (uint32_t core = 0; core < to->cores->core_count; core++)
-            to->tensors[move->tensor].start[core] -= less * move->bytes;
+            to->tensors[move->tensor].start[core] -= (most - now) * move->bytes;
     }
     return NULL;
 }

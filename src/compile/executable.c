@@ -209,7 +209,8 @@ spyre_executable *executable_create(void)
 void size_rules_destroy(size_rules *rules)
 {
     if (!rules) return;
-    spyre_executable_destroy(rules->next);
+    for (uint32_t n = 0; n < size_smaller_count(rules); n++)
+        spyre_executable_destroy(rules->smaller[n]);
     arena_destroy(rules->memory);
 }
 

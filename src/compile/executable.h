@@ -14,6 +14,7 @@
 #include "isa/isa.h"
 #include "runtime/job.h"
 #include "spyre/counters.h"
+#include "spyre/sizes.h"
 
 typedef struct {
     spyre_segment info;
@@ -43,7 +44,7 @@ struct spyre_executable {
     spyre_executable *stages;           // of one that was read: compiled on demand
     struct size_rules *sizes;           // of one that serves several sizes (size_rules.h), or null
     spyre_executable *base;             // of one at a size: whose memory it shares
-    int64_t size;                       // the size
+    int64_t at_sizes[SPYRE_MOST_SIZES]; // the sizes
     spyre_status (*make_stages)(const spyre_executable *e, spyre_executable **out_stages);
                                         // of one at a size; null: from `source`
     // Of cache_table.c, under its lock.

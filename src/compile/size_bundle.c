@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A symbolic bundle from two bundles of one graph. bundle_bind() leaves things at their offsets and
-// moves slices within a tensor, and parts of larger tensors by `moves`. So the two must have the
-// same steps on the same buffers, and sizes that differ where the dim is; where a buffer lies in LX
-// or in the pool is then free, and where the larger ones had room, smaller ones have. Comparing
-// addresses in LX instead would refuse nearly everything: places are packed anew for each size.
+// A symbolic bundle from bundles of one graph. bundle_bind() leaves things at their offsets and
+// moves slices within a tensor, and parts of larger tensors by `moves`. So the bundles must have
+// the same steps on the same buffers, and sizes that differ where the dim is; where a buffer lies
+// in LX or in the pool is then free, and where the larger ones had room, smaller ones have.
+// Comparing addresses in LX instead would refuse nearly everything: places are packed anew for each
+// size. Whether a part begins where one size says, or the other, or their product, shows in the
+// bundle in which both are smaller.
+#include <stdio.h>
 #include <string.h>
 
 #include "compile/size_rules.h"
@@ -70,18 +73,18 @@ static bool same_step(const bundle_step *a, const bundle_step *b)
     return same;
 }
 
-// Gives the step its symbols; null, or what speaks against one.
-static const char *mark(bundle_step *step, const bundle_step *next, int64_t granule, int64_t size,
-                        int64_t most)
+// Gives the step symbol `number`; null, or what speaks against it.
+static const char *mark(bundle_step *step, const bundle_step *next, uint32_t number,
+                        const spyre_size_span *span)
 {
     for (uint32_t d = 0; d < step->dim_count; d++) {
         if (step->size[d] == next->size[d]) continue;
-        if (step->size[d] != most || next->size[d] != size)
+        if (step->symbol[d] || step->size[d] != span->most || next->size[d] != span->size)
             return "a loop covers the dim together with others, or with padding";
-        if (granule % step->cores->slices[d]) return "a granule has no slice for every core";
+        if (span->granule % step->cores->slices[d]) return "a granule has no slice for every core";
         for (uint32_t m = 0; m < step->mask_count; m++)
             if (step->masks[m].dim == d) return "the dim is masked";
-        step->symbol[d] = 1;
+        step->symbol[d] = (uint8_t)(number + 1);
     }
     for (uint32_t d = 0; d < step->dim_count; d++)
         if (step->symbol[d] && (step->window_count || step->slice_size[d]))
@@ -89,30 +92,42 @@ static const char *mark(bundle_step *step, const bundle_step *next, int64_t gran
     return NULL;
 }
 
-static spyre_status mark_steps(arena *memory, bundle *b, const bundle *next, int64_t size,
-                               const char **out_why)
+// The sizes of a step in which all dims are smaller are its symbols' and no others.
+static bool has_sizes(const bundle_step *step, const bundle_step *next, const size_rules *rules)
+{
+    bool same = true;
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        same = same && next->size[d] == (step->symbol[d] ? rules->spans[step->symbol[d] - 1].size
+                                                         : step->size[d]);
+    return same;
+}
+
+static spyre_status mark_steps(const size_rules *rules, bundle *b,
+                               const executable_segment *const *smaller, const char **out_why)
 {
     const bundle_step *from = b->steps.items;
-    const bundle_symbol *symbol = &b->symbols.items[0];
-    TRY_NEW(memory, b->steps.items, b->steps.count);
+    TRY_NEW(rules->memory, b->steps.items, b->steps.count);
     for (uint32_t s = 0; s < b->steps.count && !*out_why; s++) {
-        b->steps.items[s] = from[s];
-        *out_why = mark(&b->steps.items[s], &next->steps.items[s], symbol->granularity, size,
-                        symbol->most);
+        bundle_step *step = &b->steps.items[s];
+        *step = from[s];
+        for (uint32_t k = 0; k < rules->count && !*out_why; k++)
+            *out_why = mark(step, &smaller[k]->front.bundle->steps.items[s], k, &rules->spans[k]);
+        if (rules->count > 1 && !*out_why &&
+            !has_sizes(step, &smaller[rules->count]->front.bundle->steps.items[s], rules))
+            *out_why = "a loop covers the dim together with others, or with padding";
     }
     return NULL;
 }
 
-// --- Starts: what binding makes of the bundle at the smaller size lies where `next` has it, whole
-// buffers in LX and the pool moved. A part of a buffer may begin where the size says (cat): it
-// moves within the buffer.
+// --- Starts: what binding makes of the bundle at smaller sizes lies where these have it, whole
+// buffers in LX and the pool moved. A part of a buffer may begin where a size, or the product of
+// two, says (cat): it moves within the buffer.
 
 typedef struct {
-    arena *memory;
+    const size_rules *rules;
     bundle *b;
-    const bundle *bound, *next;         // b and its steps at the smaller size
-    int64_t granules;                   // how many it is smaller
-    const loop_graph *loops, *next_loops;
+    const bundle *bound[SPYRE_MOST_SIZES + 1];          // b at the sizes of the smaller ones
+    const executable_segment *largest, *const *smaller;
     const char *why;
 } placement;
 
@@ -121,58 +136,101 @@ static bool is_movable(const placement *p, const bundle_tensor *tensor)
     return tensor->in_lx || p->b->args.items[tensor->arg].kind == BUNDLE_ARG_POOL;
 }
 
-// How far the tensor lies from where `next` has it, alike on all cores.
-static int64_t distance(placement *p, uint32_t step, uint32_t t)
+// How far the tensor lies from where smaller executable `number` has it, alike on all cores.
+static int64_t distance(placement *p, uint32_t number, uint32_t step, uint32_t t)
 {
-    const bundle_tensor *mine = &p->bound->steps.items[step].tensors[t];
-    const bundle_tensor *its = &p->next->steps.items[step].tensors[t];
+    const bundle_tensor *mine = &p->bound[number]->steps.items[step].tensors[t];
+    const bundle *next = p->smaller[number]->front.bundle;
+    const bundle_tensor *its = &next->steps.items[step].tensors[t];
     int64_t moved = mine->start[0] - its->start[0];
     for (uint32_t core = 1; core < p->b->steps.items[step].cores->core_count; core++)
         if (mine->start[core] - its->start[core] != moved)
             p->why = "cores have other parts of a tensor at another size";
+    uint32_t buffer = p->largest->front.loops->ops.items[step].operand[t].buffer;
+    if (is_movable(p, &p->b->steps.items[step].tensors[t]))
+        moved -= p->largest->front.loops->buffers.items[buffer].memory_offset -
+                 p->smaller[number]->front.loops->buffers.items[buffer].memory_offset;
     return moved;
 }
 
-// Only what is as many times as long as the size is long moves in equal steps.
-static bool has_size_once(const placement *p, uint32_t buffer)
+static bool same_offset(const placement *p, uint32_t number, uint32_t s, uint32_t t)
 {
-    const loop_buffer *a = &p->loops->buffers.items[buffer];
-    const loop_buffer *b = &p->next_loops->buffers.items[buffer];
+    return p->largest->front.loops->ops.items[s].operand[t].offset ==
+           p->smaller[number]->front.loops->ops.items[s].operand[t].offset;
+}
+
+// Only what is as many times as long as the size is long moves in equal steps.
+static bool has_size_once(const placement *p, uint32_t number, uint32_t buffer)
+{
+    const loop_buffer *a = &p->largest->front.loops->buffers.items[buffer];
+    const loop_buffer *b = &p->smaller[number]->front.loops->buffers.items[buffer];
     uint32_t dims = 0;
     for (uint32_t d = 0; d < a->dim_count; d++) dims += a->dim[d].extent != b->dim[d].extent;
     return dims <= 1;
 }
 
+static spyre_status add_move(placement *p, uint32_t s, uint32_t t, uint32_t symbols, int64_t bytes,
+                             int64_t granules)
+{
+    if (bytes % granules) p->why = "a part of a tensor begins where no granule of a size says";
+    const bundle_move move = {.step = s, .tensor = t, .symbols = symbols,
+                              .bytes = bytes / granules};
+    return bytes ? VEC_PUSH(p->rules->memory, &p->b->moves, move) : NULL;
+}
+
+// moved[n]: as distance() says. Of two dims a start is a + b n + c m + d n m in granules n and m;
+// with N and M the largest and k and l how many of them are missing, moved[0] is k (b + d M),
+// moved[1] l (c + d N) and moved[2] moved[0] + moved[1] - k l d.
+static spyre_status add_moves(placement *p, uint32_t s, uint32_t t, const int64_t *moved)
+{
+    const size_rules *rules = p->rules;
+    int64_t most[SPYRE_MOST_SIZES], less[SPYRE_MOST_SIZES], product = 0;
+    for (uint32_t k = 0; k < rules->count; k++) {
+        most[k] = rules->spans[k].most / rules->spans[k].granule;
+        less[k] = most[k] - rules->spans[k].size / rules->spans[k].granule;
+    }
+    if (rules->count > 1) {
+        int64_t bytes = moved[0] + moved[1] - moved[2];
+        TRY(add_move(p, s, t, 3, bytes, less[0] * less[1]));
+        product = bytes / (less[0] * less[1]);
+    }
+    for (uint32_t k = 0; k < rules->count; k++) {
+        int64_t other = rules->count > 1 ? most[1 - k] : 0;
+        TRY(add_move(p, s, t, 1u << k, moved[k] - product * other * less[k], less[k]));
+    }
+    return NULL;
+}
+
 static spyre_status place_tensor(placement *p, uint32_t s, uint32_t t)
 {
     const bundle_tensor *tensor = &p->b->steps.items[s].tensors[t];
-    const loop_access *access = &p->loops->ops.items[s].operand[t];
-    uint32_t buffer = access->buffer;
-    bool same = access->offset == p->next_loops->ops.items[s].operand[t].offset;
-    int64_t bytes = distance(p, s, t);
-    if (is_movable(p, tensor))
-        bytes -= p->loops->buffers.items[buffer].memory_offset -
-                 p->next_loops->buffers.items[buffer].memory_offset;
-    if (p->why || (bytes == 0 && same)) return NULL;
-    if (!has_size_once(p, buffer) || bytes % p->granules ||
-        (!tensor->in_lx && p->b->args.items[tensor->arg].kind == BUNDLE_ARG_CONSTANTS)) {
-        p->why = "a part of a tensor begins where the square of a size says";
-        return NULL;
+    uint32_t buffer = p->largest->front.loops->ops.items[s].operand[t].buffer;
+    int64_t moved[SPYRE_MOST_SIZES + 1];
+    bool still = true, once = true;
+    for (uint32_t n = 0; n < size_smaller_count(p->rules); n++) {
+        moved[n] = distance(p, n, s, t);
+        still = still && moved[n] == 0 && same_offset(p, n, s, t);
+        once = once && (n == p->rules->count || has_size_once(p, n, buffer));
     }
-    const bundle_move move = {.step = s, .tensor = t, .bytes = bytes / p->granules};
-    return VEC_PUSH(p->memory, &p->b->moves, move);
+    if (p->why || still) return NULL;
+    if (once && (tensor->in_lx || p->b->args.items[tensor->arg].kind != BUNDLE_ARG_CONSTANTS))
+        return add_moves(p, s, t, moved);
+    p->why = "a part of a tensor begins where the square of a size says";
+    return NULL;
 }
 
-static spyre_status place_steps(arena *memory, bundle *b, const executable_segment *largest,
-                                const executable_segment *next, int64_t value,
-                                const char **out_why)
+static spyre_status place_steps(const size_rules *rules, bundle *b,
+                                const executable_segment *largest,
+                                const executable_segment *const *smaller, const char **out_why)
 {
-    bundle *bound;
-    placement p = {.memory = memory, .b = b, .next = next->front.bundle,
-                   .loops = largest->front.loops, .next_loops = next->front.loops};
-    TRY(bundle_bind(memory, b, &value, &bound));
-    p.bound = bound;
-    p.granules = (b->symbols.items[0].most - value) / b->symbols.items[0].granularity;
+    placement p = {.rules = rules, .b = b, .largest = largest, .smaller = smaller};
+    for (uint32_t n = 0; n < size_smaller_count(rules); n++) {
+        int64_t sizes[SPYRE_MOST_SIZES];
+        bundle *bound;
+        size_smaller_sizes(rules, n, sizes);
+        TRY(bundle_bind(rules->memory, b, sizes, &bound));
+        p.bound[n] = bound;
+    }
     for (uint32_t s = 0; s < b->steps.count && !p.why; s++)
         for (uint32_t t = 0; t < b->steps.items[s].tensor_count; t++) TRY(place_tensor(&p, s, t));
     *out_why = p.why;
@@ -201,27 +259,32 @@ const char *size_compare_plans(const executable_segment *largest, const executab
     return same && same_loops(largest->front.loops, next->front.loops) ? NULL : size_other_plan;
 }
 
-spyre_status size_symbolic_bundle(arena *memory, const executable_segment *largest,
-                                  const executable_segment *next, int64_t granule, int64_t size,
-                                  int64_t most, bundle **out_bundle, const char **out_why)
+spyre_status size_symbolic_bundle(const size_rules *rules, const executable_segment *largest,
+                                  const executable_segment *const *smaller, bundle **out_bundle,
+                                  const char **out_why)
 {
-    bundle *b = ARENA_NEW(memory, bundle, 1);
+    bundle *b = ARENA_NEW(rules->memory, bundle, 1);
     TRY_ALLOC(b);
     *b = *largest->front.bundle;
-    b->memory = memory;
-    const bundle_symbol symbol = {.name = "s0", .granularity = granule, .most = most};
-    TRY(VEC_PUSH(memory, &b->symbols, symbol));
+    b->memory = rules->memory;
+    for (uint32_t k = 0; k < rules->count; k++) {
+        bundle_symbol symbol = {.granularity = rules->spans[k].granule,
+                                .most = rules->spans[k].most};
+        snprintf(symbol.name, sizeof symbol.name, "s%u", k);
+        TRY(VEC_PUSH(rules->memory, &b->symbols, symbol));
+    }
     // What is bound at a launch has the bytes of its size there.
     const bundle_arg *arguments = b->args.items;
-    TRY_NEW(memory, b->args.items, b->args.count);
-    for (uint32_t k = 0; k < b->args.count; k++) {
-        b->args.items[k] = arguments[k];
-        if (arguments[k].bytes != next->front.bundle->args.items[k].bytes &&
-            arguments[k].kind == BUNDLE_ARG_TENSOR)
-            b->args.items[k].bytes = 0;
+    TRY_NEW(rules->memory, b->args.items, b->args.count);
+    for (uint32_t a = 0; a < b->args.count; a++) {
+        b->args.items[a] = arguments[a];
+        for (uint32_t k = 0; k < rules->count; k++)
+            if (arguments[a].bytes != smaller[k]->front.bundle->args.items[a].bytes &&
+                arguments[a].kind == BUNDLE_ARG_TENSOR)
+                b->args.items[a].bytes = 0;
     }
-    TRY(mark_steps(memory, b, next->front.bundle, size, out_why));
-    if (!*out_why) TRY(place_steps(memory, b, largest, next, size, out_why));
+    TRY(mark_steps(rules, b, smaller, out_why));
+    if (!*out_why) TRY(place_steps(rules, b, largest, smaller, out_why));
     *out_bundle = b;
     return NULL;
 }

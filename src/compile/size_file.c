@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What two executables tell about other sizes, as bytes: a reason why one program does not serve
+// What executables tell about other sizes, as bytes: a reason why one program does not serve
 // them, or the programs with their corrections and the expressions of their values. The bundles
 // stay away: stages are made again on request.
 #include "base/bytes.h"
@@ -17,7 +17,8 @@ static void put_expressions(const spyrecode_sizes *sizes, text *out)
         bytes_put_number(out, expression->term_count);
         for (uint32_t t = 0; t < expression->term_count; t++) {
             bytes_put_number(out, (uint64_t)expression->terms[t].factor);
-            bytes_put_number(out, expression->terms[t].power[0]);
+            for (uint32_t k = 0; k < sizes->symbol_count; k++)
+                bytes_put_number(out, expression->terms[t].power[k]);
         }
     }
 }
@@ -45,7 +46,20 @@ static spyre_status put_segments(const size_rules *rules, uint32_t count, text *
 
 // --- Reading
 
-static spyre_status take_expressions(arena *memory, bytes_reader *from, spyrecode_sizes *out)
+static spyre_status take_term(bytes_reader *from, uint32_t symbols, spyrecode_term *out)
+{
+    out->factor = (int64_t)bytes_take_number(from);
+    for (uint32_t k = 0; k < symbols; k++) {
+        uint64_t power = bytes_take_number(from);
+        if (power > SPYRECODE_MOST_POWER)
+            return status_new(SPYRE_INVALID_FORMAT, "another power of the size");
+        out->power[k] = (uint8_t)power;
+    }
+    return NULL;
+}
+
+static spyre_status take_expressions(arena *memory, bytes_reader *from, uint32_t symbols,
+                                     spyrecode_sizes *out)
 {
     uint64_t count = bytes_take_number(from);
     if (count > from->length) return status_new(SPYRE_INVALID_FORMAT, "too many expressions");
@@ -57,19 +71,13 @@ static spyre_status take_expressions(arena *memory, bytes_reader *from, spyrecod
         spyrecode_term *term = ARENA_NEW(memory, spyrecode_term, terms);
         TRY_ALLOC(term);
         expressions[e] = (spyrecode_expression){(uint32_t)terms, term};
-        for (uint64_t t = 0; t < terms; t++) {
-            term[t].factor = (int64_t)bytes_take_number(from);
-            uint64_t power = bytes_take_number(from);
-            if (power > SPYRECODE_MOST_POWER)
-                return status_new(SPYRE_INVALID_FORMAT, "another power of the size");
-            term[t].power[0] = (uint8_t)power;
-        }
+        for (uint64_t t = 0; t < terms; t++) TRY(take_term(from, symbols, &term[t]));
     }
-    *out = (spyrecode_sizes){1, (uint32_t)count, NULL, expressions};
+    *out = (spyrecode_sizes){symbols, (uint32_t)count, NULL, expressions};
     return NULL;
 }
 
-static spyre_status take_segment(arena *memory, bytes_reader *from,
+static spyre_status take_segment(const size_rules *rules, bytes_reader *from,
                                  const executable_segment *segment, size_segment *out)
 {
     uint64_t length = bytes_take_number(from);
@@ -78,8 +86,8 @@ static spyre_status take_segment(arena *memory, bytes_reader *from,
     if (from->failed || is_card != (length != 0))
         return status_new(SPYRE_INVALID_FORMAT, "another segment");
     if (!is_card) return NULL;
-    TRY(isa_decode(memory, image, length, &out->program));
-    TRY(take_expressions(memory, from, &out->sizes));
+    TRY(isa_decode(rules->memory, image, length, &out->program));
+    TRY(take_expressions(rules->memory, from, rules->count, &out->sizes));
     if (out->program->arg_count != segment->argument_count ||
         out->program->value_count > out->sizes.expression_count)
         return status_new(SPYRE_INVALID_FORMAT, "another program");
@@ -93,7 +101,7 @@ static spyre_status take(size_rules *rules, const spyre_executable *largest,
     const char *why = bytes_take_string(&from);
     TRY_NEW(rules->memory, rules->segments, largest->segment_count);
     for (uint32_t s = 0; s < largest->segment_count && !*why; s++)
-        TRY(take_segment(rules->memory, &from, &largest->segments[s], &rules->segments[s]));
+        TRY(take_segment(rules, &from, &largest->segments[s], &rules->segments[s]));
     if (from.failed || from.at != length)
         return status_new(SPYRE_INVALID_FORMAT, "its length does not fit its content");
     *out_why = *why ? why : NULL;
@@ -102,30 +110,37 @@ static spyre_status take(size_rules *rules, const spyre_executable *largest,
 
 // --- Files
 
-// All that determines the rules; null where the cache knows one of the two not.
-static spyre_status subject_of(arena *memory, const size_rules *rules,
-                               const spyre_executable *largest, const spyre_executable *next,
+// All that determines the rules; null where the cache does not know one of the executables.
+static spyre_status subject_of(const size_rules *rules, const spyre_executable *largest,
                                const char **out_subject)
 {
+    const char *subject = largest->subject;
     *out_subject = NULL;
-    if (!largest->subject || !next->subject) return NULL;
-    *out_subject = arena_printf(memory, "sizes by %lld, %lld to %lld\n%s\n%s",
-                                (long long)rules->granule, (long long)rules->size,
-                                (long long)rules->most,
-                                largest->subject, next->subject);
-    TRY_ALLOC(*out_subject);
+    for (uint32_t k = 0; k < rules->count && subject; k++) {
+        const spyre_size_span *span = &rules->spans[k];
+        subject = arena_printf(rules->memory, "sizes by %lld, %lld to %lld\n%s",
+                               (long long)span->granule, (long long)span->size,
+                               (long long)span->most, subject);
+        TRY_ALLOC(subject);
+    }
+    for (uint32_t n = 0; n < size_smaller_count(rules) && subject; n++) {
+        const char *own = rules->smaller[n]->subject;
+        if (!own) return NULL;
+        subject = arena_printf(rules->memory, "%s\n%s", subject, own);
+        TRY_ALLOC(subject);
+    }
+    *out_subject = subject;
     return NULL;
 }
 
 spyre_status size_rules_recall(size_rules *rules, const spyre_executable *largest,
-                               const spyre_executable *next, bool *out_known,
-                               const char **out_why)
+                               bool *out_known, const char **out_why)
 {
     const char *subject;
     const uint8_t *bytes = NULL;
     size_t length = 0;
     *out_known = false;
-    TRY(subject_of(rules->memory, rules, largest, next, &subject));
+    TRY(subject_of(rules, largest, &subject));
     if (subject) TRY(cache_recall(rules->memory, subject, &bytes, &length));
     if (!bytes) return NULL;
     spyre_status status = take(rules, largest, bytes, length, out_why);
@@ -136,11 +151,11 @@ spyre_status size_rules_recall(size_rules *rules, const spyre_executable *larges
 }
 
 spyre_status size_rules_keep(const size_rules *rules, const spyre_executable *largest,
-                             const spyre_executable *next, const char *why)
+                             const char *why)
 {
     const char *subject;
     text bytes = {0};
-    TRY(subject_of(rules->memory, rules, largest, next, &subject));
+    TRY(subject_of(rules, largest, &subject));
     if (!subject) return NULL;
     bytes_put_string(&bytes, why ? why : "");
     spyre_status status = why ? NULL : put_segments(rules, largest->segment_count, &bytes);

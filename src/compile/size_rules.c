@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One executable for several sizes of a dim: its programs with corrections (symbolic_program.h),
-// and where tensors lie. Every size in a view, layout or count of bytes is either the same at both
-// sizes or a multiple of the dim's or of its square, so it follows by proportion; a size that is
-// rounded up to sticks is neither and found out.
+// One executable for several sizes of some dims: its programs with corrections
+// (symbolic_program.h), and where tensors lie. Every size in a view, layout or count of bytes is
+// the same at the smaller size of a dim, or a multiple of the dim's or of its square, so it follows
+// by proportion, by that of one dim after the other. A size that is rounded up to sticks is neither
+// and found out; so is a sum of sizes of two dims, which is in proportion to none.
 #include "compile/size_rules.h"
 
 #include <string.h>
@@ -11,90 +12,100 @@
 #include "compile/cache/cache_table.h"
 #include "isa/numbers.h"
 
+_Static_assert((int)SPYRE_MOST_SIZES <= (int)BUNDLE_MAX_SYMBOLS, "a symbol a dim");
+
 // --- Numbers by proportion
 
+// Of one dim. Numbers change from what they are at the largest sizes of all dims.
 typedef struct {
     int64_t largest, next, granules;    // granules of the two sizes, and of the one that is made
     bool fits;
 } proportion;
 
-static proportion proportion_of(const size_rules *rules, int64_t size)
+// Numbers that are equal, and no others, are in it.
+static const proportion EQUAL = {1, 1, 1, true};
+
+static proportion proportion_of(const spyre_size_span *span, int64_t size)
 {
-    return (proportion){rules->most / rules->granule, rules->size / rules->granule,
-                        size / rules->granule, true};
+    return (proportion){span->most / span->granule, span->size / span->granule,
+                        size / span->granule, true};
 }
 
-// `*number` is that of the largest size, `next` that of the smaller one.
-static void scale(proportion *p, int64_t *number, int64_t next)
+// `*number`, which other dims may have scaled, is `most` at the largest size, and `next` at the
+// smaller one.
+static void scale(proportion *p, int64_t *number, int64_t most, int64_t next)
 {
-    const int64_t n = p->largest, m = p->next, each = *number / n, area = each / n;
-    if (*number == next) return;
-    if (*number % n == 0 && next == each * m)
-        *number = each * p->granules;
-    else if (*number % n == 0 && each % n == 0 && next == area * m * m)
-        *number = area * p->granules * p->granules;
+    const int64_t n = p->largest, m = p->next, each = most / n, area = each / n;
+    if (most == next) return;
+    if (most % n == 0 && next == each * m && *number % n == 0)
+        *number = *number / n * p->granules;
+    else if (most % n == 0 && each % n == 0 && next == area * m * m && *number % (n * n) == 0)
+        *number = *number / (n * n) * p->granules * p->granules;
     else
         p->fits = false;
 }
 
-static void scale_view(proportion *p, spyre_view *view, const spyre_view *next)
+static void scale_view(proportion *p, spyre_view *view, const spyre_view *most,
+                       const spyre_view *next)
 {
-    p->fits = p->fits && view->rank == next->rank;
-    for (uint32_t d = 0; p->fits && d < view->rank; d++) {
-        scale(p, &view->size[d], next->size[d]);
-        scale(p, &view->stride[d], next->stride[d]);
+    p->fits = p->fits && most->rank == next->rank;
+    for (uint32_t d = 0; p->fits && d < most->rank; d++) {
+        scale(p, &view->size[d], most->size[d], next->size[d]);
+        scale(p, &view->stride[d], most->stride[d], next->stride[d]);
     }
-    p->fits = p->fits && view->offset == next->offset;
+    p->fits = p->fits && most->offset == next->offset;
 }
 
-// How `view` lies on the card. A size of the view that grows and one on the card that does not has
-// been rounded up to sticks: the two sizes say nothing about others.
-static void scale_layout(proportion *p, const spyre_view *view, const spyre_view *next_view,
-                         spyre_layout *layout, const spyre_layout *next)
+// How tensors lie on the card, of `views`. A size of the view that grows and one on the card that
+// does not has been rounded up to sticks: the two sizes say nothing about others.
+static void scale_layout(proportion *p, spyre_layout *layout, const spyre_view *most_view,
+                         const spyre_layout *most, const spyre_view *next_view,
+                         const spyre_layout *next)
 {
     uint32_t grow = 0, follow = 0;
-    p->fits = p->fits && layout->rank == next->rank && layout->format == next->format &&
-              layout->arrangement == next->arrangement && view->rank == next_view->rank;
-    for (uint32_t d = 0; p->fits && d < view->rank; d++)
-        grow += view->size[d] != next_view->size[d];
-    for (uint32_t d = 0; p->fits && d < layout->rank; d++)
-        follow += layout->device_size[d] != next->device_size[d];
+    p->fits = p->fits && most->rank == next->rank && most->format == next->format &&
+              most->arrangement == next->arrangement && most_view->rank == next_view->rank;
+    for (uint32_t d = 0; p->fits && d < most_view->rank; d++)
+        grow += most_view->size[d] != next_view->size[d];
+    for (uint32_t d = 0; p->fits && d < most->rank; d++)
+        follow += most->device_size[d] != next->device_size[d];
     p->fits = p->fits && grow == follow;
-    for (uint32_t d = 0; p->fits && d < layout->rank; d++) {
-        scale(p, &layout->device_size[d], next->device_size[d]);
-        scale(p, &layout->stride_map[d], next->stride_map[d]);
+    for (uint32_t d = 0; p->fits && d < most->rank; d++) {
+        scale(p, &layout->device_size[d], most->device_size[d], next->device_size[d]);
+        scale(p, &layout->stride_map[d], most->stride_map[d], next->stride_map[d]);
     }
 }
 
-// --- Inputs and outputs
+// --- Inputs and outputs: those of a segment, which have copies of its own then, from those of the
+// largest sizes and of the smaller one
 
 static spyre_status scale_outputs(arena *memory, proportion *p, spyre_segment *info,
-                                  const spyre_segment *next)
+                                  const spyre_segment *most, const spyre_segment *next)
 {
-    p->fits = p->fits && info->output_count == next->output_count &&
-              info->buffer_count == next->buffer_count;
+    p->fits = p->fits && most->output_count == next->output_count &&
+              most->buffer_count == next->buffer_count;
     if (!p->fits) return NULL;
     spyre_segment_output *outputs = ARENA_NEW(memory, spyre_segment_output, info->output_count);
     TRY_ALLOC(outputs);
     for (uint32_t i = 0; i < info->output_count; i++) {
-        const spyre_segment_output *other = &next->outputs[i];
+        const spyre_segment_output *from = &most->outputs[i], *other = &next->outputs[i];
         outputs[i] = info->outputs[i];
-        scale_view(p, &outputs[i].type.view, &other->type.view);
-        scale_layout(p, &info->outputs[i].storage, &other->storage, &outputs[i].layout,
+        scale_view(p, &outputs[i].type.view, &from->type.view, &other->type.view);
+        scale_layout(p, &outputs[i].layout, &from->storage, &from->layout, &other->storage,
                      &other->layout);
-        scale_view(p, &outputs[i].storage, &other->storage);
-        scale(p, &outputs[i].bytes, other->bytes);
-        p->fits = p->fits && outputs[i].input == other->input && outputs[i].value == other->value &&
-                  outputs[i].buffer == other->buffer;
+        scale_view(p, &outputs[i].storage, &from->storage, &other->storage);
+        scale(p, &outputs[i].bytes, from->bytes, other->bytes);
+        p->fits = p->fits && from->input == other->input && from->value == other->value &&
+                  from->buffer == other->buffer;
     }
     info->outputs = outputs;
     return NULL;
 }
 
 static spyre_status scale_inputs(arena *memory, proportion *p, spyre_segment *info,
-                                 const spyre_segment *next)
+                                 const spyre_segment *most, const spyre_segment *next)
 {
-    p->fits = p->fits && info->input_count == next->input_count;
+    p->fits = p->fits && most->input_count == next->input_count;
     if (!p->fits) return NULL;
     spyre_view *storages = ARENA_NEW(memory, spyre_view, info->input_count);
     spyre_layout *layouts = ARENA_NEW(memory, spyre_layout, info->input_count);
@@ -103,14 +114,15 @@ static spyre_status scale_inputs(arena *memory, proportion *p, spyre_segment *in
     TRY_ALLOC(layouts);
     TRY_ALLOC(preferred);
     for (uint32_t i = 0; i < info->input_count; i++) {
+        const spyre_view *from = &most->input_storages[i], *other = &next->input_storages[i];
         storages[i] = info->input_storages[i];
         layouts[i] = info->input_layouts[i];
         preferred[i] = info->preferred_layouts[i];
-        scale_view(p, &storages[i], &next->input_storages[i]);
-        const spyre_view *storage = &info->input_storages[i];
-        scale_layout(p, storage, &next->input_storages[i], &layouts[i], &next->input_layouts[i]);
+        scale_view(p, &storages[i], from, other);
+        scale_layout(p, &layouts[i], from, &most->input_layouts[i], other,
+                     &next->input_layouts[i]);
         if (preferred[i].rank)
-            scale_layout(p, storage, &next->input_storages[i], &preferred[i],
+            scale_layout(p, &preferred[i], from, &most->preferred_layouts[i], other,
                          &next->preferred_layouts[i]);
     }
     info->input_storages = storages;
@@ -120,27 +132,43 @@ static spyre_status scale_inputs(arena *memory, proportion *p, spyre_segment *in
 }
 
 static spyre_status scale_arguments(arena *memory, proportion *p, executable_segment *segment,
-                                    const executable_segment *next)
+                                    const executable_segment *most, const executable_segment *next)
 {
     job_argument *arguments = ARENA_NEW(memory, job_argument, segment->argument_count);
     TRY_ALLOC(arguments);
     for (uint32_t k = 0; k < segment->argument_count; k++) {
         arguments[k] = segment->arguments[k];
         if (arguments[k].kind == JOB_INPUT || arguments[k].kind == JOB_BUFFER)
-            scale(p, &arguments[k].bytes, next->arguments[k].bytes);
+            scale(p, &arguments[k].bytes, most->arguments[k].bytes, next->arguments[k].bytes);
     }
     segment->arguments = arguments;
     return NULL;
 }
 
-// A copy of a segment of the largest size at another one, without its program.
-static spyre_status scale_segment(arena *memory, proportion *p, executable_segment *segment,
-                                  const executable_segment *next)
+// Without the program.
+static spyre_status scale_along(arena *memory, proportion *p, executable_segment *segment,
+                                const executable_segment *most, const executable_segment *next)
 {
-    TRY(scale_outputs(memory, p, &segment->info, &next->info));
+    TRY(scale_outputs(memory, p, &segment->info, &most->info, &next->info));
     if (segment->info.kind != SPYRE_SEGMENT_CARD) return NULL;
-    TRY(scale_inputs(memory, p, &segment->info, &next->info));
-    return p->fits ? scale_arguments(memory, p, segment, next) : NULL;
+    TRY(scale_inputs(memory, p, &segment->info, &most->info, &next->info));
+    return p->fits ? scale_arguments(memory, p, segment, most, next) : NULL;
+}
+
+// Makes `segment`, a copy of `most`, one of these sizes, from those at the smaller ones. Where
+// *out_fits becomes false it is none of them.
+static spyre_status scale_segment(arena *memory, const size_rules *rules, const int64_t *sizes,
+                                  const executable_segment *most,
+                                  const executable_segment *const *smaller,
+                                  executable_segment *segment, bool *out_fits)
+{
+    *out_fits = true;
+    for (uint32_t k = 0; k < rules->count && *out_fits; k++) {
+        proportion p = proportion_of(&rules->spans[k], sizes[k]);
+        TRY(scale_along(memory, &p, segment, most, smaller[k]));
+        *out_fits = p.fits;
+    }
+    return NULL;
 }
 
 // --- Finding the rules
@@ -163,65 +191,117 @@ static spyre_status find_program(arena *memory, const executable_segment *segmen
     return NULL;
 }
 
+// Whether numbers follow from sizes: at one granule of each they are whole ones, and where all dims
+// are smaller they are what they are there.
+static spyre_status check_scales(const size_rules *rules, const executable_segment *segment,
+                                 const executable_segment *const *smaller, bool *out_fit)
+{
+    int64_t granules[SPYRE_MOST_SIZES], sizes[SPYRE_MOST_SIZES];
+    executable_segment scaled = *segment;
+    for (uint32_t k = 0; k < rules->count; k++) granules[k] = rules->spans[k].granule;
+    TRY(scale_segment(rules->memory, rules, granules, segment, smaller, &scaled, out_fit));
+    if (!*out_fit || rules->count == 1) return NULL;
+    proportion equal = EQUAL;
+    scaled = *segment;
+    size_smaller_sizes(rules, rules->count, sizes);
+    TRY(scale_segment(rules->memory, rules, sizes, segment, smaller, &scaled, out_fit));
+    executable_segment same = scaled;
+    TRY(scale_along(rules->memory, &equal, &same, &scaled, smaller[rules->count]));
+    *out_fit = equal.fits;
+    return NULL;
+}
+
 static spyre_status find_segment(size_rules *rules, const executable_segment *segment,
-                                 const executable_segment *next, size_segment *out,
+                                 const executable_segment *const *smaller, size_segment *out,
                                  const char **out_why)
 {
-    proportion p = proportion_of(rules, rules->granule);
-    executable_segment scaled = *segment;
-    if (segment->info.kind == SPYRE_SEGMENT_CARD) *out_why = size_compare_plans(segment, next);
+    bool is_card = segment->info.kind == SPYRE_SEGMENT_CARD, fit;
+    for (uint32_t n = 0; n < size_smaller_count(rules) && is_card && !*out_why; n++)
+        *out_why = size_compare_plans(segment, smaller[n]);
     if (*out_why) return NULL;
-    TRY(scale_segment(rules->memory, &p, &scaled, next));
-    if (!p.fits)
+    TRY(check_scales(rules, segment, smaller, &fit));
+    if (!fit)
         *out_why = "a size is rounded up, or proportional neither to the dim nor to its square";
-    if (*out_why || segment->info.kind != SPYRE_SEGMENT_CARD) return NULL;
-    TRY(size_symbolic_bundle(rules->memory, segment, next, rules->granule, rules->size,
-                             rules->most, &out->symbolic, out_why));
+    if (*out_why || !is_card) return NULL;
+    TRY(size_symbolic_bundle(rules, segment, smaller, &out->symbolic, out_why));
     return *out_why ? NULL : find_program(rules->memory, segment, out, out_why);
 }
 
-static spyre_status find_rules(size_rules *rules, const spyre_executable *largest,
-                               const spyre_executable *next, const char **out_why)
+static bool same_segments(const spyre_executable *a, const spyre_executable *b)
 {
-    bool same = largest->segment_count == next->segment_count;
-    for (uint32_t s = 0; same && s < largest->segment_count; s++) {
-        const spyre_segment *a = &largest->segments[s].info, *b = &next->segments[s].info;
-        same = a->kind == b->kind && a->node_count == b->node_count &&
-               memcmp(a->nodes, b->nodes, a->node_count * sizeof *a->nodes) == 0;
+    bool same = a->segment_count == b->segment_count;
+    for (uint32_t s = 0; same && s < a->segment_count; s++) {
+        const spyre_segment *mine = &a->segments[s].info, *its = &b->segments[s].info;
+        same = mine->kind == its->kind && mine->node_count == its->node_count &&
+               memcmp(mine->nodes, its->nodes, mine->node_count * sizeof *mine->nodes) == 0;
     }
-    if (!same) *out_why = "other parts of the graph are the host's at another size";
+    return same;
+}
+
+// Segment `s` of executables at smaller sizes.
+typedef struct {
+    const executable_segment *at[SPYRE_MOST_SIZES + 1];
+} smaller_segments;
+
+static smaller_segments segments_of(const size_rules *rules,
+                                    const spyre_executable *const *smaller, uint32_t s)
+{
+    smaller_segments found = {0};
+    for (uint32_t n = 0; n < size_smaller_count(rules); n++)
+        found.at[n] = &smaller[n]->segments[s];
+    return found;
+}
+
+static spyre_status find_rules(size_rules *rules, const spyre_executable *largest,
+                               const spyre_executable *const *smaller, const char **out_why)
+{
+    for (uint32_t n = 0; n < size_smaller_count(rules); n++)
+        if (!same_segments(largest, smaller[n]))
+            *out_why = "other parts of the graph are the host's at another size";
     TRY_NEW(rules->memory, rules->segments, largest->segment_count);
-    for (uint32_t s = 0; s < largest->segment_count && !*out_why; s++)
-        TRY(status_at(find_segment(rules, &largest->segments[s], &next->segments[s],
-                                   &rules->segments[s], out_why), "segment %u", s));
+    for (uint32_t s = 0; s < largest->segment_count && !*out_why; s++) {
+        const smaller_segments other = segments_of(rules, smaller, s);
+        TRY(status_at(find_segment(rules, &largest->segments[s], other.at, &rules->segments[s],
+                                   out_why), "segment %u", s));
+    }
+    return NULL;
+}
+
+static spyre_status smaller_with_stages(const size_rules *rules, const spyre_executable **out)
+{
+    for (uint32_t n = 0; n < size_smaller_count(rules); n++)
+        TRY(executable_with_stages(rules->smaller[n], &out[n]));
     return NULL;
 }
 
 static spyre_status find_in_stages(size_rules *rules, const spyre_executable *largest,
-                                   const spyre_executable *next, const char **out_why)
+                                   const char **out_why)
 {
     bool known;
-    TRY(size_rules_recall(rules, largest, next, &known, out_why));
+    const spyre_executable *staged, *smaller[SPYRE_MOST_SIZES + 1];
+    TRY(size_rules_recall(rules, largest, &known, out_why));
     if (known) return NULL;
-    const spyre_executable *staged, *staged_next;
     TRY(executable_with_stages(largest, &staged));
-    TRY(executable_with_stages(next, &staged_next));
-    TRY(find_rules(rules, staged, staged_next, out_why));
-    return size_rules_keep(rules, largest, next, *out_why);
+    TRY(smaller_with_stages(rules, smaller));
+    TRY(find_rules(rules, staged, smaller, out_why));
+    return size_rules_keep(rules, largest, *out_why);
 }
 
 // Rules, or the reason why there are none.
-static spyre_status make_rules(spyre_executable *largest, spyre_executable *next, int64_t granule,
-                               int64_t size, int64_t most, size_rules **out_rules,
-                               spyre_sizes_verdict *out_verdict, text *reason)
+static spyre_status make_rules(spyre_executable *largest, spyre_executable *const *smaller,
+                               const spyre_size_span *spans, uint32_t count,
+                               size_rules **out_rules, spyre_sizes_verdict *out_verdict,
+                               text *reason)
 {
     const char *why = NULL;
     arena *memory = arena_create();
     size_rules *rules = memory ? ARENA_NEW(memory, size_rules, 1) : NULL;
     if (!rules) arena_destroy(memory);
     TRY_ALLOC(rules);
-    *rules = (size_rules){.memory = memory, .granule = granule, .size = size, .most = most};
-    spyre_status status = find_in_stages(rules, largest, next, &why);
+    *rules = (size_rules){.memory = memory, .count = count};
+    memcpy(rules->spans, spans, count * sizeof *spans);
+    memcpy(rules->smaller, smaller, size_smaller_count(rules) * sizeof *smaller);
+    spyre_status status = find_in_stages(rules, largest, &why);
     if (why) {
         text_append(reason, why);
         *out_verdict = strcmp(why, size_other_plan) ? SPYRE_SIZES_REFUSED : SPYRE_SIZES_OTHER_PLAN;
@@ -230,31 +310,58 @@ static spyre_status make_rules(spyre_executable *largest, spyre_executable *next
         arena_destroy(memory);
         return status;
     }
-    rules->next = cache_table_hold(next);
+    for (uint32_t n = 0; n < size_smaller_count(rules); n++)
+        cache_table_hold(rules->smaller[n]);
     *out_rules = rules;
     return NULL;
 }
 
-spyre_status spyre_executable_serve_sizes(spyre_executable *largest, spyre_executable *smaller,
-                                          int64_t granule, int64_t size, int64_t most,
+static spyre_status check_spans(const spyre_executable *largest, spyre_executable *const *smaller,
+                                const spyre_size_span *spans, uint32_t count)
+{
+    if (count < 1 || count > SPYRE_MOST_SIZES)
+        return status_new(SPYRE_INVALID_ARGUMENT, "%u dims have sizes: expected 1 to %d", count,
+                          SPYRE_MOST_SIZES);
+    for (uint32_t k = 0; k < count; k++) {
+        const spyre_size_span *span = &spans[k];
+        if (span->granule < 1 || span->most % span->granule || span->size % span->granule ||
+            span->size < span->granule || span->size >= span->most)
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "sizes %lld and %lld: expected two multiples of %lld, the larger "
+                              "last", (long long)span->size, (long long)span->most,
+                              (long long)span->granule);
+    }
+    for (uint32_t n = 0; n < count + (count > 1); n++)
+        if (smaller[n] == largest)
+            return status_new(SPYRE_INVALID_ARGUMENT, "executable %u of smaller sizes is that of "
+                              "the largest", n);
+    return NULL;
+}
+
+static bool serves(const spyre_executable *largest, const spyre_size_span *spans, uint32_t count)
+{
+    const size_rules *rules = largest->sizes;
+    bool same = rules && rules->count == count;
+    for (uint32_t k = 0; same && k < count; k++)
+        same = rules->spans[k].most == spans[k].most && rules->spans[k].granule == spans[k].granule;
+    return same;
+}
+
+spyre_status spyre_executable_serve_sizes(spyre_executable *largest,
+                                          spyre_executable *const *smaller,
+                                          const spyre_size_span *spans, uint32_t count,
                                           spyre_sizes_verdict *out_verdict, char **out_reason)
 {
     text reason = {0};
     *out_verdict = SPYRE_SIZES_SERVED;
     *out_reason = NULL;
-    if (granule < 1 || most % granule || size % granule || size < granule || size >= most ||
-        largest == smaller)
-        return status_new(SPYRE_INVALID_ARGUMENT,
-                          "sizes %lld and %lld: expected two multiples of %lld, the larger last",
-                          (long long)size, (long long)most, (long long)granule);
+    TRY(check_spans(largest, smaller, spans, count));
     pthread_mutex_lock(&largest->lock);
-    bool known = largest->sizes && largest->sizes->most == most &&
-                 largest->sizes->granule == granule;
+    bool known = serves(largest, spans, count);
     pthread_mutex_unlock(&largest->lock);
     if (known) return NULL;
     size_rules *rules = NULL;
-    spyre_status status = make_rules(largest, smaller, granule, size, most, &rules, out_verdict,
-                                     &reason);
+    spyre_status status = make_rules(largest, smaller, spans, count, &rules, out_verdict, &reason);
     pthread_mutex_lock(&largest->lock);
     if (rules && !largest->sizes) largest->sizes = rules;
     else size_rules_destroy(rules);
@@ -262,34 +369,39 @@ spyre_status spyre_executable_serve_sizes(spyre_executable *largest, spyre_execu
     return reason.length ? text_give(&reason, status, out_reason) : status;
 }
 
-// --- An executable at a size
+// --- An executable at some sizes
 
 static spyre_status correct_program(spyre_executable *e, executable_segment *segment,
-                                    const size_segment *rule, const size_rules *rules, int64_t size)
+                                    const size_segment *rule, const size_rules *rules,
+                                    const int64_t *sizes)
 {
     const isa_program *family = rule->program;
-    const int64_t granules = size / rules->granule;
+    int64_t granules[SPYRE_MOST_SIZES];
+    for (uint32_t k = 0; k < rules->count; k++) granules[k] = sizes[k] / rules->spans[k].granule;
     int64_t *values = ARENA_NEW(e->memory, int64_t, family->value_count);
     int64_t *bytes = ARENA_NEW(e->memory, int64_t, family->arg_count);
     TRY_ALLOC(values);
     TRY_ALLOC(bytes);
     for (uint32_t v = 0; v < family->value_count; v++)
-        TRY(spyrecode_evaluate(&rule->sizes, v, &granules, &values[v]));
+        TRY(spyrecode_evaluate(&rule->sizes, v, granules, &values[v]));
     TRY(isa_correct(e->memory, family, values, &segment->program));
     for (uint32_t k = 0; k < family->arg_count; k++) bytes[k] = segment->arguments[k].bytes;
     segment->program->arg_bytes = bytes;
     return rule->symbolic
-               ? bundle_bind(e->memory, rule->symbolic, &size, &segment->front.bundle)
+               ? bundle_bind(e->memory, rule->symbolic, sizes, &segment->front.bundle)
                : NULL;
 }
 
 static spyre_status fill(spyre_executable *e, const spyre_executable *largest,
-                         const size_rules *rules, int64_t size)
+                         const size_rules *rules, const int64_t *sizes)
 {
+    const spyre_executable *smaller[SPYRE_MOST_SIZES + 1];
+    for (uint32_t n = 0; n < size_smaller_count(rules); n++) smaller[n] = rules->smaller[n];
     e->segment_count = largest->segment_count;
     TRY_NEW(e->memory, e->segments, e->segment_count);
     for (uint32_t s = 0; s < e->segment_count; s++) {
-        proportion p = proportion_of(rules, size);
+        bool fits;      // as check_scales() has found
+        const smaller_segments other = segments_of(rules, smaller, s);
         executable_segment *segment = &e->segments[s];
         *segment = largest->segments[s];
         segment->job = NULL;
@@ -298,9 +410,10 @@ static spyre_status fill(spyre_executable *e, const spyre_executable *largest,
             segment->graph = NULL;
             segment->front = (front_result){0};
         }
-        TRY(scale_segment(e->memory, &p, segment, &rules->next->segments[s]));
+        TRY(scale_segment(e->memory, rules, sizes, &largest->segments[s], other.at, segment,
+                          &fits));
         if (segment->info.kind != SPYRE_SEGMENT_CARD) continue;
-        TRY(correct_program(e, segment, &rules->segments[s], rules, size));
+        TRY(correct_program(e, segment, &rules->segments[s], rules, sizes));
         TRY(executable_make_job(e, s));
     }
     return NULL;
@@ -317,7 +430,8 @@ static spyre_status stages_at_size(const spyre_executable *sized, spyre_executab
 
 // Of the programs of `from`, which is `largest` or has its stages.
 static spyre_status make_at_size(spyre_executable *largest, const spyre_executable *from,
-                                 const size_rules *rules, int64_t size, spyre_executable **out)
+                                 const size_rules *rules, const int64_t *sizes,
+                                 spyre_executable **out)
 {
     spyre_executable *e = executable_create();
     TRY_ALLOC(e);
@@ -325,9 +439,9 @@ static spyre_status make_at_size(spyre_executable *largest, const spyre_executab
     e->prepared = has_bundles(rules, from) ? from->prepared : NULL;
     e->fates = executable_fates(from, &e->fate_count);
     e->options = largest->options;
-    e->size = size;
+    memcpy(e->at_sizes, sizes, rules->count * sizeof *sizes);
     e->make_stages = stages_at_size;
-    spyre_status status = fill(e, from, rules, size);
+    spyre_status status = fill(e, from, rules, sizes);
     if (status) spyre_executable_destroy(e);
     else *out = e;
     return status;
@@ -336,17 +450,17 @@ static spyre_status make_at_size(spyre_executable *largest, const spyre_executab
 // The symbolic bundles of rules that were read, as they were when the rules were found.
 static spyre_status complete(spyre_executable *largest, const spyre_executable *staged)
 {
-    const spyre_executable *next;
+    const spyre_executable *smaller[SPYRE_MOST_SIZES + 1];
     spyre_status status = NULL;
-    TRY(executable_with_stages(largest->sizes->next, &next));
+    TRY(smaller_with_stages(largest->sizes, smaller));
     pthread_mutex_lock(&largest->lock);
     size_rules *rules = largest->sizes;
     for (uint32_t s = 0; s < staged->segment_count && !status; s++) {
         const char *why = NULL;
         if (staged->segments[s].info.kind != SPYRE_SEGMENT_CARD || rules->segments[s].symbolic)
             continue;
-        status = size_symbolic_bundle(rules->memory, &staged->segments[s], &next->segments[s],
-                                      rules->granule, rules->size, rules->most,
+        const smaller_segments other = segments_of(rules, smaller, s);
+        status = size_symbolic_bundle(rules, &staged->segments[s], other.at,
                                       &rules->segments[s].symbolic, &why);
         if (why && !status) status = status_new(SPYRE_INTERNAL, "segment %u: %s", s, why);
     }
@@ -359,19 +473,31 @@ static spyre_status stages_at_size(const spyre_executable *sized, spyre_executab
     const spyre_executable *staged;
     TRY(executable_with_stages(sized->base, &staged));
     TRY(complete(sized->base, staged));
-    return make_at_size(sized->base, staged, sized->base->sizes, sized->size, out_stages);
+    return make_at_size(sized->base, staged, sized->base->sizes, sized->at_sizes, out_stages);
 }
 
-spyre_status spyre_executable_at_size(spyre_executable *largest, int64_t size,
-                                      spyre_executable **out_executable)
+static spyre_status check_sizes(const size_rules *rules, const int64_t *sizes, uint32_t count)
+{
+    if (!rules || count != rules->count)
+        return status_new(SPYRE_INVALID_ARGUMENT, "%u sizes are given, the program serves %u",
+                          count, rules ? rules->count : 0);
+    for (uint32_t k = 0; k < count; k++) {
+        const spyre_size_span *span = &rules->spans[k];
+        if (sizes[k] < span->granule || sizes[k] > span->most || sizes[k] % span->granule)
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "size %lld: the program serves multiples of %lld up to %lld",
+                              (long long)sizes[k], (long long)span->granule,
+                              (long long)span->most);
+    }
+    return NULL;
+}
+
+spyre_status spyre_executable_at_sizes(spyre_executable *largest, const int64_t *sizes,
+                                       uint32_t count, spyre_executable **out_executable)
 {
     pthread_mutex_lock(&largest->lock);
     const size_rules *rules = largest->sizes;
     pthread_mutex_unlock(&largest->lock);
-    if (!rules || size < rules->granule || size > rules->most || size % rules->granule)
-        return status_new(SPYRE_INVALID_ARGUMENT,
-                          "size %lld: the program serves multiples of %lld up to %lld",
-                          (long long)size, rules ? (long long)rules->granule : 0,
-                          rules ? (long long)rules->most : 0);
-    return make_at_size(largest, largest, rules, size, out_executable);
+    TRY(check_sizes(rules, sizes, count));
+    return make_at_size(largest, largest, rules, sizes, out_executable);
 }

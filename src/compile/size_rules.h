@@ -17,33 +17,45 @@ typedef struct {
 
 typedef struct size_rules {
     arena *memory;
-    int64_t granule, size, most;
-    spyre_executable *next;             // at `size`
+    uint32_t count;                     // of dims
+    spyre_size_span spans[SPYRE_MOST_SIZES];
+    spyre_executable *smaller[SPYRE_MOST_SIZES + 1];    // of spyre_executable_serve_sizes()
     size_segment *segments;
 } size_rules;
+
+// How many smaller executables there are: one a dim, and one with all of several.
+static inline uint32_t size_smaller_count(const size_rules *rules)
+{
+    return rules->count + (rules->count > 1);
+}
+
+// The sizes of smaller executable `number`.
+static inline void size_smaller_sizes(const size_rules *rules, uint32_t number, int64_t *out_sizes)
+{
+    for (uint32_t k = 0; k < rules->count; k++)
+        out_sizes[k] = number == k || number == rules->count ? rules->spans[k].size
+                                                             : rules->spans[k].most;
+}
 
 // Null, or how the plans of two sizes differ in more than sizes; the text size_other_plan.
 extern const char size_other_plan[];
 const char *size_compare_plans(const executable_segment *largest, const executable_segment *next);
 
-// The bundle of `largest` with the dims as a symbol in which `next`, of `size` and the same plan,
-// differs, or null with *out_why, a phrase of static text, when they differ in more.
-SPYRE_MUST_CHECK spyre_status size_symbolic_bundle(arena *memory,
+// The bundle of `largest` with the dims as symbols in which the segments at smaller sizes, of the
+// same plan, differ, or null with *out_why, a phrase of static text, when they differ in more.
+SPYRE_MUST_CHECK spyre_status size_symbolic_bundle(const size_rules *rules,
                                                    const executable_segment *largest,
-                                                   const executable_segment *next, int64_t granule,
-                                                   int64_t size, int64_t most, bundle **out_bundle,
-                                                   const char **out_why);
+                                                   const executable_segment *const *smaller,
+                                                   bundle **out_bundle, const char **out_why);
 
-// Rules of the two executables from the cache's files, or why there are none; *out_known tells
-// whether they say either. In `rules` are the sizes that they are for.
+// Rules of the executables from the cache's files, or why there are none; *out_known tells whether
+// they say either. In `rules` are the sizes and the smaller executables.
 SPYRE_MUST_CHECK spyre_status size_rules_recall(size_rules *rules, const spyre_executable *largest,
-                                                const spyre_executable *next, bool *out_known,
-                                                const char **out_why);
+                                                bool *out_known, const char **out_why);
 
 // Keeps them there, or `why` there are none.
 SPYRE_MUST_CHECK spyre_status size_rules_keep(const size_rules *rules,
-                                              const spyre_executable *largest,
-                                              const spyre_executable *next, const char *why);
+                                              const spyre_executable *largest, const char *why);
 
 // Of executable.c, whose life it ends with. Null is allowed.
 void size_rules_destroy(size_rules *rules);

@@ -162,8 +162,8 @@ def test_corrections_of_sizes_are_read(counted):
 
     def serve():
         largest, smaller = make(128), make(112)
-        assert largest.serve_sizes(smaller, 16, 112, 128) is None
-        return largest.at_size(48)
+        assert largest.serve_sizes([smaller], [(16, 112, 128)]) is None
+        return largest.at_sizes([48])
 
     def texts(executable):
         return [executable.text(0, stage) for stage in ("graph", "loop", "bundle", "listing")]
@@ -178,6 +178,30 @@ def test_corrections_of_sizes_are_read(counted):
     assert counted() == {"compilations": 2, "attempts": 2}
 
 
+def test_corrections_of_two_sizes_are_read(counted):
+    def make(rows, length):
+        x = torch.zeros(rows, length, 64, dtype=torch.float16, device="spyre")
+        settings = {"symbolic_size": str(length), "symbolic_granule": "16",
+                    "second_symbolic_size": str(rows), "second_symbolic_granule": "8"}  # fmt: skip
+        return _C.compile(_graph(x), settings, None, True)
+
+    def serve():
+        smaller = [make(32, 112), make(24, 128), make(24, 112)]
+        largest = make(32, 128)
+        assert largest.serve_sizes(smaller, [(16, 112, 128), (8, 24, 32)]) is None
+        with pytest.raises(ValueError, match="1 sizes are given, the program serves 2"):
+            largest.at_sizes([48])
+        with pytest.raises(ValueError, match="size 40: the program serves multiples of 16 up to"):
+            largest.at_sizes([40, 8])
+        return largest.at_sizes([48, 16])
+
+    made = serve().text(0, "listing")
+    counted()
+    read = serve()
+    assert counted() == {"disk_hits": 4}
+    assert read.text(0, "listing") == made
+
+
 def test_why_there_are_no_corrections_is_read(counted):
     """Columns that are rounded up to sticks."""
 
@@ -186,7 +210,7 @@ def test_why_there_are_no_corrections_is_read(counted):
         return _C.compile(_graph(x), {"symbolic_size": str(columns)}, None, True)
 
     def refuse():
-        return make(100).serve_sizes(make(99), 1, 99, 100)
+        return make(100).serve_sizes([make(99)], [(1, 99, 100)])
 
     why = refuse()
     counted()

@@ -2,7 +2,6 @@
 """Sizes that change from call to call: one trace, a program for each."""
 
 import copy
-import itertools
 
 import pytest
 import torch
@@ -332,20 +331,69 @@ def test_a_size_that_is_no_multiple_has_a_program_a_length():
     assert sweep(lambda x: x[:, 1:] + x[:, :-1], lengths, 1, (8,), min=64, max=512) == 3
 
 
-def test_of_two_dims_the_wider_one_shares_programs():
-    """Sequences of 16 lengths in batches of two sizes: a program for each of the two."""
+def sweep_both(function, sizes, rows=(8, 32), lengths=(16, 256)):
+    """Calls at rows and lengths; the programs it took, and the results beside the arguments."""
     torch._dynamo.reset()
-    compiled = torch.compile(lambda x, y: torch.cat([x, y], -1).relu() * 2)
     torch_spyre.report.reports.clear()
-    for rows, length in itertools.product((8, 16), (16, 40, 256, 100)):
-        x, y = (torch.randn(rows, length, 64, dtype=H) for _ in range(2))
-        given = [x.to("spyre"), y.to("spyre")]
-        for each in given:
-            torch._dynamo.mark_dynamic(each, 0, min=8, max=16)
-            torch._dynamo.mark_dynamic(each, 1, min=16, max=256)
-        expected = torch.cat([x, y], -1).relu() * 2
-        torch.testing.assert_close(compiled(*given).cpu(), expected, atol=1e-2, rtol=5e-3)
-    assert len(torch_spyre.compile_reports()) == 2
+    compiled = torch.compile(function)
+    cases = []
+    with torch.no_grad():
+        for size in sizes:
+            x = torch.randn(*size, 64, dtype=H)
+            on_card = x.to("spyre")
+            torch._dynamo.mark_dynamic(on_card, 0, min=rows[0], max=rows[1])
+            torch._dynamo.mark_dynamic(on_card, 1, min=lengths[0], max=lengths[1])
+            cases.append((x, compiled(on_card)))
+    return len(torch_spyre.compile_reports()), cases
+
+
+@pytest.mark.parametrize(
+    "function, most",
+    [
+        (lambda x: torch.exp(x) * 2 + x, 32),
+        (lambda x: (torch.softmax(x, -1), x.float() + 1), 16),
+        (lambda x: torch.cat([x, x * 2], -1).relu(), 32),
+        (lambda x: x.transpose(0, 1).relu() + 1, 32),
+    ],
+    ids=["element-wise", "rows", "joined", "transposed"],
+)
+def test_one_program_serves_two_dims(function, most):
+    """Every bit of the programs that are compiled for the sizes."""
+    sizes = [(8, 16), (most, 256), (8, 100), (16, 64), (9, 241), (most, 32)]
+    programs, cases = sweep_both(function, sizes, (8, most))
+    assert programs == 1
+    torch._dynamo.reset()
+    static = torch.compile(function, dynamic=False)
+    for x, results in cases:
+        with torch.no_grad():
+            expected = static(x.to("spyre"))
+        pairs = zip(*map(torch.utils._pytree.tree_leaves, (results, expected)), strict=True)
+        for one, other in pairs:
+            assert one.shape == other.shape and one.cpu().equal(other.cpu()), x.shape
+
+
+def test_two_dims_of_which_one_is_mixed():
+    """Attention over the lengths of a batch: sizes that end a bucket are one program's."""
+    programs, cases = sweep_both(attend, [(8, 64), (16, 320), (64, 192)], (8, 64), (64, 1024))
+    assert programs == 1
+    for x, result in cases:
+        torch.testing.assert_close(result.cpu().float(), attend(x.float()), atol=0.02, rtol=0.02)
+
+
+def test_two_dims_that_are_one_of_rows():
+    """A linear layer takes rows and lengths as one dim, of their product."""
+    feed = copy.deepcopy(FEED).half().eval()
+    expected, on_card = feed.float(), copy.deepcopy(feed).half().to("spyre")
+    programs, cases = sweep_both(on_card, [(8, 16), (32, 256), (8, 128), (16, 64)])
+    assert programs == 1
+    for x, result in cases:
+        torch.testing.assert_close(result.cpu().float(), expected(x.float()), atol=0.02, rtol=0.02)
+
+
+def test_of_two_dims_that_no_program_serves_both_of_the_wider_one_shares():
+    """Sequences of 16 lengths in batches of four sizes: a program for each of the two called."""
+    with torch_spyre.config.patch(max_combined_buckets=63):
+        assert sweep_both(torch.exp, [(8, 16), (16, 40), (8, 256), (16, 100)])[0] == 2
 
 
 def test_one_program_is_a_choice():

@@ -282,8 +282,8 @@ class CompiledGraph:
         builder = _builder(self.gm, args, None) if found else None
         if found is None or builder is None:
             return None
-        family, size, is_new = found
-        program = Program(builder, family.executable.at_size(size))
+        family, sizes, is_new = found
+        program = Program(builder, family.executable.at_sizes(sizes))
         program.family = family
         if is_new:
             _tell(program, None)

@@ -95,13 +95,30 @@ bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint3
     return place.stick_var == LOOP_NO_DIM || !loop_var_is_reduced(op, place.stick_var);
 }
 
-// A loop of symbolic_size stands for loops of any multiple of the granule, which have the slices
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// What sizes of a loop are multiples of that stands for loops of other sizes, or 0.
+static int64_t granule_of(const spyre_settings *settings, int64_t size)
+{
+    int64_t granule = settings->symbolic_size == size ? settings->symbolic_granule : 0;
+    if (settings->second_symbolic_size != size) return granule;
+    return common_divisor(settings->second_symbolic_granule, granule);
+}
+
+// A loop of a symbolic size stands for loops of any multiple of its granule, which have the slices
 // that a granule has.
 static bool as_granule(const loop_graph *loops, division_sizes *sizes, uint32_t v)
 {
-    int64_t granule = loops->settings.symbolic_granule;
-    if (!loops->settings.symbolic_size || sizes->size[v] != loops->settings.symbolic_size)
-        return false;
+    int64_t granule = granule_of(&loops->settings, sizes->size[v]);
+    if (!granule) return false;
     int64_t unit = sizes->size[v] / sizes->units[v];
     sizes->units[v] = granule % unit ? 1 : granule / unit;
     return true;
