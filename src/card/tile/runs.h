@@ -16,12 +16,14 @@ typedef struct {
     uint8_t *at[ISA_MAX_OPERANDS];          // element 0 of the inner dims
 } runs;
 
-static inline runs first_run(const plan_tile *tile, uint8_t *const *address, uint32_t inner)
+// Sets no more than there is to walk: tiles of one run are many.
+static inline void first_run(runs *r, const plan_tile *tile, uint8_t *const *address,
+                             uint32_t inner)
 {
-    runs r = {.tile = tile};
-    r.outer_dims = tile->dim_count > inner ? tile->dim_count - inner : 0;
-    for (uint32_t o = 0; o < tile->instruction->operand_count; o++) r.at[o] = address[o];
-    return r;
+    r->tile = tile;
+    r->outer_dims = tile->dim_count > inner ? tile->dim_count - inner : 0;
+    for (uint32_t d = 0; d < r->outer_dims; d++) r->index[d] = 0;
+    for (uint32_t o = 0; o < tile->instruction->operand_count; o++) r->at[o] = address[o];
 }
 
 static inline bool next_run(runs *r)

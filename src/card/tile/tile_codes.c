@@ -202,7 +202,8 @@ static void run_codes(const plan_tile *tile, uint8_t *const *address, plan_scrat
     dense_buffer buffer[MOST_INPUTS];
     _Alignas(64) int16_t result[CHUNK];
     for (uint32_t n = 0; n < inputs; n++) buffer[n].held = 0, buffer[n].of = NULL;
-    runs r = first_run(tile, address, 1);
+    runs r;
+    first_run(&r, tile, address, 1);
     do {
         for (int64_t done = 0; done < length; done += chunk) {
             size_t count = (size_t)(length - done < chunk ? length - done : chunk);

@@ -74,7 +74,8 @@ static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratc
     int64_t lines = outer_extent(tile, 1), step[2];
     for (uint32_t o = 0; o < 2; o++) step[o] = outer_stride(tile, 1, o);
     bool dense = to == bytes && from == bytes && runs_disjoint(tile, address, 0, 1);
-    runs r = first_run(tile, address, 2);
+    runs r;
+    first_run(&r, tile, address, 2);
     do {
         if (dense)
             copy_runs(r.at[0], step[0], r.at[1], step[1], lines, (size_t)(count * bytes));
@@ -144,7 +145,8 @@ static void run_transpose(const plan_tile *tile, uint8_t *const *address, plan_s
         exact_run(tile, address, scratch);
         return;
     }
-    runs r = first_run(tile, address, 2);
+    runs r;
+    first_run(&r, tile, address, 2);
     do transpose_plane(r.at[0], outer_stride(tile, 1, 0), r.at[1], run_stride(tile, 1),
                        outer_extent(tile, 1), run_length(tile));
     while (next_run(&r));

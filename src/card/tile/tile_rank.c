@@ -290,7 +290,8 @@ void tile_ranked(const plan_tile *tile, uint8_t *const *address, plan_scratch *s
         exact_run(tile, address, scratch);
         return;
     }
-    runs r = first_run(tile, address, 1);
+    runs r;
+    first_run(&r, tile, address, 1);
     do {
         for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
             float values[LANES_CHUNK];

@@ -35,7 +35,8 @@ static void run_reduce(const plan_tile *tile, uint8_t *const *address, plan_scra
     }
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1);
     float values[LANES_CHUNK];
-    runs r = first_run(tile, address, 1);
+    runs r;
+    first_run(&r, tile, address, 1);
     do {
         for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
             size_t count = chunk_length(run_length(tile) - done);
@@ -68,7 +69,8 @@ static void run_reduce_simd(const plan_tile *tile, uint8_t *const *address,
         s.in_row = outer_stride(tile, inner, 1);
         s.accumulator_row = outer_stride(tile, inner++, 0);
     }
-    runs r = first_run(tile, address, inner);
+    runs r;
+    first_run(&r, tile, address, inner);
     do {
         s.accumulator = (float *)(void *)r.at[0];
         s.in = r.at[1];

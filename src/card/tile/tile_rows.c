@@ -118,7 +118,8 @@ static void run_elements(const plan_tile *tile, uint8_t *const *address, plan_sc
     }
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), rows = run_stride(tile, 2);
     row_offsets o = {.of = NULL};
-    runs r = first_run(tile, address, 1);
+    runs r;
+    first_run(&r, tile, address, 1);
     do {
         for (int64_t done = 0, count; done < run_length(tile); done += count) {
             count = run_length(tile) - done < OFFSETS ? run_length(tile) - done : OFFSETS;
@@ -155,7 +156,8 @@ static void run_rows(const plan_tile *tile, uint8_t *const *address, plan_scratc
         exact_run(tile, address, scratch);
         return;
     }
-    runs r = first_run(tile, address, 2);
+    runs r;
+    first_run(&r, tile, address, 2);
     do copy_rows(tile, &r, isa_row_operand(tile->instruction->opcode));
     while (next_run(&r));
 }
@@ -195,7 +197,8 @@ void tile_scatter_add(const plan_tile *tile, uint8_t *const *address, plan_scrat
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), rows = run_stride(tile, 2);
     float values[LANES_CHUNK];
     row_offsets o = {.of = NULL};
-    runs r = first_run(tile, address, 1);
+    runs r;
+    first_run(&r, tile, address, 1);
     do {
         for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
             size_t count = chunk_length(run_length(tile) - done);

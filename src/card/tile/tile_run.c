@@ -25,7 +25,8 @@ static void run_fill(const plan_tile *tile, uint8_t *const *address, plan_scratc
     bool contiguous = run_stride(tile, 0) == bytes;
     uint8_t element[8];
     element_store(element, i->operand[0].format, (double)i->constant[0]);
-    runs r = first_run(tile, address, 1);
+    runs r;
+    first_run(&r, tile, address, 1);
     do {
         copy_elements(r.at[0], run_stride(tile, 0), element, 0,
                       contiguous ? 1 : run_length(tile), bytes);

@@ -56,7 +56,8 @@ static void run_simd(const plan_tile *tile, uint8_t *const *address, plan_scratc
         return;
     }
     simd_rows s = simd_of(tile);
-    runs r = first_run(tile, address, 3);
+    runs r;
+    first_run(&r, tile, address, 3);
     do {
         for (uint32_t o = 0; o <= s.inputs; o++) s.operand[o].at = r.at[o];
         tile->simd(&s);
@@ -74,7 +75,8 @@ static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scrat
         return;
     }
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
-    runs r = first_run(tile, address, 1);
+    runs r;
+    first_run(&r, tile, address, 1);
     bool dense = to == 2 && from == 2;
     do {
         if (dense) simd_in_use()->lookup(r.at[0], r.at[1], table, (size_t)count);
@@ -158,7 +160,8 @@ static void run_chunks(const plan_tile *tile, uint8_t *const *address, bool wide
     bool optional = i->op == OPFUNC_LAYERNORMNORM;
     for (uint32_t o = i->operand_count; optional && o <= OPFUNC_MAX_INPUTS; o++)
         set_neutral(&l[o - 1], o, wide);
-    runs r = first_run(tile, address, 1);
+    runs r;
+    first_run(&r, tile, address, 1);
     do {
         for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
             size_t count = chunk_length(run_length(tile) - done);
@@ -242,7 +245,8 @@ static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_sc
     }
     const isa_instruction *i = tile->instruction;
     uint32_t second = i->operand_count > 2 ? 2 : 1;
-    runs r = first_run(tile, address, 1);
+    runs r;
+    first_run(&r, tile, address, 1);
     converter cast;
     bool casts = find_cast(i, &cast);
     do {
