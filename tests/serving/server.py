@@ -43,14 +43,17 @@ class Server:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
             return answer.read().decode()
 
-    def open(self, words, tokens, seconds=300, **options):
-        body = {"model": self.model, "prompt": words, "max_tokens": tokens, "temperature": 0,
-                "ignore_eos": True, **options}  # fmt: skip
+    def post(self, path, seconds=300, **body):
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/v1/completions", json.dumps(body).encode(),
+            f"http://127.0.0.1:{self.port}{path}", json.dumps(body).encode(),
             {"Content-Type": "application/json"},
         )  # fmt: skip
         return urllib.request.urlopen(request, timeout=seconds)
+
+    def open(self, words, tokens, seconds=300, **options):
+        body = {"model": self.model, "prompt": words, "max_tokens": tokens, "temperature": 0,
+                "ignore_eos": True, **options}  # fmt: skip
+        return self.post("/v1/completions", seconds, **body)
 
     def ask(self, words, tokens, seconds=300):
         with self.open(words, tokens, seconds) as answer:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The card in the metrics of vLLM's server (`/metrics`), by two of vLLM's entry points.
 
-`share_steps` (vllm.general_plugins) runs before the server starts the process whose card computes,
-and gives both memory to share (shared_steps.py). `CardMetrics` (vllm.stat_logger_plugins) runs in
-the process that answers clients. vLLM tells it, when tokens have come, how long each request waited
-for them; the steps that ended meanwhile are what the card took for that. Without a card nothing is
-added to the metrics.
+`prepare_server` (vllm.general_plugins) runs before the server starts the process whose card
+computes, and in it. It gives both memory to share (shared_steps.py), and puts the card into traces
+(server_trace.py). `CardMetrics` (vllm.stat_logger_plugins) runs in the process that answers
+clients. vLLM tells it, when tokens have come, how long each request waited for them; the steps that
+ended meanwhile are what the card took for that. Without a card nothing is added to the metrics.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from vllm.v1.metrics.loggers import AggregateStatLoggerBase
 
 from . import recording
+from .server_trace import trace_card
 from .shared_steps import KINDS, MEMORY, SharedSteps
 
 _shared: SharedSteps | None = None
@@ -38,7 +39,12 @@ _WAITS = {
 }
 
 
-def share_steps() -> None:
+def prepare_server() -> None:
+    _share_steps()
+    trace_card()
+
+
+def _share_steps() -> None:
     """Once for all processes of a server: the first one makes the memory."""
     global _shared
     if recording.SHARED not in os.environ:
