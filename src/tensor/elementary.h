@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // e^x and log x in fp64 by additions, multiplications and one division, so that loops over them are
-// vectorised, with the same bits on every host; within 2 units of the last place.
+// vectorised, with the same bits on every host; within 2 units of the last place. Polynomials are
+// summed by halves: term after term, each operation would wait for the one before.
 #ifndef TENSOR_ELEMENTARY_H
 #define TENSOR_ELEMENTARY_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,19 +41,13 @@ ELEMENTARY double elementary_exp(double x)
     const double within = x < least ? least : x > most ? most : x;
     const double turned = within * LOG2E + ROUNDER, n = turned - ROUNDER;
     const double r = (within - n * ELEMENTARY_LN2_HIGH) - n * ELEMENTARY_LN2_LOW;
-    double power = 1.0 / 6227020800.0;
-    power = power * r + 1.0 / 479001600.0;
-    power = power * r + 1.0 / 39916800.0;
-    power = power * r + 1.0 / 3628800.0;
-    power = power * r + 1.0 / 362880.0;
-    power = power * r + 1.0 / 40320.0;
-    power = power * r + 1.0 / 5040.0;
-    power = power * r + 1.0 / 720.0;
-    power = power * r + 1.0 / 120.0;
-    power = power * r + 1.0 / 24.0;
-    power = power * r + 1.0 / 6.0;
-    power = power * r + 0.5;
-    power = power * r * r + r + 1.0;
+    const double r2 = r * r, r4 = r2 * r2;
+    const double first = (1.0 / 2.0 + 1.0 / 6.0 * r) + (1.0 / 24.0 + 1.0 / 120.0 * r) * r2;
+    const double second = (1.0 / 720.0 + 1.0 / 5040.0 * r) +
+                          (1.0 / 40320.0 + 1.0 / 362880.0 * r) * r2;
+    const double third = (1.0 / 3628800.0 + 1.0 / 39916800.0 * r) +
+                         (1.0 / 479001600.0 + 1.0 / 6227020800.0 * r) * r2;
+    double power = (first + (second + third * r4) * r4) * r2 + r + 1.0;
     // 2^(n - 1), twice: 2^1024 has no code.
     const uint64_t turns = (elementary_bits(turned) << 52) - (UINT64_C(1) << 52);
     power = 2.0 * elementary_of_bits(elementary_bits(power) + turns);
@@ -71,16 +67,10 @@ ELEMENTARY double elementary_log(double x)
     const double n = elementary_of_bits(ROUNDER + turns) - 0x1.8p52;
     const double m = elementary_of_bits(elementary_bits(x) - (turns << 52));
     const double f = (m - 1.0) / (m + 1.0), s = f * f;
-    double series = 2.0 / 21.0;
-    series = series * s + 2.0 / 19.0;
-    series = series * s + 2.0 / 17.0;
-    series = series * s + 2.0 / 15.0;
-    series = series * s + 2.0 / 13.0;
-    series = series * s + 2.0 / 11.0;
-    series = series * s + 2.0 / 9.0;
-    series = series * s + 2.0 / 7.0;
-    series = series * s + 2.0 / 5.0;
-    series = series * s + 2.0 / 3.0;
+    const double s2 = s * s, s4 = s2 * s2;
+    const double first = (2.0 / 3.0 + 2.0 / 5.0 * s) + (2.0 / 7.0 + 2.0 / 9.0 * s) * s2;
+    const double second = (2.0 / 11.0 + 2.0 / 13.0 * s) + (2.0 / 15.0 + 2.0 / 17.0 * s) * s2;
+    const double series = first + (second + (2.0 / 19.0 + 2.0 / 21.0 * s) * s4) * s4;
     // 2 f = (m - 1) - f (m - 1): the first is exact.
     const double d = m - 1.0, rest = f * (d - s * series);
     const double sum = n * ELEMENTARY_LN2_HIGH + (d - (rest - n * ELEMENTARY_LN2_LOW));
@@ -93,6 +83,22 @@ ELEMENTARY double elementary_log1p(double x)
 {
     const double sum = 1.0 + x, lost = x - (sum - 1.0);
     return elementary_log(sum) + (x - x == 0.0 ? lost / sum : 0.0);
+}
+
+// x^y of fp32 values, with the special values of pow(). y log x below 89, where fp32 ends, has an
+// error below 2^-44, so rounding to 41 bits makes results of so few bits, ties of a narrower format
+// among them, exact. Odd numbers are whole, and their halves are not.
+ELEMENTARY double elementary_pow(double x, double y)
+{
+    const double size = fabs(x), half = 0.5 * y;
+    const uint64_t power = elementary_bits(elementary_exp(y * elementary_log(size)));
+    const uint64_t rounded = (power + (UINT64_C(1) << 11)) & ~UINT64_C(0xFFF);
+    const bool whole = floor(y) == y, odd = whole & (floor(half) != half);
+    const uint64_t sign = elementary_bits(odd ? x : 0.0) & UINT64_C(1) << 63;
+    const double root = elementary_of_bits(rounded | sign);
+    const double real = (x < 0.0) & (size != (double)INFINITY) & !whole ? (double)NAN : root;
+    const bool one = (x == 1.0) | (y == 0.0) | ((x == -1.0) & (fabs(y) == (double)INFINITY));
+    return one ? 1.0 : real;
 }
 
 #endif

@@ -157,33 +157,42 @@ static double sine_of_turns(double x)
 
 // fmod() of floats of at most 24 bits or of 32-bit integers: as long as the quotient has at most 29
 // bits its product with y is exact, and so are the products of integers.
-INLINED double rest_of(double x, double y)
+INLINED bool has_near_rest(double x, double y)
 {
-    double quotient = trunc(x / y), size = fabs(y);
-    if (!(fabs(quotient) < 0x1p29) || isinf(y)) return fmod(x, y);
-    double rest = fabs(x) - fabs(quotient) * size;
-    if (rest < 0.0) rest += size; // the quotient was rounded up to a whole number
-    return copysign(rest, x);
+    return (fabs(x / y) < 0x1p29) & (fabs(y) < (double)INFINITY);
 }
 
-// Python's x % y: the sign of y.
-INLINED double remainder_of(double x, double y)
+INLINED double near_rest(double x, double y)
 {
-    double rest = rest_of(x, y);
-    // Signs are as good as random: no branches. Adding -0 changes nothing.
-    const double step[2] = {-0.0, y};
-    return rest + step[(rest != 0.0) & ((y < 0.0) != (rest < 0.0))];
+    const double size = fabs(y), rest = fabs(x) - fabs(trunc(x / y)) * size;
+    // Below zero where the quotient was rounded up to a whole number.
+    return copysign(rest + (rest < 0.0 ? size : 0.0), x);
+}
+
+static double rest_of(double x, double y)
+{
+    return has_near_rest(x, y) ? near_rest(x, y) : fmod(x, y);
+}
+
+// Whether the rest of Python's division, which has the sign of y, lies one y further.
+INLINED bool turns_rest(double y, double rest)
+{
+    return (rest != 0.0) & ((y < 0.0) != (rest < 0.0));
+}
+
+// Python's x % y. Adding -0 changes nothing.
+INLINED double remainder_of(double y, double rest)
+{
+    return rest + (turns_rest(y, rest) ? y : -0.0);
 }
 
 // Python's x // y, as exact as its remainder.
-static double floor_quotient(double x, double y)
+INLINED double floor_quotient(double x, double y, double rest)
 {
-    if (y == 0.0) return x / y;
-    double rest = rest_of(x, y), quotient = (x - rest) / y;
-    if (rest != 0.0 && (y < 0.0) != (rest < 0.0)) quotient -= 1.0;
-    if (quotient == 0.0) return copysign(0.0, x / y);
-    double below = floor(quotient);
-    return quotient - below > 0.5 ? below + 1.0 : below;
+    const double quotient = (x - rest) / y - (turns_rest(y, rest) ? 1.0 : 0.0);
+    const double below = floor(quotient), whole = quotient - below > 0.5 ? below + 1.0 : below;
+    const double some = quotient == 0.0 ? copysign(0.0, x / y) : whole;
+    return y == 0.0 ? x / y : some;
 }
 
 // log of e^x + e^y in units of `unit`: of 2 with ln 2.
@@ -284,6 +293,31 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
     return 0.0;
 }
 
+// By the rows BRANCHLESS; lanes that these do not hold for are computed one by one.
+BASE_CLONES
+static bool apply_without_branches(opfunc op, double *result, const double *const *inputs,
+                                   size_t count)
+{
+    const double *first = inputs[0], *second = inputs[1];
+    uint64_t others = 0;
+    switch ((int)op) {
+#define OPFUNC_BRANCHLESS(id, holds, formula)                          \
+    case OPFUNC_##id:                                                  \
+        for (size_t n = 0; n < count; n++) {                           \
+            const double x = first[n], y = second[n];                  \
+            others += !(holds);                                        \
+            result[n] = positive_nan((double)(formula));               \
+        }                                                              \
+        for (size_t n = 0; others > 0 && n < count; n++) {             \
+            const double x = first[n], y = second[n];                  \
+            if (!(holds)) result[n] = opfunc_apply(op, (double[]){x, y}, 2, NULL); \
+        }                                                              \
+        return true;
+#include "tensor/opfunc.def"
+    default: return false;
+    }
+}
+
 // Formulas of roundings, roots and quotients are instructions on later processors only.
 BASE_CLONES
 void opfunc_apply_lanes(opfunc op, double *result, const double *const *inputs,
@@ -297,6 +331,7 @@ void opfunc_apply_lanes(opfunc op, double *result, const double *const *inputs,
     const double p = parametric ? (double)parameters[0] : 0.0;
     const double q = parametric ? (double)parameters[1] : 0.0;
     (void)p, (void)q;
+    if (apply_without_branches(op, result, inputs, count)) return;
     switch ((int)op) {
 #define OPFUNC_FORMULA(id, formula)                                    \
     case OPFUNC_##id:                                                  \

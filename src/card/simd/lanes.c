@@ -34,6 +34,7 @@ static bool rounds_nothing(opfunc op)
     case OPFUNC_NEG:
     case OPFUNC_RELUFWD:
     case OPFUNC_FLOOR:
+    case OPFUNC_RELU6FWD:
     case OPFUNC_CLIP: return true;
     default: return opfunc_describe(op)->kind == OPFUNC_KIND_COPY;
     }
@@ -42,6 +43,13 @@ static bool rounds_nothing(opfunc op)
 static bool correctly_rounded(opfunc op)
 {
     return op == OPFUNC_ADD || op == OPFUNC_SUB || op == OPFUNC_MUL || op == OPFUNC_REALDIV;
+}
+
+// Of one element of SEN169_FP16.
+static bool rounds_every_code(opfunc op)
+{
+    return op == OPFUNC_SQRT || op == OPFUNC_RSQRT || op == OPFUNC_RECIPROCAL ||
+           op == OPFUNC_HARDSIGMOID || op == OPFUNC_HARDSWISH;
 }
 
 bool lanes_f32_suffices(opfunc op, spyre_format result, const spyre_format *inputs,
@@ -54,7 +62,8 @@ bool lanes_f32_suffices(opfunc op, spyre_format result, const spyre_format *inpu
         all_dl16 = all_dl16 && inputs[n] == SPYRE_FORMAT_SEN169_FP16;
     }
     if (rounds_nothing(op) || op == OPFUNC_LAYERNORMNORM) return true;
-    if (result == SPYRE_FORMAT_SEN169_FP16) return correctly_rounded(op) && all_dl16;
+    if (result == SPYRE_FORMAT_SEN169_FP16)
+        return all_dl16 && (correctly_rounded(op) || rounds_every_code(op));
     return correctly_rounded(op) || op == OPFUNC_SQRT || op == OPFUNC_RECIPROCAL;
 }
 

@@ -7,6 +7,10 @@
 //   - SEN169_FP16 results of + - * / on SEN169_FP16: sums and products of two 10-bit significands
 //     are exact in fp32 or so far from a tie that rounding to 24 bits first changes nothing; a
 //     quotient of 10-bit significands is a tie exactly or at least 2^-21 away from one;
+//   - sqrt of them, for another reason: a tie of SEN169_FP16 has 11 bits, so its square is no value
+//     of 10, and differs from one by 2^-20 of it, the roots by 2^-22 or more;
+//   - rsqrt, reciprocal, hardsigmoid and hardswish of SEN169_FP16: lanes_test.c goes through every
+//     code, and each operation of theirs rounds alike on all hosts;
 //   - IEEE_FP32 results of + - * / sqrt: 53 >= 2 * 24 + 2, so fp64 first changes nothing;
 //   - functions that round nothing (maximum, where3, abs, conversions, ...).
 #ifndef CARD_LANES_H

@@ -43,7 +43,11 @@ static inline D d_passed(D x, bool no_nan)
 
 #define CHOOSE(mask) PICK(mask, SET_LIKE(a, 1.0f), ZERO)
 #define NEITHER_NAN(a, b, x) (no_nan ? (x) : PICK(UNORDERED(a, b), SET_LIKE(a, NAN), x))
-#define RAISED PICK(OF(less, a)(a, p), p, a)
+#define RAISED(x, p) PICK(OF(less, a)(x, p), p, x)
+#define CLIPPED(x, p, q) PICK(OF(less, a)(q, RAISED(x, p)), q, RAISED(x, p))
+#define UP_TO_SIX(x) CLIPPED(x, ZERO, SET_LIKE(a, 6.0f))
+#define SIXTH_GATE (UP_TO_SIX(a + SET_LIKE(a, 3.0f)) / SET_LIKE(a, 6.0f))
+#define IS_LEAST OF(equal, a)(a, SET_LIKE(a, -INFINITY))
 #define VARIANCE (b - a * a)
 #define ZERO SET_LIKE(a, 0.0f)
 #define POSITIVE(x) PICK(OF(less, a)(x, ZERO), ZERO, x)
@@ -67,10 +71,13 @@ static inline D d_passed(D x, bool no_nan)
     ROW(FLOOR,        1, QUIET(OF(floor, a)(a)))                            \
     ROW(SQRT,         1, QUIET(OF(sqrt, a)(a)))                             \
     ROW(RECIPROCAL,   1, QUIET(SET_LIKE(a, 1.0f) / a))                      \
-    ROW(CLIP,         1, QUIET(PICK(OF(less, a)(q, RAISED), q, RAISED)))    \
+    ROW(RSQRT,        1, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(a)))         \
+    ROW(CLIP,         1, QUIET(CLIPPED(a, p, q)))                           \
+    ROW(RELU6FWD,     1, QUIET(UP_TO_SIX(a)))                               \
+    ROW(HARDSIGMOID,  1, QUIET(SIXTH_GATE))                                 \
+    ROW(HARDSWISH,    1, QUIET(PICK(IS_LEAST, SET_LIKE(a, -0.0f), a * SIXTH_GATE))) \
     ROW(IDENTITY,     1, PASSED(a))
 #define F64_ROWS(ROW)                                                                       \
-    ROW(RSQRT,          1, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(a)))                       \
     ROW(LAYERNORMSCALE, 2, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(POSITIVE(VARIANCE) + p)))
 #define F32_ROWS(ROW) ROW(LAYERNORMNORM, 5, QUIET(((a - b) * c) * d + e))
 

@@ -42,6 +42,34 @@ static void lanes__dl16_arithmetic_rounds_once(void **state)
     }
 }
 
+// Functions of one element that claim to need no more than fp32, of every code.
+static void lanes__fp32_rounds_every_code_as_fp64(void **state)
+{
+    (void)state;
+    const spyre_format format = DL16;
+    const float constants[OPFUNC_MAX_PARAMETERS] = {-3.0f, 5.5f};
+    uint32_t functions = 0;
+    for (opfunc op = 0; op < OPFUNC_COUNT; op++) {
+        bool one = opfunc_describe(op)->most_inputs == 1 && opfunc_has_formula(op);
+        if (!one || !lanes_f32_suffices(op, DL16, &format, 1)) continue;
+        functions++;
+        for (uint32_t first = 0; first < 65536; first += LANES_CHUNK) {
+            uint16_t codes[LANES_CHUNK], got[LANES_CHUNK];
+            float a[LANES_CHUNK], out[LANES_CHUNK];
+            for (uint32_t n = 0; n < LANES_CHUNK; n++) codes[n] = (uint16_t)(first + n);
+            lanes_load_f32(a, (uint8_t *)codes, 2, DL16, LANES_CHUNK);
+            lanes_f32_function(op)(out, (const float *[]){a, a, a, a, a}, constants, LANES_CHUNK);
+            lanes_store_f32((uint8_t *)got, 2, DL16, out, LANES_CHUNK);
+            for (uint32_t n = 0; n < LANES_CHUNK; n++) {
+                double in = (double)dl16_to_float(codes[n]);
+                if (got[n] != defined_dl16(op, &in, 1, constants))
+                    fail_msg("%s of %04x is not %04x", opfunc_describe(op)->name, codes[n], got[n]);
+            }
+        }
+    }
+    assert_true(functions >= 10);
+}
+
 static float random_float(uint64_t *seed)
 {
     static const float special[] = {0.0f,  -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY,
@@ -145,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes__dl16_arithmetic_rounds_once),
+        cmocka_unit_test(lanes__fp32_rounds_every_code_as_fp64),
         cmocka_unit_test(lanes__fp32_rounds_as_through_fp64),
         cmocka_unit_test(lanes__fp64_stores_as_defined),
         cmocka_unit_test(lanes__combine_as_defined),

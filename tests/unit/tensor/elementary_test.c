@@ -28,6 +28,52 @@ static void elementary__values_are_within_two_units(void **state)
     }
 }
 
+// The nearest fp32, as good as always.
+static void elementary__powers_round_to_fp32(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    int others = 0;
+    for (int n = 0; n < SAMPLES; n++) {
+        const uint64_t bits = check_random(&seed);
+        const double x = (double)(float)exp((double)(bits >> 8 & 0xFFFF) / 0x1p12 - 8.0);
+        const double y = (double)(float)((double)(bits >> 24 & 0xFFFFF) / 0x1p17 - 4.0);
+        const float power = (float)elementary_pow(x, y), wanted = (float)powl(x, y);
+        assert_true(fabsf(power - wanted) <= 0x1p-23f * wanted);
+        others += power != wanted;
+    }
+    assert_true(others < SAMPLES / 10000);
+}
+
+// Of 41 bits: products of small numbers, ties of SEN169_FP16 among them.
+static void elementary__powers_of_few_bits_are_exact(void **state)
+{
+    (void)state;
+    for (int x = 1; x < 2048; x++) {
+        for (int scale = -20; scale < 5; scale += 4) {
+            const double size = ldexp((double)x, scale);
+            assert_true(elementary_pow(size, 2.0) == size * size);
+            assert_true(elementary_pow(-size, 3.0) == -(size * size * size));
+            assert_true(elementary_pow(size * size, 0.5) == size);
+        }
+    }
+}
+
+static void elementary__special_powers(void **state)
+{
+    (void)state;
+    static const double numbers[] = {0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1.5,
+                                     0x1p-149, -0x1p-149, 0x1p127, 0x1p24, 0x1p24 + 1.0, 0x1p25,
+                                     0x1p53, (double)INFINITY, -(double)INFINITY, (double)NAN};
+    enum { COUNT = sizeof numbers / sizeof *numbers };
+    for (int n = 0; n < COUNT * COUNT; n++) {
+        const double x = numbers[n / COUNT], y = numbers[n % COUNT];
+        const float power = (float)elementary_pow(x, y), wanted = (float)pow(x, y);
+        if (isnan(wanted) ? !isnan(power) : power != wanted || !signbit(power) != !signbit(wanted))
+            fail_msg("pow(%g, %g): %g, not %g", x, y, (double)power, (double)wanted);
+    }
+}
+
 static void elementary__ends(void **state)
 {
     (void)state;
@@ -46,6 +92,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elementary__values_are_within_two_units),
+        cmocka_unit_test(elementary__powers_round_to_fp32),
+        cmocka_unit_test(elementary__powers_of_few_bits_are_exact),
+        cmocka_unit_test(elementary__special_powers),
         cmocka_unit_test(elementary__ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -523,6 +523,37 @@ static void opfunc__lanes_give_what_single_elements_give(void **state)
     assert_true(formulas > 70);
 }
 
+// Formulas without branches, in lanes some of which need the other one: any codes, integers of any
+// size, multiples of y, infinities and zeros.
+static void opfunc__branchless_lanes_are_their_definitions(void **state)
+{
+    (void)state;
+    enum { COUNT = 512, ROUNDS = 512 };
+    static const opfunc ops[] = {OPFUNC_FMOD, OPFUNC_REMAINDER, OPFUNC_FLOORDIV, OPFUNC_POW};
+    static double in[2][COUNT], result[COUNT];
+    uint64_t seed = 17;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t n = 0; n < COUNT; n++) {
+            const uint64_t bits = check_random(&seed), kind = bits % (round % 2 ? 3 : 4);
+            const double y = (double)dl16_to_float((uint16_t)(bits >> 24));
+            in[1][n] = kind < 2 ? y : (double)(int32_t)(bits >> (32 + bits % 28));
+            in[0][n] = kind == 0   ? (double)dl16_to_float((uint16_t)(bits >> 40))
+                       : kind == 1 ? y * (double)(bits >> 40 & 63)
+                       : kind == 2 ? (double)(int32_t)(bits >> 16)
+                                   : (double)INFINITY;
+        }
+        for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
+            opfunc_apply_lanes(ops[o], result, (const double *const[]){in[0], in[1]}, NULL, COUNT);
+            for (size_t n = 0; n < COUNT; n++) {
+                double x = in[0][n], y = in[1][n], single = binary(ops[o], x, y);
+                if (memcmp(&single, &result[n], sizeof single) != 0)
+                    fail_msg("%s(%a, %a): %a, defined as %a", opfunc_describe(ops[o])->name, x, y,
+                             result[n], single);
+            }
+        }
+    }
+}
+
 // What the published names without a definition mean, in numbers.
 static void opfunc__ternary_and_quantisers(void **state)
 {
@@ -699,6 +730,7 @@ int main(void)
         cmocka_unit_test(opfunc__rests_are_exact),
         cmocka_unit_test(opfunc__parametric),
         cmocka_unit_test(opfunc__lanes_give_what_single_elements_give),
+        cmocka_unit_test(opfunc__branchless_lanes_are_their_definitions),
         cmocka_unit_test(opfunc__ternary_and_quantisers),
         cmocka_unit_test(opfunc__norm),
         cmocka_unit_test(opfunc__reductions),
