@@ -71,6 +71,10 @@ typedef struct {
     double card_us;                         // modelled time
 } spyre_segment;
 
+// spyre_settings_check(), and that skip_passes names optional passes: what spyre_compile() checks.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile_check_settings(
+    const spyre_settings *settings);
+
 // Compiles; `graph` may be destroyed afterwards. Errors name node, operand, rule and source line.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile(const spyre_graph *graph,
                                                       const spyre_compile_options *options,

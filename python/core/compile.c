@@ -26,7 +26,7 @@ static bool set_all(PyObject *dict, spyre_settings *settings)
     return true;
 }
 
-// check_settings(settings): raises Unsupported with the rule that a value breaks.
+// check_settings(settings): raises Unsupported or ValueError with the rule that a value breaks.
 static PyObject *py_check_settings(PyObject *self, PyObject *settings)
 {
     (void)self;
@@ -35,7 +35,9 @@ static PyObject *py_check_settings(PyObject *self, PyObject *settings)
         PyErr_SetString(PyExc_TypeError, "check_settings: expected a dict");
         return NULL;
     }
-    return set_all(settings, &parsed) ? Py_NewRef(Py_None) : NULL;
+    if (!set_all(settings, &parsed)) return NULL;
+    if (!core_check(spyre_compile_check_settings(&parsed))) return core_raise();
+    Py_RETURN_NONE;
 }
 
 // settings() -> [(name, variable, default as text, rule, summary)]

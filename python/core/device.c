@@ -45,6 +45,15 @@ static int listed_devices(const char *text)
     return count;
 }
 
+static bool check_list(void)
+{
+    const char *given = getenv("SPYRE_DEVICES");
+    if (!given || !given[strspn(given, "0123456789, ")]) return true;
+    return core_fail(SPYRE_INVALID_ARGUMENT,
+                     "SPYRE_DEVICES=%s: expected numbers of cards between commas, as in 0,2",
+                     given);
+}
+
 // A whole number of the environment; `*out` stays when the variable is not set.
 static bool read_number(const char *variable, long lowest, const char *rule, long *out)
 {
@@ -166,7 +175,7 @@ static bool start(void)
     long rank = 0, size = 0;
     long processes = 0;
     if (!read_world_size(&size) || !read_local_size(&processes) || !read_rank(&rank) ||
-        !check_kinds())
+        !check_list() || !check_kinds())
         return false;
     uint32_t count = configured_count();
     if (count == 0)

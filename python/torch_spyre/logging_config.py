@@ -106,6 +106,9 @@ def _read_torch_logs() -> None:
     for entry in os.environ.get("TORCH_LOGS", "").replace(" ", "").split(","):
         name, _, level = entry.lstrip("+-").partition(":")
         component = _component(name)
+        if name.startswith("spyre.") and not is_own_entry(entry):
+            known = ", ".join(DEFAULT_LOG_LEVELS)
+            raise ValueError(f"TORCH_LOGS: no logger {name}: expected one of {known}")
         if component:
             sign = _SIGNS.get(entry[0], LogLevel.INFO)
             _ask(component, _level(level) if level else sign, "TORCH_LOGS")

@@ -3,10 +3,17 @@
 // spyre_compile(): by way of the cache, or a compilation and its dump.
 #include "compile/cache/cache.h"
 #include "compile/executable.h"
+#include "front/front.h"
 
 spyre_compile_options spyre_compile_options_default(void)
 {
     return (spyre_compile_options){.settings = spyre_settings_default(), .host_fallback = true};
+}
+
+spyre_status spyre_compile_check_settings(const spyre_settings *settings)
+{
+    TRY(spyre_settings_check(settings));
+    return front_check_skips(settings->skip_passes);
 }
 
 spyre_status spyre_compile(const spyre_graph *graph, const spyre_compile_options *options,

@@ -67,6 +67,15 @@ def test_every_setting_can_be_patched():
         assert getattr(config, name) == before
 
 
+@pytest.mark.parametrize("name", ["nonsense", "normalize_loops"])
+def test_skipped_passes_are_checked_before_a_fallback(name):
+    x = torch.ones(4, 67, dtype=torch.half).to("spyre")
+    with config.patch(skip_passes=name), torch_spyre.fallback("silent"):
+        for function in (torch.neg, torch.compile(lambda x: x - 7)):
+            with pytest.raises(ValueError, match=f"skip_passes: .*{name}"):
+                function(x)
+
+
 def test_a_newer_name_is_the_same_setting():
     assert config.hbm_pool_planning is config.memory_plan is True
     with config.patch(hbm_pool_planning=False):

@@ -80,6 +80,16 @@ def test_the_environment_counts_the_cards(run_fresh_python):
         run_fresh_python(PRELUDE + f"assert torch.spyre.device_count() == {count}", **environment)
 
 
+@pytest.mark.parametrize("listed", ["0-3", "a", "0;1"])
+def test_a_list_of_cards_that_is_none(run_fresh_python, listed):
+    run_fresh_python(
+        PRELUDE + "try:\n    torch.empty(1, device='spyre')\n"
+        "except RuntimeError as error:\n    assert 'expected numbers of cards' in str(error)\n"
+        "else:\n    raise AssertionError",
+        SPYRE_DEVICES=listed,
+    )
+
+
 def test_local_rank_chooses_the_card(run_fresh_python):
     run_fresh_python(
         PRELUDE + "assert torch.empty(1, device='spyre').device.index == 1",

@@ -45,9 +45,10 @@ def test_a_folder_takes_text_and_json(tmp_path):
     x = held(4, 64)
     with torch.spyre.numerics() as found:
         x.exp()
-    found.save(tmp_path)
-    assert (tmp_path / "numerics.txt").read_text() == f"{found}\n"
-    assert json.loads((tmp_path / "numerics.json").read_text()) == json.loads(found.json())
+    folder = tmp_path / "new" / "folder"
+    found.save(folder)
+    assert (folder / "numerics.txt").read_text() == f"{found}\n"
+    assert json.loads((folder / "numerics.json").read_text()) == json.loads(found.json())
 
 
 def test_saturation_and_nan_are_counted():

@@ -102,8 +102,11 @@ class Numerics:
         return json.dumps({"bound": self.bound, "first": first, "rows": rows}, indent=1)
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Writes numerics.txt, which `spyre explore` shows, and numerics.json into a folder."""
+        """Writes numerics.txt, which `spyre explore` shows, and numerics.json into a folder.
+
+        A folder that is missing is made."""
         folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "numerics.txt").write_text(f"{self}\n")
         (folder / "numerics.json").write_text(self.json())
 
