@@ -25,6 +25,7 @@ def main() -> None:
         SENDNN_INFERENCE_WARMUP_BATCH_SIZES="8",
     )  # fmt: skip
     from vllm import LLM
+    from vllm.exceptions import VLLMClientError
 
     llm = LLM(model, runner="pooling", seed=0)
     found: dict[str, Any] = {}
@@ -35,6 +36,10 @@ def main() -> None:
     found["embeddings"] = [o.outputs.embedding for o in llm.embed(TEXTS, use_tqdm=False)]
     scores = llm.score("Who repairs the roof?", TEXTS, use_tqdm=False)
     found["scores"] = [o.outputs.score for o in scores]
+    try:
+        llm.embed(["roof " * 100], use_tqdm=False)
+    except VLLMClientError as refused:
+        found["refused"] = str(refused)
     if backend == "sendnn":
         found["compiled"] = len(torch_spyre.compile_reports())
         found["host"] = [record.op for record in torch_spyre.fallback_report()]

@@ -41,3 +41,7 @@ def test_nothing_is_compiled_after_warm_up_and_nothing_runs_on_the_host(found):
     card = found["sendnn"]
     assert card["compiled"] == card["warmed"] > 0
     assert card["host"] == []
+
+
+def test_a_text_beyond_the_warmed_shape_is_refused(found):
+    assert "maximum context length is 64 tokens" in found["sendnn"]["refused"]
