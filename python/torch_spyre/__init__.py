@@ -87,12 +87,23 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Public names, which `import torch` alone does not load."""
+    """Public names and modules, which `import torch` alone does not load."""
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _module(name)
     home = importlib.import_module(f".{_HOMES.get(name, '_C')}", __name__)
     value = globals()[name] = getattr(home, name)
     return value
+
+
+def _module(name: str) -> Any:
+    path = f"{__name__}.{name}"
+    try:
+        if not name.startswith("_"):
+            return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name != path:
+            raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

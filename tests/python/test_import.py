@@ -42,6 +42,13 @@ def test_modules_of_inductor_are_there_when_they_are_named(run_fresh_python):
     )
 
 
+def test_modules_are_attributes_without_an_import(run_fresh_python):
+    run_fresh_python(
+        PRELUDE + "assert torch_spyre.config.sencores == 32 and torch_spyre.ktir.load\n"
+        "assert not hasattr(torch_spyre, 'no_such_module')\n"
+    )
+
+
 def test_a_forked_child_is_refused(run_fresh_python):
     run_fresh_python(
         PRELUDE + "import os\n"
