@@ -524,4 +524,4 @@ def test_what_no_card_has_is_refused_in_pytorch_s_words():
     with pytest.raises((RuntimeError, NotImplementedError), match="quantize"):
         torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
     with pytest.raises(NotImplementedError, match="Sparsespyre"):
-        x.to_sparse()
+        torch.sparse.mm(x.to_sparse(), x)

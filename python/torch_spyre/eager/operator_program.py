@@ -354,21 +354,21 @@ def _numbers(values: Arguments) -> list[Any]:
     """Tensors of the host without dimensions are numbers to the card where a number gives a result
     of the same dtype. Others (conditions; beside tensors without dimensions) go there."""
     cards = [v for v in values if isinstance(v, Tensor) and v.device.type == "spyre"]
+    return [_number(value, cards) for value in values]
+
+
+def _number(value: Any, cards: list[Tensor]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_number(item, cards) for item in value]
+    if not isinstance(value, Tensor) or value.dim() > 0 or value.device.type != "cpu":
+        return value
+    number = value.item()
+    if value.dtype == torch.float64 or not cards:  # the card has no such tensors
+        return number
     wide = [tensor for tensor in cards if tensor.dim() > 0]
-
-    def one(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [one(item) for item in value]
-        if not isinstance(value, Tensor) or value.dim() > 0 or value.device.type != "cpu":
-            return value
-        number = value.item()
-        if value.dtype == torch.float64 or not cards:  # the card has no such tensors
-            return number
-        alike = [torch.result_type(t, value) == torch.result_type(t, number) for t in wide]
-        is_number = wide and all(alike) and value.dtype != torch.bool
-        return number if is_number else value.to(cards[0].device)
-
-    return [one(value) for value in values]
+    alike = [torch.result_type(t, value) == torch.result_type(t, number) for t in wide]
+    is_number = wide and all(alike) and value.dtype != torch.bool
+    return number if is_number else value.to(cards[0].device)
 
 
 def _key(value: object, tensors: list[Tensor]) -> object:
