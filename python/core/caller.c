@@ -25,8 +25,12 @@ static void copy_attribute(PyObject *object, const char *name, char *out, size_t
 {
     PyObject *value = PyObject_GetAttrString(object, name);
     const char *text = value && PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, NULL) : "";
-    const char *last = text ? strrchr(text, '/') : NULL;
-    snprintf(out, size, "%s", last ? last + 1 : text ? text : "");
+    const char *last = text ? strrchr(text, '/') : NULL, *from = last ? last + 1 : text ? text : "";
+    size_t end = strlen(from);
+    if (end >= size) // ends with a whole character of UTF-8
+        for (end = size - 1; end > 0 && ((unsigned char)from[end] & 0xC0) == 0x80;) end--;
+    memcpy(out, from, end);
+    out[end] = '\0';
     Py_XDECREF(value);
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/divisor.h"
 #include "tensor/dci.h"
 
 typedef struct {
@@ -220,16 +221,6 @@ typedef struct {
     int64_t low, high, unit, stride;
 } moved_dim;
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static bool has_elements(const dci_copy *copy)
 {
     for (uint32_t i = 0; i < copy->rank; i++)
@@ -244,7 +235,7 @@ static void note_moved(const dci_copy *copy, const box *b, const int64_t *index,
         moved_dim *d = &dims[k];
         int64_t high = index[k] + reach_of_loops(copy, b, k, INT64_MAX);
         if (first) *d = (moved_dim){.low = index[k], .high = high};
-        d->unit = greatest_divisor(d->unit, index[k] > d->low ? index[k] - d->low
+        d->unit = common_divisor(d->unit, index[k] > d->low ? index[k] - d->low
                                                               : d->low - index[k]);
         if (index[k] < d->low) d->low = index[k];
         if (high > d->high) d->high = high;
@@ -252,7 +243,7 @@ static void note_moved(const dci_copy *copy, const box *b, const int64_t *index,
     for (uint32_t i = 0; i < copy->rank; i++) {
         if (copy->size[i] <= 1) continue;
         uint32_t k = dim_of_step(b, copy->host_stride[i]);
-        dims[k].unit = greatest_divisor(dims[k].unit, copy->host_stride[i] / b->stride[k]);
+        dims[k].unit = common_divisor(dims[k].unit, copy->host_stride[i] / b->stride[k]);
     }
 }
 

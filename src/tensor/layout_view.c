@@ -7,6 +7,7 @@
 // digit into the next.
 #include <stdlib.h>
 
+#include "base/odometer.h"
 #include "base/status.h"
 #include "spyre/layout.h"
 
@@ -158,26 +159,24 @@ static int64_t add_run(run_search *s, int64_t offset, int64_t most)
 
 static spyre_status add_runs(run_search *s, const spyre_view *view)
 {
-    int64_t index[SPYRE_MAX_RANK] = {0};
-    uint32_t along = 0;
-    while (along < view->rank && !(s->step && view->stride[along] == s->step)) along++;
-    for (uint32_t d = 0; d < view->rank; d++)
+    int64_t index[SPYRE_MAX_RANK] = {0}, extent[SPYRE_MAX_RANK], size = 1, count;
+    bool found = false;
+    for (uint32_t d = 0; d < view->rank; d++) {
         if (view->size[d] < 1) return NULL;
-    for (uint32_t d = view->rank; d != UINT32_MAX;) {
-        int64_t offset = view->offset, size = along < view->rank ? view->size[along] : 1, count;
-        for (uint32_t i = 0; i < view->rank; i++) offset += index[i] * view->stride[i];
+        bool along = !found && s->step && view->stride[d] == s->step;
+        found = found || along;
+        size = along ? view->size[d] : size;
+        extent[d] = along ? 1 : view->size[d];
+    }
+    odometer_place run = {view->stride, view->offset};
+    do {
         for (int64_t at = 0; at < size; at += count) {
-            count = add_run(s, offset + at * s->step, size - at);
+            count = add_run(s, run.at + at * s->step, size - at);
             if (!count)
                 return status_new(SPYRE_UNSUPPORTED, "element %lld is no place of the tensor",
-                                  (long long)(offset + at * s->step));
+                                  (long long)(run.at + at * s->step));
         }
-        for (d = view->rank - 1; d != UINT32_MAX; d--) {
-            if (d == along) continue;
-            if (++index[d] < view->size[d]) break;
-            index[d] = 0;
-        }
-    }
+    } while (odometer_next(view->rank, extent, index, &run, 1));
     return NULL;
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/divisor.h"
 #include "front/ir/padded_sizes.h"
 
 division division_get(const loop_op *op)
@@ -93,16 +94,6 @@ bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint3
     if (!division_combines(op, v) || !opfunc_reduces_exactly(op->op)) return false;
     if (loop_locate(loops, op, &op->operand[0], &place)) return false;
     return place.stick_var == LOOP_NO_DIM || !loop_var_is_reduced(op, place.stick_var);
-}
-
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
 }
 
 // What sizes of a loop are multiples of that stands for loops of other sizes, or 0.
