@@ -106,3 +106,12 @@ spyre_status status_at(spyre_status status, const char *format, ...)
     spyre_status_free(status);
     return placed;
 }
+
+spyre_status status_at_path(spyre_status status, const char *path)
+{
+    size_t length = strlen(path);
+    if (status && strncmp(status->message, path, length) == 0 &&
+        (status->message[length] == ':' || status->message[length] == '/'))
+        return status;
+    return status_at(status, "%s", path);
+}

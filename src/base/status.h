@@ -21,6 +21,10 @@ SPYRE_MUST_CHECK spyre_status status_vnew(spyre_code code, const char *format, v
 SPYRE_MUST_CHECK spyre_status status_at(spyre_status status, const char *format, ...)
     SPYRE_PRINTF(2, 3);
 
+// The same with the path of a file or directory, unless the message begins with it, or with that of
+// a file below it, already.
+SPYRE_MUST_CHECK spyre_status status_at_path(spyre_status status, const char *path);
+
 // Whether a program broke a rule of the card, of any kind.
 static inline bool status_is_fault(spyre_status status)
 {

@@ -16,7 +16,7 @@
 #include "compile/bisect_compare.h"
 #include "compile/launch_sizes.h"
 
-enum { MOST_STEPS_TOLD = 8 };
+enum { MOST_STEPS_TOLD = 8, MOST_BYTES_UNASKED = 1 << 30 };
 
 typedef struct {
     arena *memory;
@@ -25,6 +25,7 @@ typedef struct {
     card_argument *windows;
     bundle_buffer *defined, *computed;      // the interpreter's arguments; the card's
     const spyre_program_buffer *given;
+    uint32_t given_count;
     uint8_t *lx;                            // the interpreter's
     text *out;
     uint32_t wrong;
@@ -36,8 +37,8 @@ static void reset(bisection *x)
 {
     for (uint32_t k = 0; k < x->b->args.count; k++) {
         bundle_buffer *to = &x->defined[k];
-        const spyre_program_buffer *from = &x->given[k];
-        if (from->bytes) memcpy(to->bytes, from->bytes, (size_t)to->size_bytes);
+        const uint8_t *from = k < x->given_count ? x->given[k].bytes : NULL;
+        if (from) memcpy(to->bytes, from, (size_t)to->size_bytes);
         else memset(to->bytes, 0, (size_t)to->size_bytes);
     }
     memset(x->lx, 0, (size_t)BUNDLE_MAX_CORES * BUNDLE_LX_BYTES);
@@ -54,7 +55,7 @@ static void follow(bisection *x)
 
 static spyre_status place_argument(bisection *x, uint32_t k, uint64_t *next)
 {
-    uint64_t bytes = (uint64_t)x->given[k].byte_count;
+    uint64_t bytes = (uint64_t)x->b->args.items[k].bytes;
     uint64_t room = CARD_SEGMENT_BYTES - *next % CARD_SEGMENT_BYTES;
     if (bytes > room) *next += room;
     uint8_t *on_card = card_memory(x->machine, *next, bytes);
@@ -236,23 +237,45 @@ static spyre_status judge(bisection *x, bool *out_equal)
     return NULL;
 }
 
-static spyre_status prepare(bisection *x, const bundle *read, uint32_t count,
-                            const char *const *sizes, uint32_t size_count)
+// The sizes of arguments that the caller does not know: as far as the steps go.
+static spyre_status choose_sizes(bisection *x)
+{
+    for (uint32_t s = 0; s < x->b->steps.count; s++)
+        for (uint32_t t = 0; t < x->b->steps.items[s].tensor_count; t++) {
+            int32_t table = sizes_asked(x->b, &x->b->steps.items[s].tensors[t]);
+            if (table >= 0)
+                return status_new(SPYRE_INVALID_ARGUMENT, "launch argument %d of %u: its size, "
+                                  "which says how many rows the table has, is not given",
+                                  table, x->b->args.count);
+        }
+    int64_t *bytes = ARENA_NEW(x->memory, int64_t, x->b->args.count + 1u);
+    TRY_ALLOC(bytes);
+    TRY(sizes_touched(x->b, bytes));
+    for (uint32_t k = 0; k < x->b->args.count; k++) {
+        bundle_arg *argument = &x->b->args.items[k];
+        if (argument->bytes) continue;
+        if (bytes[k] > MOST_BYTES_UNASKED)
+            return status_new(SPYRE_INVALID_ARGUMENT, "launch argument %u of %u: its size is not "
+                              "given, and the steps reach byte %lld", k, x->b->args.count,
+                              (long long)bytes[k]);
+        argument->bytes = bytes[k] ? bytes[k] : SPYRE_STICK_BYTES;
+    }
+    return bundle_verify(x->b);
+}
+
+static spyre_status prepare(bisection *x, const bundle *read, const char *const *sizes,
+                            uint32_t size_count)
 {
     uint32_t kept;
     TRY(bundle_bind_named(x->memory, read, sizes, size_count, &x->b));
-    if (count > x->b->args.count)
+    if (x->given_count > x->b->args.count)
         return status_new(SPYRE_INVALID_ARGUMENT, "there is no launch argument %u, only %u of them",
-                          count - 1, x->b->args.count);
-    for (uint32_t k = 0; k < x->b->args.count; k++) {
-        if (k >= count || x->given[k].byte_count < 1)
-            return status_new(SPYRE_INVALID_ARGUMENT,
-                              "launch argument %u of %u: its size is not given", k,
-                              x->b->args.count);
-        x->b->args.items[k].bytes = x->given[k].byte_count;
-    }
+                          x->given_count - 1, x->b->args.count);
+    for (uint32_t k = 0; k < x->given_count; k++)
+        if (x->given[k].byte_count > 0) x->b->args.items[k].bytes = x->given[k].byte_count;
     sizes_trim(x->b);
     TRY(bundle_verify(x->b));
+    TRY(choose_sizes(x));
     TRY(bundle_unroll(x->b, &kept));
     return make_memory(x);
 }
@@ -266,14 +289,15 @@ spyre_status spyre_bundle_bisect(const char *directory, bool pool_first,
     text out = {0};
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    bisection x = {.memory = memory, .given = arguments, .out = &out};
+    bisection x = {.memory = memory, .out = &out, .given = arguments,
+                   .given_count = argument_count};
     *out_equal = false;
     spyre_status status = bundle_read(memory, directory, pool_first, &b);
-    if (!status) status = prepare(&x, b, argument_count, sizes, size_count);
+    if (!status) status = prepare(&x, b, sizes, size_count);
     if (!status) status = judge(&x, out_equal);
     for (uint32_t k = 0; x.defined && k < x.b->args.count; k++) free(x.defined[k].bytes);
     free(x.lx);
     card_destroy(x.machine);
     arena_destroy(memory);
-    return text_give(&out, status_at(status, "%s", directory), out_text);
+    return text_give(&out, status_at_path(status, directory), out_text);
 }

@@ -73,7 +73,7 @@ spyre_status spyre_bundle_compile(const char *directory, const spyre_bundle_opti
     arena *memory = arena_create();
     TRY_ALLOC(memory);
     spyre_status status = compile_directory(memory, directory, options->pool_first, &code, &keeps);
-    status = status_at(status, "%s", directory);
+    status = status_at_path(status, directory);
     if (!status) {
         const char *output = options->output ? options->output
                                              : file_join(memory, directory, "spyreCodeDir");

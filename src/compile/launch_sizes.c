@@ -5,7 +5,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "bundle/derived.h"
 #include "bundle/verify.h"
+#include "compile/tensor_span.h"
 
 int32_t sizes_asked(const bundle *b, const bundle_tensor *t)
 {
@@ -100,16 +102,58 @@ static void trim(const bundle *b, bundle_step *step, const int64_t *loop_counts)
     step->size[d] = whole;
 }
 
+// The rounds of every loop, by depth, 1 beyond; the statement's own loop included.
+static void count_rounds(const bundle_statement *statement, uint32_t *depth, int64_t *rounds)
+{
+    if (statement->kind == BUNDLE_LOOP) rounds[(*depth)++] = statement->count;
+    if (statement->kind == BUNDLE_END) rounds[--*depth] = 1;
+}
+
 void sizes_trim(bundle *b)
 {
-    int64_t counts[BUNDLE_MAX_LOOPS] = {1, 1, 1, 1};
+    int64_t rounds[BUNDLE_MAX_LOOPS] = {1, 1, 1, 1};
     uint32_t depth = 0;
     for (uint32_t at = 0; at < b->body.count; at++) {
         const bundle_statement *statement = &b->body.items[at];
-        if (statement->kind == BUNDLE_LOOP) counts[depth++] = statement->count;
-        if (statement->kind == BUNDLE_END) counts[--depth] = 1;
-        if (statement->kind == BUNDLE_EXECUTE) trim(b, &b->steps.items[statement->step], counts);
+        count_rounds(statement, &depth, rounds);
+        if (statement->kind == BUNDLE_EXECUTE) trim(b, &b->steps.items[statement->step], rounds);
     }
+}
+
+// --- What steps touch
+
+static spyre_status touch(const bundle *b, const bundle_step *step, uint32_t tensor,
+                          const int64_t *rounds, int64_t *bytes)
+{
+    const bundle_tensor *t = &step->tensors[tensor];
+    bundle_geometry geometry;
+    bundle_bytes cores[BUNDLE_MAX_CORES];
+    TRY(bundle_tensor_geometry(b, step, tensor, &geometry));
+    int64_t end = 0, added = 0;
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++)
+        if (t->loop_stride[loop] > 0) added += t->loop_stride[loop] * (rounds[loop] - 1);
+    bundle_reach(step, tensor, &geometry, cores);
+    for (uint32_t core = 0; core < step->cores->core_count; core++)
+        if (cores[core].end > end) end = cores[core].end;
+    // A table's rows lie behind where its first core begins.
+    if (t->index_kind == BUNDLE_INDEX_VALUE) end = tensor_span_of(step, tensor, &geometry).end;
+    if (end + added > bytes[t->arg]) bytes[t->arg] = end + added;
+    return NULL;
+}
+
+spyre_status sizes_touched(const bundle *b, int64_t *bytes)
+{
+    int64_t rounds[BUNDLE_MAX_LOOPS] = {1, 1, 1, 1};
+    uint32_t depth = 0;
+    for (uint32_t at = 0; at < b->body.count; at++) {
+        const bundle_statement *statement = &b->body.items[at];
+        count_rounds(statement, &depth, rounds);
+        if (statement->kind != BUNDLE_EXECUTE) continue;
+        const bundle_step *step = &b->steps.items[statement->step];
+        for (uint32_t t = 0; t < step->tensor_count; t++)
+            if (!step->tensors[t].in_lx) TRY(touch(b, step, t, rounds, bytes));
+    }
+    return NULL;
 }
 
 // --- Sizes of a launch

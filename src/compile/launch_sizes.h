@@ -36,6 +36,10 @@ void sizes_set(bundle *b, const int64_t *bytes);
 // Takes from such N_ the sticks that would lie behind the end of an argument of known size.
 void sizes_trim(bundle *b);
 
+// The end of what the steps of a verified bundle touch, for each argument that they touch further
+// than bytes[argument]. No argument may be missing.
+SPYRE_MUST_CHECK spyre_status sizes_touched(const bundle *b, int64_t *bytes);
+
 // The directory of the bundle inside one of SpyreCode that waits for sizes.
 const char *sizes_folder(bool pool_first);
 

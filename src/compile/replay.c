@@ -259,5 +259,5 @@ spyre_status spyre_replay(const char *path, const spyre_replay_options *options,
     *out_equal = r.equal;
     card_destroy(r.machine);
     arena_destroy(memory);
-    return text_give(&r.out, status_at(status, "%s", path), out_text);
+    return text_give(&r.out, status_at_path(status, path), out_text);
 }

@@ -48,6 +48,8 @@ def test_what_is_not_there_is_named(spyre, launch, tmp_path):
     assert "a recorded launch is missing" in spyre.bad("replay")
     (tmp_path / "cut").write_bytes(launch.read_bytes()[:-1])
     assert "the checksum is wrong" in spyre.bad("replay", tmp_path / "cut")
+    for path in (tmp_path / "cut", tmp_path / "missing"):
+        assert spyre.bad("replay", path).count(str(path)) == 1
 
 
 def test_a_record_needs_a_launch(spyre, tmp_path):
