@@ -17,7 +17,7 @@ typedef struct {
     V a, b;
 } pair;
 typedef __m256d D;
-enum { LANES = 8, BLOCK_ROWS = 1, STEP_ROWS = 4, HAS_EXP = 1 };
+enum { LANES = 8, BLOCK_ROWS = 1, STEP_ROWS = 4, FEW_ROWS = 8, HAS_EXP = 1 };
 
 static inline __m256i bits_of(V x)
 {

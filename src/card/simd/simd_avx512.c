@@ -19,7 +19,7 @@ typedef __m512d D;
 typedef struct {
     V a, b;
 } pair;
-enum { LANES = 16, BLOCK_ROWS = 4, STEP_ROWS = 8, HAS_EXP = 1, MOST_PAIRS = 4 };
+enum { LANES = 16, BLOCK_ROWS = 4, STEP_ROWS = 8, FEW_ROWS = 8, HAS_EXP = 1, MOST_PAIRS = 4 };
 
 static inline __m512i bits_of(V x)
 {

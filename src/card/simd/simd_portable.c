@@ -12,7 +12,7 @@
 typedef struct {
     V a, b;
 } pair;
-enum { LANES = 1, BLOCK_ROWS = 1, STEP_ROWS = 1, HAS_EXP = 0 };
+enum { LANES = 1, BLOCK_ROWS = 1, STEP_ROWS = 1, FEW_ROWS = 1, HAS_EXP = 0 };
 
 UNARY(D, v_low, V, (D)x)
 UNARY(D, v_high, V, (D)x)
