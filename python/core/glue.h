@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between the C files and those of C++, which hold what PyTorch offers as C++ only: glue.cpp and,
-// for profilers, profiler.cpp.
+// Between the C files and those of C++, which hold what PyTorch offers as C++ only.
 #ifndef CORE_GLUE_H
 #define CORE_GLUE_H
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "runtime/activity.h"
-#include "runtime/recorder.h"
+#include "runtime/launch_recorder.h"
 #include "tensor/scalar.h"
 
 // Up to this much work a launch on an idle stream runs on the caller's thread: waking the worker

@@ -96,9 +96,9 @@ ELEMENTARY double elementary_pow(double x, double y)
     const bool whole = floor(y) == y, odd = whole & (floor(half) != half);
     const uint64_t sign = elementary_bits(odd ? x : 0.0) & UINT64_C(1) << 63;
     const double root = elementary_of_bits(rounded | sign);
-    const double real = (x < 0.0) & (size != (double)INFINITY) & !whole ? (double)NAN : root;
+    const bool undefined = (x < 0.0) & (size != (double)INFINITY) & !whole;
     const bool one = (x == 1.0) | (y == 0.0) | ((x == -1.0) & (fabs(y) == (double)INFINITY));
-    return one ? 1.0 : real;
+    return one ? 1.0 : undefined ? (double)NAN : root;
 }
 
 #endif

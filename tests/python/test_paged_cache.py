@@ -10,7 +10,7 @@ import json
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.sendnn import recording, resident, slots, steps, warmup
+from torch_spyre.sendnn import block_tables, recording, resident, steps, warmup
 
 HEADS, KEY_HEADS, WIDTH, BLOCK, BLOCKS, LAYERS = 4, 2, 64, 64, 12, 2
 MODEL = HEADS * WIDTH
@@ -402,7 +402,7 @@ def test_a_slot_that_another_sequence_writes():
     ],
 )
 def test_runs_of_slots(mapping, runs):
-    assert slots.writes(torch.tensor(mapping)) == runs
+    assert block_tables.writes(torch.tensor(mapping)) == runs
 
 
 @pytest.mark.host("spyre.paged_attn_store", "spyre.paged_attn_compute")

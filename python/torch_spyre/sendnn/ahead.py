@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import torch
 
 from .._pytorch.dispatch import outside_inference_mode
-from . import paged, recording, resident, slots, variables
+from . import block_tables, paged, recording, resident, variables
 
 _SMALL = 1 << 14  # elements of an input that is compared by value
 _RIGHT = 2  # guesses in turn before a step is begun
@@ -36,7 +36,7 @@ class Step:
     """Inputs of a decode step, and its results if it has been begun."""
 
     caches: list[torch.Tensor]
-    read: slots.Reads | None
+    read: block_tables.Reads | None
     batch: int  # sequences that its program has
     results: list[Any] | None = None
     card_begin: float | None = None  # recording.card_seconds() before it was begun

@@ -25,7 +25,7 @@ from .. import _C
 from .._pytorch.dispatch import outside_inference_mode
 from .._pytorch.late_tensor import LateTensor
 from . import recording
-from .slots import next_power
+from .block_tables import next_power
 
 # [n, columns] of the rows that a list names, of all of them for None
 Compute = Callable[[Sequence[int] | None], torch.Tensor]

@@ -9,7 +9,7 @@ a program gets as the new cache is the tensor that it passed in: its values on t
 its beginning, the card has the others. A program that writes into it starts a cache anew.
 
 Which rows a sequence reads, and which keys each query sees, is worked out once for all layers
-(slots.py).
+(block_tables.py).
 
 fms-model-optimizer keeps caches of eight bits (`spyre::scaled_paged_attn_store` and `_compute`) in
 wrappers with a scale for each sequence, by which keys and values are divided to be stored.
@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from . import late_rows
-from .slots import Form
+from .block_tables import Form
 from .wrapped import Wrapped, take_parts
 
 _METADATA = ("current_tkv_mask", "left_padded_prompt_mask", "block_table")
@@ -71,7 +71,7 @@ class Plan:
     metadata: dict[str, int]  # by name of _METADATA; empty of a graph that only stores
     form: Form
     result_count: int  # of the graph before
-    kept: list[int]  # inputs of the rewritten graph; beyond the others those of slots.Reads
+    kept: list[int]  # inputs of the rewritten graph; beyond the others those of block_tables.Reads
     tails: list[late_rows.Tail]  # of results whose rows are computed when they are read
 
 

@@ -19,7 +19,7 @@ from .. import _C
 from .._pytorch.fake import symbol_of
 from ..compile import backend as driver
 from ..compile import buckets
-from . import ahead, late_rows, paged, recording, resident, slots, variables, warmup
+from . import ahead, block_tables, late_rows, paged, recording, resident, variables, warmup
 from .reference import to_host
 
 End = Callable[[Sequence[Any], torch.Tensor], late_rows.Compute]  # of arguments, and rows
@@ -97,9 +97,9 @@ class PagedCalls:
         return most * sum(cache[0].numel() * cache.element_size() for cache in pair)
 
     def _filled(self, batch: int) -> int:
-        return slots.bucket(batch, self.most_batch) if self.fills_batch else batch
+        return block_tables.bucket(batch, self.most_batch) if self.fills_batch else batch
 
-    def _reads(self, args: Sequence[Any], count: int) -> slots.Reads | None:
+    def _reads(self, args: Sequence[Any], count: int) -> block_tables.Reads | None:
         if not self.plan.metadata:
             return None
         metadata = {name: args[i] for name, i in self.plan.metadata.items()}
@@ -108,7 +108,7 @@ class PagedCalls:
         def are_equal(a: int, b: int) -> bool:
             return a == b or self.fills_batch and self._are_equal(args, a, b)
 
-        return slots.reads(mapping, metadata, self.plan.form, count, are_equal)
+        return block_tables.reads(mapping, metadata, self.plan.form, count, are_equal)
 
     def _are_equal(self, args: Sequence[Any], a: int, b: int) -> bool:
         """Whether two sequences of a call, which do not mix, have the same inputs."""
@@ -173,7 +173,7 @@ class PagedCalls:
 
     def _store(self, results: list[Any], caches: list[Any], slot_mapping: torch.Tensor) -> None:
         resident.count_store()
-        runs = slots.writes(slot_mapping)
+        runs = block_tables.writes(slot_mapping)
         rows = [results[i] for store in self.plan.stores for i in store.rows]
         for cache, fresh in zip(caches, rows, strict=True):
             if _C.copy_rows(cache, fresh, runs):
@@ -200,13 +200,13 @@ class PagedCalls:
         if most_blocks is None:
             return []
         most = self.most_batch or batch
-        batches = [batch] if self.batch is None else slots.buckets(most)
+        batches = [batch] if self.batch is None else block_tables.buckets(most)
         if self.batch is not None and not self.fills_batch:
             batches = list(range(1, most + 1))
         return [
             (b, n)
             for b in batches
-            for n in slots.buckets(most_blocks)
+            for n in block_tables.buckets(most_blocks)
             if total is None or b * n * block_size <= 2 * total
         ]
 
@@ -220,13 +220,13 @@ class PagedCalls:
                 resized[index] = args[index].new_zeros(shape)
         return resized
 
-    def _nothing(self, batch: int, queries: int, blocks: int) -> slots.Reads:
+    def _nothing(self, batch: int, queries: int, blocks: int) -> block_tables.Reads:
         form = self.plan.form
         rows = torch.zeros(batch, blocks, form.block_size, dtype=torch.int64)
         seen = torch.zeros(batch, queries, blocks * form.block_size, dtype=torch.bool)
         fresh = torch.zeros(batch, queries, queries, dtype=torch.bool)
         windows = len(form.windows)
-        return slots.Reads(rows, [seen] * windows, [fresh] * windows)
+        return block_tables.Reads(rows, [seen] * windows, [fresh] * windows)
 
 
 def _computed(card: ahead.Card, values: list[Any]) -> list[Any]:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/recorder.h"
+#include "runtime/launch_recorder.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 //
 // Saves one launch of the process as a file (launch_record.h): the one of number
 // SPYRE_RECORD_LAUNCH, counted from 0, to the path SPYRE_RECORD.
-#ifndef RUNTIME_RECORDER_H
-#define RUNTIME_RECORDER_H
+#ifndef RUNTIME_LAUNCH_RECORDER_H
+#define RUNTIME_LAUNCH_RECORDER_H
 
 #include "card/card.h"
 

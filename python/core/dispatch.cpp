@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators that PyTorch dispatches to C++ alone: those with a Storage, attention's choice, and the
+// kernel that sees any operator's arguments and hands them to C (eager.c).
+#include <ATen/native/Resize.h>
+#include <ATen/native/transformers/attention.h>
+#include <ATen/native/transformers/sdp_utils_cpp.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/set_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
+#include <torch/library.h>
+
+#include <utility>
+
+#include "glue.hpp"
+#include "python_tensor.h"
+
+namespace {
+
+// A schema with a Storage argument cannot be implemented through the stable C interface. A tensor
+// that does not fit its storage is found when it is used (tensor.c).
+at::Tensor &set_storage(at::Tensor &self, at::Storage source, int64_t offset, at::IntArrayRef size,
+                        at::IntArrayRef stride)
+{
+    at::native::checkSetStorage(self, std::move(source), offset, size, stride, false);
+    auto *impl = self.unsafeGetTensorImpl();
+    impl->set_storage_offset(offset);
+    if (stride.empty()) impl->set_sizes_contiguous(size);
+    else impl->set_sizes_and_strides(size, stride);
+    return self;
+}
+
+at::Tensor &set_empty(at::Tensor &self)
+{
+    return at::native::set_tensor_(self, at::empty({0}, self.options()));
+}
+
+// Whether a tensor may take over another's contents and stay the same object (`self.data = from`),
+// as parameters do in Module.to(). PyTorch's own rule lists its own devices only.
+bool may_take_over(const at::Tensor &self, const at::Tensor &from)
+{
+    auto dense = [](c10::DispatchKeySet keys) {
+        constexpr c10::DispatchKeySet backends(
+            {c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit});
+        return keys.has(c10::DispatchKey::Dense) && keys.has_any(backends);
+    };
+    return self.key_set() == from.key_set() || (dense(self.key_set()) && dense(from.key_set()));
+}
+
+// Whether who traces on this thread takes the gradient of the entry for devices apart.
+thread_local bool knows_gradient = false;
+
+// Which form scaled_dot_product_attention takes: the entry for devices keeps it one node. With
+// gradients of what the card has no products of, or in a graph of others (Inductor's own), and with
+// dropout, PyTorch's own composition stays.
+int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
+                         const std::optional<at::Tensor> &mask, double dropout, bool,
+                         std::optional<double>, bool)
+{
+    bool differentiable = at::GradMode::is_enabled() &&
+                          (query.requires_grad() || key.requires_grad() ||
+                           value.requires_grad() || (mask && mask->requires_grad()));
+    bool half = query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16;
+    bool is_traced = query.key_set().has(c10::DispatchKey::Python);
+    bool has_elements = is_traced ? knows_gradient : query.numel() > 0 && key.numel() > 0;
+    bool whole =
+        dropout == 0.0 && query.dim() == 4 && (!differentiable || (half && has_elements));
+    return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
+}
+
+// PyTorch composes attention of fewer dims than four, in float32: they are heads of one batch.
+at::Tensor attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
+                     const std::optional<at::Tensor> &mask, double dropout, bool causal,
+                     std::optional<double> scale, bool grouped)
+{
+    int64_t rank = query.dim();
+    if (rank < 2 || rank > 3 || key.dim() != rank || value.dim() != rank)
+        return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal,
+                                                        scale, grouped);
+    return attention(query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), mask, dropout,
+                     causal, scale, grouped)
+        .squeeze(0);
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library)
+{
+    library.impl("scaled_dot_product_attention", attention);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
+{
+    library.impl("scaled_dot_product_attention", attention);
+    library.impl("set_.source_Storage_storage_offset", set_storage);
+    library.impl("set_.source_Storage", at::native::set_);
+    library.impl("set_.source_Tensor", at::native::set_tensor_);
+    library.impl("set_", set_empty);
+    library.impl("view_as_real", at::native::view_as_real);
+    library.impl("view_as_complex", at::native::view_as_complex);
+    library.impl("_has_compatible_shallow_copy_type", may_take_over);
+    library.impl("record_stream", [](at::Tensor &, c10::Stream) {});
+}
+
+// ---- operators one by one
+
+void describe(glue_call *call, size_t index, const c10::IValue &value)
+{
+    if (value.isTensor()) {
+        if (value.toTensor().defined())
+            eager_tensor(call, index, &value.toTensor());
+        else
+            eager_value(call, 'u', 0);
+    } else if (value.isNone()) {
+        eager_value(call, 'n', 0);
+    } else if (value.isInt()) {
+        eager_number(call, index, 'i', static_cast<uint64_t>(value.toInt()));
+    } else if (value.isDouble()) {
+        eager_number(call, index, 'd', c10::bit_cast<uint64_t>(value.toDouble()));
+    } else if (value.isBool()) {
+        eager_value(call, 'b', value.toBool());
+    } else if (value.isList()) {
+        auto items = value.toListRef();
+        eager_value(call, 'l', items.size());
+        for (const auto &item : items) describe(call, SIZE_MAX, item);
+    } else {
+        call->known = false;
+    }
+}
+
+struct Entered {
+    explicit Entered(glue_call *entered) : call(entered) { eager_enter(call); }
+    ~Entered() { eager_leave(call); }
+    Entered(const Entered &) = delete;
+    Entered &operator=(const Entered &) = delete;
+    glue_call *call;
+};
+
+void eager(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack)
+{
+    glue_call call;
+    size_t count = op.schema().arguments().size();
+    eager_begin(&call, &op.schema());
+    size_t index = 0;
+    for (const auto &value : torch::jit::last(*stack, count)) describe(&call, index++, value);
+    int results = eager_run(&call);
+    if (results < 0) {
+        Entered here(&call);
+        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);
+        return;
+    }
+    if (call.written) {
+        at::Tensor written = *static_cast<const at::Tensor *>(call.written);
+        torch::jit::drop(*stack, count);
+        torch::jit::push(*stack, std::move(written));
+        return;
+    }
+    torch::jit::drop(*stack, count);
+    for (int i = 0; i < results; i++) {
+        std::unique_ptr<at::Tensor> result(static_cast<at::Tensor *>(call.results[i]));
+        torch::jit::push(*stack, std::move(*result));
+    }
+}
+
+// A copy by an operator, which a note of the numbers in it goes with.
+void widen(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+{
+    at::Tensor self = torch::jit::last(*stack, op.schema().arguments().size())[0].toTensor();
+    eager(op, keys, stack);
+    tensor_note_copy(&self, &stack->back().toTensor());
+}
+
+// A copy between devices is PyTorch's composition of empty and copy, without a look at programs.
+void to_copy(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+{
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    const auto &device = arguments[3];  // self, dtype, layout, device
+    if (device.isNone() || device.toDevice().type() == arguments[0].toTensor().device().type())
+        widen(op, keys, stack);
+    else
+        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CompositeExplicitAutograd), stack);
+}
+
+// A clone of a whole storage keeps its layout; any other is an operator.
+void clone(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+{
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    const auto &self = arguments[0].toTensor();
+    auto format = arguments[1].toOptional<at::MemoryFormat>();
+    void *made = nullptr;
+    if (!format || *format == at::MemoryFormat::Preserve) check(copy_whole(&self, &made));
+    if (!made) return widen(op, keys, stack);
+    std::unique_ptr<at::Tensor> result(static_cast<at::Tensor *>(made));
+    tensor_note_copy(&self, result.get());
+    torch::jit::drop(*stack, op.schema().arguments().size());
+    torch::jit::push(*stack, std::move(*result));
+}
+
+// A few rows behind many: the many stay where they are, if they can.
+void cat(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+{
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    auto tensors = arguments[0].toListRef();
+    void *made = nullptr;
+    if (tensors.size() == 2)
+        check(extend_cat(&tensors[0].toTensor(), &tensors[1].toTensor(), arguments[1].toInt(),
+                         &made));
+    if (!made) return eager(op, keys, stack);
+    std::unique_ptr<at::Tensor> result(static_cast<at::Tensor *>(made));
+    torch::jit::drop(*stack, op.schema().arguments().size());
+    torch::jit::push(*stack, std::move(*result));
+}
+
+}  // namespace
+
+bool glue_trace_attention(bool knows)
+{
+    return std::exchange(knows_gradient, knows);
+}
+
+bool glue_register_operator(const char *name)
+try {
+    static torch::Library operators(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1,
+                                    __FILE__, __LINE__);
+    static torch::Library all(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__,
+                              __LINE__);
+    if (std::string_view(name) == "_to_copy")
+        operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&to_copy>());
+    else if (std::string_view(name) == "clone")
+        operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&clone>());
+    else if (std::string_view(name) == "cat")
+        operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&cat>());
+    else if (*name)
+        operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&eager>());
+    else
+        all.fallback(torch::CppFunction::makeFromBoxedFunction<&eager>());
+    return true;
+} catch (const std::exception &refused) {
+    PyErr_SetString(PyExc_RuntimeError, refused.what());
+    return false;
+}
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &choose_attention)
+}
