@@ -31,8 +31,8 @@ typedef struct {
 
 #define GRAPH_HOST_ALLOWED ((graph_rules){.host_fallback = true})
 
-// In the place of a reason: the node is for the card, with its operands that step across the dims
-// of their storage gathered.
+// In the place of a reason: the node is for the card, with its operands copied that step across the
+// dims of their storage, or whose elements overlap.
 extern const char GRAPH_GATHERED[];
 
 // Whether the node has such an operand.

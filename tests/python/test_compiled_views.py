@@ -188,3 +188,37 @@ def test_what_lies_across_windows_is_read_on_the_card(compiled, name):
     compiled(lambda x: function(unfolded(x)), x)
     result = function(unfolded(x.to("spyre")))
     torch.testing.assert_close(result.cpu(), function(unfolded(x)), atol=0.02, rtol=0.01)
+
+
+OVERLAPPING = {
+    "parts of a row": lambda x: x.unfold(1, 64, 16),
+    "rows": lambda x: x.unfold(0, 3, 1),
+    "many": lambda x: x.unfold(1, 4, 1),
+    "of both dims": lambda x: x.unfold(0, 2, 1).unfold(1, 96, 32),
+    "across rows": lambda x: x.as_strided((3, 5, 64), (64, 32, 1)),
+    "one of rows": lambda x: x.as_strided((3, 5, 64), (128, 64, 1), 32),
+}
+
+READERS = {
+    "isnan": torch.isnan,
+    "relu": torch.relu,
+    "repeat": lambda x: x.repeat(2, *[1] * (x.dim() - 1)),
+    "stack": lambda x: torch.stack([x, x + 1, x]),
+    "flip": lambda x: x.flip(-1),
+    "pad": lambda x: torch.nn.functional.pad(x, (1, 2)),
+    "sum": lambda x: x.sum(-1),
+    "copy": lambda x: torch.ones_like(x).copy_(x),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("view", OVERLAPPING)
+def test_windows_that_overlap_are_read_on_the_card(compiled, view, reader):
+    windows, read = OVERLAPPING[view], READERS[reader]
+    compiled(lambda x: read(windows(x)), half(4, 256))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float32])
+def test_windows_of_other_dtypes(compiled, dtype):
+    x = torch.randint(0, 2, (6, 100)).to(dtype)
+    compiled(lambda x: torch.stack([x.unfold(0, 3, 2), x.unfold(0, 3, 2)]), x)

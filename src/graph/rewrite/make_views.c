@@ -98,3 +98,23 @@ spyre_status make_count(rewriter *r, int64_t count, tensor *out)
     }
     return make_slice(r, &halves[0], 0, 0, count, out);
 }
+
+spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before, int64_t after,
+                         const graph_number *value)
+{
+    int64_t cut_front = before < 0 ? -before : 0, cut_back = after < 0 ? -after : 0;
+    int64_t left = x->view.size[dim] - cut_front - cut_back;
+    tensor items[3];
+    uint32_t count = 0;
+    if (left <= 0) return status_new(SPYRE_UNSUPPORTED, "padding that cuts everything away");
+    if (cut_front || cut_back) TRY(make_slice(r, x, dim, cut_front, left, x));
+    for (int side = 0; side < 3; side++) {
+        int64_t length = side == 0 ? before : side == 2 ? after : 0;
+        if (side == 1) items[count++] = *x;
+        if (length <= 0) continue;
+        spyre_view block = x->view;
+        block.size[dim] = length;
+        TRY(make_full_of(r, value, x->dtype, &block, NULL, &items[count++]));
+    }
+    return count > 1 ? make_cat(r, items, count, dim, NULL, x) : NULL;
+}

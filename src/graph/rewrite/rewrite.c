@@ -71,55 +71,10 @@ spyre_status rewrite_same_dtypes(rewriter *r, uint32_t first, uint32_t count)
     return NULL;
 }
 
-// The windows of a sliding view: more separate reads than these are left to the host.
-enum { MOST_WINDOWS = 64 };
-
-// Of two dims that reach the same elements the shorter one, or the rank when none do. Dims that
-// repeat elements (stride 0) are no matter.
-static uint32_t find_overlap(const spyre_view *view)
-{
-    uint32_t order[SPYRE_MAX_RANK], count = 0;
-    for (uint32_t i = 0; i < view->rank; i++) {
-        uint32_t at = count;
-        if (view->size[i] == 1 || view->stride[i] == 0) continue;
-        for (; at > 0 && view->stride[order[at - 1]] > view->stride[i]; at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-        count++;
-    }
-    int64_t reach = 0; // of the dims before, in elements
-    for (uint32_t k = 0; k < count; k++) {
-        uint32_t dim = order[k], before = k ? order[k - 1] : dim;
-        if (k && view->stride[dim] <= reach)
-            return view->size[dim] < view->size[before] ? dim : before;
-        reach += (view->size[dim] - 1) * view->stride[dim];
-    }
-    return view->rank;
-}
-
-// x when its elements are its own, else a copy that is: one window after the other.
-static spyre_status make_separate(rewriter *r, const tensor *x, int64_t windows, tensor *out)
-{
-    tensor items[MOST_WINDOWS];
-    uint32_t dim = find_overlap(&x->view);
-    *out = *x;
-    if (dim == x->view.rank) return NULL;
-    int64_t count = x->view.size[dim];
-    if (windows * count > MOST_WINDOWS) {
-        return status_new(SPYRE_UNSUPPORTED, "%lld windows that overlap, at most %d are supported",
-                          (long long)(windows * count), MOST_WINDOWS);
-    }
-    for (int64_t i = 0; i < count; i++) {
-        TRY(make_slice(r, x, dim, i, 1, &items[i]));
-        TRY(make_separate(r, &items[i], windows * count, &items[i]));
-    }
-    return make_cat(r, items, (uint32_t)count, dim, NULL, out);
-}
-
 spyre_status rewrite_separate(rewriter *r, uint32_t index, tensor *out)
 {
     TRY(rewrite_tensor(r, index, out));
-    return status_at(make_separate(r, out, 1, out), "operand %u", index);
+    return status_at(make_separate(r, out, out), "operand %u", index);
 }
 
 graph_number number_in(graph_number number, spyre_dtype dtype)

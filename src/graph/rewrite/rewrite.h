@@ -82,6 +82,7 @@ SPYRE_MUST_CHECK spyre_status rewrite_optional(rewriter *r, uint32_t index, bool
 // dtype: products do not promote.
 SPYRE_MUST_CHECK spyre_status rewrite_same_dtypes(rewriter *r, uint32_t first, uint32_t count);
 // A tensor no two of whose elements are one: windows that overlap are copied.
+SPYRE_MUST_CHECK spyre_status make_separate(rewriter *r, const tensor *x, tensor *out);
 SPYRE_MUST_CHECK spyre_status rewrite_separate(rewriter *r, uint32_t index, tensor *out);
 // The same, or a number as a constant of `dtype`; cast to `dtype`.
 SPYRE_MUST_CHECK spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype,
@@ -93,7 +94,8 @@ SPYRE_MUST_CHECK spyre_status rewrite_stored(rewriter *r, uint32_t index, spyre_
 graph_number number_in(graph_number number, spyre_dtype dtype);
 // A value of the source as tensor, for list items.
 SPYRE_MUST_CHECK spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out);
-// A copy in the place of a view that steps across the dims of its storage, of no other.
+// A copy in the place of a view that steps across the dims of its storage or overlaps itself, of no
+// other.
 SPYRE_MUST_CHECK spyre_status rewrite_gather_across(rewriter *r, tensor *x);
 // A dim counted from the end when negative, in [0, rank).
 SPYRE_MUST_CHECK spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t fallback,
@@ -164,9 +166,21 @@ SPYRE_MUST_CHECK spyre_status make_gather(rewriter *r, const tensor *table, cons
 // result has the sizes of the index, then the table's other dims.
 SPYRE_MUST_CHECK spyre_status make_gathered_rows(rewriter *r, const tensor *table, uint32_t dims,
                                                  const tensor *index, tensor *out);
-// Elements of a table, an index a dim, none of them negative.
+// An index a dim of a table.
+typedef struct {
+    tensor items[SPYRE_MAX_RANK];
+    uint32_t count;
+    uint32_t dim[SPYRE_MAX_RANK]; // of the table, ascending
+    bool wraps;                   // negative ones count from the end
+} indices;
+// The number of a row of the table whose indexed dims are in front and joined.
+SPYRE_MUST_CHECK spyre_status make_joined_index(rewriter *r, const indices *all,
+                                                const spyre_view *table, tensor *out);
+// Single elements of a table whose dims all have an index; the result has the sizes of the indices.
 SPYRE_MUST_CHECK spyre_status make_gathered_elements(rewriter *r, const tensor *table,
-                                                     const tensor *index, tensor *out);
+                                                     const indices *all, tensor *out);
+// Whether that takes them.
+bool indices_choose_elements(const tensor *table, const indices *all);
 // Along `dim` what x has at the index of each place; the index has x's other dims, or one place
 // instead. Of a vector an index of any sizes.
 SPYRE_MUST_CHECK spyre_status make_take(rewriter *r, const tensor *x, const tensor *index,

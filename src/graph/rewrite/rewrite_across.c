@@ -3,11 +3,15 @@
 // Operands that step across the dims of their storage: a diagonal, every second of an odd number of
 // rows. Loops follow dims, so front and back may find no way to read such a view. The node that
 // they refused is rewritten once more then, with the operand gathered: its rows, or where steps
-// leave the rows its elements, are at places that are known: sums of multiples of counts.
+// leave the rows its elements, are at places that are known: sums of multiples of counts. Windows
+// that overlap are copied one by one, as handlers ask beforehand for most operands.
 #include "graph/rewrite/rewrite.h"
 
 // Places are multiplied through float32, which has each of these.
 enum { MOST_PLACES = 1 << 24 };
+
+// The windows of a sliding view that are copied one by one.
+enum { MOST_WINDOWS = 64 };
 
 static bool is_step(const spyre_view *view, uint32_t d)
 {
@@ -29,17 +33,57 @@ static spyre_status storage_of(const spyre_graph *graph, uint32_t base, spyre_vi
     return graph_view_constant(graph, &graph->values.items[base].view, out);
 }
 
+// Of two dims that reach the same elements the shorter one, or the rank when none do. Dims that
+// repeat elements (stride 0) are no matter.
+static uint32_t find_overlap(const spyre_view *view)
+{
+    uint32_t order[SPYRE_MAX_RANK], count = 0;
+    for (uint32_t i = 0; i < view->rank; i++) {
+        uint32_t at = count;
+        if (view->size[i] == 1 || view->stride[i] == 0) continue;
+        for (; at > 0 && view->stride[order[at - 1]] > view->stride[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+        count++;
+    }
+    int64_t reach = 0; // of the dims before, in elements
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t dim = order[k], before = k ? order[k - 1] : dim;
+        if (k && view->stride[dim] <= reach)
+            return view->size[dim] < view->size[before] ? dim : before;
+        reach += (view->size[dim] - 1) * view->stride[dim];
+    }
+    return view->rank;
+}
+
+// Whether the storage of the value is known and dense.
+static bool has_storage(const spyre_graph *graph, uint32_t value, spyre_view *out_storage)
+{
+    spyre_status status = storage_of(graph, graph_value_base(graph, value), out_storage);
+    bool is_known = !status && view_is_dense(out_storage);
+    spyre_status_free(status);
+    return is_known;
+}
+
 // Whether the view of the value has a stride that is none of its storage's, and that storage.
 static bool steps_across(const spyre_graph *graph, uint32_t value, spyre_view *out_storage)
 {
     spyre_view view;
     spyre_status status = graph_view_constant(graph, &graph->values.items[value].view, &view);
-    if (!status) status = storage_of(graph, graph_value_base(graph, value), out_storage);
-    bool is_known = !status && view_is_dense(out_storage), across = false;
+    bool is_known = !status && has_storage(graph, value, out_storage), across = false;
     spyre_status_free(status);
     for (uint32_t d = 0; is_known && d < view.rank; d++)
         across |= is_step(&view, d) && !has_stride(out_storage, view.stride[d]);
     return across;
+}
+
+static bool overlaps(const spyre_graph *graph, uint32_t value)
+{
+    spyre_view view;
+    spyre_status status = graph_view_constant(graph, &graph->values.items[value].view, &view);
+    bool does = !status && find_overlap(&view) != view.rank;
+    spyre_status_free(status);
+    return does;
 }
 
 static bool any_steps_across(const spyre_graph *graph, const spyre_arg *args, uint32_t count)
@@ -47,7 +91,9 @@ static bool any_steps_across(const spyre_graph *graph, const spyre_arg *args, ui
     spyre_view ignored;
     bool any = false;
     for (uint32_t i = 0; i < count && !any; i++) {
-        if (args[i].kind == SPYRE_ARG_VALUE) any = steps_across(graph, args[i].of.value, &ignored);
+        if (args[i].kind == SPYRE_ARG_VALUE)
+            any = overlaps(graph, args[i].of.value) ||
+                  steps_across(graph, args[i].of.value, &ignored);
         if (args[i].kind == SPYRE_ARG_LIST)
             any = any_steps_across(graph, args[i].of.list.items, args[i].of.list.count);
     }
@@ -108,23 +154,25 @@ static spyre_view sorted_dims(const spyre_view *storage)
 static spyre_status gather_elements(rewriter *r, const spyre_view *dims, const tensor *table,
                                     const tensor *places, tensor *out)
 {
-    tensor lines, index[SPYRE_MAX_RANK];
+    tensor lines;
+    indices all = {.count = dims->rank};
     TRY(make_view(r, table, dims, NULL, &lines));
     for (uint32_t d = 0; d < dims->rank; d++) {
-        index[d] = *places;
+        tensor *index = &all.items[d];
+        *index = *places;
+        all.dim[d] = d;
         if (dims->stride[d] > 1)
-            TRY(make_with(r, ATEN_SPYRE_FLOORDIV, &index[d], (double)dims->stride[d], NULL,
-                          &index[d]));
+            TRY(make_with(r, ATEN_SPYRE_FLOORDIV, index, (double)dims->stride[d], NULL, index));
         if (d > 0)
-            TRY(make_with(r, ATEN_SPYRE_REMAINDER, &index[d], (double)dims->size[d], NULL,
-                          &index[d]));
+            TRY(make_with(r, ATEN_SPYRE_REMAINDER, index, (double)dims->size[d], NULL, index));
     }
-    return make_gathered_elements(r, &lines, index, out);
+    return make_gathered_elements(r, &lines, &all, out);
 }
 
 static spyre_status gather(rewriter *r, const spyre_view *storage, tensor *x)
 {
-    const int64_t row = row_length(&x->view, storage);
+    const bool overlapping = find_overlap(&x->view) != x->view.rank;
+    const int64_t row = overlapping ? 1 : row_length(&x->view, storage);
     const int64_t sizes[2] = {view_element_count(storage) / row, row};
     const tensor table = {.value = graph_value_base(r->target, x->value), .dtype = x->dtype};
     const spyre_view dims = sorted_dims(storage), one = {.rank = 0};
@@ -148,9 +196,40 @@ static spyre_status gather(rewriter *r, const spyre_view *storage, tensor *x)
     return make_view(r, x, &view, NULL, x);
 }
 
+// x when its elements are its own, else a copy that is: one window after the other, or, of many
+// windows, element by element.
+static spyre_status separate(rewriter *r, const tensor *x, int64_t windows, tensor *out)
+{
+    tensor items[MOST_WINDOWS];
+    spyre_view storage;
+    uint32_t dim = find_overlap(&x->view);
+    *out = *x;
+    if (dim == x->view.rank) return NULL;
+    int64_t count = x->view.size[dim];
+    if (windows * count > MOST_WINDOWS) {
+        if (windows == 1 && has_storage(r->target, x->value, &storage))
+            return gather(r, &storage, out);
+        return status_new(SPYRE_UNSUPPORTED, "%lld windows that overlap, at most %d are supported",
+                          (long long)(windows * count), MOST_WINDOWS);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        TRY(make_slice(r, x, dim, i, 1, &items[i]));
+        TRY(separate(r, &items[i], windows * count, &items[i]));
+    }
+    return make_cat(r, items, (uint32_t)count, dim, NULL, out);
+}
+
+spyre_status make_separate(rewriter *r, const tensor *x, tensor *out)
+{
+    return separate(r, x, 1, out);
+}
+
 spyre_status rewrite_gather_across(rewriter *r, tensor *x)
 {
     spyre_view storage;
-    if (!steps_across(r->target, x->value, &storage)) return NULL;
-    return gather(r, &storage, x);
+    bool across = steps_across(r->target, x->value, &storage);
+    bool overlapping = find_overlap(&x->view) != x->view.rank;
+    if (overlapping && !(across && row_length(&x->view, &storage) == 1))
+        return make_separate(r, x, x);
+    return across ? gather(r, &storage, x) : NULL;
 }
