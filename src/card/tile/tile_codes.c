@@ -2,7 +2,7 @@
 //
 // VECTOR without a conversion. Where a result is one of the inputs, or says how they compare,
 // the bits in memory are enough: SEN169_FP16 has a sign and a magnitude, no NaN, so its codes
-// compare as integers once a negative one is the negative of its magnitude (RANK); IEEE_INT32
+// compare as integers once a negative one is the negative of its magnitude (rank_of); IEEE_INT32
 // compares as it is. Whatever is not dense passes through a buffer, so that the loops know
 // dense operands alone.
 //
@@ -15,7 +15,18 @@
 
 enum { CHUNK = 512, MOST_INPUTS = 3, MAGNITUDE = 0x7FFF, ONE = 31 << 9 };
 
-#define RANK(c) ((c) < 0 ? -((c) & MAGNITUDE) : (c))
+// Ranks, conditions and choices are of 16 bits as the codes are: GCC would widen what ?: chooses.
+static inline int16_t rank_of(int16_t code)
+{
+    const int16_t sign = (int16_t)(code >> 15);
+    return (int16_t)(((code & MAGNITUDE) ^ sign) - sign);
+}
+
+static inline int16_t choose(bool condition, int16_t x, int16_t y)
+{
+    const int16_t mask = (int16_t)-condition;
+    return (int16_t)(y ^ ((x ^ y) & mask));
+}
 
 // clip: codes of rank below `raised` become `least`, those of rank above `lowered` become `most`.
 typedef struct {
@@ -50,10 +61,10 @@ typedef void code_loop(void *to, const void *const *in, const code_limits *l, si
 CODES(relu, X > 0 ? X : 0)
 CODES(abs, X & MAGNITUDE)
 CODES(neg, X ^ ~MAGNITUDE)
-CODES(maximum, (int16_t)RANK(X) > (int16_t)RANK(Y) ? X : Y)
-CODES(minimum, (int16_t)RANK(X) < (int16_t)RANK(Y) ? X : Y)
-CODES(clip, (int16_t)RANK(X) < raised ? least : (int16_t)RANK(X) > lowered ? most : X)
-CODES(where3, X & MAGNITUDE ? Y : z[n])
+CODES(maximum, choose(rank_of(X) > rank_of(Y), X, Y))
+CODES(minimum, choose(rank_of(X) < rank_of(Y), X, Y))
+CODES(clip, choose(rank_of(X) < raised, least, choose(rank_of(X) > lowered, most, X)))
+CODES(where3, choose((X & MAGNITUDE) != 0, Y, z[n]))
 #define COMPARISONS(COMPARE)                                                                  \
     COMPARE(EQUAL, ==)                                                                        \
     COMPARE(NOTEQUAL, !=)                                                                     \
@@ -61,7 +72,7 @@ CODES(where3, X & MAGNITUDE ? Y : z[n])
     COMPARE(LESSEREQUAL, <=)                                                                  \
     COMPARE(GREATERTHAN, >)                                                                   \
     COMPARE(GREATEREQUAL, >=)
-#define COMPARE_CODES(name, is) CODES(name, (int16_t)RANK(X) is (int16_t)RANK(Y) ? one : 0)
+#define COMPARE_CODES(name, is) CODES(name, choose(rank_of(X) is rank_of(Y), one, 0))
 #define COMPARE_INT32(name, is) CODE_LOOP(int32_##name, int32_t, X is Y ? one : 0)
 COMPARISONS(COMPARE_CODES)
 COMPARISONS(COMPARE_INT32)
@@ -85,11 +96,6 @@ static code_loop *loop_of(opfunc op, spyre_format input)
 }
 
 // --- Clip
-
-static int32_t rank_of(int16_t code)
-{
-    return RANK(code);
-}
 
 // The bounds are fp32, so the nearest code may be on either side. An upper bound below the lower
 // one wins everywhere; what is no number bounds nothing.
