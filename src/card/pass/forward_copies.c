@@ -126,11 +126,13 @@ static bool stores_between(const forwarding *f, uint32_t first, uint32_t last)
     return false;
 }
 
-// A STORE of exactly what one VECTOR writes, whose only reader it is.
+// A STORE of exactly what one VECTOR or GATHER writes, whose only reader it is.
 static bool store_can_move(const forwarding *f, uint32_t n, const lx_access **out_writer)
 {
     const lx_access *read = at_index(f, n), *writer = forward_writer_of(f, n);
-    if (!writer || original(f, writer)->opcode != ISA_VECTOR) return false;
+    if (!writer) return false;
+    const isa_opcode opcode = original(f, writer)->opcode;
+    if (opcode != ISA_VECTOR && opcode != ISA_GATHER) return false;
     *out_writer = writer;
     return writer->dense && read->depth == writer->depth && read->first.low == writer->first.low &&
            read->first.high == writer->first.high && plan_injective(f->tiles[read->at], 1) &&

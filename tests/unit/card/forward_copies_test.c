@@ -291,6 +291,60 @@ static void forward_copies__strided_copies_disappear(void **state)
     free_program(p);
 }
 
+// Rows go from memory to where they are stored, without LX.
+static void forward_copies__gathered_rows_are_stored_at_once(void **state)
+{
+    (void)state;
+    enum { ROWS = 8, TABLE = 4096 };
+    isa_program *p = new_program(2);
+    begin_kernel(p, 1, 0);
+    isa_operand index = in_lx(0, SPYRE_FORMAT_SENUINT32), rows = in_lx(1024, DL16);
+    isa_operand named = in_memory(0, ISA_NO_SLOT, 0, SPYRE_FORMAT_SENUINT32);
+    emit_flat(p, ISA_LOAD, ROWS, 2, (isa_operand[]){index, named});
+    signal_to(p, ISA_QUEUE_LOAD, 0);
+    wait_for(p, ISA_QUEUE_LOAD, 0);
+    isa_operand table = in_memory(0, ISA_NO_SLOT, TABLE, DL16);
+    isa_operand out = in_memory(1, ISA_NO_SLOT, 0, DL16);
+    isa_instruction *i = emit_flat(p, ISA_GATHER, 64, 3, (isa_operand[]){rows, table, index});
+    i->row_stride = 128;
+    i->row_count = 16;
+    i->dim_count = 2;
+    i->extent[0] = ROWS;
+    i->extent[1] = 64;
+    for (uint32_t o = 0; o < 3; o++) i->operand[o].stride[1] = o < 2 ? 2 : 0;
+    i->operand[0].stride[0] = 128;
+    i->operand[1].stride[0] = 0;
+    i->operand[2].stride[0] = 4;
+    signal_to(p, ISA_QUEUE_LOAD, 1);
+    wait_for(p, ISA_QUEUE_STORE, 1);
+    isa_instruction *store = emit_flat(p, ISA_STORE, 64, 2, (isa_operand[]){out, rows});
+    store->dim_count = 2;
+    store->extent[0] = ROWS;
+    store->extent[1] = 64;
+    for (uint32_t o = 0; o < 2; o++) {
+        store->operand[o].stride[0] = o ? 128 : 256;
+        store->operand[o].stride[1] = 2;
+    }
+    end_kernel(p);
+    emit(p, ISA_HALT);
+    uint64_t seed = 7;
+    for (uint32_t n = 0; n < MEMORY; n++) initial[n] = (uint8_t)next_random(&seed);
+    for (uint32_t n = 0; n < ROWS * 4; n++)
+        initial[n] = n % 4 ? 0 : (uint8_t)(next_random(&seed) % 16);
+    card_program *loaded;
+    assert_ok(card_load(the_card, p, &loaded));
+    assert_int_equal(fused_count(loaded, 0, ISA_GATHER), 1);
+    assert_int_equal(fused_count(loaded, 0, ISA_STORE), 0);
+    card_unload(the_card, loaded);
+    reset();
+    run(p, 0, CARD_EXACT, false, 128 + MEMORY / 2);
+    memcpy(exact_memory, card_memory(the_card, 128, MEMORY), MEMORY);
+    reset();
+    run(p, 0, CARD_FAST, true, 128 + MEMORY / 2);
+    assert_memory_equal(exact_memory, card_memory(the_card, 128, MEMORY), MEMORY);
+    free_program(p);
+}
+
 static void forward_copies__not_beside_stores_to_the_same_memory(void **state)
 {
     (void)state;
@@ -396,6 +450,7 @@ int main(void)
         cmocka_unit_test(forward_copies__loads_stay_when_a_kernel_reads_what_it_did_not_write),
         cmocka_unit_test(forward_copies__loads_stay_when_a_loop_reads_past_what_it_writes),
         cmocka_unit_test(forward_copies__strided_copies_disappear),
+        cmocka_unit_test(forward_copies__gathered_rows_are_stored_at_once),
         cmocka_unit_test(forward_copies__not_beside_stores_to_the_same_memory),
         cmocka_unit_test(forward_copies__not_beside_any_store_upon_the_load),
         cmocka_unit_test(forward_copies__in_place),
