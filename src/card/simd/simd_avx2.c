@@ -77,15 +77,15 @@ static inline __m128 cut_half(D x)
 static inline pair pair_load_dl16(const uint8_t *at)
 {
     const short offset = DL16_EXPONENT_OFFSET >> 16;
-    const short excess = (short)(0x7F80 - (DL16_MERGED >> 2) - offset);
+    const short infinite = (short)(0x7F80 - (DL16_MERGED >> 2));
     __m256i codes = _mm256_loadu_si256((const __m256i *)(const void *)at);
     __m256i magnitude = _mm256_and_si256(codes, halves(DL16_MERGED));
-    __m256i zero = _mm256_cmpeq_epi16(magnitude, _mm256_setzero_si256());
     __m256i merged = _mm256_cmpeq_epi16(magnitude, halves(DL16_MERGED));
+    __m256i raised = _mm256_sign_epi16(halves(offset), magnitude);  // 0 where the magnitude is
+    raised = _mm256_blendv_epi8(raised, halves(infinite), merged);
     __m256i high = _mm256_and_si256(_mm256_srai_epi16(codes, 2),
                                     halves((short)(DL16_SIGN | DL16_MERGED >> 2)));
-    high = _mm256_add_epi16(high, _mm256_andnot_si256(zero, halves(offset)));
-    high = _mm256_add_epi16(high, _mm256_and_si256(merged, halves(excess)));
+    high = _mm256_add_epi16(high, raised);
     __m256i low = _mm256_andnot_si256(merged, _mm256_slli_epi16(codes, 14));
     return (pair){_mm256_castsi256_ps(_mm256_unpacklo_epi16(low, high)),
                   _mm256_castsi256_ps(_mm256_unpackhi_epi16(low, high))};

@@ -41,12 +41,24 @@ static inline D d_passed(D x, bool no_nan)
     return x;
 }
 
+// In fp32 only of codes: all of them round alike after a multiplication.
+static inline V v_sixth(V x, bool ends_dl16)
+{
+    return ends_dl16 ? x * v_set(1.0f / 6.0f) : x / v_set(6.0f);
+}
+
+static inline D d_sixth(D x, bool ends_dl16)
+{
+    (void)ends_dl16;
+    return x / d_set(6.0);
+}
+
 #define CHOOSE(mask) PICK(mask, SET_LIKE(a, 1.0f), ZERO)
 #define NEITHER_NAN(a, b, x) (no_nan ? (x) : PICK(UNORDERED(a, b), SET_LIKE(a, NAN), x))
 #define RAISED(x, p) PICK(OF(less, a)(x, p), p, x)
 #define CLIPPED(x, p, q) PICK(OF(less, a)(q, RAISED(x, p)), q, RAISED(x, p))
 #define UP_TO_SIX(x) CLIPPED(x, ZERO, SET_LIKE(a, 6.0f))
-#define SIXTH_GATE (UP_TO_SIX(a + SET_LIKE(a, 3.0f)) / SET_LIKE(a, 6.0f))
+#define SIXTH_GATE OF(sixth, a)(UP_TO_SIX(a + SET_LIKE(a, 3.0f)), ends_dl16)
 #define IS_LEAST OF(equal, a)(a, SET_LIKE(a, -INFINITY))
 #define VARIANCE (b - a * a)
 #define ZERO SET_LIKE(a, 0.0f)
