@@ -114,6 +114,19 @@ static void print_statements(const translation *t, const plan_kernel *kernel, te
     }
 }
 
+// What is left of them in a kernel in order.
+static void print_steps(const plan_kernel *kernel, text *out)
+{
+    uint32_t depth = kernel->around.depth + 1;
+    for (const plan_step *s = kernel->steps[ISA_QUEUE_SEQ]; s->kind != STEP_END; s++) {
+        if (s->kind == STEP_EXECUTE) print_statement(s->tile, depth, out);
+        if (s->kind == STEP_END_LOOP) depth--;
+        if (s->kind != STEP_LOOP) continue;
+        begin_line(out, depth++);
+        text_printf(out, "loop %u\n", s->count);
+    }
+}
+
 // --- Row fusions
 
 static const char *op_name(uint32_t op)
@@ -193,6 +206,7 @@ static void print_kernel(const translation *t, const plan_kernel *kernel, text *
     text_printf(out, "%s%s\n", kernel->no_barrier ? ", no barrier before" : "",
                 kernel->sends_later ? ", sends with the next" : "");
     if (kernel->messages) print_messages(kernel->messages, depth + 1, out);
+    else if (kernel->steps[ISA_QUEUE_SEQ]) print_steps(kernel, out);
     else print_statements(t, kernel, out);
     if (kernel->rows) print_rows(kernel->rows, depth + 1, out);
     begin_line(out, kernel->remote || kernel->gather ? depth + 1 : 0);

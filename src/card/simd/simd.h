@@ -37,14 +37,15 @@ typedef struct {
 typedef void simd_function(const simd_rows *s);
 
 // accumulator[n] = combine(accumulator[n], in[n]), then the same with the run `step` bytes further,
-// `depth` runs in all; `count` lanes. The same for `rows` accumulators and inputs that begin
-// accumulator_row and in_row bytes apart; accumulators do not overlap.
+// `depth` runs in all, and that `turns` times, `turn` bytes further each; `count` lanes. The same
+// for `rows` accumulators and inputs that begin accumulator_row and in_row bytes apart;
+// accumulators do not overlap.
 typedef struct {
     float *accumulator;
     const uint8_t *in;
     simd_format format;
-    size_t rows, count, depth;
-    int64_t accumulator_row, in_row, step;
+    size_t rows, count, depth, turns;
+    int64_t accumulator_row, in_row, step, turn;
 } simd_reduction;
 typedef void simd_reducer(const simd_reduction *r);
 

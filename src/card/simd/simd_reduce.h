@@ -29,9 +29,16 @@ ALWAYS_INLINE pair load_quiet(const uint8_t *at)
 // What is left of a run of elements may be read as a whole step where that ends with its stick.
 static inline bool has_whole_steps(const simd_reduction *r, const uint8_t *at)
 {
-    const uint64_t places = (uint64_t)(uintptr_t)at | (uint64_t)r->step | (uint64_t)r->in_row;
+    const uint64_t places = (uint64_t)(uintptr_t)at | (uint64_t)r->step | (uint64_t)r->turn |
+                            (uint64_t)r->in_row;
     return places % (STEP * element_bytes(r->format)) == 0;
 }
+
+// The runs that accumulators take, in their order: `at` goes from one to the next.
+#define EACH_RUN(r, at)                                                                        \
+    for (size_t turn = 0; turn < (r)->turns;                                                   \
+         turn++, at += (r)->turn - (int64_t)(r)->depth * (r)->step)                            \
+        for (size_t k = 0; k < (r)->depth; k++, at += (r)->step)
 
 // SEN169_FP16 has no NaN, so its values go through `plain`, and `stays` (a, the result) puts a NaN
 // of the accumulator back.
@@ -43,7 +50,8 @@ static inline bool has_whole_steps(const simd_reduction *r, const uint8_t *at)
         for (size_t row = 0; row < rows; row++)                                                \
             for (size_t n = 0; n < steps; n++)                                                 \
                 sum[row][n] = pair_load_f32(SUM_AT);                                           \
-        for (size_t k = 0; k < r->depth; k++, in += r->step) {                                 \
+        EACH_RUN(r, in)                                                                        \
+        {                                                                                      \
             for (size_t row = 0; row < rows; row++) {                                          \
                 const uint8_t *at = in + (int64_t)row * r->in_row;                             \
                 __builtin_prefetch(at + AHEAD * r->step);                                      \
@@ -68,7 +76,8 @@ static inline bool has_whole_steps(const simd_reduction *r, const uint8_t *at)
             for (size_t n = 0; n < steps; n++) {                                               \
                 pair sum = load_same(SUM_AT, SIMD_F32, 0);                                    \
                 const uint8_t *at = in + (int64_t)row * r->in_row + n * STEP * 4;              \
-                for (size_t k = 0; k < r->depth; k++, at += r->step) {                         \
+                EACH_RUN(r, at)                                                                \
+                {                                                                              \
                     pair x = load_quiet(at);                                                   \
                     sum = (pair){combine(sum.a, x.a), combine(sum.b, x.b)};                    \
                 }                                                                              \
@@ -81,6 +90,18 @@ static inline bool has_whole_steps(const simd_reduction *r, const uint8_t *at)
     {                                                                                          \
         if (r->format == SIMD_DL16) name##_dl16(r, sums, in, rows, steps);                    \
         else name##_f32(r, sums, in, rows, steps);                                             \
+    }                                                                                          \
+    static void name##_rest(const simd_reduction *r, uint8_t *sums, const uint8_t *in,        \
+                            size_t count)                                                      \
+    {                                                                                          \
+        simd_reduction one = *r;                                                               \
+        uint8_t step[STEP * 4] = {0};                                                          \
+        one.depth = one.turns = 1;                                                             \
+        EACH_RUN(r, in)                                                                        \
+        {                                                                                      \
+            memcpy(step, in, count * element_bytes(r->format));                                \
+            name##_block(&one, sums, step, 1, 1);                                              \
+        }                                                                                      \
     }                                                                                          \
     ALWAYS_INLINE void name##_rows(const simd_reduction *r, size_t row, size_t rows)          \
     {                                                                                          \
@@ -95,11 +116,10 @@ static inline bool has_whole_steps(const simd_reduction *r, const uint8_t *at)
         const bool whole = has_whole_steps(r, in + n * bytes);                                 \
         for (size_t at = 0; at < rows && left; at++) {                                         \
             uint8_t rest[STEP * 4] = {0}, *to = sums + (int64_t)at * r->accumulator_row + 4 * n;\
-            for (size_t lane = n; lane < r->count && !whole; lane++)                           \
-                name##_lane(r, row + at, lane);                                                \
-            if (!whole) continue;                                                              \
+            const uint8_t *from = in + (int64_t)at * r->in_row + n * bytes;                    \
             memcpy(rest, to, 4 * left);                                                        \
-            name##_block(r, rest, in + (int64_t)at * r->in_row + n * bytes, 1, 1);             \
+            if (whole) name##_block(r, rest, from, 1, 1);                                      \
+            else name##_rest(r, rest, from, left);                                             \
             memcpy(to, rest, 4 * left);                                                        \
         }                                                                                      \
     }                                                                                          \
@@ -110,25 +130,6 @@ static inline bool has_whole_steps(const simd_reduction *r, const uint8_t *at)
         for (; row < r->rows; row++) name##_rows(r, row, 1);                                   \
     }
 #define SUM_AT (sums + (int64_t)row * r->accumulator_row + n * STEP * 4)
-
-// The chain of one lane.
-#define LANE_REDUCER(name, expression)                                                         \
-    static void name##_lane(const simd_reduction *r, size_t row, size_t n)                    \
-    {                                                                                          \
-        uint8_t *to = (uint8_t *)r->accumulator + (int64_t)row * r->accumulator_row + 4 * n;   \
-        const uint8_t *at = r->in + (int64_t)row * r->in_row + n * element_bytes(r->format);   \
-        float a;                                                                               \
-        memcpy(&a, to, sizeof a);                                                              \
-        for (size_t k = 0; k < r->depth; k++, at += r->step) {                                 \
-            float b = load_one(at, r->format);                                                 \
-            a = (expression);                                                                  \
-        }                                                                                      \
-        memcpy(to, &a, sizeof a);                                                              \
-    }
-LANE_REDUCER(reduce_sum, a + b)
-LANE_REDUCER(reduce_square, a + b * b)
-LANE_REDUCER(reduce_max, opfunc_combine(OPFUNC_MAX, a, b))
-LANE_REDUCER(reduce_min, opfunc_combine(OPFUNC_MIN, a, b))
 
 REDUCER(reduce_sum, ADD_UP, ADD_UP, AS_IT_IS)
 REDUCER(reduce_square, ADD_SQUARE, ADD_EXACT_SQUARE, AS_IT_IS)

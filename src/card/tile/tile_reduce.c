@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // REDUCE, REDUCESQ and FOLD.
+#include <stdlib.h>
 #include <string.h>
 
+#include "card/footprint/levels.h"
 #include "card/tile/runs.h"
 #include "card/simd/lanes.h"
 #include "card/simd/simd.h"
@@ -48,8 +50,8 @@ static void run_reduce(const plan_tile *tile, uint8_t *const *address, plan_scra
 
 // --- Vector loops
 
-// Lanes side by side in both operands. The dim around them may go over the same accumulators, the
-// one around that over others.
+// Lanes side by side in both operands. The dims around them may go over the same accumulators, the
+// one around those over others.
 static void run_reduce_simd(const plan_tile *tile, uint8_t *const *address,
                              plan_scratch *scratch)
 {
@@ -57,12 +59,16 @@ static void run_reduce_simd(const plan_tile *tile, uint8_t *const *address,
         run_reduce(tile, address, scratch);
         return;
     }
-    simd_reduction s = {.rows = 1, .count = (size_t)run_length(tile), .depth = 1};
+    simd_reduction s = {.rows = 1, .count = (size_t)run_length(tile), .depth = 1, .turns = 1};
     simd_reads(tile->instruction->operand[1].format, &s.format);
     uint32_t inner = 1;
     if (inner < tile->dim_count && outer_stride(tile, inner, 0) == 0) {
         s.depth = (size_t)outer_extent(tile, inner);
         s.step = outer_stride(tile, inner++, 1);
+    }
+    if (inner > 1 && inner < tile->dim_count && outer_stride(tile, inner, 0) == 0) {
+        s.turns = (size_t)outer_extent(tile, inner);
+        s.turn = outer_stride(tile, inner++, 1);
     }
     if (outer_stride(tile, inner, 0) >= run_length(tile) * (int64_t)sizeof(float)) {
         s.rows = (size_t)outer_extent(tile, inner);
@@ -98,12 +104,59 @@ static bool aligned_floats(const plan_tile *tile)
     return run_stride(tile, 0) == sizeof(float);
 }
 
+static void swap_dims(plan_tile *tile, uint32_t a, uint32_t b)
+{
+    int64_t extent = tile->extent[a];
+    tile->extent[a] = tile->extent[b];
+    tile->extent[b] = extent;
+    for (uint32_t o = 0; o < 2; o++) {
+        int64_t stride = tile->stride[o][a];
+        tile->stride[o][a] = tile->stride[o][b];
+        tile->stride[o][b] = stride;
+    }
+}
+
+// The least distance between what one accumulator takes.
+static int64_t nearest_step(const plan_tile *tile)
+{
+    int64_t least = INT64_MAX;
+    for (uint32_t d = 0; d + 1 < tile->dim_count; d++)
+        if (tile->stride[0][d] == 0 && llabs(tile->stride[1][d]) < least)
+            least = llabs(tile->stride[1][d]);
+    return least;
+}
+
+static bool has_accumulators_apart(const plan_tile *tile)
+{
+    int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS];
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < tile->dim_count; d++) {
+        if (tile->stride[0][d] == 0) continue;
+        extent[count] = tile->extent[d];
+        stride[count++] = tile->stride[0][d];
+    }
+    return levels_nest(count, extent, stride, sizeof(float));
+}
+
+// Accumulators whose inputs lie farther apart than what one of them takes come one after the other:
+// each stays in registers. The order of each one's elements stays.
+static void take_in_turns(plan_tile *tile)
+{
+    int64_t nearest = nearest_step(tile);
+    if (!has_accumulators_apart(tile)) return;
+    for (uint32_t n = 1; n + 1 < tile->dim_count; n++) {
+        if (tile->stride[0][n] == 0 || llabs(tile->stride[1][n]) <= nearest) continue;
+        for (uint32_t d = n; d > 0 && tile->stride[0][d - 1] == 0; d--) swap_dims(tile, d - 1, d);
+    }
+}
+
 plan_run *tile_reduce(plan_tile *tile)
 {
     simd_format format;
     spyre_format input = tile->instruction->operand[1].format;
     if (!simd_reads(input, &format) || !aligned_floats(tile)) return run_reduce;
     if (run_stride(tile, 1) != spyre_format_bytes(input)) return run_reduce;
+    take_in_turns(tile);
     tile->reducer = find_reducer(tile->instruction);
     return tile->reducer ? run_reduce_simd : run_reduce;
 }
