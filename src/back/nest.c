@@ -427,8 +427,9 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
         n->size[d] = n->most[d] = walked ? bundle_local_size(step, d) : 1;
         if (!walked || !step->symbol[d]) continue;
         const bundle_symbol *symbol = &b->symbols.items[step->symbol[d] - 1];
-        n->most[d] = symbol->most / step->cores->slices[d];
-        n->unit[d] = symbol->granularity / step->cores->slices[d];
+        int64_t times = step->symbol_times[d], slices = step->cores->slices[d];
+        n->most[d] = times * symbol->most / slices;
+        n->unit[d] = times * symbol->granularity / slices;
     }
     for (uint32_t o = 0; o < n->operand_count; o++) TRY(build_operand(b, n, o));
     TRY(build_parameters(memory, n, extra_slots));

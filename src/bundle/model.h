@@ -113,7 +113,9 @@ typedef struct {
     uint32_t dim_count;
     char dim_name[BUNDLE_MAX_DIMS][8];
     int64_t size[BUNDLE_MAX_DIMS];          // N_, padded
-    uint8_t symbol[BUNDLE_MAX_DIMS];        // 1 + the symbol whose value the size is; 0: fixed
+    uint8_t symbol[BUNDLE_MAX_DIMS];        // 1 + the symbol of whose value the size is a multiple;
+                                            // 0: fixed
+    int64_t symbol_times[BUNDLE_MAX_DIMS];  // that multiple; in files 1
     int64_t slice_size[BUNDLE_MAX_DIMS];    // uneven division: elements of every slice but the
                                             // last, which has fewer; else 0
     bundle_division *cores;                 // steps may share one

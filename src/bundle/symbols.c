@@ -75,7 +75,7 @@ static spyre_status bind_step(arena *memory, const bundle *b, const int64_t *val
     *to = *from;
     for (uint32_t d = 0; d < to->dim_count; d++) {
         if (!to->symbol[d]) continue;
-        to->size[d] = values[to->symbol[d] - 1];
+        to->size[d] = to->symbol_times[d] * values[to->symbol[d] - 1];
         bound = true;
     }
     if (!bound) return NULL;

@@ -79,12 +79,16 @@ static const char *mark(bundle_step *step, const bundle_step *next, uint32_t num
 {
     for (uint32_t d = 0; d < step->dim_count; d++) {
         if (step->size[d] == next->size[d]) continue;
-        if (step->symbol[d] || step->size[d] != span->most || next->size[d] != span->size)
+        int64_t times = step->size[d] / span->most;     // two where it covers both parts of a cat
+        if (step->symbol[d] || step->size[d] != times * span->most ||
+            next->size[d] != times * span->size)
             return "a loop covers the dim together with others, or with padding";
-        if (span->granule % step->cores->slices[d]) return "a granule has no slice for every core";
+        if (times * span->granule % step->cores->slices[d])
+            return "a granule has no slice for every core";
         for (uint32_t m = 0; m < step->mask_count; m++)
             if (step->masks[m].dim == d) return "the dim is masked";
         step->symbol[d] = (uint8_t)(number + 1);
+        step->symbol_times[d] = times;
     }
     for (uint32_t d = 0; d < step->dim_count; d++)
         if (step->symbol[d] && (step->window_count || step->slice_size[d]))
@@ -96,9 +100,12 @@ static const char *mark(bundle_step *step, const bundle_step *next, uint32_t num
 static bool has_sizes(const bundle_step *step, const bundle_step *next, const size_rules *rules)
 {
     bool same = true;
-    for (uint32_t d = 0; d < step->dim_count; d++)
-        same = same && next->size[d] == (step->symbol[d] ? rules->spans[step->symbol[d] - 1].size
-                                                         : step->size[d]);
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        int64_t size = step->size[d];
+        if (step->symbol[d])
+            size = step->symbol_times[d] * rules->spans[step->symbol[d] - 1].size;
+        same = same && next->size[d] == size;
+    }
     return same;
 }
 

@@ -275,6 +275,21 @@ def test_one_program_serves_all_buckets(function, shape, dim, monkeypatch):
                 assert one.cpu().equal(other.cpu()), x.shape
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.cat((x, x), 0).relu(),
+        lambda x: torch.cat((x, x * 2, x), 0).relu(),
+        lambda x: x.repeat(3, 1) * 2,
+        lambda x: torch.cat((x, x), 0).sum(0),
+        lambda x: torch.cat((x, x * 2), 0) - torch.cat((x * 2, x), 0),
+    ],
+    ids=["joined", "three parts", "repeated", "summed", "two"],
+)
+def test_loops_over_a_multiple_of_the_size(function):
+    assert sweep(function, [8, 48, 24, 16, 40, 32], 0, (128,), min=8, max=48) == 1
+
+
 def test_a_smaller_size_that_is_planned_otherwise():
     """192 rows keep in LX what 256 do not; 128 are planned as 256."""
     sizes = [17, 32, 256, 100, 241, 64]
