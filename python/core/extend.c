@@ -202,92 +202,188 @@ bool extend_cat(const void *tensor, const void *more, int64_t dim, void **out_te
     return false;
 }
 
-// Places of the sticks of a storage, `last` elements long, in one with larger dims: an array of
-// `count` that the caller frees; null without memory.
-static spyre_piece *find_pieces(const spyre_layout *from, const spyre_layout *to, int64_t count,
-                                int64_t last)
+// Where the elements of a storage along one of its dims lie: `outer` times, `count` runs of `inner`
+// sticks; along the dim of the sticks the last one has `rest` elements, unless it is full.
+typedef struct {
+    uint32_t place;                     // of the dim among the device dims
+    int64_t step, outer, inner, count, rest;
+} line;
+
+static int64_t sticks_of(int64_t elements, int64_t lanes)
 {
-    spyre_piece *pieces = calloc((size_t)count, sizeof *pieces);
-    int64_t lanes = from->device_size[from->rank - 1], element = SPYRE_STICK_BYTES / lanes;
-    for (int64_t i = 0; pieces && i < count; i++) {
-        int64_t rest = i, place = 0, step = 1, first = 0;
-        for (uint32_t d = from->rank - 1; d-- > 0;) {
-            int64_t at = rest % from->device_size[d];
-            if (last > lanes && from->stride_map[d] == lanes) first = at * lanes;
-            place += at * step;
-            rest /= from->device_size[d];
-            step *= to->device_size[d];
-        }
-        int64_t used = last - first < lanes ? last - first : lanes;
-        pieces[i] = (spyre_piece){.target = place * SPYRE_STICK_BYTES,
-                                  .source = i * SPYRE_STICK_BYTES, .bytes = used * element};
-    }
-    return pieces;
+    return (elements + lanes - 1) / lanes;
 }
 
-// Writes a storage of larger dims: the sticks of `from`, the last dim of which has `last` elements,
-// and zeros.
-static bool move_sticks(const storage *to, const storage *from, int64_t count, int64_t last)
+// Whether a tensor is all of its storage, or the first elements of it along a dim.
+static bool begins_storage(const tensor_info *t, int64_t dim)
+{
+    const storage *s = t->storage;
+    int64_t stride[CORE_MAX_RANK];
+    if (!s || !s->typed || storage_is_bytes(s) || glue_is_lazy(t->handle) || t->offset != 0 ||
+        t->rank > SPYRE_MAX_RANK || t->rank != (int64_t)s->dense.rank ||
+        dtype_of_torch(t->torch_dtype) != s->dtype)
+        return false;
+    tensor_contiguous_strides(t->rank, s->dense.size, stride);
+    bool fits = tensor_same_shape(t->rank, s->dense.size, s->dense.stride, s->dense.size, stride);
+    for (int64_t d = 0; fits && d < t->rank; d++)
+        fits = (d == dim || t->size[d] == s->dense.size[d]) &&
+               (t->size[d] == 1 || t->stride[d] == stride[d]);
+    return fits;
+}
+
+// False for other tensors, and for layouts in which the dim is not one of its own.
+static bool find_line(const tensor_info *t, int64_t dim, line *out)
+{
+    if (!begins_storage(t, dim) || t->storage->dense.size[dim] < 2) return false;
+    const storage *s = t->storage;
+    const spyre_layout *l = &s->layout;
+    uint32_t last = l->rank - 1;
+    int64_t lanes = l->device_size[last], moves = s->dense.stride[dim];
+    if (l->arrangement != SPYRE_ARRANGEMENT_STANDARD) return false;
+    *out = (line){.place = UINT32_MAX, .step = moves, .outer = 1, .inner = 1,
+                  .count = s->dense.size[dim]};
+    if (l->stride_map[last] == moves) {
+        out->rest = out->count % lanes;
+        out->count = sticks_of(out->count, lanes);
+        moves *= lanes;
+    }
+    for (uint32_t i = 0; i < last; i++) {
+        bool found = l->device_size[i] == out->count && l->stride_map[i] == moves;
+        if (out->place == UINT32_MAX && found) out->place = i;
+        else if (out->place == UINT32_MAX) out->outer *= l->device_size[i];
+        else out->inner *= l->device_size[i];
+    }
+    return out->place != UINT32_MAX;
+}
+
+static line line_of_size(const line *l, const spyre_layout *layout, int64_t size)
+{
+    line made = *l;
+    int64_t lanes = layout->device_size[layout->rank - 1];
+    bool by_sticks = layout->stride_map[layout->rank - 1] == l->step;
+    made.count = by_sticks ? sticks_of(size, lanes) : size;
+    made.rest = by_sticks ? size % lanes : 0;
+    return made;
+}
+
+// Whether a device dim has as many sticks as the dim of a stride needs.
+static bool is_size_of_sticks(const storage *s, int64_t stride, const spyre_layout *l, uint32_t at)
+{
+    int64_t size = 1;
+    for (uint32_t d = 0; d < s->dense.rank; d++)
+        if (s->dense.stride[d] == stride && s->dense.size[d] > 1) size = s->dense.size[d];
+    return l->device_size[at] == sticks_of(size, l->device_size[l->rank - 1]);
+}
+
+// The layout of a storage with another size of the dim of a line: what lies outside of it is so
+// many elements further apart.
+static spyre_layout layout_of_line(const storage *s, const line *at, int64_t dim, int64_t size)
+{
+    spyre_layout l = s->layout;
+    uint32_t last = l.rank - 1;
+    int64_t was = s->dense.size[dim], behind = at->step * was, along = l.stride_map[last];
+    for (uint32_t i = 0; i <= last; i++) {
+        bool sticks = i != last && along > 0 && along < behind &&
+                      l.stride_map[i] == along * l.device_size[last] &&
+                      is_size_of_sticks(s, along, &l, i);
+        if (i != at->place && !sticks && l.stride_map[i] >= behind)
+            l.stride_map[i] = l.stride_map[i] / was * size;
+    }
+    l.device_size[at->place] = line_of_size(at, &s->layout, size).count;
+    return l;
+}
+
+// The pieces that two storages have in common which differ along a line; the shorter line is
+// `least`.
+static uint32_t find_pieces(const line *from, const line *to, const line *least, int64_t lanes,
+                            spyre_piece *out)
+{
+    int64_t whole = least->count - (least->rest > 0), run = least->inner * SPYRE_STICK_BYTES;
+    uint32_t used = 0;
+    for (int64_t o = 0; o < from->outer; o++) {
+        int64_t source = o * from->count * run, target = o * to->count * run;
+        if (whole) out[used++] = (spyre_piece){.target = target, .source = source,
+                                               .bytes = whole * run};
+        for (int64_t i = 0; least->rest && i < least->inner; i++) {
+            int64_t at = whole * run + i * SPYRE_STICK_BYTES;
+            out[used++] = (spyre_piece){.target = target + at, .source = source + at,
+                                        .bytes = least->rest * (SPYRE_STICK_BYTES / lanes)};
+        }
+    }
+    return used;
+}
+
+static bool move_line(const storage *to, const line *target, const storage *from,
+                      const line *source, const line *least)
 {
     uint32_t stream = stream_current(to->card);
     if (!core_check(spyre_copy_raw(device_context(), to->card, stream, to->address, 0,
                                    to->card_bytes)))
         return false;
-    spyre_piece *pieces = find_pieces(&from->layout, &to->layout, count, last);
+    spyre_piece *pieces = calloc((size_t)(source->outer * (1 + source->inner)), sizeof *pieces);
     if (!pieces) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to move sticks");
+    int64_t lanes = from->layout.device_size[from->layout.rank - 1];
+    uint32_t count = find_pieces(source, target, least, lanes, pieces);
     bool ok = core_check(spyre_copy_pieces(device_context(), to->card, stream, to->address,
-                                           from->address, pieces, (uint32_t)count));
+                                           from->address, pieces, count));
     free(pieces);
     return ok;
 }
 
-// A tensor in the memory order of `t`, its dims at least as large; null where it does not lie as a
-// new tensor does. Beyond it are zeros.
-static bool enlarge(const tensor_info *t, const int64_t *size, AtenTensorHandle *out)
+// A copy of `t` with another size of a dim, zeros behind what was there; null where sticks cannot
+// be copied as they lie.
+static bool resize(const tensor_info *t, int64_t dim, int64_t size, AtenTensorHandle *out)
 {
-    const storage *from = t->storage;
-    spyre_layout old, layout;
-    spyre_view dense = from ? from->dense : (spyre_view){.rank = 0};
-    int64_t count = 1;
+    line from;
     void *pointer;
     *out = NULL;
-    if (!from || !from->typed || glue_is_lazy(t->handle) || storage_is_bytes(from) ||
-        !tensor_covers(t) || !is_contiguous(t) || dense.rank != (uint32_t)t->rank ||
-        !core_check(spyre_layout_dense(&dense, from->dtype, &old)) ||
-        !spyre_layout_equal(&old, &from->layout))
-        return true;
-    memcpy(dense.size, size, (size_t)t->rank * sizeof *size);
-    tensor_contiguous_strides(t->rank, dense.size, dense.stride);
-    if (!core_check(spyre_layout_dense(&dense, from->dtype, &layout))) return false;
-    for (uint32_t d = 0; d + 1 < old.rank; d++) count *= old.device_size[d];
-    if (count > MOST_PIECES || layout.rank != old.rank) return true;
-    storage *s = storage_create(from->card, from->dtype, &dense, &layout, &pointer);
+    if (!find_line(t, dim, &from) || from.outer * (1 + from.inner) > MOST_PIECES) return true;
+    const spyre_layout *old = &t->storage->layout;
+    int64_t both = t->size[dim] < size ? t->size[dim] : size;
+    line to = line_of_size(&from, old, size), least = line_of_size(&from, old, both);
+    spyre_view dense = view_of_rows(t, dim, size);
+    spyre_layout layout = layout_of_line(t->storage, &from, dim, size);
+    storage *s = storage_create(t->storage->card, t->storage->dtype, &dense, &layout, &pointer);
     if (!s) return false;
-    int64_t last = t->size[t->rank - 1];
-    if (move_sticks(s, from, count, last)) return tensor_of_storage(pointer, s, out);
+    if (move_line(s, &to, t->storage, &from, &least)) return tensor_of_storage(pointer, s, out);
     storage_release(pointer, NULL);
     return false;
 }
 
-// enlarge(tensor, sizes) -> a copy with larger dims, zeros behind it; None where sticks cannot be
-// copied as they lie.
-static PyObject *py_enlarge(PyObject *self, PyObject *args)
+// resize(tensor, dim, size) -> a copy that is longer, zeros behind it, or shorter along a dim; None
+// where sticks cannot be copied as they lie.
+static PyObject *py_resize(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *object, *list;
+    PyObject *object;
+    long long dim, size;
     tensor_info t;
-    int64_t size[CORE_MAX_RANK];
     AtenTensorHandle made;
-    if (!PyArg_ParseTuple(args, "OO", &object, &list)) return NULL;
+    if (!PyArg_ParseTuple(args, "OLL", &object, &dim, &size)) return NULL;
     if (!tensor_of_object(object, &t)) return core_raise();
-    Py_ssize_t count = core_ints(list, size, CORE_MAX_RANK, "enlarge");
-    if (count < 0) return NULL;
-    bool larger = count == t.rank && device_context();
-    for (int64_t i = 0; larger && i < t.rank; i++) larger = size[i] >= t.size[i] && t.size[i] > 0;
-    if (!larger) Py_RETURN_NONE;
-    if (!enlarge(&t, size, &made)) return core_raise();
+    if (dim < 0 || dim >= t.rank || size < 2 || t.numel == 0 || !device_context()) Py_RETURN_NONE;
+    if (!resize(&t, dim, size, &made)) return core_raise();
     if (!made) Py_RETURN_NONE;
     return glue_to_python(made);
+}
+
+// whole_of(tensor) -> all of its storage, which has the form of a contiguous tensor; None for
+// another one.
+static PyObject *py_whole_of(PyObject *self, PyObject *object)
+{
+    (void)self;
+    tensor_info t;
+    int64_t stride[CORE_MAX_RANK];
+    if (!tensor_of_object(object, &t)) return core_raise();
+    const storage *s = t.storage;
+    if (!s || !s->typed || storage_is_bytes(s) || glue_is_lazy(t.handle) ||
+        dtype_of_torch(t.torch_dtype) != s->dtype)
+        Py_RETURN_NONE;
+    tensor_contiguous_strides(s->dense.rank, s->dense.size, stride);
+    if (!tensor_same_shape(s->dense.rank, s->dense.size, s->dense.stride, s->dense.size, stride))
+        Py_RETURN_NONE;
+    if (tensor_covers(&t) && is_contiguous(&t)) return Py_NewRef(object);
+    return glue_to_python(glue_view(t.handle, s->dense.rank, s->dense.size, stride, -t.offset));
 }
 
 // extend(tensor, dim, rows, reach) -> a tensor that is so many rows longer, which the next launch
@@ -316,7 +412,9 @@ static PyObject *py_extend(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"extend", py_extend, METH_VARARGS,
      "(tensor, dim, rows, reach=0) -> (longer, longer with zeros up to reach rows) or None"},
-    {"enlarge", py_enlarge, METH_VARARGS, "(tensor, sizes) -> a copy with larger dims, or None"},
+    {"resize", py_resize, METH_VARARGS,
+     "(tensor, dim, size) -> a copy with another size of a dim, or None"},
+    {"whole_of", py_whole_of, METH_O, "(tensor) -> all of its storage, or None"},
     {NULL, NULL, 0, NULL},
 };
 

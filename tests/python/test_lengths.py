@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.compile import lengths
+from torch_spyre.compile import growth, lengths
 
 FIRST, STEPS = 122, 10  # lengths 123..132 are in two buckets
 
@@ -160,10 +160,10 @@ def test_what_sees_the_length_has_a_program_a_length(read, programs):
 
 def test_what_is_known_of_a_graph_is_bounded(monkeypatch):
     table = {}
-    for number in range(2 * lengths.MOST):
-        lengths.keep(table, number, number)
-    assert list(table) == list(range(lengths.MOST, 2 * lengths.MOST))
-    monkeypatch.setattr(lengths, "MOST", 1)
+    for number in range(2 * growth.MOST):
+        growth.keep(table, number, number)
+    assert list(table) == list(range(growth.MOST, 2 * growth.MOST))
+    monkeypatch.setattr(growth, "MOST", 1)
     decode(step_of(attend), STEPS)
 
 

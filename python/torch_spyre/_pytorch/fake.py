@@ -11,7 +11,15 @@ import torch
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, is_fake
 
-__all__ = ["FakeTensor", "FakeTensorMode", "has_values", "is_surely", "mode_of", "symbol_of"]
+__all__ = [
+    "FakeTensor",
+    "FakeTensorMode",
+    "has_values",
+    "is_surely",
+    "mode_of",
+    "symbol_of",
+    "symbolic_size",
+]
 
 
 def has_values(tensor: torch.Tensor) -> bool:
@@ -36,3 +44,15 @@ def is_surely(condition: Any) -> bool:
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # imports sympy
 
     return guard_or_false(condition)
+
+
+def symbolic_size(hint: int) -> tuple[FakeTensorMode, torch.SymInt]:
+    """A mode to trace with, and a size of it that is `hint` in this call."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+
+    env, source = ShapeEnv(), ConstantSource("length")
+    symbol = env.create_symbol(hint, source, DimDynamic.DYNAMIC)
+    size = env.create_symintnode(symbol, hint=hint, source=source)
+    assert isinstance(size, torch.SymInt)
+    return FakeTensorMode(shape_env=env), size

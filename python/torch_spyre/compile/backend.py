@@ -46,6 +46,7 @@ from . import (
 )
 from . import options as compile_options
 from .graph_builder import GraphBuilder, Inexpressible, location
+from .growth import LEAST, keep
 from .program import Program
 from .sizes import UnknownSize, node_values
 
@@ -220,7 +221,7 @@ class CompiledGraph:
 
     def _grow(self, growth: growth.Growth, args: list[Any]) -> list[Any] | None:
         """The results where arguments grow in their memory; None where they cannot."""
-        if any(args[g.argument].shape[g.dim] < lengths.LEAST for g in growth.growing):
+        if any(args[g.argument].shape[g.dim] < LEAST for g in growth.growing):
             return None
         if self.lengths is None:
             self.lengths = lengths.plan(growth.gm, growth.growing) or False
@@ -233,7 +234,7 @@ class CompiledGraph:
         if key not in self.grown:
             gm = call.form.gm if call else growth.gm
             form = CompiledGraph(gm, self.folder, self.trace, self.settings)
-            lengths.keep(self.grown, key, form)
+            keep(self.grown, key, form)
         if call:
             results = call.cut(self.grown[key](call.arguments(args, read)))
         else:

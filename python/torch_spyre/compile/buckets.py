@@ -20,11 +20,11 @@ from typing import Any
 import sympy
 import torch
 
-from .. import config
+from .. import _C, config
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fx import SYMBOLIC, arguments_of, results_of
-from ..constants import BYTES_IN_STICK
+from ..constants import BYTES_IN_STICK, DEVICE_NAME
 
 _aten = torch.ops.aten
 
@@ -95,25 +95,34 @@ class Buckets:
 
 
 def filled(value: Any, ends: Mapping[Any, int]) -> Any:
-    """A size, or a tensor with zeros up to ends of dims."""
-    if None in ends:
-        return ends[None]
-    shape = [ends.get(dim, size) for dim, size in enumerate(value.shape)] if ends else None
-    if shape is None or shape == list(value.shape):
-        return value
-    whole = part = value.new_zeros(shape)
-    for dim, size in enumerate(shape):
-        kept = min(size, value.shape[dim])
-        part, value = part.narrow(dim, 0, kept), value.narrow(dim, 0, kept)
-    part.copy_(value)
-    return whole
+    """A size, or a tensor with zeros up to ends of dims, or cut to them."""
+    return ends[None] if None in ends else shortened(value, ends, _in_zeros)
 
 
-def shortened(result: Any, sizes: Mapping[Any, int]) -> Any:
-    """A tensor of its own of these sizes by dim."""
+def _in_zeros(value: torch.Tensor, dim: int, size: int) -> torch.Tensor:
+    shape = list(value.shape)
+    kept, shape[dim] = min(size, shape[dim]), size
+    made = value.new_zeros(shape)
+    made.narrow(dim, 0, kept).copy_(value.narrow(dim, 0, kept))
+    return made
+
+
+def _cut(value: torch.Tensor, dim: int, size: int) -> torch.Tensor:
+    return value.narrow(dim, 0, size).contiguous()
+
+
+def shortened(
+    value: torch.Tensor,
+    sizes: Mapping[Any, int],
+    otherwise: Callable[[torch.Tensor, int, int], torch.Tensor] = _cut,
+) -> torch.Tensor:
+    """A tensor of its own of these sizes by dim; `otherwise` makes it where sticks of the card
+    cannot be copied as they lie."""
     for dim, size in sizes.items():
-        result = result.narrow(dim, 0, size)
-    return result.contiguous() if sizes else result
+        if value.shape[dim] != size:
+            made = _C.resize(value, dim, size) if value.device.type == DEVICE_NAME else None
+            value = otherwise(value, dim, size) if made is None else made
+    return value
 
 
 def plan(gm: torch.fx.GraphModule) -> Buckets | None:

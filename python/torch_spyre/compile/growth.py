@@ -21,7 +21,16 @@ from ..constants import DEVICE_NAME
 _aten = torch.ops.aten
 
 
+LEAST = 8  # rows of what grows
+MOST = 64  # forms of a graph
 Tensors = dict[int, torch.Tensor]
+
+
+def keep(table: dict[Any, Any], key: Any, value: Any, most: int | None = None) -> None:
+    """Adds to what is known of lengths; beyond `most`, or MOST, what came first goes."""
+    while len(table) >= (most or MOST):
+        del table[next(iter(table))]
+    table[key] = value
 
 
 class Growing(NamedTuple):

@@ -20,17 +20,14 @@ from typing import Any
 import sympy
 import torch
 
-from .. import _C
 from .._pytorch.fx import SYMBOLIC
 from . import buckets, ragged
-from .growth import Growing
+from .growth import Growing, keep
 from .sizes import UnknownSize
 
 _log = logging.getLogger("spyre.inductor")
 
 STEP = 64  # rows; a stick of 16 bits
-LEAST = 8  # rows of an argument that grows in its memory
-MOST = 64  # forms of a graph
 
 
 def end_of(length: int) -> int:
@@ -43,13 +40,6 @@ def end_of(length: int) -> int:
 def _places(length: int, rows: int, device: torch.device) -> torch.Tensor:
     """The places of the last rows, int64 on the card."""
     return torch.arange(length - rows, length).to(device)
-
-
-def keep(table: dict[Any, Any], key: Any, value: Any) -> None:
-    """Adds to what is known of a graph's lengths; beyond MOST what came first goes."""
-    while len(table) >= MOST:
-        del table[next(iter(table))]
-    table[key] = value
 
 
 class Lengths:
@@ -83,7 +73,9 @@ class Lengths:
         return Call(key, form, sizes, lengths, ends) if form else None
 
     def _leave_out(self, sizes: Mapping[sympy.Symbol, int], args: Sequence[Any]) -> None:
-        """Sizes that have another length than the arguments that grow."""
+        """Sizes that have another length than the arguments that grow in their memory."""
+        if not self.growing:
+            return
         known = {args[g.argument].shape[g.dim] + more for g in self.growing for more in (0, g.rows)}
         others = {symbol for symbol in self.lengths if sizes[symbol] not in known}
         if others:
@@ -130,10 +122,10 @@ class Call:
         """Of the form, from those of the graph and the grown ones up to the end."""
         given = [
             whole[place] if place in whole
-            else _enlarged(args[place], {d: self.ends[n] for d, n in dims.items()})
+            else buckets.filled(args[place], {d: self.ends[n] for d, n in dims.items()})
             for place, dims in self.form.arguments
         ]  # fmt: skip
-        device = next(iter(whole.values())).device
+        device = next(value.device for value in given if isinstance(value, torch.Tensor))
         return given + [
             _places(int(length.xreplace(self.sizes)), rows, device)
             for length, rows in self.form.places
@@ -146,14 +138,6 @@ class Call:
             else buckets.shortened(result, {d: self.lengths[n] for d, n in dims.items()})
             for result, dims in zip(results, self.form.cuts, strict=True)
         ]
-
-
-def _enlarged(tensor: Any, ends: Mapping[int, int]) -> Any:
-    """A tensor with zeros up to ends of dims."""
-    if all(tensor.shape[dim] == end for dim, end in ends.items()):
-        return tensor
-    made = _C.enlarge(tensor, [ends.get(dim, size) for dim, size in enumerate(tensor.shape)])
-    return buckets.filled(tensor, ends) if made is None else made
 
 
 def plan(gm: torch.fx.GraphModule, growing: Sequence[Growing]) -> Lengths | None:

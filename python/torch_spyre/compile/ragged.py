@@ -14,6 +14,7 @@ places of the last rows are arguments behind those that the graph has.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -104,6 +105,8 @@ _MADE = {
     _aten.empty.memory_format: 0, _aten.new_ones.default: 1, _aten.new_zeros.default: 1,
     _aten.new_full.default: 1,
 }  # fmt: skip
+_MADE_LIKE = {_aten.fill.Scalar, _aten.full_like.default, _aten.zeros_like.default,
+              _aten.ones_like.default, _aten.empty_like.default}  # fmt: skip
 # Of integers, they raise for some numbers.
 _RAISES = {"floor_divide", "remainder", "fmod", "div", "bitwise_left_shift", "bitwise_right_shift",
            "pow"}  # fmt: skip
@@ -113,8 +116,19 @@ _TAKES_SIZES = {*_VIEWS, *_SHAPES, *_MADE, _aten.slice.Tensor, _aten.arange.star
                 _aten.arange.start_step}  # fmt: skip
 # What stands behind a length where elements meet along it.
 _FILLED = {
-    _aten._softmax.default: -torch.inf, _aten.softmax.int: -torch.inf,
-    _aten.amax.default: -torch.inf, _aten.sum.dim_IntList: 0.0, _aten.cumsum.default: 0.0,
+    **dict.fromkeys((
+        _aten._softmax.default, _aten.softmax.int, _aten._log_softmax.default,
+        _aten.amax.default, _aten.max.default, _aten.max.dim, _aten.argmax.default,
+        _aten.logsumexp.default,
+    ), -torch.inf),
+    **dict.fromkeys((
+        _aten.amin.default, _aten.min.default, _aten.min.dim, _aten.argmin.default,
+    ), torch.inf),
+    **dict.fromkeys((
+        _aten.sum.dim_IntList, _aten.sum.default, _aten.cumsum.default, _aten.any.default,
+        _aten.any.dim, _aten.any.dims,
+    ), 0.0),
+    **dict.fromkeys((_aten.all.default, _aten.all.dim, _aten.all.dims, _aten.prod.dim_int), 1.0),
 }  # fmt: skip
 _PRODUCTS = {_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.baddbmm.default}
 
@@ -173,7 +187,11 @@ class _Rewriting:
             arguments.append((index, dims))
             if len(dims) == 1:
                 self.kept.add(node)
-        self.device = self.sources[self.growing[0].argument].meta["val"].device
+        self.device = next(
+            node.meta["val"].device
+            for node in self.sources
+            if isinstance(node.meta["val"], torch.Tensor)
+        )
         return arguments
 
     def _place(self, number: int, rows: int) -> Node:
@@ -267,6 +285,9 @@ class _Rewriting:
         if isinstance(node.meta.get("val"), SYMBOLIC):
             self.made[node] = self._size(node)
             return
+        if node.target is operator.getitem:
+            self.made[node] = self._part(node)
+            return
         ragged = [n for n in node.all_input_nodes if self._dims(n)]
         measured = [n for n in node.all_input_nodes
                     if _measure(n.meta.get("val"), self.symbols) is not None]  # fmt: skip
@@ -275,13 +296,20 @@ class _Rewriting:
             return
         made = (self._written(node) or self._attention(node) or self._met(node)
                 or self._multiplied(node) or self._last_rows(node) or self._taken(node)
-                or self._with_number(node))  # fmt: skip
+                or self._joined(node) or self._with_number(node))  # fmt: skip
         if made is None:
             if not self._is_blind(node, ragged, measured):
                 raise Seen(f"{node.format_node()}, {location(node)}")
             args, kwargs = self._given(node)
             made = self._emit(node.target, args, node, **kwargs)
         self.made[node] = made
+
+    def _part(self, node: Node) -> Node:
+        """One of several results."""
+        of, index = arguments_of(node)
+        made = self.graph.call_function(operator.getitem, (self.made[of], index))
+        made.meta = {**node.meta, "val": self.made[of].meta["val"][index]}
+        return made
 
     def _copied(self, node: Node) -> Node:
         """A node without lengths; what views it makes follows from how its operands lie here."""
@@ -317,6 +345,8 @@ class _Rewriting:
             return self._is_whole(node)
         if measured:
             return False
+        if op in _MADE_LIKE:
+            return True
         self._keep(node, ragged, op in _BY_ELEMENT)
         if op in _BY_ELEMENT or op is _aten.copy.default:
             return True
@@ -427,6 +457,12 @@ class _Rewriting:
         if op is _aten.embedding.default and not self._dims(args[0]):
             index = self._without(args[1], 0)
             return self._emit(op, (self.made[args[0]], index, *args[2:]), node)
+        if op is _aten.index_select.default:
+            tensor, dim, index = args
+            made, lengths = self._without(index, 0), self._dims(tensor)
+            if dim in lengths:
+                made = self._from_end(made, lengths[dim], index)
+            return self._emit(op, (self.made[tensor], dim, made), node)
         if op is not _aten.index.Tensor:
             return None
         tensor, indices = args
@@ -450,6 +486,38 @@ class _Rewriting:
         negative = self._emit(_aten.lt.Scalar, (index, 0), like)
         moved = self._emit(_aten.add.Tensor, (index, length), like)
         return self._emit(_aten.where.self, (negative, moved, index), like)
+
+    def _joined(self, node: Node) -> Node | None:
+        """A concatenation: along no length, or of a length and rows before and behind it."""
+        op, args = node.target, arguments_of(node)
+        if op not in (_aten.cat.default, _aten.stack.default):
+            return None
+        parts, *rest = args
+        dim = (rest[0] if rest else 0) % node.meta["val"].dim()
+        lengths = [self._dims(part).get(dim) for part in parts]
+        if op is _aten.stack.default or lengths == [None] * len(parts):
+            return self._emit(op, self._given(node)[0], node)
+        there = self._dims(node).get(dim)
+        kinds = {part.meta["val"].dtype for part in parts}
+        if len(parts) - lengths.count(None) > 1 or there is None or len(kinds) > 1:
+            return None
+        (at,) = (place for place, number in enumerate(lengths) if number is not None)
+        end = self.ends[there]
+        if self.ends[lengths[at] or 0] != end:
+            return None
+        made: Node = self.made[parts[at]]
+        if at:
+            before = [self.made[part] for part in parts[:at]]
+            made = self._emit(op, ([*before, made], dim), node)
+            made = self._emit(_aten.slice.Tensor, (made, dim, 0, end), node)
+        few = [self.made[part] for part in parts[at + 1 :]]
+        if few:
+            rows = few[0] if len(few) == 1 else self._emit(op, (few, dim), node)
+            places = self._place(there, rows.meta["val"].shape[dim])
+            made = self._emit(_aten.index_copy.default, (made, dim, places, rows), node)
+        if parts[at] in self.kept and self._dims(node).keys() == {dim}:
+            self.kept.add(node)
+        return made
 
     def _met(self, node: Node) -> Node | None:
         """A softmax or sum along a length."""
@@ -524,6 +592,10 @@ class _Rewriting:
         return self._emit(_aten.where.self, (valid, mask, nothing), like)
 
     def _scalar(self, value: float, dtype: torch.dtype, like: Node) -> Node:
+        if dtype is torch.bool:
+            value = bool(value)
+        elif not dtype.is_floating_point:  # the card has 32 bits of int64
+            value = int(min(max(value, -(2**31)), 2**31 - 1))
         kind = {"dtype": dtype, "device": self.device}
         return self._emit(_aten.scalar_tensor.default, (value,), like, **kind)
 

@@ -103,7 +103,9 @@ class Bisect:
     ) -> tuple[Any, list[torch.Tensor], str | None]:
         """Stands in for Operator.find: each program is judged when it is first called."""
         program, tensors, reason = self.find(operator, args, kwargs)
-        if program is not None and program.launch not in self.judged and not self.busy:
+        if not isinstance(program, operator_program.OperatorProgram) or self.busy:
+            return program, tensors, reason
+        if program.launch not in self.judged:
             self.judged.add(program.launch)
             return JudgedOperator(self, operator.op, args, kwargs, program), tensors, reason
         return program, tensors, reason
@@ -120,11 +122,13 @@ class Bisect:
     def installed(self) -> Iterator[None]:
         driver.compile_aten = self.compile
         operator_program.Operator.find = lambda *call: self.find_judged(*call)  # type: ignore[method-assign]
+        operator_program.Operator.grows = False  # a program of each call
         try:
             yield
         finally:
             driver.compile_aten = self.original
             operator_program.Operator.find = self.find  # type: ignore[method-assign]
+            operator_program.Operator.grows = True
 
     def judge(
         self, what: str, operators: str, expected: Values, defined: Values, results: Values

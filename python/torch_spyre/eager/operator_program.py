@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -22,8 +22,12 @@ from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
 from . import operand_dtypes, room
+from .growing import Growing
 from .host import run_on_cpu
 from .result_types import EMPTY, results_of
+
+if TYPE_CHECKING:
+    from .length_graph import Grown
 
 _aten = torch.ops.aten
 
@@ -60,6 +64,13 @@ class OperatorProgram:
         program.scalars = scalars
         return program
 
+    def bytes(self) -> int:
+        return self.launch.executable.bytes()
+
+    def release(self, always: bool) -> bool:
+        """Before the program goes. Whether it may."""
+        return _C.forget_program(self.launch.executable, always)
+
     @property
     def writes_self(self) -> bool:
         """The only result is written where the first tensor of the call is."""
@@ -86,15 +97,15 @@ class OperatorProgram:
 
 
 # A program, or None and why there is none.
-_Known = tuple[OperatorProgram | None, str | None]
+_Known = tuple["OperatorProgram | Grown | None", str | None]
 
 
 def _bytes(known: _Known) -> int:
-    return known[0].launch.executable.bytes() if known[0] else 0
+    return known[0].bytes() if known[0] else 0
 
 
 def _release(known: _Known, always: bool) -> bool:
-    return not known[0] or _C.forget_program(known[0].launch.executable, always)
+    return not known[0] or known[0].release(always)
 
 
 # Which operands of a matrix product are its factors.
@@ -112,7 +123,7 @@ programs: ProgramTable[_Known] = ProgramTable(lambda: config.eager_bytes, _bytes
 _settings = watch(config, [name for name, *_ in _C.settings()], _C.forget_operators)
 
 # The program of a call, or None, the tensors that it gets, and the reason for None.
-Found = tuple[OperatorProgram | None, list[Tensor], str | None]
+Found = tuple["OperatorProgram | Grown | None", list[Tensor], str | None]
 
 
 class Operator:
@@ -122,12 +133,15 @@ class Operator:
     where the compiler needs their values (of what becomes bool, say), they are part of the key.
     """
 
+    grows = True  # whether calls that grow share a program
+
     def __init__(self, op: OpOverload, in_place: bool = False):
         self.op = op
         self.in_place = in_place  # the result replaces the first argument
         self.rules = _C.op_scalars(handover.op_name(op), len(schema_of(op).arguments))
         if not any(self.rules):
             self.rules = b""
+        self.growing = Growing(op, programs)
         self.refusal = None if all(
             isinstance(r.type, torch.TensorType) for r in schema_of(op).returns
         ) and schema_of(op).returns else "its results are not tensors only"  # fmt: skip
@@ -189,10 +203,21 @@ class Operator:
         given = tuple([_key(value, tensors) for value in marked])
         key = (self.op, self.in_place, _settings(), spyre_decompositions.get(self.op), given)
         known = programs.get(key)
+        if known is None and self.grows:
+            numbers = [v for v, m in zip(values, marked, strict=True) if m is not v]
+            known = self._grown((key, *numbers), values)
         if known is None:
             room.check_host(self.op, args, kwargs)
             known = self._compile(values, marked, tensors)
             programs.add(key, known)
+        return known
+
+    def _grown(self, key: tuple[Any, ...], values: list[Any]) -> _Known | None:
+        """The program of the bucket of a call that has grown; it holds the numbers of the call."""
+        known = programs.get(key)
+        if known is None and (grown := self.growing.find(values, key[0][2:4])):
+            programs.add(key, (grown.kept(), None))
+            return grown, None
         return known
 
     def kernel(self, args: Arguments, kwargs: Keywords) -> Any:
