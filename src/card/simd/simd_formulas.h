@@ -2,7 +2,7 @@
 //
 // The opfuncs of tensor/opfunc.c as expressions over registers of fp32 (V) and fp64 (D): inputs a,
 // b, c, d, e and constants p, q. A file that includes this defines V and D and, with the prefixes
-// v_ and d_, set, max, min (as a > b ? a : b), sqrt, floor, magnitude, the masks less, less_equal,
+// v_ and d_, set, max (a > b ? a : b), min, sqrt, floor, magnitude, the masks less, less_equal,
 // equal and unordered with pick(mask, then, else), and v_quieten, which quiets a signalling NaN as
 // the step through fp64 of the definition does. Where the expressions stand, two constants say
 //   ends_dl16       the result goes to SEN169_FP16, for which NaN and infinity are one
@@ -10,6 +10,7 @@
 #ifndef CARD_SIMD_FORMULAS_H
 #define CARD_SIMD_FORMULAS_H
 
+#include <float.h>
 #include <math.h>
 
 #define OF(name, x)     _Generic((x), V: v_##name, D: d_##name)
@@ -55,14 +56,14 @@ static inline D d_sixth(D x, bool ends_dl16)
 
 #define CHOOSE(mask) PICK(mask, SET_LIKE(a, 1.0f), ZERO)
 #define NEITHER_NAN(a, b, x) (no_nan ? (x) : PICK(UNORDERED(a, b), SET_LIKE(a, NAN), x))
-#define RAISED(x, p) PICK(OF(less, a)(x, p), p, x)
-#define CLIPPED(x, p, q) PICK(OF(less, a)(q, RAISED(x, p)), q, RAISED(x, p))
+#define RAISED(x, p) OF(max, a)(p, x)
+#define CLIPPED(x, p, q) OF(min, a)(q, RAISED(x, p))
 #define UP_TO_SIX(x) CLIPPED(x, ZERO, SET_LIKE(a, 6.0f))
 #define SIXTH_GATE OF(sixth, a)(UP_TO_SIX(a + SET_LIKE(a, 3.0f)), ends_dl16)
-#define IS_LEAST OF(equal, a)(a, SET_LIKE(a, -INFINITY))
+#define FINITE RAISED(a, SET_LIKE(a, -FLT_MAX))
 #define VARIANCE (b - a * a)
 #define ZERO SET_LIKE(a, 0.0f)
-#define POSITIVE(x) PICK(OF(less, a)(x, ZERO), ZERO, x)
+#define POSITIVE(x) RAISED(x, ZERO)
 #define COMMON_ROWS(ROW)                                                    \
     ROW(ADD,          2, QUIET(a + b))                                      \
     ROW(SUB,          2, QUIET(a - b))                                      \
@@ -87,7 +88,7 @@ static inline D d_sixth(D x, bool ends_dl16)
     ROW(CLIP,         1, QUIET(CLIPPED(a, p, q)))                           \
     ROW(RELU6FWD,     1, QUIET(UP_TO_SIX(a)))                               \
     ROW(HARDSIGMOID,  1, QUIET(SIXTH_GATE))                                 \
-    ROW(HARDSWISH,    1, QUIET(PICK(IS_LEAST, SET_LIKE(a, -0.0f), a * SIXTH_GATE))) \
+    ROW(HARDSWISH,    1, QUIET(FINITE * SIXTH_GATE))                         \
     ROW(IDENTITY,     1, PASSED(a))
 #define F64_ROWS(ROW)                                                                       \
     ROW(LAYERNORMSCALE, 2, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(POSITIVE(VARIANCE) + p)))
