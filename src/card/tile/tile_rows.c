@@ -131,6 +131,25 @@ static void run_elements(const plan_tile *tile, uint8_t *const *address, plan_sc
 
 // --- Rows, each as a whole
 
+// Rows of one stick; those that are named lie anywhere, so the host is told of them in time.
+static void copy_sticks(uint8_t *const *at, const int64_t *step, uint32_t table, int64_t row_stride,
+                        int64_t rows)
+{
+    enum { AHEAD = 16 };
+    const uint8_t *names = at[2];
+    for (int64_t n = 0; n < rows; n++, names += step[2]) {
+        int32_t row, later;
+        memcpy(&row, names, sizeof row);
+        memcpy(&later, names + (rows - n > AHEAD ? AHEAD * step[2] : 0), sizeof later);
+        uint8_t *moved[2] = {at[0] + n * step[0], at[1] + n * step[1]};
+        const uint8_t *next = moved[table] + later * row_stride;
+        __builtin_prefetch(next);
+        __builtin_prefetch(next + SPYRE_STICK_BYTES / 2);
+        moved[table] += row * row_stride;
+        memcpy(moved[0], moved[1], SPYRE_STICK_BYTES);
+    }
+}
+
 // All rows along the dim around the innermost one. Operand `table` is the one whose rows are named.
 static void copy_rows(const plan_tile *tile, const runs *r, uint32_t table)
 {
@@ -139,14 +158,16 @@ static void copy_rows(const plan_tile *tile, const runs *r, uint32_t table)
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
     int64_t step[3], rows = outer_extent(tile, 1);
     for (uint32_t o = 0; o < 3; o++) step[o] = outer_stride(tile, 1, o);
-    bool is_stick = to == bytes && from == bytes && count * bytes == SPYRE_STICK_BYTES;
+    if (to == bytes && from == bytes && count * bytes == SPYRE_STICK_BYTES && i->row_lanes == 0) {
+        copy_sticks(r->at, step, table, i->row_stride, rows);
+        return;
+    }
     for (int64_t n = 0; n < rows; n++) {
         int32_t row;
         memcpy(&row, r->at[2] + n * step[2], sizeof row);
         uint8_t *at[2] = {r->at[0] + n * step[0], r->at[1] + n * step[1]};
         at[table] += isa_row_offset(i, row);
-        if (is_stick) memcpy(at[0], at[1], SPYRE_STICK_BYTES);
-        else copy_elements(at[0], to, at[1], from, count, bytes);
+        copy_elements(at[0], to, at[1], from, count, bytes);
     }
 }
 
