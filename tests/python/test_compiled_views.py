@@ -170,6 +170,7 @@ def unfolded(x):
 
 ACROSS_WINDOWS = {
     "roll": lambda x: torch.roll(x, (1, 2), (1, 2)),
+    "roll along all dims, one twice": lambda x: torch.roll(x, (1, -2, 3, 5), (0, 1, 2, 0)),
     "slice": lambda x: x[:, 1:, 4:] + 1,
     "elements": lambda x: x.flatten()[7:] * 2,
     "rows": lambda x: x.flatten(1, 2)[:, 2:].softmax(1),

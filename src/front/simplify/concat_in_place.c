@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // concat_in_place: a concatenation copies its pieces to where they belong in the result; here the
-// op that computes a piece writes it there. Only element-wise ops, which may carry any stick that
+// op that computes a piece writes it there, or the ops that compute its parts, as when the piece is
+// a concatenation itself. Only element-wise ops, which may carry any stick that
 // the result has, and only pieces of whole sticks: what cuts a stick of the result would force
 // another stick on every operand of the op, where the copy changes that of one. A copy of the whole
 // that keeps the order of dims (`x.copy_(y + 1)`) is a concatenation of one piece.
@@ -29,21 +30,40 @@ static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
     const loop_buffer *to = loop_operand_buffer(loops, op, 1);
     return from->kind == LOOP_LOCAL && from->output < 0 && loop_same_elements(from, to) &&
            op->operand[0].offset == 0 && keeps_order(loops, f, op) &&
-           flow_is_written_once(f, id) && flow_use_count(f, id) == 1;
+           f->writer[id] != FLOW_NO_WRITER && flow_use_count(f, id) == 1;
 }
 
-// Whether the piece begins and ends at sticks, should the stick run along the innermost dim.
-static bool is_of_whole_sticks(const loop_graph *loops, const loop_op *copy)
+// Whether what the op writes there begins and ends at sticks, should the stick run along the
+// innermost dim.
+static bool is_of_whole_sticks(const loop_graph *loops, const loop_op *op, const loop_access *to)
 {
-    const loop_access *to = &copy->operand[1];
     const loop_buffer *buffer = &loops->buffers.items[to->buffer];
     if (buffer->dim_count == 0) return false;
     int64_t inner = buffer->dim[0].extent, lanes = loop_lanes(buffer), walked = 1;
-    for (uint32_t v = 0; v < copy->var_count; v++)
-        if (to->stride[v] == buffer->dim[0].stride) walked = copy->extent[v];
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (to->stride[v] == buffer->dim[0].stride) walked = op->extent[v];
     if (walked == inner) return true;
     int64_t begin = to->offset / buffer->dim[0].stride % inner;
     return begin % lanes == 0 && (walked % lanes == 0 || begin + walked == inner);
+}
+
+// Where the copy puts what lies at an offset of its source, whose dims it walks one by one.
+static bool move_offset(const loop_op *copy, int64_t offset, int64_t *out)
+{
+    const loop_access *from = &copy->operand[0], *to = &copy->operand[1];
+    while (offset > 0) {
+        uint32_t widest = copy->var_count;
+        for (uint32_t v = 0; v < copy->var_count; v++) {
+            if (from->stride[v] <= 0 || from->stride[v] > offset) continue;
+            if (widest == copy->var_count || from->stride[v] > from->stride[widest]) widest = v;
+        }
+        if (widest == copy->var_count) return false;
+        int64_t index = offset / from->stride[widest];
+        if (index >= copy->extent[widest]) return false;
+        *out += index * to->stride[widest];
+        offset -= index * from->stride[widest];
+    }
+    return true;
 }
 
 // The writer's result where the copy would put it: each loop moves as the copy's over that dim.
@@ -54,33 +74,62 @@ static bool move_result(const loop_op *copy, const loop_op *writer, loop_access 
     *out = *written;
     out->buffer = to->buffer;
     out->offset = to->offset;
-    if (written->offset != 0) return false;
+    if (!move_offset(copy, written->offset, &out->offset)) return false;
     for (uint32_t w = 0; w < writer->var_count; w++) {
         if (!written->stride[w]) return false;
         bool found = false;
         for (uint32_t v = 0; v < copy->var_count && !found; v++) {
-            found = from->stride[v] == written->stride[w] && copy->extent[v] == writer->extent[w];
+            found = from->stride[v] == written->stride[w] && copy->extent[v] >= writer->extent[w];
             if (found) out->stride[w] = to->stride[v];
         }
         if (!found) return false;
     }
-    return copy->var_count == writer->var_count;
+    return true;
+}
+
+typedef VEC(uint32_t) op_list;
+
+// The ops that write the piece; false when one of them cannot write where the copy would put it.
+static spyre_status find_writers(const loop_graph *loops, const flow *f, uint32_t copy,
+                                 const bool *gone, op_list *out, bool *out_movable)
+{
+    const loop_op *ops = loops->ops.items;
+    const uint32_t piece = ops[copy].operand[0].buffer;
+    const bool once = flow_is_written_once(f, piece);
+    *out_movable = true;
+    out->count = 0;
+    for (uint32_t w = once ? f->writer[piece] : 0; w < (once ? f->writer[piece] + 1 : copy); w++) {
+        loop_access moved;
+        if (gone[w] || loop_result(&ops[w])->buffer != piece) continue;
+        if (!loop_is_element_wise(&ops[w]) || !move_result(&ops[copy], &ops[w], &moved) ||
+            !is_of_whole_sticks(loops, &ops[w], &moved)) {
+            *out_movable = false;
+            return NULL;
+        }
+        TRY(VEC_PUSH(loop_scratch(loops), out, w));
+    }
+    return NULL;
 }
 
 spyre_status pass_concat_in_place(loop_graph *loops, bool *out_changed)
 {
     flow f;
+    op_list writers = {0};
     TRY(flow_build(loops, &f));
     bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(gone);
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *copy = &loops->ops.items[i];
-        if (!is_piece(loops, &f, copy) || !is_of_whole_sticks(loops, copy)) continue;
-        loop_op *writer = &loops->ops.items[f.writer[copy->operand[0].buffer]];
-        loop_access moved;
-        if (!loop_is_element_wise(writer) || !move_result(copy, writer, &moved)) continue;
-        *loop_output_of(writer) = moved;
-        gone[i] = true;
+        bool movable;
+        if (!is_piece(loops, &f, copy)) continue;
+        TRY(find_writers(loops, &f, i, gone, &writers, &movable));
+        if (!movable) continue;
+        for (uint32_t n = 0; n < writers.count; n++) {
+            loop_op *writer = &loops->ops.items[writers.items[n]];
+            loop_access moved;
+            gone[i] = move_result(copy, writer, &moved);
+            *loop_output_of(writer) = moved;
+        }
     }
     *out_changed = loop_drop_ops(loops, gone);
     return NULL;

@@ -213,15 +213,18 @@ spyre_status rewrite_select_scatter(rewriter *r)
     return replace_part(r, &x, &part, dim, index < 0 ? index + size : index, &into, NULL);
 }
 
-static spyre_status roll_dim(rewriter *r, tensor *x, uint32_t dim, int64_t shift)
+// Along each dim from `dim` to the one before `end`: both parts of a dim are rolled along the later
+// ones before they change places, so that each element is copied once.
+static spyre_status roll_dims(rewriter *r, tensor *x, uint32_t dim, uint32_t end,
+                              const int64_t *shifts)
 {
-    int64_t size = x->view.size[dim];
     tensor parts[2];
-    shift %= size;
-    if (shift < 0) shift += size;
-    if (shift == 0) return NULL;
+    while (dim < end && shifts[dim] == 0) dim++;
+    if (dim == end) return NULL;
+    int64_t size = x->view.size[dim], shift = shifts[dim];
     TRY(make_slice(r, x, dim, size - shift, shift, &parts[0]));
     TRY(make_slice(r, x, dim, 0, size - shift, &parts[1]));
+    for (uint32_t n = 0; n < 2; n++) TRY(roll_dims(r, &parts[n], dim + 1, end, shifts));
     return make_cat(r, parts, 2, dim, NULL, x);
 }
 
@@ -246,7 +249,7 @@ static spyre_status roll_rows(rewriter *r, tensor *x, uint32_t count, int64_t sh
 spyre_status rewrite_roll(rewriter *r)
 {
     tensor x, into;
-    int64_t shifts[SPYRE_MAX_RANK], dims[SPYRE_MAX_RANK];
+    int64_t shifts[SPYRE_MAX_RANK], dims[SPYRE_MAX_RANK], along[SPYRE_MAX_RANK] = {0};
     uint32_t count, dim_count;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
@@ -266,8 +269,13 @@ spyre_status rewrite_roll(rewriter *r)
             return status_new(SPYRE_INVALID_ARGUMENT, "argument 2: dim %lld of rank %u",
                               (long long)dims[i], x.view.rank);
         }
-        TRY(roll_dim(r, &x, (uint32_t)d, shifts[i]));
+        int64_t size = x.view.size[d];
+        if (size) along[d] = ((along[d] + shifts[i] % size) % size + size) % size;
     }
+    // The last dim, along which sticks may be cut, by itself.
+    uint32_t last = x.view.rank ? x.view.rank - 1 : 0;
+    TRY(roll_dims(r, &x, 0, last, along));
+    TRY(roll_dims(r, &x, last, x.view.rank, along));
     return rewrite_finish(r, &x, &into);
 }
 

@@ -48,6 +48,34 @@ static void concat_in_place__an_op_writes_its_piece(void **state)
     front_run_end(&run);
 }
 
+// A piece that is a concatenation itself: what it is made of goes to the outer one at once.
+static void concat_in_place__pieces_of_pieces(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, ROWS, 64, 0);
+    uint32_t x = front_case_input(&run, view);
+    uint32_t first = front_case_unary(&run, "spyre.neg", x, view);
+    uint32_t second = front_case_unary(&run, "spyre.abs", x, view);
+    front_case_output(&run, cat(&run, x, cat(&run, first, second, 128), 192));
+    loop_graph *loops = front_case_before(&run, 1, "concat_in_place");
+    bool changed = false;
+    assert_int_equal(loops->ops.count, 6);
+    assert_ok(pass_concat_in_place(loops, &changed));
+    assert_true(changed);
+    assert_int_equal(loops->ops.count, 3);
+    const uint32_t outer = loop_result(&loops->ops.items[2])->buffer;
+    for (uint32_t n = 0; n < 2; n++) {
+        const loop_access *result = loop_result(&loops->ops.items[n]);
+        assert_int_equal(loops->ops.items[n].op, n ? OPFUNC_ABS : OPFUNC_NEG);
+        assert_int_equal(result->buffer, outer);
+        assert_int_equal(result->offset, 64 + 64 * n);
+        assert_int_equal(result->stride[0], 192);
+        assert_int_equal(result->stride[1], 1);
+    }
+    front_run_end(&run);
+}
+
 static void expect_no_change(int64_t width, bool shared)
 {
     front_run run = front_run_begin();
@@ -115,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(concat_in_place__an_op_writes_its_piece),
+        cmocka_unit_test(concat_in_place__pieces_of_pieces),
         cmocka_unit_test(concat_in_place__a_piece_that_cuts_a_stick_is_copied),
         cmocka_unit_test(concat_in_place__a_piece_that_is_read_elsewhere_is_copied),
         cmocka_unit_test(concat_in_place__a_sum_is_copied),
