@@ -5,8 +5,8 @@
 // rows and lanes as there is room for. Codes that cannot be widened by a shift are looked for
 // meanwhile: they are rare, and telling them apart lane by lane would take as long as the products.
 //
-// A stick of lines is larger than the first cache, so where the registers do not hold all of its
-// lanes or rows at once, sums wait in memory while a block of lines is read from that cache again.
+// A stick of lines is larger than the first cache, so where registers hold less than its cache
+// lines or rows at once, sums wait in memory while a block of lines is read from that cache again.
 // More rows than registers hold get the lines that the first ones have widened:
 //
 //     8 rows, eight fp32 in a register:   for each 32 lines, for each 16 of 64 lanes:
@@ -28,6 +28,11 @@ typedef struct {
     size_t row, rows, first, steps;         // steps of lanes
     bool keeps;
 } few_part;
+
+ALWAYS_INLINE size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 // The codes of a step of lanes of line k of a block, whose codes lie at `at`.
 ALWAYS_INLINE pair widened(const simd_product *p, few_state *s, const few_part *x, size_t k,
@@ -52,11 +57,11 @@ ALWAYS_INLINE void multiply_part(const simd_product *p, few_state *s, few_part x
 #pragma GCC unroll 4
         for (size_t n = 0; n < x.steps; n++) sum[row][n] = s->sums[x.row + row][x.first + n];
     for (size_t k = begin; k < end;) {
-        size_t place = k % p->run, stop = k + (p->run - place);
+        size_t place = k % p->run, of_a = k % BLOCK_LANES;
         const uint8_t *at = p->b[k / p->run] + (int64_t)place * p->line + x.first * STEP * 2;
-        const float *a = p->a + k / BLOCK_LANES * p->a_next + k % BLOCK_LANES +
-                         x.row * BLOCK_LANES;
-        for (stop = stop < end ? stop : end; k < stop; k++, a++, at += p->line) {
+        const float *a = p->a + k / BLOCK_LANES * p->a_next + of_a + x.row * BLOCK_LANES;
+        size_t stop = k + least(end - k, least(p->run - place, BLOCK_LANES - of_a));
+        for (; k < stop; k++, a++, at += p->line) {
 #pragma GCC unroll 4
             for (size_t n = 0; n < x.steps; n++) {
                 pair line = widened(p, s, &x, k - begin, x.first + n, at + n * STEP * 2, &seen);
@@ -90,16 +95,17 @@ ALWAYS_INLINE void multiply_block(const simd_product *p, few_state *s, size_t ro
 
 ALWAYS_INLINE bool multiply_rows(const simd_product *p, size_t rows)
 {
-    few_state s = {.seen = no_codes()};
+    few_state s;
+    s.seen = no_codes();
     uint8_t *sums = (uint8_t *)p->sums;
     for (size_t row = 0; row < rows; row++)
         for (size_t n = 0; n < BLOCK_STEPS; n++)
             s.sums[row][n] = pair_load_turns(sums + 4 * (row * BLOCK_LANES + n * STEP));
     const size_t steps = rows <= BLOCK_ROWS ? BLOCK_STEPS : 1;
-    for (size_t begin = 0; begin < p->depth; begin += BLOCK_DEPTH) {
-        size_t end = begin + BLOCK_DEPTH < p->depth ? begin + BLOCK_DEPTH : p->depth;
-        multiply_block(p, &s, rows, steps, begin, end);
-    }
+    const bool reads_once = rows <= STEP_ROWS && steps * STEP * 2 >= CACHE_LINE;
+    const size_t block = reads_once ? p->depth : BLOCK_DEPTH;
+    for (size_t begin = 0; begin < p->depth; begin += block)
+        multiply_block(p, &s, rows, steps, begin, least(begin + block, p->depth));
     if (!all_scaled(&s.seen)) return false;
     for (size_t row = 0; row < rows; row++)
         for (size_t n = 0; n < BLOCK_STEPS; n++)

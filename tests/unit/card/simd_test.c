@@ -249,13 +249,15 @@ static void simd__products_of_few_rows(void **state)
 {
     (void)state;
     static few_rows x;
+    const size_t runs[] = {16, 32, SIMD_LANES, FEW_DEPTH};
     uint64_t seed = 14;
     for (uint32_t v = 0; v < VARIANTS; v++) {
         const simd_table *table = variants[v].table;
         if (!convert_can_run(variants[v].host)) continue;
         assert_in_range(table->few_rows, 1, SIMD_MOST_ROWS);
         for (x.rows = 1; x.rows <= table->few_rows; x.rows++) {
-            for (x.run = 16; x.run <= SIMD_LANES; x.run *= 2) {
+            for (size_t n = 0; n < sizeof runs / sizeof *runs; n++) {
+                x.run = runs[n];
                 x.depth = 1 + check_random(&seed) % FEW_DEPTH;
                 make_few_rows(&x, &seed);
                 assert_true(multiply_few(table, &x));
