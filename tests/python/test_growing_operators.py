@@ -2,6 +2,8 @@
 """Operators outside of torch.compile on what grows with every call: after a few calls nothing more
 is compiled up to the end of a bucket, and results are PyTorch's."""
 
+import random
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -68,6 +70,9 @@ CALLS = {
     "joined along another dim": (lambda x: torch.cat([-x[..., 16:], x[..., :16]], -1), heads),
     "stacked": (lambda x: torch.stack([x, x]), scores),
     "the last row": (lambda x: x[:, -1] * 2, rows),
+    "one that stays": (lambda x: x[-1] * 2, scores),
+    "a part of one that stays": (lambda x: x[1] + x[-1:, :, 3:4].squeeze(0), rows),
+    "as often as it is long": (lambda x: x[:, None].expand(2, x.shape[1], -1) * 2, scores),
     "all but the first": (lambda x: x[:, 1:] + 0, ids),
     "all but the last": (lambda x: x[:, :-1] * 2, rows),
     "turned": (lambda x: x.transpose(1, 2).contiguous(), heads),
@@ -106,6 +111,45 @@ def test_a_program_for_all_lengths_of_a_bucket(name):
         torch.testing.assert_close(found.cpu(), wanted, rtol=4e-3, atol=4e-3)
     # Where the result is longer than the operand, or shorter, the bucket ends earlier, or later.
     assert set(late) <= {END - 1, END, END + 1, END + 2} and len(late) <= 2
+
+
+VIEWS = (
+    lambda x, d, n: x.narrow(d, n % x.shape[d], 1),
+    lambda x, d, n: x.narrow(d, n % x.shape[d], x.shape[d] - n % x.shape[d]),
+    lambda x, d, n: x.narrow(d, 0, x.shape[d] - n % x.shape[d]),
+    lambda x, d, n: x.transpose(0, d),
+    lambda x, d, n: x.select(d, -1 if n % 2 else 0) if x.dim() > 1 else x,
+    lambda x, d, n: x.unsqueeze(d),
+    lambda x, d, n: x.unsqueeze(0).expand(2, *x.shape) if x.dim() < 4 else x,
+)
+OPERATORS = (
+    lambda a, b: a * 2,
+    lambda a, b: torch.where(a > 0, a, b),
+    lambda a, b: torch.cat((a, b), -1),
+    lambda a, b: a.amax(0),
+    lambda a, b: a.sum(-1),
+    lambda a, b: a.clone().copy_(b),
+    lambda a, b: a.flatten() + 1,
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_views_of_what_grows(seed):
+    choose = random.Random(seed)
+    for _ in range(20):
+        steps = [(choose.choice(VIEWS), choose.randrange(4), choose.randrange(4)) for _ in "123"]
+        operator, rank = choose.choice(OPERATORS), choose.randint(1, 3)
+        sizes, grows = [choose.choice((2, 5, 64, 70)) for _ in range(rank)], choose.randrange(rank)
+        first, step = choose.choice((9, 59)), choose.randint(1, 3)
+        for sizes[grows] in range(first, first + 6 * step, step):
+            x = numbers(*sizes, dtype=torch.float16)
+            results = []
+            for view in (x, x.to("spyre")):
+                for take, dim, n in steps:
+                    view = take(view, dim % view.dim(), n)
+                results.append(operator(view, view * 0.5).cpu())
+            wanted, got = results
+            torch.testing.assert_close(got, wanted, rtol=3e-2, atol=3e-2)
 
 
 def test_what_does_not_grow_evenly_has_its_own_programs():

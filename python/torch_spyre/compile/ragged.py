@@ -29,7 +29,7 @@ from .._pytorch.fx import SYMBOLIC, arguments_of, results_of
 from . import buckets
 from .graph_builder import location
 from .growth import Growing
-from .sizes import node_values
+from .sizes import fake_of, node_values
 
 _aten = torch.ops.aten
 Node = torch.fx.Node
@@ -265,12 +265,12 @@ class _Rewriting:
 
         def of(source: Node) -> Any:
             value = source.meta["val"]
-            return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype,
-                                       device=value.device)  # fmt: skip
+            return fake_of(self.mode, value, value.shape, value.stride(), value.storage_offset())
 
+        given = torch.fx.map_arg((node.args, kwargs), of)
         try:
             with self.mode:
-                value = op(*torch.fx.map_arg(node.args, of), **torch.fx.map_arg(kwargs, of))
+                value = op(*given[0], **given[1])
         except RuntimeError as error:  # sizes that do not fit at the ends
             raise Seen(f"{like.format_node()}: {error}") from error
         node.meta = {**like.meta, "val": value}
@@ -324,7 +324,9 @@ class _Rewriting:
         value, made = self.values.get(node), self.made[node]
         if not isinstance(value, torch.Tensor) or not isinstance(made, Node):
             return False
-        return bool(made.meta["val"].stride() != value.stride())
+        here = made.meta["val"]
+        there = value.stride(), value.storage_offset()
+        return bool((here.stride(), here.storage_offset()) != there)
 
     def _is_blind(self, node: Node, ragged: Sequence[Node], measured: Sequence[Node]) -> bool:
         """Whether elements up to a length depend on none behind it."""

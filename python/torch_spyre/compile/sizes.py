@@ -28,6 +28,24 @@ def node_values(gm: torch.fx.GraphModule, args: Sequence[Any]) -> NodeValues:
     return {node: pytree.tree_map(sizes.of_value, node.meta.get("val")) for node in gm.graph.nodes}
 
 
+def fake_of(
+    mode: FakeTensorMode,
+    like: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    offset: int,
+) -> FakeTensor:
+    """A value of the mode with the dtype and device of another, which begins in its storage at an
+    element `offset`."""
+    shape = torch.empty_strided(size, stride, dtype=like.dtype, device="meta")
+    if offset:
+        steps = zip(size, stride, strict=True)  # of a size 0, none
+        extent = offset + sum(max(n - 1, 0) * step for n, step in steps) + 1
+        storage = torch.empty(extent, dtype=like.dtype, device="meta")
+        shape = storage.as_strided(size, stride, offset)
+    return FakeTensor(mode, shape, like.device)
+
+
 class _Sizes:
     """The symbols of a graph's sizes, and values with numbers in their place."""
 
@@ -56,7 +74,7 @@ class _Sizes:
         if not any(isinstance(part, SYMBOLIC) for part in (*size, *stride, offset)):
             return value
         sizes, strides = [self.number(n) for n in size], [self.number(n) for n in stride]
-        return self._fake(value, sizes, strides, self.number(offset))
+        return fake_of(self.mode, value, sizes, strides, self.number(offset))
 
     def number(self, value: Any) -> Any:
         if not isinstance(value, SYMBOLIC):
@@ -68,14 +86,3 @@ class _Sizes:
                 raise UnknownSize(f"a size {expression} that is known from data only")
             self.numbers[expression] = value.node.pytype(number)
         return self.numbers[expression]
-
-    def _fake(
-        self, value: torch.Tensor, size: list[int], stride: list[int], offset: int
-    ) -> FakeTensor:
-        shape = torch.empty_strided(size, stride, dtype=value.dtype, device="meta")
-        if offset:
-            steps = zip(size, stride, strict=True)  # of a size 0, none
-            extent = offset + sum(max(n - 1, 0) * step for n, step in steps) + 1
-            storage = torch.empty(extent, dtype=value.dtype, device="meta")
-            shape = storage.as_strided(size, stride, offset)
-        return FakeTensor(self.mode, shape, value.device)

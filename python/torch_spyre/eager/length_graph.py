@@ -176,11 +176,14 @@ class LengthGraph:
 
     def _grows(self, index: int) -> bool:
         """Whether an operand is handed over as a view of all of its storage: one that grows, of
-        which it is all, or the last rows, along each dim that does."""
+        which it is all, or the last rows, along each dim that does. None is repeated as often as a
+        length says."""
         view = self.operands.views[index]
         if view is None:
             return False
-        grows, numbers = False, self.operands.numbers
+        first, grows, numbers = self.operands.of[index], False, self.operands.numbers
+        if any(of == REPEATED and first + dim in self.moved for dim, of in enumerate(view.dims)):
+            return False
         for dim in range(view.whole.dim()):
             size, start, count = self.operands.places(index, dim)
             moved = {size, start, count} & self.moved
