@@ -191,6 +191,16 @@ def test_what_lies_across_windows_is_read_on_the_card(compiled, name):
     torch.testing.assert_close(result.cpu(), function(unfolded(x)), atol=0.02, rtol=0.01)
 
 
+@pytest.mark.parametrize("tail", [(), (64,)], ids=str)
+def test_a_part_that_goes_over_the_end_of_a_row_of_a_concatenation(compiled, tail):
+    """Parts of 192 of a piece whose rows have 256."""
+
+    def join(a, b, c, d):
+        return torch.cat([torch.cat([a * 2, b * 2, c * 2]).view(2, 256, *tail), d + 1], 1)
+
+    compiled(join, half(192, *tail), half(192, *tail), half(128, *tail), half(2, 256, *tail))
+
+
 OVERLAPPING = {
     "parts of a row": lambda x: x.unfold(1, 64, 16),
     "rows": lambda x: x.unfold(0, 3, 1),

@@ -47,10 +47,12 @@ static bool is_of_whole_sticks(const loop_graph *loops, const loop_op *op, const
     return begin % lanes == 0 && (walked % lanes == 0 || begin + walked == inner);
 }
 
-// Where the copy puts what lies at an offset of its source, whose dims it walks one by one.
-static bool move_offset(const loop_op *copy, int64_t offset, int64_t *out)
+// The iteration in which the copy, which walks the dims of its source one by one, takes the element
+// at an offset.
+static bool find_iteration(const loop_op *copy, int64_t offset, int64_t index[LOOP_MAX_VARS])
 {
-    const loop_access *from = &copy->operand[0], *to = &copy->operand[1];
+    const loop_access *from = &copy->operand[0];
+    memset(index, 0, sizeof(int64_t) * LOOP_MAX_VARS);
     while (offset > 0) {
         uint32_t widest = copy->var_count;
         for (uint32_t v = 0; v < copy->var_count; v++) {
@@ -58,54 +60,82 @@ static bool move_offset(const loop_op *copy, int64_t offset, int64_t *out)
             if (widest == copy->var_count || from->stride[v] > from->stride[widest]) widest = v;
         }
         if (widest == copy->var_count) return false;
-        int64_t index = offset / from->stride[widest];
-        if (index >= copy->extent[widest]) return false;
-        *out += index * to->stride[widest];
-        offset -= index * from->stride[widest];
+        index[widest] = offset / from->stride[widest];
+        offset -= index[widest] * from->stride[widest];
     }
     return true;
 }
 
-// The writer's result where the copy would put it: each loop moves as the copy's over that dim.
+// The writer's result where the copy would put it: each loop moves as the copy's over that dim, and
+// stays within it.
 static bool move_result(const loop_op *copy, const loop_op *writer, loop_access *out)
 {
     const loop_access *from = &copy->operand[0], *to = &copy->operand[1];
     const loop_access *written = loop_result(writer);
+    int64_t index[LOOP_MAX_VARS];
     *out = *written;
     out->buffer = to->buffer;
     out->offset = to->offset;
-    if (!move_offset(copy, written->offset, &out->offset)) return false;
+    if (!find_iteration(copy, written->offset, index)) return false;
+    for (uint32_t v = 0; v < copy->var_count; v++) out->offset += index[v] * to->stride[v];
     for (uint32_t w = 0; w < writer->var_count; w++) {
         if (!written->stride[w]) return false;
         bool found = false;
         for (uint32_t v = 0; v < copy->var_count && !found; v++) {
-            found = from->stride[v] == written->stride[w] && copy->extent[v] >= writer->extent[w];
-            if (found) out->stride[w] = to->stride[v];
+            found = from->stride[v] == written->stride[w];
+            if (!found) continue;
+            out->stride[w] = to->stride[v];
+            index[v] += writer->extent[w] - 1;
         }
         if (!found) return false;
     }
+    for (uint32_t v = 0; v < copy->var_count; v++)
+        if (index[v] >= copy->extent[v]) return false;
     return true;
 }
 
 typedef VEC(uint32_t) op_list;
 
+enum { NO_OP = UINT32_MAX };
+
+// The ops that write each buffer, in no order.
+typedef struct {
+    uint32_t *first; // by buffer
+    uint32_t *next;  // by op
+} writer_lists;
+
+static void add_writer(writer_lists *lists, uint32_t buffer, uint32_t op)
+{
+    lists->next[op] = lists->first[buffer];
+    lists->first[buffer] = op;
+}
+
+static spyre_status list_writers(const loop_graph *loops, writer_lists *out)
+{
+    out->first = ARENA_NEW(loop_scratch(loops), uint32_t, loops->buffers.count);
+    out->next = ARENA_NEW(loop_scratch(loops), uint32_t, loops->ops.count);
+    TRY_ALLOC(out->first);
+    TRY_ALLOC(out->next);
+    memset(out->first, 0xFF, sizeof *out->first * loops->buffers.count);
+    for (uint32_t n = 0; n < loops->ops.count; n++)
+        add_writer(out, loop_result(&loops->ops.items[n])->buffer, n);
+    return NULL;
+}
+
 // The ops that write the piece; false when one of them cannot write where the copy would put it.
-static spyre_status find_writers(const loop_graph *loops, const flow *f, uint32_t copy,
+static spyre_status find_writers(const loop_graph *loops, const writer_lists *lists, uint32_t copy,
                                  const bool *gone, op_list *out, bool *out_movable)
 {
     const loop_op *ops = loops->ops.items;
-    const uint32_t piece = ops[copy].operand[0].buffer;
-    const bool once = flow_is_written_once(f, piece);
     *out_movable = true;
     out->count = 0;
-    for (uint32_t w = once ? f->writer[piece] : 0; w < (once ? f->writer[piece] + 1 : copy); w++) {
+    for (uint32_t w = lists->first[ops[copy].operand[0].buffer]; w != NO_OP; w = lists->next[w]) {
         loop_access moved;
-        if (gone[w] || loop_result(&ops[w])->buffer != piece) continue;
-        if (!loop_is_element_wise(&ops[w]) || !move_result(&ops[copy], &ops[w], &moved) ||
-            !is_of_whole_sticks(loops, &ops[w], &moved)) {
-            *out_movable = false;
-            return NULL;
-        }
+        if (gone[w]) continue;
+        *out_movable = w < copy && loop_is_element_wise(&ops[w]) &&
+                       move_result(&ops[copy], &ops[w], &moved) &&
+                       is_of_whole_sticks(loops, &ops[w], &moved);
+        if (!*out_movable) return NULL;
         TRY(VEC_PUSH(loop_scratch(loops), out, w));
     }
     return NULL;
@@ -114,21 +144,25 @@ static spyre_status find_writers(const loop_graph *loops, const flow *f, uint32_
 spyre_status pass_concat_in_place(loop_graph *loops, bool *out_changed)
 {
     flow f;
+    writer_lists lists;
     op_list writers = {0};
     TRY(flow_build(loops, &f));
+    TRY(list_writers(loops, &lists));
     bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(gone);
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *copy = &loops->ops.items[i];
         bool movable;
         if (!is_piece(loops, &f, copy)) continue;
-        TRY(find_writers(loops, &f, i, gone, &writers, &movable));
+        TRY(find_writers(loops, &lists, i, gone, &writers, &movable));
         if (!movable) continue;
+        lists.first[copy->operand[0].buffer] = NO_OP;
         for (uint32_t n = 0; n < writers.count; n++) {
             loop_op *writer = &loops->ops.items[writers.items[n]];
             loop_access moved;
             gone[i] = move_result(copy, writer, &moved);
             *loop_output_of(writer) = moved;
+            add_writer(&lists, moved.buffer, writers.items[n]);
         }
     }
     *out_changed = loop_drop_ops(loops, gone);
