@@ -93,7 +93,7 @@ class Operands:
         if view is None:
             self.numbers += [*value.stride(), int(value.storage_offset())]
             return (value.dtype, value.device, value.dim())
-        self.numbers += [*view.whole.shape, *view.starts, *view.counts, *value.shape]
+        self.numbers += [*view.whole.shape, *view.starts, *view.counts]
         return (value.dtype, value.device, view.whole.dim(), *view.dims, tuple(view.order or ()))
 
     def places(self, index: int, dim: int) -> tuple[int, int, int]:

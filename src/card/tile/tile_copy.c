@@ -160,18 +160,6 @@ static uint32_t dense_dim(const plan_tile *tile, uint32_t operand)
     return ISA_MAX_DIMS;
 }
 
-static void swap_dims(plan_tile *tile, uint32_t a, uint32_t b)
-{
-    int64_t extent = tile->extent[a];
-    tile->extent[a] = tile->extent[b];
-    tile->extent[b] = extent;
-    for (uint32_t o = 0; o < 2; o++) {
-        int64_t stride = tile->stride[o][a];
-        tile->stride[o][a] = tile->stride[o][b];
-        tile->stride[o][b] = stride;
-    }
-}
-
 // Puts next to the innermost dim the longest of those whose runs lie one behind the other in an
 // operand: memory is read or written in order, and the loop is worth its beginning.
 static void lengthen_lines(plan_tile *tile)
@@ -182,7 +170,7 @@ static void lengthen_lines(plan_tile *tile)
         bool next = tile->stride[0][d] == bytes || tile->stride[1][d] == bytes;
         if (next && (best == ISA_MAX_DIMS || tile->extent[d] > tile->extent[best])) best = d;
     }
-    if (best != ISA_MAX_DIMS) swap_dims(tile, best, last - 1);
+    if (best != ISA_MAX_DIMS) runs_swap_dims(tile, best, last - 1);
 }
 
 plan_run *tile_copy(plan_tile *tile)
@@ -195,7 +183,7 @@ plan_run *tile_copy(plan_tile *tile)
         return run_copy;
     }
     // The order of dims does not matter to elements that are independent.
-    swap_dims(tile, to, last);
-    swap_dims(tile, from == last ? to : from, last - 1);
+    runs_swap_dims(tile, to, last);
+    runs_swap_dims(tile, from == last ? to : from, last - 1);
     return run_transpose;
 }

@@ -104,18 +104,6 @@ static bool aligned_floats(const plan_tile *tile)
     return run_stride(tile, 0) == sizeof(float);
 }
 
-static void swap_dims(plan_tile *tile, uint32_t a, uint32_t b)
-{
-    int64_t extent = tile->extent[a];
-    tile->extent[a] = tile->extent[b];
-    tile->extent[b] = extent;
-    for (uint32_t o = 0; o < 2; o++) {
-        int64_t stride = tile->stride[o][a];
-        tile->stride[o][a] = tile->stride[o][b];
-        tile->stride[o][b] = stride;
-    }
-}
-
 // The least distance between what one accumulator takes.
 static int64_t nearest_step(const plan_tile *tile)
 {
@@ -146,7 +134,8 @@ static void take_in_turns(plan_tile *tile)
     if (!has_accumulators_apart(tile)) return;
     for (uint32_t n = 1; n + 1 < tile->dim_count; n++) {
         if (tile->stride[0][n] == 0 || llabs(tile->stride[1][n]) <= nearest) continue;
-        for (uint32_t d = n; d > 0 && tile->stride[0][d - 1] == 0; d--) swap_dims(tile, d - 1, d);
+        for (uint32_t d = n; d > 0 && tile->stride[0][d - 1] == 0; d--)
+            runs_swap_dims(tile, d - 1, d);
     }
 }
 
