@@ -175,14 +175,19 @@ static spyre_status too_late(const spyre_comm *c, const comm_header *h, int64_t 
     return status;
 }
 
-// The error of a wait for those that have not come; null to go on.
+// The error of a wait for those that have not come; null to go on. One that came, saw all others
+// there and failed afterwards spoils the next meeting only.
 static spyre_status check_absent(spyre_comm *c, const comm_wait *w, bool look)
 {
-    for (uint32_t r = 0; r < c->shared.size; r++) {
+    spyre_status error = NULL;
+    uint32_t from = 0;
+    for (uint32_t r = 0; r < c->shared.size && !error; r++) {
         bool failed = atomic_load(&segment_rank_of(&c->shared, r)->state) == SEGMENT_FAILED;
         if (r != c->shared.rank && (failed || !has_come(c, r)))
-            TRY(comm_check_rank(c, r, w->header, look));
+            error = comm_check_rank(c, r, w->header, look);
     }
+    if (error && !all_have_come(c, &from)) return error;
+    spyre_status_free(error);
     return comm_check_wait(c, w);
 }
 

@@ -98,9 +98,12 @@ static void be_in_chaos(uint32_t rank, uint32_t size)
     plan p = plan_of(size);
     spyre_comm *c;
     live_on_host((uint32_t)round_seed / 4, rank, size);
-    RANK_OK(join_as(rank, size, "chaos", TIMEOUT_MS, &c));
-    spyre_status error = NULL;
-    int64_t began = 0;
+    int64_t began = clock_now_ns();
+    spyre_status error = join_as(rank, size, "chaos", TIMEOUT_MS, &c);
+    if (error) {  // of a rank that was done with joining first
+        check_reason(error, began, &p);
+        return;
+    }
     for (uint32_t n = 0; n < OPERATIONS && !error; n++) {
         uint64_t count = 1 + check_random(&seed) % (check_random(&seed) % 4 ? 700 : MOST_COUNT);
         bool reduces = check_random(&seed) % 3;
