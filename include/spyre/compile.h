@@ -45,7 +45,7 @@ typedef struct {
 
 typedef struct {
     spyre_segment_kind kind;
-    const char *name;                       // card segments: "sdsc_fused_mul_add_0"
+    const char *name;                       // card segments: "sdsc_fused_mul_add_0_1a2b3c4d"
     uint32_t node_count;                    // nodes of the caller's graph
     const uint32_t *nodes;
     uint32_t input_count;

@@ -40,7 +40,7 @@ typedef struct {
     int64_t bytes;                  // moved; of kernels, read and written in the card's memory
     int64_t runs;                   // of a kernel in the launch, else 1
     double pt_busy_us;              // of kernels: with the matrix units busy
-    char name[SPYRE_PROFILE_NAME];  // "sdsc_fused_mul_add_0"; kernels "sdsc_fused_mul_add_0#1_add"
+    char name[SPYRE_PROFILE_NAME];  // "sdsc_fused_mul_add_0_1a2b3c4d"; of kernels then "#1_add"
     char source[SPYRE_PROFILE_SOURCE];          // of kernels: the user's source line, or ""
 } spyre_activity;
 

@@ -72,13 +72,16 @@ static spyre_status count_work(arena *memory, executable_segment *segment)
     return counters_describe(memory, segment->program, kernels, &segment->counters);
 }
 
-// "sdsc_fused_mul_add_0": after the first few opfuncs, as torch-spyre names kernels.
+// "sdsc_fused_mul_add_0_1a2b3c4d": after the first few opfuncs, as torch-spyre names kernels, the
+// segment and the program, so that programs of several sizes have names of their own.
 static spyre_status name_segment(arena *memory, uint32_t index, executable_segment *segment)
 {
     enum { MOST_OPS = 4 };
     const char *ops[MOST_OPS];
     uint32_t count = 0;
     text name = {0};
+    uint32_t digest;
+    TRY(isa_digest(segment->program, &digest));
     text_append(&name, "sdsc_fused");
     for (uint32_t k = 0; k < segment->program->kernels.count && count < MOST_OPS; k++) {
         const char *kernel = segment->program->kernels.items[k].name, *op = strchr(kernel, '_');
@@ -89,7 +92,7 @@ static spyre_status name_segment(arena *memory, uint32_t index, executable_segme
         ops[count++] = op;
         text_printf(&name, "_%s", op);
     }
-    text_printf(&name, "_%u", index);
+    text_printf(&name, "_%u_%08x", index, (unsigned)digest);
     spyre_status status = text_status(&name);
     segment->info.name = arena_strdup(memory, text_string(&name));
     text_free(&name);

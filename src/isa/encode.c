@@ -180,3 +180,35 @@ spyre_status isa_encode(arena *memory, const isa_program *program, uint8_t **out
     *out_count = w.bytes.count;
     return NULL;
 }
+
+static spyre_status without_locations(arena *memory, const isa_program *program, isa_program *out)
+{
+    uint32_t count = program->kernels.count;
+    *out = *program;
+    TRY_NEW(memory, out->kernels.items, count);
+    for (uint32_t k = 0; k < count; k++) {
+        out->kernels.items[k] = program->kernels.items[k];
+        out->kernels.items[k].location = "";
+    }
+    return NULL;
+}
+
+static spyre_status digest(arena *scratch, const isa_program *program, uint32_t *out_digest)
+{
+    isa_program bare;
+    uint8_t *bytes;
+    size_t count;
+    TRY(without_locations(scratch, program, &bare));
+    TRY(isa_encode(scratch, &bare, &bytes, &count));
+    *out_digest = (uint32_t)binary_checksum(bytes, count, 0);
+    return NULL;
+}
+
+spyre_status isa_digest(const isa_program *program, uint32_t *out_digest)
+{
+    arena *scratch = arena_create();
+    TRY_ALLOC(scratch);
+    spyre_status status = digest(scratch, program, out_digest);
+    arena_destroy(scratch);
+    return status;
+}

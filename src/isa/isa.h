@@ -223,6 +223,10 @@ SPYRE_MUST_CHECK spyre_status isa_encode(arena *memory, const isa_program *progr
 SPYRE_MUST_CHECK spyre_status isa_decode(arena *memory, const uint8_t *bytes, size_t count,
                                          isa_program **out_program);
 
+// A number of what the program does and how large its arguments are: the same for equal programs,
+// whatever source lines they come from, in every process.
+SPYRE_MUST_CHECK spyre_status isa_digest(const isa_program *program, uint32_t *out_digest);
+
 // Bytes of the program that a file begins with: fewer than the file's where constants follow. 0
 // when it begins with no program; `count` when the stated length makes no sense, which isa_decode()
 // then complains about.

@@ -107,10 +107,29 @@ def test_a_kernel_has_one_name(monkeypatch, tmp_path):
         function(x)
     (kernel,) = kernel_files.root().iterdir()
     name = json.loads((kernel / "kernel.json").read_text())["name"]
-    assert name == kernel.name.rpartition("_")[0] == "sdsc_fused_sumnonstick_0"
+    assert name == kernel.name.rpartition("_")[0]
+    assert re.fullmatch("sdsc_fused_sumnonstick_0_[0-9a-f]{8}", name)
     keys = {event.key for event in profile.key_averages()}
     assert {f"launch_kernel:{name}", f"{name}#0_sumnonstick"} <= keys
     assert f"{name} = async_compile.sdsc(" in code
+
+
+def test_programs_of_other_sizes_have_other_names(monkeypatch, tmp_path):
+    """Ideal cycles are by name: those of a program and of one for another size stand side by side,
+    also where a program serves all sizes. Where the source says so is of no consequence."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("SPYRE_KERNEL_FILES", "1")
+    weight = torch.ones(64, 256).half().to("spyre")
+    for function in (lambda x: x @ weight, lambda x: x @ weight):
+        torch._dynamo.reset()
+        compiled = torch.compile(function)
+        for rows in (64, 128, 256):
+            x = torch.ones(rows, 64).half().to("spyre")
+            torch._dynamo.mark_dynamic(x, 0, min=64, max=512)
+            compiled(x)
+    folders = (tmp_path / "perf/inductor-spyre").glob("*batchmatmul*")
+    entries = [json.loads((f / "perf/ideal_cycles.json").read_text())[0] for f in folders]
+    assert len(entries) == len({entry["ideal_cycles"] for entry in entries}) == 5
 
 
 def test_compiling_is_a_range_of_the_profiler(monkeypatch, tmp_path):

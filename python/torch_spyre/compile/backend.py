@@ -284,7 +284,7 @@ class CompiledGraph:
         if found is None or builder is None:
             return None
         family, sizes, is_new = found
-        program = Program(builder, family.executable.at_sizes(sizes))
+        program = Program(builder, family.at(sizes))
         program.family = family
         if is_new:
             _tell(program, None)

@@ -19,6 +19,7 @@ import sympy
 import torch
 
 from .. import _C, config
+from ..debug import kernel_files
 from .buckets import Buckets
 
 _log = logging.getLogger("spyre.inductor")
@@ -31,6 +32,12 @@ class Family:
 
     def __init__(self, executable: _C.Executable) -> None:
         self.executable = executable
+
+    def at(self, sizes: list[int]) -> _C.Executable:
+        executable = self.executable.at_sizes(sizes)
+        if kernel_files.wanted():
+            kernel_files.write_cycles(executable)
+        return executable
 
 
 class _Span(NamedTuple):

@@ -34,7 +34,7 @@ class Segment:
 
     index: int
     on_card: bool
-    name: str  # "sdsc_fused_mul_add_0"; "" of a host segment
+    name: str  # "sdsc_fused_mul_add_0_1a2b3c4d"; "" of a host segment
     nodes: Sequence[int]  # of the compiler's graph
     inputs: Sequence[int]  # ids of values
     outputs: Sequence[int]

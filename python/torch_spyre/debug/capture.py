@@ -65,7 +65,7 @@ class Capture:
         if key in self.files:
             return
         kernel = json.loads(text)
-        name = segment.name.rpartition("_")[0]
+        name = segment.name.rsplit("_", 2)[0]  # without its number and its program's
         path = self.directory / f"kernel_{len(self.files):03d}_{name}.py"
         source = file_of(kernel, f"{name}_0", path.stem, executable.text(segment.index, "why"))
         self.directory.mkdir(parents=True, exist_ok=True)

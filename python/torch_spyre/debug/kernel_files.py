@@ -58,6 +58,12 @@ def write_all(executable: _C.Executable) -> None:
         write(executable, segment.index, segment.name)
 
 
+def write_cycles(executable: _C.Executable) -> None:
+    """What the trace of a program that is corrected for sizes needs beside the largest one's."""
+    for segment in card_segments(executable):
+        _write_ideal_cycles(segment.name, executable.counters(segment.index))
+
+
 def write(executable: _C.Executable, segment: int, name: str) -> pathlib.Path:
     """The kernel's directory; it appears complete or not at all."""
     _write_ideal_cycles(name, executable.counters(segment))

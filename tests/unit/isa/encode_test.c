@@ -198,6 +198,25 @@ static void encode__truncations(void **state)
     arena_destroy(kept);
 }
 
+// Neither the place in the source nor the process is part of a digest; sizes are.
+static void encode__digest(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    isa_program *program;
+    uint32_t first, elsewhere, larger;
+    assert_ok(isa_parse(memory, sample_text, "sample", &program));
+    assert_ok(isa_digest(program, &first));
+    program->kernels.items[0].location = "another.py:7";
+    assert_ok(isa_digest(program, &elsewhere));
+    int64_t bytes[] = {65536, 128};
+    program->arg_bytes = bytes;
+    assert_ok(isa_digest(program, &larger));
+    assert_int_equal(first, elsewhere);
+    assert_int_not_equal(first, larger);
+    arena_destroy(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +229,7 @@ int main(void)
         cmocka_unit_test(encode__damage_is_named),
         cmocka_unit_test(encode__mutations),
         cmocka_unit_test(encode__truncations),
+        cmocka_unit_test(encode__digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
