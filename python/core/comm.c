@@ -23,20 +23,12 @@ static bool has_default_layout(const storage *s)
            spyre_layout_equal(&layout, &s->layout);
 }
 
-static bool is_contiguous(const tensor_info *t)
-{
-    int64_t stride[CORE_MAX_RANK];
-    if (t->rank > CORE_MAX_RANK) return false;
-    tensor_contiguous_strides(t->rank, t->size, stride);
-    return tensor_same_shape(t->rank, t->size, t->stride, t->size, stride);
-}
-
 bool comm_is_direct(const void *tensor)
 {
     tensor_info t;
     if (!tensor_describe(tensor_handle(tensor), &t)) return false;
     if (t.numel == 0) return true;
-    if (!t.storage || !is_contiguous(&t) || glue_is_lazy(tensor) || !tensor_settle(&t) ||
+    if (!t.storage || !tensor_is_contiguous(&t) || glue_is_lazy(tensor) || !tensor_settle(&t) ||
         !t.storage->typed || storage_is_bytes(t.storage))
         return false;
     if (tensor_covers(&t)) return tensor_has_own_form(&t);

@@ -206,6 +206,25 @@ static bool copy_to_host(const tensor_info *source, const tensor_info *target)
     return ok;
 }
 
+bool copy_read(const tensor_info *t, void *elements)
+{
+    tensor_info host;
+    AtenTensorHandle handle;
+    if (fills(t) && tensor_is_contiguous(t) && !glue_is_lazy(t->handle))
+        return storage_read(t->storage, elements);
+    int64_t stride[CORE_MAX_RANK];
+    if (t->rank > CORE_MAX_RANK)
+        return core_fail(SPYRE_UNSUPPORTED, "rank %lld", (long long)t->rank);
+    tensor_contiguous_strides(t->rank, t->size, stride);
+    if (!core_shim(torch_from_blob(elements, t->rank, t->size, stride, 0, t->torch_dtype,
+                                   aoti_torch_device_type_cpu(), -1, &handle,
+                                   aoti_torch_layout_strided(), NULL, 0, NULL, NULL)))
+        return false;
+    bool ok = tensor_describe(handle, &host) && copy_to_host(t, &host);
+    aoti_torch_delete_tensor_object(handle);
+    return ok;
+}
+
 static bool copy_on_card(const tensor_info *source, const tensor_info *target)
 {
     const storage *from = source->storage;

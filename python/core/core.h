@@ -190,6 +190,9 @@ size_t tensor_write_key(const tensor_info *t, void *buffer, size_t capacity);
 bool tensor_same_shape(int64_t rank, const int64_t *size, const int64_t *stride,
                        const int64_t *other_size, const int64_t *other_stride);
 bool tensor_same_geometry(const tensor_info *a, const tensor_info *b);  // and of the same dtype
+bool tensor_is_contiguous(const tensor_info *t);
+// A contiguous tensor of its sizes, but for that of a dim; of all its sizes with dim -1.
+spyre_view tensor_dense_view(const tensor_info *t, int64_t dim, int64_t size);
 bool tensor_covers(const tensor_info *t);       // its typed storage exactly
 bool tensor_fills_bytes(const tensor_info *t);  // a storage of bytes exactly, in any order of dims
 bool tensor_is_disjoint(const tensor_info *t);  // no two elements share memory, by the strides
@@ -217,6 +220,10 @@ bool tensor_share(storage *of, const spyre_view *dense, const spyre_layout *layo
 // The tensor of a fresh storage with `layout`, viewed as `view`.
 bool tensor_create_laid_out(spyre_dtype dtype, const spyre_view *dense, const spyre_layout *layout,
                             const spyre_view *view, uint32_t card, AtenTensorHandle *out);
+
+// ---- copies (copy.c)
+// The elements of a tensor of the card, in the order of its dims, as the host has them.
+bool copy_read(const tensor_info *t, void *elements);
 
 // ---- kernels (kernel.c). Arguments: both consume what they read.
 int64_t kernel_take_ints(StableIValue list, int64_t *out, int64_t capacity);   // -1 on failure

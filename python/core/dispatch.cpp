@@ -118,6 +118,10 @@ void describe(glue_call *call, size_t index, const c10::IValue &value)
         eager_number(call, index, 'd', c10::bit_cast<uint64_t>(value.toDouble()));
     } else if (value.isBool()) {
         eager_value(call, 'b', value.toBool());
+    } else if (value.isDevice()) {
+        auto device = value.toDevice();
+        eager_value(call, 'v', static_cast<uint64_t>(device.type()) << 8 |
+                                   static_cast<uint8_t>(device.index()));
     } else if (value.isList()) {
         auto items = value.toListRef();
         eager_value(call, 'l', items.size());
@@ -135,19 +139,29 @@ struct Entered {
     glue_call *call;
 };
 
+// Runs the program of a call: the number of its results. Without one Python has been called: -1.
+int run(const c10::OperatorHandle &op, torch::jit::Stack *stack, glue_call *call)
+{
+    size_t count = op.schema().arguments().size();
+    int results = EAGER_MOVED;
+    while (results == EAGER_MOVED) {
+        size_t index = 0;
+        eager_begin(call, &op.schema());
+        for (const auto &value : torch::jit::last(*stack, count)) describe(call, index++, value);
+        results = eager_run(call);
+    }
+    if (results >= 0) return results;
+    Entered here(call);
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);
+    return -1;
+}
+
 void eager(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack)
 {
     glue_call call;
     size_t count = op.schema().arguments().size();
-    eager_begin(&call, &op.schema());
-    size_t index = 0;
-    for (const auto &value : torch::jit::last(*stack, count)) describe(&call, index++, value);
-    int results = eager_run(&call);
-    if (results < 0) {
-        Entered here(&call);
-        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);
-        return;
-    }
+    int results = run(op, stack, &call);
+    if (results < 0) return;
     if (call.written) {
         at::Tensor written = *static_cast<const at::Tensor *>(call.written);
         torch::jit::drop(*stack, count);
@@ -159,6 +173,19 @@ void eager(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack
         std::unique_ptr<at::Tensor> result(static_cast<at::Tensor *>(call.results[i]));
         torch::jit::push(*stack, std::move(*result));
     }
+}
+
+// The entry of attention that devices may override: without gradients, of its nine results the
+// first is read, which is that of the program.
+void attend(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack)
+{
+    glue_call call;
+    if (run(op, stack, &call) < 0) return;
+    torch::jit::drop(*stack, op.schema().arguments().size());
+    std::unique_ptr<at::Tensor> result(static_cast<at::Tensor *>(call.results[0]));
+    at::Tensor empty = at::empty({0}, result->options());
+    torch::jit::push(*stack, std::move(*result), empty, empty, empty, int64_t{0}, int64_t{0}, empty,
+                     empty, empty);
 }
 
 // A copy by an operator, which a note of the numbers in it goes with.
@@ -229,6 +256,8 @@ try {
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&clone>());
     else if (std::string_view(name) == "cat")
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&cat>());
+    else if (std::string_view(name) == "_scaled_dot_product_fused_attention_overrideable")
+        operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&attend>());
     else if (*name)
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&eager>());
     else

@@ -4,16 +4,33 @@
 // compiled before.
 //
 // A call is known by bytes: the operator, and of every argument its number or its type, view and
-// layout. glue.cpp writes them with eager_value() and eager_tensor(). A call that is not known goes
-// on to Python, whose kernel tells by remember() what it launches; the next equal call finds it.
+// layout (eager_key.c). A call that is not known goes on to Python, whose kernel tells by
+// remember() what it launches; the next equal call finds it. Where the program is that of a bucket
+// of lengths, it tells how operands and results fit; where the values of integers must be within
+// bounds, which.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
+#include "eager.h"
+#include "fit.h"
+#include "range.h"
 
-enum { MOST_INPUTS = 8, ASK_PYTHON = -1, FAILED = -2, EMPTY_RESULT = UINT8_MAX };
+enum { MOST_INPUTS = 8, MOST_BOUNDS = 4, FAILED = -3, EMPTY_RESULT = UINT8_MAX };
+
+// How the tensors of a call fit a program of other sizes.
+typedef struct {
+    fit inputs[MOST_INPUTS], results[GLUE_MOST_RESULTS];
+    PyObject *constants[MOST_INPUTS];       // inputs that are none of the call's tensors
+} fitting;
+
+// What the integers of a call must be for the program to have its result.
+typedef struct {
+    bool of_number;                         // a parameter; else a tensor
+    uint8_t index;
+    integer_range range;
+} bound;
 
 typedef struct program program;
 struct program {
@@ -32,6 +49,9 @@ struct program {
     bool prefers;                           // other layouts of inputs
     int32_t written;                        // tensor of the call that takes the result, or -1
     bool in_place;                          // the program itself writes there
+    fitting *fitting;                       // or null
+    uint32_t bound_count;
+    bound bounds[MOST_BOUNDS];
     uint8_t key[];
 };
 
@@ -43,172 +63,6 @@ static size_t slot_count, program_count;
 static program *forgotten;
 
 static _Thread_local glue_call *current;
-
-// ---- numbers that are parameters
-
-// The rules of operators by the operator's address, added as Python gets to know operators. Entries
-// stay, so that readers need no lock.
-enum { MOST_OPERATORS = 1 << 12 };
-
-typedef struct {
-    const void *op;
-    uint8_t rules[GLUE_MOST_ARGUMENTS];
-} operator_rules;
-
-static _Atomic(operator_rules *) operators[MOST_OPERATORS];
-static uint32_t operator_count;             // under the lock
-
-static size_t place_of(const void *op)
-{
-    return (size_t)((uintptr_t)op * UINT64_C(0x9e3779b97f4a7c15) >> 52);
-}
-
-// Null for an operator without parameters.
-static const uint8_t *rules_of(const void *op)
-{
-    for (size_t at = place_of(op);; at = (at + 1) % MOST_OPERATORS) {
-        operator_rules *known = atomic_load_explicit(&operators[at], memory_order_acquire);
-        if (!known) return NULL;
-        if (known->op == op) return known->rules;
-    }
-}
-
-static bool add_rules(const void *op, const char *rules, size_t count)
-{
-    pthread_mutex_lock(&lock);
-    operator_rules *made = NULL;
-    bool room = operator_count < MOST_OPERATORS / 2 && count <= GLUE_MOST_ARGUMENTS;
-    if (room && !rules_of(op)) made = calloc(1, sizeof *made);
-    if (made) {
-        size_t at = place_of(op);
-        made->op = op;
-        memcpy(made->rules, rules, count);
-        while (atomic_load(&operators[at])) at = (at + 1) % MOST_OPERATORS;
-        atomic_store_explicit(&operators[at], made, memory_order_release);
-        operator_count++;
-    }
-    pthread_mutex_unlock(&lock);
-    return !room || made || rules_of(op);
-}
-
-// ---- the key
-
-void eager_begin(glue_call *call, const void *op)
-{
-    call->known = true;
-    call->length = 0;
-    call->tensor_count = 0;
-    call->op = op;
-    call->rules = rules_of(op);
-    call->has_float16 = false;
-    call->number_count = call->scalar_count = 0;
-    eager_value(call, 'o', (uint64_t)(uintptr_t)op);
-}
-
-static void put(glue_call *call, const void *bytes, size_t count)
-{
-    if (call->length + count > sizeof call->key) {
-        call->known = false;
-        return;
-    }
-    memcpy(call->key + call->length, bytes, count);
-    call->length += (uint32_t)count;
-}
-
-void eager_value(glue_call *call, char kind, uint64_t bits)
-{
-    put(call, &kind, sizeof kind);
-    put(call, &bits, sizeof bits);
-}
-
-static void add_number(glue_call *call, size_t index, char kind, uint64_t bits, double value)
-{
-    if (index < GLUE_MOST_ARGUMENTS && call->number_count < GLUE_MOST_SCALARS)
-        call->numbers[call->number_count++] =
-            (glue_number){value, call->length, (uint8_t)index, kind == 'i'};
-    eager_value(call, kind, bits);
-}
-
-void eager_number(glue_call *call, size_t index, char kind, uint64_t bits)
-{
-    double value;
-    if (kind == 'i') value = (double)(int64_t)bits;
-    else memcpy(&value, &bits, sizeof value);
-    add_number(call, index, kind, bits, value);
-}
-
-// A tensor of the host without dimensions: a number to the card.
-static void add_number_of_tensor(glue_call *call, size_t index, const tensor_info *t)
-{
-    uint64_t bits = 0;
-    float narrow;
-    double value;
-    memcpy(&bits, t->base + t->offset * (int64_t)t->element_bytes, t->element_bytes);
-    eager_value(call, 's', (uint64_t)t->torch_dtype);
-    memcpy(&narrow, &bits, sizeof narrow);
-    memcpy(&value, &bits, sizeof value);
-    if (t->torch_dtype == aoti_torch_dtype_float64()) add_number(call, index, 'd', bits, value);
-    else if (t->torch_dtype == aoti_torch_dtype_float32())
-        add_number(call, index, 'd', bits, (double)narrow);
-    else if (t->torch_dtype == aoti_torch_dtype_int64())
-        add_number(call, index, 'i', bits, (double)(int64_t)bits);
-    else eager_value(call, 's', bits);
-}
-
-// Puts classes in the place of the values of parameters, which go behind the key: it then begins
-// with the key of any such call, and is as a whole that of this one.
-static void settle_scalars(glue_call *call)
-{
-    double limit = core_scalar_limit(call->has_float16), like;
-    for (uint32_t i = 0; i < call->number_count && call->known; i++) {
-        const glue_number *n = &call->numbers[i];
-        spyre_scalar_rule rule = (spyre_scalar_rule)call->rules[n->argument];
-        if (!rule || !spyre_scalar_like(rule, n->value, n->is_int, limit, &like)) continue;
-        uint8_t *place = call->key + n->at;
-        call->scalars[call->scalar_count++] = n->value;
-        *place = n->is_int ? 'I' : 'D';
-        memcpy(place + 1, &like, sizeof like);
-    }
-    size_t bytes = call->scalar_count * sizeof *call->scalars;
-    call->known = call->known && call->length + bytes <= sizeof call->key;
-    if (call->known) memcpy(call->key + call->length, call->scalars, bytes);
-}
-
-static uint32_t length_with_values(const glue_call *call)
-{
-    return call->length + call->scalar_count * (uint32_t)sizeof *call->scalars;
-}
-
-void eager_tensor(glue_call *call, size_t index, const void *tensor)
-{
-    const void *identity = glue_identity(tensor);
-    for (uint32_t i = 0; i < call->tensor_count; i++) {
-        if (call->identities[i] != identity) continue;
-        eager_value(call, '=', i);
-        return;
-    }
-    tensor_info t;
-    if (!tensor_describe(tensor_handle(tensor), &t) || call->tensor_count == GLUE_MOST_TENSORS) {
-        call->known = false;
-        return;
-    }
-    bool number = t.device_type == aoti_torch_device_type_cpu() && t.rank == 0 && t.base &&
-                  t.element_bytes <= sizeof(uint64_t);
-    if (number) {
-        add_number_of_tensor(call, index, &t);
-        return;
-    }
-    call->has_float16 = call->has_float16 || t.torch_dtype == aoti_torch_dtype_float16();
-    call->known = call->known && t.storage && t.storage->typed;
-    if (!call->known) return;
-    eager_value(call, 't', 0);
-    call->length += (uint32_t)tensor_write_key(&t, call->key + call->length,
-                                               sizeof call->key - call->length);
-    call->known = call->length < sizeof call->key;
-    call->storages[call->tensor_count] = t.storage;
-    call->identities[call->tensor_count] = identity;
-    call->tensors[call->tensor_count++] = tensor;
-}
 
 // ---- the table
 
@@ -272,7 +126,7 @@ static program *find(glue_call *call)
     program *found = find_by(call, call->length);
     if (!found || !found->by_value) return found;
     let_go(found);
-    return find_by(call, length_with_values(call));
+    return find_by(call, eager_length_with_values(call));
 }
 
 // Under the lock: empties a slot, and moves what would not be found any more.
@@ -289,6 +143,14 @@ static void take_out(program **slot)
         slots[at] = NULL;
         *slot_of(moved->hash, moved->key, moved->key_length) = moved;
     }
+}
+
+static void free_program(program *p)
+{
+    for (uint32_t i = 0; p->fitting && i < MOST_INPUTS; i++) Py_XDECREF(p->fitting->constants[i]);
+    free(p->fitting);
+    Py_DECREF(p->object);
+    free(p);
 }
 
 // Frees forgotten programs that no thread is at. With Python's lock.
@@ -310,9 +172,14 @@ static void free_forgotten(void)
     while (idle) {
         program *p = idle;
         idle = p->next_forgotten;
-        Py_DECREF(p->object);
-        free(p);
+        free_program(p);
     }
+}
+
+// Whether a program takes the place of an equal call's: with other bounds, or for all numbers.
+static bool replaces(const program *p, const program *known)
+{
+    return known->bound_count > 0 || (known->by_value && !p->by_value);
 }
 
 // False when memory is short: the program is then looked up by Python again.
@@ -321,6 +188,10 @@ static bool add(program *p)
     pthread_mutex_lock(&lock);
     bool room = 2 * (program_count + 1) <= slot_count || grow();
     program **slot = room ? slot_of(p->hash, p->key, p->key_length) : NULL;
+    if (slot && *slot && replaces(p, *slot)) {
+        take_out(slot);
+        slot = slot_of(p->hash, p->key, p->key_length);
+    }
     bool fresh = slot && !*slot;
     if (fresh) {
         *slot = p;
@@ -332,14 +203,36 @@ static bool add(program *p)
 
 // ---- running
 
+// The storage that the program reads for an input, or null for an error. *out_made: a tensor that
+// the caller deletes, or null.
+static storage *find_input(const program *p, const glue_call *call, uint32_t i,
+                           AtenTensorHandle *out_made)
+{
+    const fitting *f = p->fitting;
+    tensor_info t;
+    *out_made = NULL;
+    if (f && f->constants[i])
+        return tensor_of_object(f->constants[i], &t) ? t.storage : NULL;
+    uint8_t operand = p->inputs[i];
+    if (f && !fit_make(&f->inputs[i], tensor_handle(call->tensors[operand]), out_made)) return NULL;
+    if (!*out_made) return call->storages[operand];
+    return tensor_describe(*out_made, &t) ? t.storage : NULL;
+}
+
 static bool gather_inputs(const program *p, const spyre_segment *segment, const glue_call *call,
-                          uint64_t *out_addresses)
+                          AtenTensorHandle *made, uint64_t *out_addresses)
 {
     for (uint32_t i = 0; i < p->input_count; i++) {
-        storage *s = call->storages[p->inputs[i]];
-        if (!executable_input(segment, i, p->card, s, &out_addresses[i])) return false;
+        storage *s = find_input(p, call, i, &made[i]);
+        if (!s || !executable_input(segment, i, p->card, s, &out_addresses[i])) return false;
     }
     return true;
+}
+
+static void delete_all(AtenTensorHandle *tensors, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (tensors[i]) aoti_torch_delete_tensor_object(tensors[i]);
 }
 
 // The result becomes the contents of the tensor that the operator writes: the two storages exchange
@@ -359,10 +252,28 @@ static bool launch(const program *p, const glue_call *call, AtenTensorHandle *ou
 {
     const spyre_segment *segment = spyre_executable_segment(p->executable, 0);
     uint64_t inputs[MOST_INPUTS], buffers[GLUE_MOST_RESULTS];
-    if (!device_context() || !gather_inputs(p, segment, call, inputs)) return false;
-    for (uint32_t i = 0; i < segment->output_count && !p->in_place; i++)
-        if (!executable_output(segment, i, p->card, &outputs[i], buffers)) return false;
-    return executable_start(p->executable, 0, p->card, inputs, buffers, call->scalars);
+    AtenTensorHandle made[MOST_INPUTS] = {NULL};
+    bool ok = device_context() && gather_inputs(p, segment, call, made, inputs);
+    for (uint32_t i = 0; ok && i < segment->output_count && !p->in_place; i++)
+        ok = executable_output(segment, i, p->card, &outputs[i], buffers);
+    ok = ok && executable_start(p->executable, 0, p->card, inputs, buffers, call->scalars);
+    delete_all(made, p->input_count);
+    return ok;
+}
+
+// Gives the results of a program of other sizes those of the call.
+static bool fit_results(const program *p, AtenTensorHandle *outputs)
+{
+    for (uint32_t i = 0; p->fitting && i < p->result_count; i++) {
+        AtenTensorHandle fitted;
+        if (p->results[i] == EMPTY_RESULT) continue;
+        AtenTensorHandle *output = &outputs[p->results[i]];
+        if (!fit_make(&p->fitting->results[i], *output, &fitted)) return false;
+        if (!fitted) continue;
+        aoti_torch_delete_tensor_object(*output);
+        *output = fitted;
+    }
+    return true;
 }
 
 // Whether another tensor of the call lies in the memory of the one that is written: eager.py then
@@ -375,18 +286,18 @@ static bool shares_written(const program *p, const glue_call *call)
     return false;
 }
 
-// Inputs that this program copies into another layout each time get that layout. The call has then
-// another key, which it has not been written for.
-static bool move_inputs(const program *p, glue_call *call, bool *out_failed)
+// Inputs that this program copies into another layout each time get that layout.
+static bool move_inputs(const program *p, const glue_call *call, bool *out_moved)
 {
     const spyre_segment *segment = spyre_executable_segment(p->executable, 0);
     bool moved;
-    for (uint32_t i = 0; i < p->input_count; i++) {
+    *out_moved = false;
+    for (uint32_t i = 0; p->prefers && i < p->input_count; i++) {
         storage *s = call->storages[p->inputs[i]];
-        if (!executable_move_input(segment, i, s, false, &moved)) return *out_failed = true;
-        if (moved) call->known = false;
+        if (!executable_move_input(segment, i, s, false, &moved)) return false;
+        *out_moved = *out_moved || moved;
     }
-    return !call->known;
+    return true;
 }
 
 // The results in the operator's order, those without elements made anew.
@@ -407,33 +318,55 @@ static bool order_results(const program *p, const AtenTensorHandle *outputs, voi
 static int run(const program *p, glue_call *call)
 {
     AtenTensorHandle outputs[GLUE_MOST_RESULTS] = {NULL};
-    bool ok = launch(p, call, outputs);
+    bool ok = launch(p, call, outputs) && fit_results(p, outputs);
     if (ok && p->written >= 0 && !p->in_place)
         ok = write_result(call->tensors[p->written], outputs[0]);
     ok = ok && (p->written >= 0 || order_results(p, outputs, call->results));
-    if (!ok || p->written >= 0) {
-        for (uint32_t i = 0; i < GLUE_MOST_RESULTS; i++)
-            if (outputs[i]) aoti_torch_delete_tensor_object(outputs[i]);
-    }
+    if (!ok || p->written >= 0) delete_all(outputs, GLUE_MOST_RESULTS);
     if (!ok) return FAILED;
     call->written = p->written >= 0 ? call->tensors[p->written] : NULL;
     return (int)p->result_count;
 }
 
-// The number of results; ASK_PYTHON, FAILED.
+static bool is_within(const bound *b, const glue_call *call, bool *out_within)
+{
+    tensor_info t;
+    integer_range found;
+    if (b->of_number) {
+        double value = call->scalars[b->index];
+        *out_within = (double)b->range.least <= value && value <= (double)b->range.most;
+        return true;
+    }
+    if (!tensor_describe(tensor_handle(call->tensors[b->index]), &t) || !range_of(&t, &found))
+        return false;
+    *out_within = range_is_in(&found, &b->range);
+    return true;
+}
+
+static bool check_bounds(const program *p, const glue_call *call, bool *out_within)
+{
+    *out_within = true;
+    for (uint32_t i = 0; i < p->bound_count && *out_within; i++)
+        if (!is_within(&p->bounds[i], call, out_within)) return false;
+    return true;
+}
+
+// The number of results, or FAILED, or why there are none.
 static int start(const program *p, glue_call *call)
 {
-    bool failed = false;
-    if (p->written >= 0 && shares_written(p, call)) return ASK_PYTHON;
-    if (p->prefers && move_inputs(p, call, &failed)) return failed ? FAILED : ASK_PYTHON;
-    return run(p, call);
+    bool moved, within;
+    if (p->written >= 0 && shares_written(p, call)) return EAGER_UNKNOWN;
+    if (!move_inputs(p, call, &moved)) return FAILED;
+    if (moved) return EAGER_MOVED;
+    if (!check_bounds(p, call, &within)) return FAILED;
+    return within ? run(p, call) : EAGER_UNKNOWN;
 }
 
 int eager_run(glue_call *call)
 {
-    if (call->rules && call->number_count) settle_scalars(call);
+    if (call->rules && call->number_count) eager_settle_scalars(call);
     program *p = call->known ? find(call) : NULL;
-    if (!p) return ASK_PYTHON;
+    if (!p) return EAGER_UNKNOWN;
     int results = start(p, call);
     let_go(p);
     if (results == FAILED) glue_throw();
@@ -486,11 +419,61 @@ static bool take_inputs(PyObject *tuple, const glue_call *call, program *p)
     Py_ssize_t count = PyTuple_Size(tuple);
     if (count < 0 || count > MOST_INPUTS) return false;
     for (Py_ssize_t i = 0; i < count; i++) {
+        if (p->fitting && p->fitting->constants[i]) continue;
         int place = operand_of(call, PyTuple_GetItem(tuple, i));
         if (place < 0) return false;
         p->inputs[i] = (uint8_t)place;
     }
     p->input_count = (uint32_t)count;
+    return true;
+}
+
+static bool read_fits(PyObject *tuple, Py_ssize_t most, fit *out)
+{
+    Py_ssize_t count = PyTuple_Size(tuple);
+    if (count < 0 || count > most) return false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyTuple_GetItem(tuple, i);
+        if (item != Py_None && !fit_read(item, &out[i])) return false;
+    }
+    return true;
+}
+
+// Of (fits of inputs, fits of results); an input without one is a tensor that every call gets.
+static bool take_fits(PyObject *fits, PyObject *inputs, program *p)
+{
+    PyObject *of_inputs, *of_results;
+    if (fits == Py_None) return true;
+    p->fitting = calloc(1, sizeof *p->fitting);
+    if (!p->fitting || !PyArg_ParseTuple(fits, "O!O!", &PyTuple_Type, &of_inputs, &PyTuple_Type,
+                                         &of_results) ||
+        PyTuple_Size(of_inputs) != PyTuple_Size(inputs) ||
+        !read_fits(of_inputs, MOST_INPUTS, p->fitting->inputs) ||
+        !read_fits(of_results, GLUE_MOST_RESULTS, p->fitting->results))
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(inputs); i++)
+        if (PyTuple_GetItem(of_inputs, i) == Py_None)
+            p->fitting->constants[i] = Py_NewRef(PyTuple_GetItem(inputs, i));
+    return true;
+}
+
+// Of (a tensor of the call or the index of a parameter, least, most, whether 0 is left out).
+static bool take_bounds(PyObject *tuple, const glue_call *call, program *p)
+{
+    Py_ssize_t count = PyTuple_Size(tuple);
+    if (count < 0 || count > MOST_BOUNDS) return false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *of;
+        long long least, most;
+        int without_zero;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "OLLp", &of, &least, &most, &without_zero))
+            return false;
+        bool number = PyLong_Check(of);
+        long index = number ? PyLong_AsLong(of) : operand_of(call, of);
+        if (index < 0 || (number && index >= (long)call->scalar_count)) return false;
+        p->bounds[i] = (bound){number, (uint8_t)index, {least, most, !without_zero}};
+    }
+    p->bound_count = (uint32_t)count;
     return true;
 }
 
@@ -503,9 +486,9 @@ static PyObject *py_note_scalars(PyObject *self, PyObject *rules)
     Py_ssize_t count;
     if (PyBytes_AsStringAndSize(rules, &bytes, &count) < 0) return NULL;
     if (!current || count == 0 || current->rules) Py_RETURN_NONE;
-    if (!add_rules(current->op, bytes, (size_t)count)) return PyErr_NoMemory();
-    current->rules = rules_of(current->op);
-    if (current->rules) settle_scalars(current);
+    if (!eager_add_rules(current->op, bytes, (size_t)count)) return PyErr_NoMemory();
+    current->rules = eager_rules_of(current->op);
+    if (current->rules) eager_settle_scalars(current);
     Py_RETURN_NONE;
 }
 
@@ -520,59 +503,65 @@ static void note_by_value(const glue_call *call, PyObject *object)
     p->object = object;         // it goes with the program
     Py_INCREF(object);
     memcpy(p->key, call->key, call->length);
-    if (add(p)) return;
-    Py_DECREF(object);
-    free(p);
+    if (!add(p)) free_program(p);
 }
 
-// remember(executable, inputs, results, written, scalars): the operator that PyTorch is calling
-// launches segment 0 of the executable with the tensors `inputs`, if all are the call's own;
-// `results` are indices of its outputs, -1 for a result of size [0] and the dtype of the first one;
-// `written` is the tensor that takes the only result, or None; `scalars` numbers of the call are
-// parameters.
+typedef struct {
+    PyObject *object, *inputs, *results, *written, *bounds, *fits;
+    unsigned scalars;
+} remembered;
+
+// False where a call without Python would not do the same, maybe with an exception set.
+static bool take(const remembered *r, const spyre_segment *segment, const glue_call *call,
+                 program *p)
+{
+    int32_t there = segment->output_count == 1 ? segment->outputs[0].input : -1;
+    p->prefers = r->fits == Py_None && executable_prefers(segment);
+    p->written = r->written == Py_None ? -1 : operand_of(call, r->written);
+    bool fits = take_fits(r->fits, r->inputs, p) && take_inputs(r->inputs, call, p) &&
+                take_bounds(r->bounds, call, p) &&
+                take_results(r->results, p, segment->output_count) &&
+                (there >= 0 || executable_owns_outputs(segment)) &&
+                p->input_count == segment->input_count &&
+                (r->written == Py_None || (p->written >= 0 && p->result_count == 1));
+    p->in_place = fits && there >= 0;
+    fits = fits && (there < 0 || p->inputs[there] == p->written);
+    for (uint32_t i = 0; i < call->tensor_count; i++)
+        fits = fits && call->storages[i]->card == p->card;
+    return fits;
+}
+
+// remember(executable, inputs, results, written, scalars, bounds, fits): the operator that PyTorch
+// is calling launches segment 0 of the executable with the tensors `inputs`, if all are the call's
+// own; `results` are indices of its outputs, -1 for a result of size [0] and the dtype of the first
+// one; `written` is the tensor that takes the only result, or None; `scalars` numbers of the call
+// are parameters; integers are within `bounds`; `fits` is None or the fits of inputs and results.
 static PyObject *py_remember(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *object, *inputs, *results, *written;
-    unsigned scalars;
-    if (!PyArg_ParseTuple(args, "OO!OOI", &object, &PyTuple_Type, &inputs, &results, &written,
-                          &scalars))
+    remembered r;
+    if (!PyArg_ParseTuple(args, "OO!OOIO!O", &r.object, &PyTuple_Type, &r.inputs, &r.results,
+                          &r.written, &r.scalars, &PyTuple_Type, &r.bounds, &r.fits))
         return NULL;
-    spyre_executable *executable = executable_of_object(object);
+    spyre_executable *executable = executable_of_object(r.object);
     if (!executable) return NULL;
     const glue_call *call = current;
     if (!call || !call->known || call->tensor_count == 0) Py_RETURN_NONE;
-    const spyre_segment *segment = spyre_executable_segment(executable, 0);
-    if (scalars && scalars != call->scalar_count) Py_RETURN_NONE;
-    bool by_value = call->scalar_count > scalars;
-    uint32_t length = by_value ? length_with_values(call) : call->length;
+    if (r.scalars && r.scalars != call->scalar_count) Py_RETURN_NONE;
+    bool by_value = call->scalar_count > r.scalars;
+    uint32_t length = by_value ? eager_length_with_values(call) : call->length;
     program *p = calloc(1, sizeof *p + length);
     if (!p) return PyErr_NoMemory();
     p->hash = hash_key(call, length);
     p->key_length = length;
     p->card = call->storages[0]->card;
     p->executable = executable;
-    p->object = object;
-    p->prefers = executable_prefers(segment);
-    p->written = written == Py_None ? -1 : operand_of(call, written);
+    p->object = Py_NewRef(r.object);
     memcpy(p->key, call->key, length);
-    int32_t there = segment->output_count == 1 ? segment->outputs[0].input : -1;
-    bool fits = take_inputs(inputs, call, p) &&
-                take_results(results, p, segment->output_count) &&
-                (there >= 0 || executable_owns_outputs(segment)) &&
-                p->input_count == segment->input_count &&
-                (written == Py_None || (p->written >= 0 && p->result_count == 1));
-    p->in_place = fits && there >= 0;
-    fits = fits && (there < 0 || p->inputs[there] == p->written);
-    for (uint32_t i = 0; i < call->tensor_count; i++)
-        fits = fits && call->storages[i]->card == p->card;
+    bool fits = take(&r, spyre_executable_segment(executable, 0), call, p);
     if (PyErr_Occurred()) PyErr_Clear();
-    Py_INCREF(object);
-    if (!fits || !add(p)) {
-        Py_DECREF(object);
-        free(p);
-    }
-    if (fits && by_value) note_by_value(call, object);
+    if (!fits || !add(p)) free_program(p);
+    if (fits && by_value) note_by_value(call, r.object);
     free_forgotten();
     Py_RETURN_NONE;
 }
@@ -638,7 +627,7 @@ static PyObject *py_forget_operators(PyObject *self, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"remember", py_remember, METH_VARARGS,
-     "(executable, inputs, results, written, scalars) -> None"},
+     "(executable, inputs, results, written, scalars, bounds, fits) -> None"},
     {"note_scalars", py_note_scalars, METH_O, "(rules) -> None"},
     {"forget_program", py_forget_program, METH_VARARGS, "(executable, always) -> forgotten"},
     {"trace_attention", py_trace_attention, METH_O, "(whole) -> before"},

@@ -17,19 +17,12 @@ typedef struct {
     int64_t outer, count, run_bytes;
 } rows;
 
-static bool is_contiguous(const tensor_info *t)
-{
-    int64_t stride[CORE_MAX_RANK];
-    tensor_contiguous_strides(t->rank, t->size, stride);
-    return tensor_same_shape(t->rank, t->size, t->stride, t->size, stride);
-}
-
 // False for a tensor that is not all of its storage, or whose sticks run along the dim.
 static bool find_rows(const tensor_info *t, int64_t dim, rows *out)
 {
     const storage *s = t->storage;
     if (!s || !s->typed || t->rank > SPYRE_MAX_RANK || glue_is_lazy(t->handle) ||
-        storage_is_bytes(s) || !tensor_covers(t) || !is_contiguous(t))
+        storage_is_bytes(s) || !tensor_covers(t) || !tensor_is_contiguous(t))
         return false;
     const spyre_layout *l = &s->layout;
     if (l->arrangement != SPYRE_ARRANGEMENT_STANDARD || l->stride_map[l->rank - 1] != 1)
@@ -58,15 +51,6 @@ static spyre_layout layout_of_rows(const storage *s, const rows *r, const spyre_
     l.device_size[0] = count;
     l.stride_map[0] = dense->stride[dim];
     return l;
-}
-
-static spyre_view view_of_rows(const tensor_info *t, int64_t dim, int64_t count)
-{
-    spyre_view dense = {.rank = (uint32_t)t->rank};
-    memcpy(dense.size, t->size, (size_t)t->rank * sizeof *dense.size);
-    dense.size[dim] = count;
-    tensor_contiguous_strides(t->rank, dense.size, dense.stride);
-    return dense;
 }
 
 // Copies rows of a storage behind the first `at` rows of one that has them outermost.
@@ -98,7 +82,7 @@ static bool extend(const tensor_info *t, int64_t dim, int64_t more, int64_t reac
         return true;
     int64_t count = r.count + more, room = count / 4 > LEAST_ROOM ? count / 4 : LEAST_ROOM;
     if (room < reach - count) room = reach - count;
-    spyre_view dense = view_of_rows(t, dim, count);
+    spyre_view dense = tensor_dense_view(t, dim, count);
     spyre_layout layout = layout_of_rows(t->storage, &r, &dense, dim, count);
     void *pointer;
     storage *s = NULL;
@@ -122,7 +106,7 @@ static bool with_zeros(AtenTensorHandle longer, int64_t dim, int64_t count, Aten
     if (!tensor_describe(longer, &t)) return false;
     if (!find_rows(&t, dim, &r))
         return core_fail(SPYRE_INTERNAL, "an extended tensor does not lie by rows");
-    spyre_view dense = view_of_rows(&t, dim, count);
+    spyre_view dense = tensor_dense_view(&t, dim, count);
     spyre_layout layout = layout_of_rows(t.storage, &r, &dense, dim, count);
     void *pointer;
     storage *s = storage_with_zeros(t.storage, &dense, &layout, &pointer);
@@ -202,190 +186,6 @@ bool extend_cat(const void *tensor, const void *more, int64_t dim, void **out_te
     return false;
 }
 
-// Where the elements of a storage along one of its dims lie: `outer` times, `count` runs of `inner`
-// sticks; along the dim of the sticks the last one has `rest` elements, unless it is full.
-typedef struct {
-    uint32_t place;                     // of the dim among the device dims
-    int64_t step, outer, inner, count, rest;
-} line;
-
-static int64_t sticks_of(int64_t elements, int64_t lanes)
-{
-    return (elements + lanes - 1) / lanes;
-}
-
-// Whether a tensor is all of its storage, or the first elements of it along a dim.
-static bool begins_storage(const tensor_info *t, int64_t dim)
-{
-    const storage *s = t->storage;
-    int64_t stride[CORE_MAX_RANK];
-    if (!s || !s->typed || storage_is_bytes(s) || glue_is_lazy(t->handle) || t->offset != 0 ||
-        t->rank > SPYRE_MAX_RANK || t->rank != (int64_t)s->dense.rank ||
-        dtype_of_torch(t->torch_dtype) != s->dtype)
-        return false;
-    tensor_contiguous_strides(t->rank, s->dense.size, stride);
-    bool fits = tensor_same_shape(t->rank, s->dense.size, s->dense.stride, s->dense.size, stride);
-    for (int64_t d = 0; fits && d < t->rank; d++)
-        fits = (d == dim || t->size[d] == s->dense.size[d]) &&
-               (t->size[d] == 1 || t->stride[d] == stride[d]);
-    return fits;
-}
-
-// False for other tensors, and for layouts in which the dim is not one of its own.
-static bool find_line(const tensor_info *t, int64_t dim, line *out)
-{
-    if (!begins_storage(t, dim) || t->storage->dense.size[dim] < 2) return false;
-    const storage *s = t->storage;
-    const spyre_layout *l = &s->layout;
-    uint32_t last = l->rank - 1;
-    int64_t lanes = l->device_size[last], moves = s->dense.stride[dim];
-    if (l->arrangement != SPYRE_ARRANGEMENT_STANDARD) return false;
-    *out = (line){.place = UINT32_MAX, .step = moves, .outer = 1, .inner = 1,
-                  .count = s->dense.size[dim]};
-    if (l->stride_map[last] == moves) {
-        out->rest = out->count % lanes;
-        out->count = sticks_of(out->count, lanes);
-        moves *= lanes;
-    }
-    for (uint32_t i = 0; i < last; i++) {
-        bool found = l->device_size[i] == out->count && l->stride_map[i] == moves;
-        if (out->place == UINT32_MAX && found) out->place = i;
-        else if (out->place == UINT32_MAX) out->outer *= l->device_size[i];
-        else out->inner *= l->device_size[i];
-    }
-    return out->place != UINT32_MAX;
-}
-
-static line line_of_size(const line *l, const spyre_layout *layout, int64_t size)
-{
-    line made = *l;
-    int64_t lanes = layout->device_size[layout->rank - 1];
-    bool by_sticks = layout->stride_map[layout->rank - 1] == l->step;
-    made.count = by_sticks ? sticks_of(size, lanes) : size;
-    made.rest = by_sticks ? size % lanes : 0;
-    return made;
-}
-
-// Whether a device dim has as many sticks as the dim of a stride needs.
-static bool is_size_of_sticks(const storage *s, int64_t stride, const spyre_layout *l, uint32_t at)
-{
-    int64_t size = 1;
-    for (uint32_t d = 0; d < s->dense.rank; d++)
-        if (s->dense.stride[d] == stride && s->dense.size[d] > 1) size = s->dense.size[d];
-    return l->device_size[at] == sticks_of(size, l->device_size[l->rank - 1]);
-}
-
-// The layout of a storage with another size of the dim of a line: what lies outside of it is so
-// many elements further apart.
-static spyre_layout layout_of_line(const storage *s, const line *at, int64_t dim, int64_t size)
-{
-    spyre_layout l = s->layout;
-    uint32_t last = l.rank - 1;
-    int64_t was = s->dense.size[dim], behind = at->step * was, along = l.stride_map[last];
-    for (uint32_t i = 0; i <= last; i++) {
-        bool sticks = i != last && along > 0 && along < behind &&
-                      l.stride_map[i] == along * l.device_size[last] &&
-                      is_size_of_sticks(s, along, &l, i);
-        if (i != at->place && !sticks && l.stride_map[i] >= behind)
-            l.stride_map[i] = l.stride_map[i] / was * size;
-    }
-    l.device_size[at->place] = line_of_size(at, &s->layout, size).count;
-    return l;
-}
-
-// The pieces that two storages have in common which differ along a line; the shorter line is
-// `least`.
-static uint32_t find_pieces(const line *from, const line *to, const line *least, int64_t lanes,
-                            spyre_piece *out)
-{
-    int64_t whole = least->count - (least->rest > 0), run = least->inner * SPYRE_STICK_BYTES;
-    uint32_t used = 0;
-    for (int64_t o = 0; o < from->outer; o++) {
-        int64_t source = o * from->count * run, target = o * to->count * run;
-        if (whole) out[used++] = (spyre_piece){.target = target, .source = source,
-                                               .bytes = whole * run};
-        for (int64_t i = 0; least->rest && i < least->inner; i++) {
-            int64_t at = whole * run + i * SPYRE_STICK_BYTES;
-            out[used++] = (spyre_piece){.target = target + at, .source = source + at,
-                                        .bytes = least->rest * (SPYRE_STICK_BYTES / lanes)};
-        }
-    }
-    return used;
-}
-
-static bool move_line(const storage *to, const line *target, const storage *from,
-                      const line *source, const line *least)
-{
-    uint32_t stream = stream_current(to->card);
-    if (!core_check(spyre_copy_raw(device_context(), to->card, stream, to->address, 0,
-                                   to->card_bytes)))
-        return false;
-    spyre_piece *pieces = calloc((size_t)(source->outer * (1 + source->inner)), sizeof *pieces);
-    if (!pieces) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to move sticks");
-    int64_t lanes = from->layout.device_size[from->layout.rank - 1];
-    uint32_t count = find_pieces(source, target, least, lanes, pieces);
-    bool ok = core_check(spyre_copy_pieces(device_context(), to->card, stream, to->address,
-                                           from->address, pieces, count));
-    free(pieces);
-    return ok;
-}
-
-// A copy of `t` with another size of a dim, zeros behind what was there; null where sticks cannot
-// be copied as they lie.
-static bool resize(const tensor_info *t, int64_t dim, int64_t size, AtenTensorHandle *out)
-{
-    line from;
-    void *pointer;
-    *out = NULL;
-    if (!find_line(t, dim, &from) || from.outer * (1 + from.inner) > MOST_PIECES) return true;
-    const spyre_layout *old = &t->storage->layout;
-    int64_t both = t->size[dim] < size ? t->size[dim] : size;
-    line to = line_of_size(&from, old, size), least = line_of_size(&from, old, both);
-    spyre_view dense = view_of_rows(t, dim, size);
-    spyre_layout layout = layout_of_line(t->storage, &from, dim, size);
-    storage *s = storage_create(t->storage->card, t->storage->dtype, &dense, &layout, &pointer);
-    if (!s) return false;
-    if (move_line(s, &to, t->storage, &from, &least)) return tensor_of_storage(pointer, s, out);
-    storage_release(pointer, NULL);
-    return false;
-}
-
-// resize(tensor, dim, size) -> a copy that is longer, zeros behind it, or shorter along a dim; None
-// where sticks cannot be copied as they lie.
-static PyObject *py_resize(PyObject *self, PyObject *args)
-{
-    (void)self;
-    PyObject *object;
-    long long dim, size;
-    tensor_info t;
-    AtenTensorHandle made;
-    if (!PyArg_ParseTuple(args, "OLL", &object, &dim, &size)) return NULL;
-    if (!tensor_of_object(object, &t)) return core_raise();
-    if (dim < 0 || dim >= t.rank || size < 2 || t.numel == 0 || !device_context()) Py_RETURN_NONE;
-    if (!resize(&t, dim, size, &made)) return core_raise();
-    if (!made) Py_RETURN_NONE;
-    return glue_to_python(made);
-}
-
-// whole_of(tensor) -> all of its storage, which has the form of a contiguous tensor; None for
-// another one.
-static PyObject *py_whole_of(PyObject *self, PyObject *object)
-{
-    (void)self;
-    tensor_info t;
-    int64_t stride[CORE_MAX_RANK];
-    if (!tensor_of_object(object, &t)) return core_raise();
-    const storage *s = t.storage;
-    if (!s || !s->typed || storage_is_bytes(s) || glue_is_lazy(t.handle) ||
-        dtype_of_torch(t.torch_dtype) != s->dtype)
-        Py_RETURN_NONE;
-    tensor_contiguous_strides(s->dense.rank, s->dense.size, stride);
-    if (!tensor_same_shape(s->dense.rank, s->dense.size, s->dense.stride, s->dense.size, stride))
-        Py_RETURN_NONE;
-    if (tensor_covers(&t) && is_contiguous(&t)) return Py_NewRef(object);
-    return glue_to_python(glue_view(t.handle, s->dense.rank, s->dense.size, stride, -t.offset));
-}
-
 // extend(tensor, dim, rows, reach) -> a tensor that is so many rows longer, which the next launch
 // writes, and that tensor with zeros behind it, `reach` rows (without `reach`, None); None where
 // the concatenation is to be made as a whole.
@@ -412,9 +212,6 @@ static PyObject *py_extend(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"extend", py_extend, METH_VARARGS,
      "(tensor, dim, rows, reach=0) -> (longer, longer with zeros up to reach rows) or None"},
-    {"resize", py_resize, METH_VARARGS,
-     "(tensor, dim, size) -> a copy with another size of a dim, or None"},
-    {"whole_of", py_whole_of, METH_O, "(tensor) -> all of its storage, or None"},
     {NULL, NULL, 0, NULL},
 };
 

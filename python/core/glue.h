@@ -134,7 +134,9 @@ void eager_value(glue_call *call, char kind, uint64_t bits);
 void eager_tensor(glue_call *call, size_t index, const void *tensor);
 void eager_number(glue_call *call, size_t index, char kind, uint64_t bits);
 
-// Runs the call's program: the number of results, or -1 when there is none. Throws.
+// Runs the call's program: the number of results; EAGER_UNKNOWN when there is none; EAGER_MOVED
+// when operands have got another layout, for which there may be one: to be described again. Throws.
+enum { EAGER_UNKNOWN = -1, EAGER_MOVED = -2 };
 int eager_run(glue_call *call);
 
 // Around the Python kernel of a call without program.

@@ -2,6 +2,8 @@
 //
 // torch_spyre._C: every file of the folder registers its own part.
 #include "core.h"
+#include "fit.h"
+#include "range.h"
 #include "spyre/version.h"
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
@@ -18,9 +20,9 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 static bool (*const parts[])(PyObject *module) = {
     error_register,  hook_register,   dtype_register,     device_register,     memory_register,
     placement_register, stream_register, empty_register,  view_register,       tensor_key_register,
-    layout_register, copy_register,   extend_register,    graph_register,      loops_register,
-    executable_register, compile_register, eager_register, program_register,   ktir_register,
-    profile_register,
+    layout_register, copy_register,   extend_register,    fit_register,        range_register,
+    graph_register,  loops_register,  executable_register, compile_register,   eager_register,
+    program_register, ktir_register,  profile_register,
 };
 
 PyMODINIT_FUNC PyInit__C(void);

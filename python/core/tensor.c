@@ -57,6 +57,23 @@ bool tensor_same_shape(int64_t rank, const int64_t *size, const int64_t *stride,
     return true;
 }
 
+bool tensor_is_contiguous(const tensor_info *t)
+{
+    int64_t stride[CORE_MAX_RANK];
+    if (t->rank > CORE_MAX_RANK) return false;
+    tensor_contiguous_strides(t->rank, t->size, stride);
+    return tensor_same_shape(t->rank, t->size, t->stride, t->size, stride);
+}
+
+spyre_view tensor_dense_view(const tensor_info *t, int64_t dim, int64_t size)
+{
+    spyre_view dense = {.rank = (uint32_t)t->rank};
+    memcpy(dense.size, t->size, (size_t)t->rank * sizeof *dense.size);
+    if (dim >= 0) dense.size[dim] = size;
+    tensor_contiguous_strides(t->rank, dense.size, dense.stride);
+    return dense;
+}
+
 bool tensor_same_geometry(const tensor_info *a, const tensor_info *b)
 {
     return a->torch_dtype == b->torch_dtype && a->rank == b->rank &&

@@ -9,7 +9,7 @@ eager calls then carry one node, which the compiler decomposes (glue.cpp has the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -55,9 +55,10 @@ def single_node_arguments(
 
 
 def _fused(*given: Any, **options: Any) -> tuple[Any, ...]:
-    """The eager entry; of the nine results only the first is read without gradients."""
+    """The eager entry of a call that core/eager.c does not know; of the nine results only the first
+    is read without gradients."""
     args, kwargs = single_node_arguments(*given, **options)
-    result = operator_of(ATTENTION)(args, kwargs)
+    result = operator_of(ATTENTION).kernel(args, kwargs)
     empty = result.new_empty(0)
     return result, empty, empty, empty, 0, 0, empty, empty, empty
 
@@ -100,6 +101,7 @@ def make_single(gm: torch.fx.GraphModule) -> None:
         gm.graph.erase_node(node)
 
 
-def register(aten: torch.library.Library) -> None:
-    aten.impl("_scaled_dot_product_fused_attention_overrideable", untraced(_fused))
+def register(aten: torch.library.Library, register_kernel: Callable[[str, Any], None]) -> None:
+    """`register_kernel` is for what core/eager.c is asked for first."""
+    register_kernel("_scaled_dot_product_fused_attention_overrideable", _fused)
     aten.impl("_scaled_dot_product_fused_attention_overrideable_backward", untraced(_backward))

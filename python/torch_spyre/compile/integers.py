@@ -10,21 +10,28 @@ has no value where a divisor is 0: the host then raises PyTorch's error.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 
+from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from .._pytorch.fx import arguments_of, overload_of
+from ..constants import DEVICE_NAME
 
 _aten = torch.ops.aten
 
+# What integers the device has.
+_WHOLE = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
 _CASTS = {_aten._to_copy, torch.ops.prims.convert_element_type}
 Range = tuple[float, float]  # smallest and largest value; of integers these are int
 Known = dict[torch.fx.Node, Range]
+# Of a tensor or a parameter of a call: least, most, whether 0 is left out (core/eager.c).
+Bound = tuple[torch.Tensor | int, int, int, bool]
 Found = dict[int, Range] | None  # of inputs, by id; None before there are any
 LEAVES = "its int64 values leave 32 bits"
 _ZERO = "a divisor may be 0"
@@ -51,16 +58,49 @@ def fits(found: Range) -> bool:
 def range_of_tensor(tensor: torch.Tensor) -> Range:
     """Of a tensor's values, cut towards zero, but for infinities and NaN: what integer they become
     is undefined in PyTorch, and on the card an end of 32 bits."""
+    if tensor.device.type == DEVICE_NAME and tensor.dtype in _WHOLE:
+        least, most, has_zero = _C.integer_range(tensor)
+        return (least, most) if has_zero else _Nonzero((least, most))
     values = tensor.cpu()
     if tensor.is_floating_point():
         values = values[values.isfinite()]
     if values.numel() == 0:
         return 0, 0
-    least, most = (end.item() for end in values.aminmax())
-    if not (_WIDE[0] <= least and most <= _WIDE[1]):
+    low, high = (end.item() for end in values.aminmax())
+    if not (_WIDE[0] <= low and high <= _WIDE[1]):
         return _WIDE
-    found = int(least), int(most)
+    found = int(low), int(high)
     return _Nonzero(found) if _has_zero(found) and bool(values.all()) else found
+
+
+def bound(tensor: torch.Tensor, found: Range) -> Bound:
+    """As core/eager.c takes it."""
+    return tensor, int(found[0]), int(found[1]), not _has_zero(found)
+
+
+def _bits_of(found: Range) -> int:
+    return max(int(abs(end)).bit_length() for end in found)
+
+
+def _of_bits(found: Range, bits: int, with_zero: bool) -> Range:
+    """A range of the same signs, of numbers of so many bits."""
+    most = 2**bits - 1
+    wider = (
+        min(found[0], -most if found[0] < 0 else 0),
+        max(found[1], most if found[1] > 0 else 0),
+    )
+    return wider if with_zero or _has_zero(found) else _Nonzero(wider)
+
+
+def widest(found: Sequence[Range], holds: Callable[[list[Range]], bool]) -> list[Range]:
+    """Ranges around those that hold, which hold as well: what grows, or is another number the next
+    time, stays within them for long. Those of divisors stay without 0."""
+    least = max(map(_bits_of, found), default=31)
+    for with_zero, bits in itertools.product((True, False), range(31, least - 1, -1)):
+        wider = [_of_bits(one, bits, with_zero) for one in found]
+        if all(map(fits, wider)) and holds(wider):
+            return wider
+    return list(found)
 
 
 # ---- results of operators: (values of the arguments, ranges of its tensors and numbers) -> range
@@ -255,6 +295,37 @@ def is_saturated(tensor: torch.Tensor, source: torch.Tensor | None) -> bool:
     return source is None or not fits(range_of_tensor(source))
 
 
+# Operators of which numbers may vary as those of tensors do.
+_SPREADING = {"add", "sub", "rsub", "mul"}
+
+
+def bounds_of(op: OpOverload, values: Arguments) -> list[Range] | None:
+    """Ranges of the first two operands of an operator at risk that has results with these: with all
+    other numbers within them it has results, too. None where values themselves tell."""
+    name = _rule(op)
+    if name is None or name in _PRODUCTS or not all(_is_whole(v) for v in _operands(name, values)):
+        return None
+    ranges = [_range_of_value(value) for value in values]
+    count = len(_operands(name, values))
+    spread = [i for i in range(count)
+              if isinstance(values[i], torch.Tensor) or name in _SPREADING]  # fmt: skip
+
+    def holds(wider: list[Range]) -> bool:
+        given = list(ranges)
+        for place, one in zip(spread, wider, strict=True):
+            given[place] = one
+        is_divided = name in _DIVISIONS and _has_zero(given[1])
+        return not is_divided and fits(_result(op, values, given))
+
+    for place, one in zip(spread, widest([ranges[i] for i in spread], holds), strict=True):
+        ranges[place] = one
+    return ranges[:count]
+
+
+def _is_whole(value: object) -> bool:
+    return type(value) is int or isinstance(value, torch.Tensor) and value.dtype in _WHOLE
+
+
 def why_not(op: OpOverload, values: Arguments) -> str | None:
     """Why the card has no result of an operator at risk with these tensors."""
     name = _rule(op)
@@ -301,6 +372,11 @@ _LOOKING_UP = {"index", "gather", "index_select"}
 
 def _numbers(arguments: Arguments) -> list[float]:
     return [value for value in arguments if type(value) in (int, float)]
+
+
+def _is_within(now: Range, known: Range) -> bool:
+    zero_is_known = not isinstance(known, _Nonzero) or not _has_zero(now)
+    return known[0] <= now[0] and now[1] <= known[1] and zero_is_known
 
 
 class Watch:
@@ -366,22 +442,29 @@ class Watch:
         ids = self.read | self.casts if is_behind else self.read
         found = {id: range_of_tensor(values[id]) for id in ids}
         proved = self.proved.get(is_behind)
-        if proved and all(
-            proved[id][0] <= now[0]
-            and now[1] <= proved[id][1]
-            and isinstance(now, _Nonzero) >= isinstance(proved[id], _Nonzero)
-            for id, now in found.items()
-        ):
+        if proved and all(_is_within(now, proved[id]) for id, now in found.items()):
             return None
+        if node := self._overflowing(found):
+            is_division = _rule(overload_of(node)) in _DIVISIONS
+            return node, _ZERO if is_division else LEAVES
+        ranges = widest(list(found.values()), lambda wider: self._holds(found, wider))
+        self.proved[is_behind] = dict(zip(found, ranges, strict=True))
+        return None
+
+    def bounds(self) -> dict[int, Range] | None:
+        """Of inputs, the ranges within which the card has results; None where casts say more, or
+        nothing is proved yet."""
+        return None if self.casts else self.proved.get(True)
+
+    def _holds(self, found: Mapping[int, Range], wider: Sequence[Range]) -> bool:
+        return self._overflowing(dict(zip(found, wider, strict=True))) is None
+
+    def _overflowing(self, found: dict[int, Range]) -> torch.fx.Node | None:
+        """A node that leaves 32 bits, or divides by 0, with inputs of these ranges."""
         known: Known = {}
         for node in self.order:
             self._range(node, known, found)
-        for node in self.risky:
-            if not fits(known[node]):
-                is_division = _rule(overload_of(node)) in _DIVISIONS
-                return node, _ZERO if is_division else LEAVES
-        self.proved[is_behind] = found
-        return None
+        return next((node for node in self.risky if not fits(known[node])), None)
 
     def _range(self, node: torch.fx.Node, known: Known, found: Found = None) -> Range:
         """Of a node's values; inputs of the segment are noted in `read`."""

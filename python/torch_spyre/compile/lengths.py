@@ -126,7 +126,11 @@ class Call:
             for place, dims in self.form.arguments
         ]  # fmt: skip
         device = next(value.device for value in given if isinstance(value, torch.Tensor))
-        return given + [
+        return given + self.places(device)
+
+    def places(self, device: torch.device) -> list[torch.Tensor]:
+        """The arguments of the form behind those of the graph."""
+        return [
             _places(int(length.xreplace(self.sizes)), rows, device)
             for length, rows in self.form.places
         ]

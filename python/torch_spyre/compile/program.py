@@ -40,7 +40,7 @@ class _Fallback(NamedTuple):
     location: str  # the user's line, or ""
 
 
-class _Straight(NamedTuple):
+class Straight(NamedTuple):
     """A graph that is one launch."""
 
     launch: handover.Launch
@@ -122,7 +122,8 @@ class Program:
         self.watches = [self._watch(segment) for segment in self.segments]
         self.preferred = self._find_preferred()
         self._plan_lifetimes()
-        self.straight = self._plan_straight()
+        self.only = self._plan_only()
+        self.straight = None if self.watches[:1] != [None] else self.only
         # No node may run on the host, which has the numbers of the first call.
         self.takes_any_numbers = all(
             segment.on_card and not self._may_leave_card(segment) for segment in self.segments
@@ -328,10 +329,10 @@ class Program:
             return True
         return len(known) < len(segment.inputs) and any(self.watches)
 
-    def _plan_straight(self) -> _Straight | None:
+    def _plan_only(self) -> Straight | None:
         """For a graph that is one launch: which arguments it takes, which results it gives."""
         launch = self.launches[0] if len(self.segments) == 1 else None
-        if launch is None or self.updates or self.moved or self.effects or self.watches[0]:
+        if launch is None or self.updates or self.moved or self.effects:
             return None
         if self.casts[0]:
             return None
@@ -348,7 +349,7 @@ class Program:
         outputs = [
             (None if value is None else places[value], constant) for value, constant in self.outputs
         ]
-        return _Straight(launch, arguments, outputs)
+        return Straight(launch, arguments, outputs)
 
     def __call__(self, args: list[Any], of_call: scalars.Call | None) -> list[Any]:
         """Runs with the arguments of the graph and the numbers among them."""

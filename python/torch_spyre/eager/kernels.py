@@ -191,7 +191,7 @@ def register() -> list[torch.library.Library]:
 
     for name, op in direct_operators():
         register_kernel(name, _kernel(op))
-    attention.register(aten)
+    attention.register(aten, register_kernel)
     aten.impl("_local_scalar_dense", untraced(_local_scalar_dense))
     register_kernel("_to_copy", _to_copy)
     register_kernel("clone", _clone)

@@ -10,7 +10,7 @@ that the last rows of one that grows are the last rows at its end, too.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +20,7 @@ from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of, without_autocast, without_modes
 from .._pytorch.fake import symbolic_size
-from ..compile import handover, lengths
+from ..compile import handover, integers, lengths
 from ..compile.graph_builder import GraphBuilder, Inexpressible
 from ..compile.program import Program
 from ..compile.sizes import UnknownSize, node_values
@@ -28,6 +28,9 @@ from ..program_table import ProgramTable
 from .call_numbers import REPEATED, Operands, Refused
 
 _aten = torch.ops.aten
+
+# What of an operand is filled up (core/fit.h).
+_ITSELF, _WHOLE, _COPY = range(3)
 
 Table = ProgramTable[Any]  # of pairs, a program or None first
 
@@ -40,8 +43,8 @@ class _Kept(NamedTuple):
     def bytes(self) -> int:
         return self.program.executable.bytes()
 
-    def release(self, _always: bool) -> bool:
-        return True
+    def release(self, always: bool) -> bool:
+        return _C.forget_program(self.program.executable, always)
 
 
 class Grown(NamedTuple):
@@ -73,11 +76,53 @@ class Grown(NamedTuple):
         """For later runs."""
         return self._replace(ready=None)
 
-    def given(self, _scalars: tuple[float, ...]) -> Grown:
+    def given(self, _scalars: tuple[float, ...], _bounds: tuple[integers.Bound, ...]) -> Grown:
         return self
 
-    def remember(self, _tensors: Sequence[Tensor], written: Tensor | None = None) -> None:
-        """Operands are filled up before each launch."""
+    def remember(self, tensors: Sequence[Tensor], written: Tensor | None = None) -> None:
+        """Tells core/eager.c, as operator_program.OperatorProgram.remember() does, how operands and
+        results fit."""
+        only = self.program.only
+        bounds = None if only is None else self._bounds(tensors)
+        if only is None or only.launch.views or bounds is None:
+            return
+        places = [place for place, _constant in only.outputs if place is not None]
+        if len(places) < len(only.outputs):
+            return
+        given = [self._fit(index, tensors) for index in only.arguments]
+        results = tuple(
+            [(_ITSELF, *_pairs(dims, self.call.lengths)) for dims in self.call.form.cuts]
+        )
+        fits = tuple([fit for _tensor, fit in given]), results
+        inputs = tuple([tensor for tensor, _fit in given])
+        _C.remember(self.program.executable, inputs, places, written, 0, bounds, fits)
+
+    def _fit(self, index: int, tensors: Sequence[Tensor]) -> tuple[Tensor, tuple[int, ...] | None]:
+        """What an argument of the program is made of, and how."""
+        arguments = self.call.form.arguments
+        if index >= len(arguments):
+            return self.call.places(tensors[0].device)[index - len(arguments)], None
+        place, dims = arguments[index]
+        sizes = _pairs(dims, self.call.ends)
+        return tensors[place], (self.graph.kind(place, tensors[place]), *sizes)
+
+    def _bounds(self, tensors: Sequence[Tensor]) -> tuple[integers.Bound, ...] | None:
+        """Of the integers of the operands, zeros behind them; None where more is to be known."""
+        watch = self.program.watches[0]
+        known = watch.bounds() if watch else dict[int, integers.Range]()
+        sources = dict(self.program.inputs)
+        found: list[integers.Bound] = []
+        for value, one in (known or {}).items():
+            index, arguments = sources[value], self.call.form.arguments
+            if not isinstance(index, int):
+                return None
+            if index >= len(arguments):
+                continue  # the places of a length, always the same
+            bound = integers.bound(tensors[arguments[index][0]], one)
+            if bound[3] or not bound[1] <= 0 <= bound[2]:
+                return None
+            found.append(bound)
+        return None if known is None else tuple(found)
 
     def run(self, tensors: Sequence[Tensor], _card: int) -> Any:
         arguments = self.ready
@@ -85,6 +130,11 @@ class Grown(NamedTuple):
             arguments = self.call.arguments(self.graph.arguments(tensors), {})
         results = self.call.cut(self.program(arguments, None))
         return results[0] if self.graph.is_single else tuple(results)
+
+
+def _pairs(dims: Mapping[Any, int], sizes: Sequence[int]) -> list[int]:
+    """Dim, size, dim, size, .. of lengths by dim."""
+    return [number for dim, length in dims.items() for number in (dim, sizes[length])]
 
 
 def _compile(gm: torch.fx.GraphModule, args: Sequence[Any]) -> Program | None:
@@ -202,14 +252,19 @@ class LengthGraph:
             return list(range(first, first + self.operands.tensors[index].dim()))
         return [self.operands.places(index, dim)[0] for dim in range(view.whole.dim())]
 
-    def _argument(self, index: int, tensor: Tensor) -> Tensor:
+    def kind(self, index: int, tensor: Tensor) -> int:
         """What stands for an operand. One that moves within what stays is copied."""
         if index not in self.moving:
-            return tensor
+            return _ITSELF
         whole = _C.whole_of(tensor)
-        if whole is not None and (whole is tensor or self.wholes[index]):
-            return whole
-        return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+        return _WHOLE if whole is not None and (whole is tensor or self.wholes[index]) else _COPY
+
+    def _argument(self, index: int, tensor: Tensor) -> Tensor:
+        kind = self.kind(index, tensor)
+        if kind == _COPY:
+            return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+        whole = _C.whole_of(tensor) if kind == _WHOLE else None
+        return tensor if whole is None else whole
 
     def _parts(self, results: torch.fx.Node) -> tuple[torch.fx.Node, ...]:
         parts = []

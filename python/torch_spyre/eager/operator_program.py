@@ -39,7 +39,7 @@ class _Nothing(Exception):
 class OperatorProgram:
     """The compiled node: which tensors it takes, in which order its results come."""
 
-    __slots__ = ("launch", "inputs", "results", "single", "at_risk", "scalars")
+    __slots__ = ("launch", "inputs", "results", "single", "at_risk", "scalars", "bounds")
 
     def __init__(
         self,
@@ -55,13 +55,16 @@ class OperatorProgram:
         self.single = single
         self.at_risk = at_risk  # its int64 result may leave 32 bits: each call is looked at
         self.scalars: tuple[float, ...] = ()  # numbers of the call that a launch gets
+        self.bounds: tuple[integers.Bound, ...] = ()  # of its integers, where it is at risk
 
-    def given(self, scalars: tuple[float, ...]) -> OperatorProgram:
+    def given(
+        self, scalars: tuple[float, ...], bounds: tuple[integers.Bound, ...]
+    ) -> OperatorProgram:
         """The same program with the numbers of a call."""
-        if not scalars:
+        if not scalars and not bounds:
             return self
         program = copy.copy(self)
-        program.scalars = scalars
+        program.scalars, program.bounds = scalars, bounds
         return program
 
     def bytes(self) -> int:
@@ -82,10 +85,13 @@ class OperatorProgram:
         the tensors, as run() does. A call whose kernel made them of others is not remembered."""
         results = [index for index in self.results if index is not None]
         there = written is not None and written is tensors[0] and self.writes_self
-        if self.launch.views and not there or self.at_risk or len(results) < len(self.results):
+        is_unbounded = self.at_risk and not self.bounds
+        if self.launch.views and not there or is_unbounded or len(results) < len(self.results):
             return
         inputs = tuple([tensors[index] for index in self.inputs])
-        _C.remember(self.launch.executable, inputs, results, written, len(self.scalars))
+        _C.remember(
+            self.launch.executable, inputs, results, written, len(self.scalars), self.bounds, None
+        )
 
     def run(self, tensors: Sequence[Tensor], card: int) -> Any:
         outputs = self.launch([tensors[index] for index in self.inputs], card, self.scalars)
@@ -169,12 +175,25 @@ class Operator:
             tensors.clear()
             scalars = ()
             program, reason = self._known(args, kwargs, values, values, tensors)
-        if program is not None:
-            program = program.given(scalars)
         if program is not None and program.at_risk:
             reason = integers.why_not(self.op, values)
             program = None if reason else program
+        if program is not None:
+            bounds = self._bounds(values, marked if scalars else values) if program.at_risk else ()
+            program = program.given(scalars, bounds)
         return program, tensors, reason
+
+    def _bounds(self, values: list[Any], marked: list[Any]) -> tuple[integers.Bound, ...]:
+        """Of an operator at risk, those of its tensors, and of numbers that are parameters."""
+        found: list[integers.Bound] = []
+        ranges = integers.bounds_of(self.op, values)
+        for index, value in enumerate(marked if ranges else ()):
+            one = ranges[index] if ranges and index < len(ranges) else (values[index],) * 2
+            if isinstance(value, handover.Scalar):
+                found.append((value.number, int(one[0]), int(one[1]), False))
+            elif isinstance(value, Tensor):
+                found.append(integers.bound(value, one))
+        return tuple(found)
 
     def _mark(self, values: list[Any]) -> tuple[list[Any], tuple[float, ...]]:
         """The arguments with `Scalar` in the place of parameters, and those numbers."""
