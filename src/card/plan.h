@@ -139,9 +139,13 @@ typedef enum {
     ACTION_COPIES,                          // its messages, from LX to LX
 } action_kind;
 
+typedef VEC(plan_step) joined_steps;
+
 typedef struct {
     action_kind kind;
     uint32_t first;                         // kernel, counted from the stage's first
+    joined_steps joined;                    // join_cores: TILES for all cores of a unit at once, by
+                                            // the places of its first; empty: core by core
     const row_range *shares;                // [unit] ROWS: only these rows, for the active core
     const remote_operand *remote;           // TILES: how its product reads, or null
 } plan_action;
@@ -165,7 +169,7 @@ typedef struct {
     uint32_t count;                         // LOOP: iterations
     uint32_t body;                          // END_LOOP: first phase of the body
     plan_kernel *kernel;
-    const plan_stage *stage;                // that begins here; null: its queues run the kernel
+    plan_stage *stage;                      // that begins here; null: its queues run the kernel
 } plan_phase;
 
 // A kernel without loops around it.
@@ -205,6 +209,9 @@ static inline byte_range plan_range(const plan_tile *tile, uint32_t operand)
 {
     return range_shifted(tile->span[operand], tile->instruction->operand[operand].offset);
 }
+
+// Orders the dims of a tile, whose elements may be taken in any order, as they lie in its result.
+void plan_order_dims(plan_tile *tile);
 
 // The executors. exact_run is the definition; tile_choose returns a function that gives the same
 // bytes, or exact_run itself.

@@ -42,10 +42,31 @@ static void run_share(launch *l, const plan_action *a, unit u)
     }
 }
 
+// The joined steps of the unit's cores, by the first that takes part; false when there is a fault,
+// which the cores meet again one by one.
+static bool run_joined(launch *l, const plan_action *a, unit u)
+{
+    const plan_kernel *kernel = l->first[a->first].kernel;
+    uint32_t n = u.first;
+    while (n < u.end && !(kernel->source->active_cores >> l->stage->group.order[n] & 1u)) n++;
+    if (n == u.end) return true;
+    core_run *run = &l->owner->runs[l->stage->group.order[n]];
+    launch_begin_run(l, kernel, l->stage->group.order[n], true, run);
+    run->scratch = &l->owner->scratch[u.worker];
+    for (uint32_t s = 0; s < a->joined.count; s++) {
+        const plan_step *step = &a->joined.items[s];
+        uint8_t *address[ISA_MAX_OPERANDS];
+        if (!core_resolve(run, step, &run->queue[ISA_QUEUE_SEQ], address)) return false;
+        step->tile->run(step->tile, address, run->scratch);
+    }
+    return true;
+}
+
 // False after a fault.
 static bool run_action(launch *l, const plan_action *a, unit u)
 {
     const plan_kernel *kernel = l->first[a->first].kernel;
+    if (a->joined.count && run_joined(l, a, u)) return true;
     core_run *runs[ISA_CORES];
     uint32_t count = 0;
     for (uint32_t n = u.first; n < u.end; n++) {

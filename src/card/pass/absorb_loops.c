@@ -13,16 +13,9 @@
 // One tile over all iterations reads and writes in their order, but executors ask whether its
 // operands overlap over all of it. Where they do, other than element for element, loops stay.
 #include "card/footprint/levels.h"
-#include "card/plan/pass.h"
+#include "card/pass/absorb.h"
 
-// Loops directly inside of each other, from a step on, and the tiles that the innermost holds.
-typedef struct {
-    const plan_step *loops, *tiles;
-    uint32_t depth, count, steps;
-} loop_block;
-
-// False when there is something else in one of the loops.
-static bool find_block(const plan_step *steps, loop_block *out)
+bool absorb_find_block(const plan_step *steps, loop_block *out)
 {
     const plan_step *s = steps;
     *out = (loop_block){.loops = steps};
@@ -31,12 +24,12 @@ static bool find_block(const plan_step *steps, loop_block *out)
     for (uint32_t n = 0; n < out->depth; n++, s++)
         if (s->kind != STEP_END_LOOP) return false;
     out->steps = (uint32_t)(s - steps);
-    return out->depth > 0;
+    return true;
 }
 
 // --- One tile
 
-static bool add_dim(isa_instruction *i, uint32_t extent)
+bool absorb_dim(isa_instruction *i, uint32_t extent)
 {
     if (extent == 1) return true;
     if (i->dim_count == ISA_MAX_DIMS) return false;
@@ -50,10 +43,10 @@ static bool add_dim(isa_instruction *i, uint32_t extent)
     return true;
 }
 
-static bool add_loops(isa_instruction *i, const loop_block *b)
+bool absorb_block(isa_instruction *i, const loop_block *b)
 {
     for (const plan_step *loop = b->tiles; loop-- > b->loops;) {
-        if (!add_dim(i, loop->count)) return false;
+        if (!absorb_dim(i, loop->count)) return false;
         for (uint32_t o = 0; o < i->operand_count; o++) {
             isa_operand *operand = &i->operand[o];
             if (loop->count > 1) operand->stride[0] = operand->loop_stride[loop->depth];
@@ -63,8 +56,7 @@ static bool add_loops(isa_instruction *i, const loop_block *b)
     return true;
 }
 
-// Dims of extent 1 make room.
-static isa_instruction without_single_dims(const isa_instruction *original)
+isa_instruction absorb_without_single_dims(const isa_instruction *original)
 {
     isa_instruction i = isa_copy(original);
     uint32_t kept = 0;
@@ -114,7 +106,7 @@ static bool lies_in_lx(const isa_instruction *i, uint32_t o)
     return i->operand[o].space != ISA_SPACE_LX || range_covers(all, range_of(i, o));
 }
 
-static bool stays_apart(const isa_instruction *i)
+bool absorb_stays_apart(const isa_instruction *i)
 {
     const isa_operand *result = &i->operand[0];
     for (uint32_t o = 0; o < i->operand_count; o++) {
@@ -139,7 +131,7 @@ static bool may_absorb(isa_opcode opcode)
 
 static bool absorb(isa_instruction *i, const loop_block *b)
 {
-    return may_absorb(i->opcode) && add_loops(i, b) && stays_apart(i);
+    return may_absorb(i->opcode) && absorb_block(i, b) && absorb_stays_apart(i);
 }
 
 // --- Two REDUCEs
@@ -191,7 +183,7 @@ static bool take_apart(const isa_instruction *a, const isa_instruction *b, const
     *both = *rest = *a;
     both->extent[last] = lanes;
     keep_rest(rest, lanes);
-    if (!add_dim(both, 2)) return false;
+    if (!absorb_dim(both, 2)) return false;
     both->operand[1].stride[0] = b->operand[1].offset - a->operand[1].offset;
     return absorb(both, block) && (rest->extent[last] == 0 || absorb(rest, block));
 }
@@ -219,14 +211,14 @@ static spyre_status push_tile(new_list *list, plan_step step, const loop_block *
 
 static spyre_status push_block(new_list *list, const loop_block *b, bool *out_done)
 {
-    isa_instruction a = without_single_dims(b->tiles->tile->instruction), both, rest;
+    isa_instruction a = absorb_without_single_dims(b->tiles->tile->instruction), both, rest;
     *out_done = false;
     if (b->count == 1) {
         if (!absorb(&a, b)) return NULL;
         *out_done = true;
         return push_tile(list, *b->tiles, b, &a);
     }
-    const isa_instruction second = without_single_dims(b->tiles[1].tile->instruction);
+    const isa_instruction second = absorb_without_single_dims(b->tiles[1].tile->instruction);
     if (b->count != 2 || !take_apart(&a, &second, b, &both, &rest)) return NULL;
     *out_done = true;
     TRY(push_tile(list, *b->tiles, b, &both));
@@ -248,7 +240,7 @@ static spyre_status absorb_in_kernel(arena *memory, plan_kernel *kernel)
     for (uint32_t n = 0; n < kernel->step_count[ISA_QUEUE_SEQ];) {
         loop_block block;
         bool done = false;
-        if (steps[n].kind == STEP_LOOP && find_block(&steps[n], &block))
+        if (steps[n].kind == STEP_LOOP && absorb_find_block(&steps[n], &block))
             TRY(push_block(&list, &block, &done));
         if (!done) TRY(push_step(&list, steps[n]));
         n += done ? block.steps : 1;

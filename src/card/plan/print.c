@@ -216,6 +216,14 @@ static void print_kernel(const translation *t, const plan_kernel *kernel, text *
                     kernel->gather->phases - 1);
 }
 
+static void print_joined(const joined_steps *joined, uint32_t depth, text *out)
+{
+    begin_line(out, joined->count ? depth : 0);
+    if (joined->count) text_append(out, "cores of a unit joined:\n");
+    for (uint32_t n = 0; n < joined->count; n++)
+        print_statement(joined->items[n].tile, depth + 1, out);
+}
+
 static void print_stage(const plan_stage *stage, uint32_t depth, text *out)
 {
     static const char *const kinds[] = {"tiles", "rows", "copies"};
@@ -232,6 +240,8 @@ static void print_stage(const plan_stage *stage, uint32_t depth, text *out)
         text_printf(out, "%s kernel %u by %s", n ? "," : "", a->first, kinds[a->kind]);
     }
     text_append(out, "\n");
+    for (uint32_t n = 0; n < stage->actions.count; n++)
+        print_joined(&stage->actions.items[n].joined, depth + 1, out);
 }
 
 void plan_print(const translation *t, uint32_t n, text *out)

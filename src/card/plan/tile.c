@@ -35,7 +35,26 @@ static bool can_merge(const plan_tile *tile, uint32_t outer, uint32_t operands)
     return true;
 }
 
+static void drop_dim(plan_tile *tile, uint32_t dim)
+{
+    for (uint32_t d = dim; d + 1 < tile->dim_count; d++) {
+        tile->extent[d] = tile->extent[d + 1];
+        for (uint32_t o = 0; o < tile->instruction->operand_count; o++)
+            tile->stride[o][d] = tile->stride[o][d + 1];
+    }
+    tile->dim_count--;
+}
+
 // Merging keeps the order of elements, which REDUCE depends on.
+static void merge_dims(plan_tile *tile)
+{
+    for (uint32_t d = tile->dim_count - 1; d-- > 0;) {
+        if (!can_merge(tile, d, tile->instruction->operand_count)) continue;
+        tile->extent[d + 1] *= tile->extent[d];
+        drop_dim(tile, d);
+    }
+}
+
 static void normalise(plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
@@ -48,17 +67,31 @@ static void normalise(plan_tile *tile)
         tile->dim_count++;
     }
     if (tile->dim_count == 0) tile->extent[tile->dim_count++] = 1;
-    for (uint32_t d = tile->dim_count - 1; d-- > 0;) {
-        if (!can_merge(tile, d, operands)) continue;
-        tile->extent[d] *= tile->extent[d + 1];
-        for (uint32_t o = 0; o < operands; o++) tile->stride[o][d] = tile->stride[o][d + 1];
-        for (uint32_t later = d + 1; later + 1 < tile->dim_count; later++) {
-            tile->extent[later] = tile->extent[later + 1];
-            for (uint32_t o = 0; o < operands; o++)
-                tile->stride[o][later] = tile->stride[o][later + 1];
-        }
-        tile->dim_count--;
+    merge_dims(tile);
+}
+
+static void swap_dims(plan_tile *tile, uint32_t a, uint32_t b)
+{
+    int64_t extent = tile->extent[a];
+    tile->extent[a] = tile->extent[b];
+    tile->extent[b] = extent;
+    for (uint32_t o = 0; o < tile->instruction->operand_count; o++) {
+        int64_t stride = tile->stride[o][a];
+        tile->stride[o][a] = tile->stride[o][b];
+        tile->stride[o][b] = stride;
     }
+}
+
+// A GATHER of elements keeps the offsets of rows that runs share.
+void plan_order_dims(plan_tile *tile)
+{
+    uint32_t last = tile->dim_count - 1;
+    if (tile->instruction->opcode == ISA_GATHER && tile->stride[2][last]) return;
+    for (uint32_t d = 1; d <= last; d++)
+        for (uint32_t e = d; e > 0 && tile->stride[0][e - 1] < tile->stride[0][e]; e--)
+            swap_dims(tile, e - 1, e);
+    merge_dims(tile);
+    tile->run = tile_choose(tile);
 }
 
 static spyre_status check_rows(const isa_instruction *i)
