@@ -236,12 +236,11 @@ static spyre_status roll_rows(rewriter *r, tensor *x, uint32_t count, int64_t sh
     uint32_t dim = count - 1;
     int64_t size = x->view.size[dim], rest = shift % size, rows = shift / size;
     if (rest < 0) rest += size, rows--;
-    tensor before = *x, parts[2];
-    TRY(roll_rows(r, x, dim, rows));
-    if (rest == 0) return NULL;
-    TRY(roll_rows(r, &before, dim, rows + 1));
-    TRY(make_slice(r, &before, dim, size - rest, rest, &parts[0]));
+    tensor parts[2];
+    if (rest == 0) return roll_rows(r, x, dim, rows);
+    TRY(make_slice(r, x, dim, size - rest, rest, &parts[0]));
     TRY(make_slice(r, x, dim, 0, size - rest, &parts[1]));
+    for (uint32_t n = 0; n < 2; n++) TRY(roll_rows(r, &parts[n], dim, rows + 1 - n));
     return make_cat(r, parts, 2, dim, NULL, x);
 }
 
