@@ -83,20 +83,37 @@ spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t star
     return make_view(r, x, &view, NULL, out);
 }
 
-// The card has no index generator, so a vector is doubled, once a graph as far as it is needed.
+// The card has no index generator, but ranks equal elements by their places.
+static spyre_status make_first_counts(rewriter *r, tensor *out)
+{
+    enum { FIRST = 64 };
+    const spyre_view all = view_contiguous((int64_t[]){FIRST}, 1);
+    tensor zeros;
+    TRY(make_full(r, 0, SPYRE_DTYPE_I64, &all, NULL, &zeros));
+    return make_rank(r, ATEN_SPYRE_TOPKINDEX, &zeros, FIRST, 0, NULL, out);
+}
+
+// Up to four times as many, one run behind the other.
+static spyre_status make_more_counts(rewriter *r, int64_t needed, tensor *counts)
+{
+    enum { MOST = 4 };
+    tensor runs[MOST] = {*counts};
+    int64_t length = counts->view.size[0];
+    uint32_t made = 1;
+    for (; made < MOST && made * length < needed; made++)
+        TRY(make_with(r, ATEN_SPYRE_ADD, counts, (double)(made * length), NULL, &runs[made]));
+    return make_cat(r, runs, made, 0, NULL, counts);
+}
+
 spyre_status make_count(rewriter *r, int64_t count, tensor *out)
 {
-    const spyre_view one = view_contiguous((int64_t[]){1}, 1);
-    tensor halves[2];
-    bool begun = r->counts.count > 0;
-    if (begun) halves[0] = r->counts.items[r->counts.count - 1];
-    else TRY(make_full(r, 0, SPYRE_DTYPE_I64, &one, NULL, &halves[0]));
-    for (int64_t length = halves[0].view.size[0]; length < count; length *= 2) {
-        TRY(make_with(r, ATEN_SPYRE_ADD, &halves[0], (double)length, NULL, &halves[1]));
-        TRY(make_cat(r, halves, 2, 0, NULL, &halves[0]));
-        TRY(VEC_PUSH(r->target->memory, &r->counts, halves[0]));
-    }
-    return make_slice(r, &halves[0], 0, 0, count, out);
+    uint32_t made = r->counts.count;
+    tensor counts;
+    if (made) counts = r->counts.items[made - 1];
+    else TRY(make_first_counts(r, &counts));
+    while (counts.view.size[0] < count) TRY(make_more_counts(r, count, &counts));
+    TRY(VEC_PUSH(r->target->memory, &r->counts, counts));
+    return make_slice(r, &counts, 0, 0, count, out);
 }
 
 spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before, int64_t after,
