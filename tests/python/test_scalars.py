@@ -122,6 +122,10 @@ CALLS = {
         lambda d, s: aten.div.Scalar_mode(_x(d), s, rounding_mode="trunc"),
     ],
     "aten.copysign.Scalar": [lambda d, s: aten.copysign.Scalar(_x(d), s)],
+    "aten.xlogy.Tensor": [
+        lambda d, s: aten.xlogy(_x(d), torch.tensor(s)),
+        lambda d, s: aten.xlogy(torch.tensor(s), _x(d)),
+    ],
     "aten.xlogy.Scalar_Self": [lambda d, s: aten.xlogy.Scalar_Self(s, _x(d))],
     "aten.xlogy.Scalar_Other": [lambda d, s: aten.xlogy.Scalar_Other(_x(d), s)],
     "aten.special_xlog1py.self_scalar": [lambda d, s: aten.special_xlog1py(s, _x(d))],
@@ -529,3 +533,54 @@ def test_such_a_tensor_that_is_a_result_too_stays_one():
     results = [compiled(x, s)[0] for s in FACTORS[:4]]
     assert [r.item() for r in results] == [torch.tensor(s).item() for s in FACTORS[:4]]
     assert len({r.data_ptr() for r in results}) == len(results)
+
+
+# ---- operators that are taken apart
+
+APART = {
+    "huber_loss": lambda d, s: aten.huber_loss(_x(d), _y(d), 0, s),
+    "smooth_l1_loss": lambda d, s: aten.smooth_l1_loss(_x(d), _y(d), 0, s),
+    "nan_to_num": lambda d, s: _x(d).nan_to_num(s, 3 * s, -s),
+    "nan_to_num_": lambda d, s: _x(d).nan_to_num_(s),
+    "nan_to_num.out": lambda d, s: torch.nan_to_num(_x(d), s, out=_y(d)),
+    "threshold_backward": lambda d, s: aten.threshold_backward(_x(d), _y(d), s),
+    "hardtanh_backward": lambda d, s: aten.hardtanh_backward(_x(d), _y(d), -s, s),
+    "leaky_relu_backward": lambda d, s: aten.leaky_relu_backward(_x(d), _y(d), s, False),
+    "elu_backward": lambda d, s: aten.elu_backward(_x(d), s, 1.0, 1.0, False, _y(d)),
+    "softplus_backward": lambda d, s: aten.softplus_backward(_x(d), _y(d), s, 20),
+    "huber_loss_backward": lambda d, s: aten.huber_loss_backward(_x(d), _x(d), _y(d), 1, s),
+    "isin": lambda d, s: torch.isin(_x(d), s),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("name", APART)
+def test_parts_serve_all_values(name, dtype, counted, monkeypatch):
+    """After a few programs by value the parts are called, with the same bits."""
+    call, numbers = APART[name], FACTORS[:8]
+    with monkeypatch.context() as patch:
+        patch.setattr(operator_program, "MOST_NUMBERS", 100)
+        try:
+            expected = [call(dtype, number) for number in numbers]
+        except torch_spyre.FallbackError:
+            assert dtype == torch.float32
+            return
+    assert len(counted) >= len(numbers)
+    operator_program.programs.clear()
+    for operator in operator_program._operators.values():
+        operator.numbered.clear()
+    results = [call(dtype, number) for number in numbers[:4]]
+    counted.clear()
+    results += [call(dtype, number) for number in numbers[4:]]
+    assert not counted
+    for number, result, wanted in zip(numbers, results, expected, strict=True):
+        assert result.dtype == wanted.dtype and result.stride() == wanted.stride()
+        assert torch.equal(_bits(result), _bits(wanted)), number
+
+
+def test_parts_with_programs_by_value_are_not_called_for_long(counted):
+    x = _x(torch.float16).abs()
+    for number in FACTORS[:8]:
+        torch.linalg.vector_norm(x, number)
+    (calls,) = operator_program.operator_of(aten.linalg_vector_norm.default).numbered.values()
+    assert calls.is_by_value and calls.runs == operator_program.MOST_NUMBERS + 1

@@ -30,6 +30,19 @@ class Parts(NamedTuple):
     single: bool  # the call returns a tensor, not several
 
 
+def call(op: OpOverload, values: Arguments) -> Any:
+    """What the decomposition of an operator makes of the arguments, in the order of the schema."""
+    from ..compile import decompositions
+
+    return _apply(op, values, decompositions.table())
+
+
+def _apply(op: OpOverload, values: Arguments, table: Any) -> Any:
+    arguments = schema_of(op).arguments
+    named = {a.name: v for a, v in zip(arguments, values, strict=True) if a.kwarg_only}
+    return table[op](*values[: len(values) - len(named)], **named)
+
+
 def parts_of(
     op: OpOverload, values: Arguments, tensors: Sequence[Tensor], in_place: bool = False
 ) -> Parts | None:
@@ -93,9 +106,7 @@ def _trace(
             lambda value: given[places[id(value)]] if isinstance(value, Tensor) else value,
             list(values),
         )
-        arguments = schema_of(op).arguments
-        named = {a.name: v for a, v in zip(arguments, here, strict=True) if a.kwarg_only}
-        results = table[op](*here[: len(here) - len(named)], **named)
+        results = _apply(op, here, table)
         if results is NotImplemented:
             raise NotImplementedError("these arguments")
         single = isinstance(results, Tensor)
@@ -148,4 +159,4 @@ def _expect_narrow(builder: GraphBuilder) -> None:
         raise _C.Unsupported("its decomposition computes integers that may leave 32 bits")
 
 
-__all__ = ["Parts", "parts_of"]
+__all__ = ["Parts", "call", "parts_of"]

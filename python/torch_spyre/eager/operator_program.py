@@ -18,6 +18,7 @@ from .. import _C, config
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, is_of_devices, schema_of
 from .._pytorch.settings import watch
 from ..compile import handover, integers
+from ..compile.growth import keep
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
@@ -39,7 +40,16 @@ class _Nothing(Exception):
 class OperatorProgram:
     """The compiled node: which tensors it takes, in which order its results come."""
 
-    __slots__ = ("launch", "inputs", "results", "single", "at_risk", "scalars", "bounds")
+    __slots__ = (
+        "launch",
+        "inputs",
+        "results",
+        "single",
+        "at_risk",
+        "scalars",
+        "bounds",
+        "of_parts",
+    )
 
     def __init__(
         self,
@@ -56,6 +66,7 @@ class OperatorProgram:
         self.at_risk = at_risk  # its int64 result may leave 32 bits: each call is looked at
         self.scalars: tuple[float, ...] = ()  # numbers of the call that a launch gets
         self.bounds: tuple[integers.Bound, ...] = ()  # of its integers, where it is at risk
+        self.of_parts = False  # the operator's decomposition, with the numbers of the call
 
     def given(
         self, scalars: tuple[float, ...], bounds: tuple[integers.Bound, ...]
@@ -102,8 +113,59 @@ class OperatorProgram:
         return results[0] if self.single else tuple(results)
 
 
+MOST_NUMBERS = 2  # programs of an operator that is taken apart, by its numbers
+
+
+class ByParts:
+    """A call whose operator is taken apart, and its parts are called one by one: of which most have
+    a program for all numbers. As OperatorProgram."""
+
+    at_risk = writes_self = False
+
+    def __init__(self, op: OpOverload, values: Arguments, calls: NumberedCalls) -> None:
+        self.op, self.values, self.calls = op, values, calls
+
+    def bytes(self) -> int:
+        return 0
+
+    def release(self, _always: bool) -> bool:
+        return True
+
+    def given(self, _scalars: tuple[float, ...], _bounds: tuple[integers.Bound, ...]) -> ByParts:
+        return self
+
+    def remember(self, _tensors: Sequence[Tensor], written: Tensor | None = None) -> None:
+        """Its parts are."""
+
+    def run(self, _tensors: Sequence[Tensor], _card: int) -> Any:
+        from . import decomposed
+
+        before = Operator.compiled
+        result = decomposed.call(self.op, self.values)
+        self.calls.note(Operator.compiled > before)
+        return result
+
+
+class NumberedCalls:
+    """Calls of an operator that is taken apart, which differ by their numbers alone."""
+
+    def __init__(self) -> None:
+        self.programs = 0  # of the operator as a whole, of which each is for the numbers of a call
+        self.runs = 0  # of its parts one by one
+        self.is_by_value = False  # the parts have no programs for all numbers, either
+
+    @property
+    def are_many(self) -> bool:
+        return self.programs >= MOST_NUMBERS and not self.is_by_value
+
+    def note(self, has_compiled: bool) -> None:
+        """A run of the parts: the first ones compile what they have in common."""
+        self.runs += 1
+        self.is_by_value = has_compiled and self.runs > MOST_NUMBERS
+
+
 # A program, or None and why there is none.
-_Known = tuple["OperatorProgram | Grown | None", str | None]
+_Known = tuple["OperatorProgram | Grown | ByParts | None", str | None]
 
 
 def _bytes(known: _Known) -> int:
@@ -129,7 +191,13 @@ programs: ProgramTable[_Known] = ProgramTable(lambda: config.eager_bytes, _bytes
 _settings = watch(config, [name for name, *_ in _C.settings()], _C.forget_operators)
 
 # The program of a call, or None, the tensors that it gets, and the reason for None.
-Found = tuple["OperatorProgram | Grown | None", list[Tensor], str | None]
+Found = tuple["OperatorProgram | Grown | ByParts | None", list[Tensor], str | None]
+
+
+def numbers_of(op: OpOverload) -> set[int]:
+    """Arguments that are numbers and no sizes."""
+    types = {"number", "float", "Optional[number]", "Optional[float]"}
+    return {i for i, a in enumerate(schema_of(op).arguments) if str(a.type) in types}
 
 
 class Operator:
@@ -140,6 +208,7 @@ class Operator:
     """
 
     grows = True  # whether calls that grow share a program
+    compiled = 0  # of all operators, how often
 
     def __init__(self, op: OpOverload, in_place: bool = False):
         self.op = op
@@ -148,6 +217,8 @@ class Operator:
         if not any(self.rules):
             self.rules = b""
         self.growing = Growing(op, programs)
+        self.numbers = numbers_of(op)
+        self.numbered: dict[Any, NumberedCalls] = {}  # by all but their numbers
         self.refusal = None if all(
             isinstance(r.type, torch.TensorType) for r in schema_of(op).returns
         ) and schema_of(op).returns else "its results are not tensors only"  # fmt: skip
@@ -225,11 +296,26 @@ class Operator:
         if known is None and self.grows:
             numbers = [v for v, m in zip(values, marked, strict=True) if m is not v]
             known = self._grown((key, *numbers), values)
+        numbered = self._numbered(key) if known is None else None
+        if numbered and numbered.are_many:
+            return ByParts(self.op, values, numbered), None
         if known is None:
             room.check_host(self.op, args, kwargs)
             known = self._compile(values, marked, tensors)
             programs.add(key, known)
+            if numbered and isinstance(known[0], OperatorProgram) and known[0].of_parts:
+                numbered.programs += 1
         return known
+
+    def _numbered(self, key: tuple[Any, ...]) -> NumberedCalls | None:
+        """None for an operator without numbers that are no sizes."""
+        if not self.numbers:
+            return None
+        *rest, given = key
+        others = *rest, *[v for index, v in enumerate(given) if index not in self.numbers]
+        calls = self.numbered.pop(others, None) or NumberedCalls()
+        keep(self.numbered, others, calls)
+        return calls
 
     def _grown(self, key: tuple[Any, ...], values: list[Any]) -> _Known | None:
         """The program of the bucket of a call that has grown; it holds the numbers of the call."""
@@ -262,6 +348,7 @@ class Operator:
         return NotImplemented if function is None else function(*args, **kwargs)
 
     def _compile(self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]) -> _Known:
+        Operator.compiled += 1
         if not tensors:
             return None, "it has no tensor argument"
         _C.check_settings(handover.settings())
@@ -348,6 +435,7 @@ class Operator:
         places = list(range(len(tensors)))
         at_risk = integers.is_at_risk(self.op, values)
         program = _program(executable, places, parts.outputs, parts.single, at_risk)
+        program.of_parts = not at_risk
         if program.launch.views and not (self.in_place and program.writes_self):
             return None, "its decomposition gives results that share memory"
         return program, None
