@@ -2,6 +2,7 @@
 """Operators outside of torch.compile on what grows with every call: after a few calls nothing more
 is compiled up to the end of a bucket, and results are PyTorch's."""
 
+import math
 import random
 
 import pytest
@@ -79,6 +80,22 @@ CALLS = {
     "all and any": (lambda x: (x >= 0).all() & (x == 22).any(-1), ids),
     "sums": (lambda x: x.sum(), ids),
     "another number": (lambda x: x == 4, ids),
+    "a mean": (lambda x: x.mean(1), rows),
+    "the mean": (lambda x: x.mean(), scores),
+    "a mean that keeps its dim": (lambda x: x.float().mean((0, 1), keepdim=True), rows),
+    "a deviation": (lambda x: x.std(1), rows),
+    "a variance": (lambda x: x.float().var(-1, correction=0, keepdim=True), scores),
+    "turned around": (lambda x: x.flip(-1), ids),
+    "rows turned around": (lambda x: x.flip((0, 1)), rows),
+    "sorted": (lambda x: x.sort(-1)[0], ids),
+    "the order of scores": (lambda x: x.argsort(dim=-1, descending=True, stable=True), scores),
+    "the order of ids": (lambda x: x.argsort(dim=-1, stable=True), ids),
+    "the best": (lambda x: x.topk(3)[0], scores),
+    "where the best is": (lambda x: x.gather(1, x.topk(4)[1]), scores),
+    "the worst": (lambda x: x.topk(2, largest=False)[0], scores),
+    "gathered": (lambda x: x.gather(1, (x * 7) % 31), ids),
+    "below the diagonal": (lambda x: x.tril(1), rows),
+    "above the diagonal": (lambda x: x.triu(), scores),
     "largest": (lambda x: torch.cat([*x.max(1), x.amax(1)], -1), rows),
     "place of the largest": (lambda x: x.argmax(-1), scores),
     "place of the least": (lambda x: x.argmin(-1), ids),
@@ -177,6 +194,43 @@ def test_random_views_of_what_grows(seed):
             near = NEAR.get(dtype, 0) if wanted.is_floating_point() else 0
             torch.testing.assert_close(got, wanted, rtol=near, atol=near)
             assert again.equal(got)
+
+
+SPECIAL = (float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1.0, 1.0, 65504.0, -2.0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_orders_of_special_values(dtype):
+    """What is behind a length sorts behind everything, and is never among the first. Of 16 bits the
+    card has one value for NaN and the infinities."""
+    choose = random.Random(7)
+    finite = [value for value in SPECIAL if math.isfinite(value)]
+    by_dtype = {torch.float32: SPECIAL, torch.float16: finite, torch.bfloat16: finite}
+    values = by_dtype.get(dtype, (-(2**30), 2**30, 0, 0, 5, -5, 7))
+    operators = (
+        lambda x: x.sort(dim=-1, stable=True),
+        lambda x: x.sort(dim=-1, descending=True, stable=True),
+        lambda x: x.topk(3)[:1],
+        lambda x: x.topk(3, largest=False)[:1],
+        lambda x: (x.flip(-1), x.tril(), x.triu(2)),
+        lambda x: x.gather(-1, x.topk(2)[1]).sort(-1)[:1],
+    )
+    for operator in operators:
+        for length in range(20, 30):
+            x = torch.tensor([[choose.choice(values) for _ in range(length)] for _ in range(3)])
+            x = x.to(dtype)
+            for wanted, found in zip(operator(x), operator(x.to("spyre")), strict=True):
+                assert torch.allclose(found.cpu().double(), wanted.double(), 0, 0, equal_nan=True)
+
+
+def test_means_of_special_lengths():
+    for length in range(20, 84, 3):
+        x = numbers(3, length, 5, dtype=torch.float32) * 3
+        for call in (
+            lambda x: x.mean(1), lambda x: x.mean((0, 1), keepdim=True), lambda x: x.std(1),
+            lambda x: x.var((1, 2), correction=0), lambda x: x.transpose(1, 2).mean(-1),
+        ):  # fmt: skip
+            torch.testing.assert_close(call(x.to("spyre")).cpu(), call(x), rtol=1e-5, atol=1e-5)
 
 
 def test_what_does_not_grow_evenly_has_its_own_programs():

@@ -25,7 +25,7 @@ import torch
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fake import FakeTensorMode
-from .._pytorch.fx import SYMBOLIC, arguments_of, results_of
+from .._pytorch.fx import SYMBOLIC, arguments_of, overload_of, results_of
 from . import buckets
 from .graph_builder import location
 from .growth import Growing
@@ -128,8 +128,16 @@ _FILLED = {
         _aten.sum.dim_IntList, _aten.sum.default, _aten.cumsum.default, _aten.any.default,
         _aten.any.dim, _aten.any.dims,
     ), 0.0),
-    **dict.fromkeys((_aten.all.default, _aten.all.dim, _aten.all.dims, _aten.prod.dim_int), 1.0),
+    **dict.fromkeys((
+        _aten.all.default, _aten.all.dim, _aten.all.dims, _aten.prod.dim_int, _aten.prod.default,
+        _aten.cumprod.default,
+    ), 1.0),
 }  # fmt: skip
+# Divided by how many elements there are.
+_MEANS = {_aten.mean.default, _aten.mean.dim, _aten.var.correction, _aten.std.correction}
+_BY_PLACE = {_aten.tril.default, _aten.triu.default}  # counted from the first elements on
+_SUMMED = {torch.float16, torch.bfloat16, torch.float32}
+_SORTS = {_aten.sort.default, _aten.sort.stable, _aten.topk.default}
 _PRODUCTS = {_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.baddbmm.default}
 
 
@@ -296,7 +304,8 @@ class _Rewriting:
             return
         made = (self._written(node) or self._attention(node) or self._met(node)
                 or self._multiplied(node) or self._last_rows(node) or self._taken(node)
-                or self._joined(node) or self._with_number(node))  # fmt: skip
+                or self._joined(node) or self._with_number(node) or self._mean(node)
+                or self._ordered(node) or self._flipped(node))  # fmt: skip
         if made is None:
             if not self._is_blind(node, ragged, measured):
                 raise Seen(f"{node.format_node()}, {location(node)}")
@@ -356,6 +365,8 @@ class _Rewriting:
             self.counts.add(node)
         if op is _aten.copy_.default:
             return self.written.get(args[1]) is args[0]
+        if op in _BY_PLACE:
+            return True
         if op in buckets.MEETS:
             dims = buckets.MEETS[op](args, args[0].meta["val"].shape)
             return len(ragged) == 1 and ragged[0] is args[0] and not (
@@ -364,8 +375,9 @@ class _Rewriting:
         if not isinstance(op, OpOverload) or torch.Tag.pointwise not in op.tags:
             return False
         whole = not self.values[node].dtype.is_floating_point
+        by_number = len(args) > 1 and type(args[1]) is int and args[1] > 0
         return not schema_of(op).is_mutable and not (
-            whole and op.overloadpacket.__name__.rstrip("_") in _RAISES
+            whole and op.overloadpacket.__name__.rstrip("_") in _RAISES and not by_number
         )
 
     def _keep(self, node: Node, ragged: Sequence[Node], same: bool) -> None:
@@ -465,6 +477,8 @@ class _Rewriting:
             if dim in lengths:
                 made = self._from_end(made, lengths[dim], index)
             return self._emit(op, (self.made[tensor], dim, made), node)
+        if op is _aten.gather.default:
+            return self._emit(op, (self.made[args[0]], args[1], self._without(args[2], 0)), node)
         if op is not _aten.index.Tensor:
             return None
         tensor, indices = args
@@ -533,6 +547,84 @@ class _Rewriting:
         operand = self._without(args[0], _FILLED[op], met)
         return self._emit(op, (operand, *given[1:]), node, **kwargs)
 
+    def _mean(self, node: Node) -> Node | None:
+        """A mean, or a variance, along a length, in float32."""
+        op = node.target
+        if op not in _MEANS:
+            return None
+        given = _named(node)
+        operand = given["self"]
+        of = operand.meta["val"]
+        dims = {dim % of.dim() for dim in given.get("dim") or range(of.dim())}
+        if of.dtype not in _SUMMED or not dims & set(self._dims(operand)):
+            return None
+        values = self._without(operand, 0, dims)
+        values = self._emit(_aten._to_copy.default, (values,), node, dtype=torch.float32)
+        count = self._count(operand, dims)
+        if op not in (_aten.mean.default, _aten.mean.dim):
+            values = self._squares(operand, values, count, dims)
+            less = given.get("correction")
+            count = self._emit(_aten.sub.Tensor, (count, 1 if less is None else less), node)
+        keeps = bool(given.get("keepdim"))
+        made = self._emit(_aten.sum.dim_IntList, (values, sorted(dims), keeps), node)
+        made = self._emit(_aten.div.Tensor, (made, count), node)
+        if op is _aten.std.correction:
+            made = self._emit(_aten.sqrt.default, (made,), node)
+        return self._emit(_aten._to_copy.default, (made,), node, dtype=node.meta["val"].dtype)
+
+    def _squares(self, operand: Node, values: Node, count: Node, dims: Collection[int]) -> Node:
+        """Of the distances of an operand's values from their mean, 0 behind the length."""
+        sums = self._emit(_aten.sum.dim_IntList, (values, sorted(dims), True), operand)
+        mean = self._emit(_aten.div.Tensor, (sums, count), operand)
+        apart = self._emit(_aten.sub.Tensor, (values, mean), operand)
+        squares = self._emit(_aten.mul.Tensor, (apart, apart), operand)
+        return self._without(operand, 0, dims, squares)
+
+    def _count(self, operand: Node, dims: Collection[int]) -> Node:
+        """How many elements an operand has along dims, float32 without dimensions."""
+        lengths, of = self._dims(operand), self.values[operand]
+        ((dim, number),) = [pair for pair in lengths.items() if pair[0] in dims]
+        last = self._emit(_aten.view.default, (self._place(number, 1), []), operand)
+        last = self._emit(_aten._to_copy.default, (last,), operand, dtype=torch.float32)
+        length = self._emit(_aten.add.Tensor, (last, 1), operand)
+        others = [size for d, size in enumerate(of.shape) if d in dims and d != dim]
+        return self._emit(_aten.mul.Tensor, (length, float(torch.Size(others).numel())), operand)
+
+    def _ordered(self, node: Node) -> Node | None:
+        """A sort or the first of one along a length: what is behind sorts last."""
+        op = node.target
+        if op not in _SORTS:
+            return None
+        given = _named(node)
+        falls = given.get("largest", True) if op is _aten.topk.default else given.get("descending")
+        of = given["self"].meta["val"]
+        dim = given.get("dim", -1) % of.dim()
+        if dim not in self._dims(given["self"]):
+            return None
+        last = -torch.inf if falls else torch.nan if of.dtype.is_floating_point else torch.inf
+        operand = self._without(given["self"], last, {dim})
+        _first, *rest = self._given(node)[0]
+        return self._emit(op, (operand, *rest), node, **node.kwargs)
+
+    def _flipped(self, node: Node) -> Node | None:
+        """A flip: elements from the end of a length on."""
+        op, args = node.target, arguments_of(node)
+        if op is not _aten.flip.default:
+            return None
+        of = args[0].meta["val"]
+        made, others = self.made[args[0]], []
+        for dim in (dim % of.dim() for dim in args[1]):
+            number = self._dims(args[0]).get(dim)
+            if number is None:
+                others.append(dim)
+                continue
+            kind = {"device": self.device, "pin_memory": False}
+            places = self._emit(_aten.arange.default, (self.ends[number],), node, **kind)
+            places = self._emit(_aten.sub.Tensor, (self._place(number, 1), places), node)
+            places = self._emit(_aten.clamp_min.default, (places, 0), node)
+            made = self._emit(_aten.index_select.default, (made, dim, places), node)
+        return self._emit(op, (made, others), node) if others else made
+
     def _multiplied(self, node: Node) -> Node | None:
         """A product along a length."""
         op, args = node.target, arguments_of(node)
@@ -544,11 +636,15 @@ class _Rewriting:
                 for operand, dim in ((left, -1), (right, -2))]  # fmt: skip
         return self._emit(op, (*given[:-2], *pair), node, **kwargs)
 
-    def _without(self, operand: Node, value: float, dims: Collection[int] | None = None) -> Node:
-        """The operand with a number behind its length, where that is along one of some dims."""
-        made: Node = self.made[operand]
+    def _without(
+        self, operand: Node, value: float, dims: Collection[int] | None = None,
+        instead: Node | None = None,
+    ) -> Node:  # fmt: skip
+        """The operand, or what has its sizes, with a number behind its length, where that is along
+        one of some dims."""
+        made: Node = instead or self.made[operand]
         lengths = {d: n for d, n in self._dims(operand).items() if dims is None or d in dims}
-        if not lengths or (operand in self.kept and value == 0):
+        if not lengths or (operand in self.kept and value == 0 and instead is None):
             return made
         if len(lengths) > 1:
             raise Seen(f"several lengths of {operand.name}")
@@ -556,7 +652,7 @@ class _Rewriting:
         of = operand.meta["val"]
         shape = [-1, *[1] * (of.dim() - 1 - dim)]
         valid = self._emit(_aten.view.default, (self._valid(number, operand), shape), operand)
-        nothing = self._scalar(value, of.dtype, operand)
+        nothing = self._scalar(value, made.meta["val"].dtype, operand)
         return self._emit(_aten.where.self, (valid, made, nothing), operand)
 
     def _attention(self, node: Node) -> Node | None:
@@ -597,7 +693,8 @@ class _Rewriting:
         if dtype is torch.bool:
             value = bool(value)
         elif not dtype.is_floating_point:  # the card has 32 bits of int64
-            value = int(min(max(value, -(2**31)), 2**31 - 1))
+            ends = torch.iinfo(torch.int32 if dtype is torch.int64 else dtype)
+            value = int(min(max(value, ends.min), ends.max))
         kind = {"dtype": dtype, "device": self.device}
         return self._emit(_aten.scalar_tensor.default, (value,), like, **kind)
 
@@ -609,6 +706,12 @@ class _Rewriting:
             shaped = self._emit(_aten.view.default, (last, [1, 1]), like)
             self.valid[number] = self._emit(_aten.le.Tensor, (all_places, shaped), like)
         return self.valid[number]
+
+
+def _named(node: Node) -> dict[str, Any]:
+    """The arguments of a node that it is called with, by name."""
+    names = [argument.name for argument in schema_of(overload_of(node)).arguments]
+    return {**dict(zip(names, arguments_of(node), strict=False)), **node.kwargs}
 
 
 def _writes(node: Node) -> bool:

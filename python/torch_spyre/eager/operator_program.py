@@ -296,26 +296,25 @@ class Operator:
         if known is None and self.grows:
             numbers = [v for v, m in zip(values, marked, strict=True) if m is not v]
             known = self._grown((key, *numbers), values)
-        numbered = self._numbered(key) if known is None else None
-        if numbered and numbered.are_many:
-            return ByParts(self.op, values, numbered), None
+        others = self._without_numbers(key) if known is None else None
+        calls = self.numbered.get(others)
+        if calls and calls.are_many:
+            return ByParts(self.op, values, calls), None
         if known is None:
             room.check_host(self.op, args, kwargs)
             known = self._compile(values, marked, tensors)
             programs.add(key, known)
-            if numbered and isinstance(known[0], OperatorProgram) and known[0].of_parts:
-                numbered.programs += 1
+            if others and isinstance(known[0], OperatorProgram) and known[0].of_parts:
+                keep(self.numbered, others, self.numbered.pop(others, NumberedCalls()))
+                self.numbered[others].programs += 1
         return known
 
-    def _numbered(self, key: tuple[Any, ...]) -> NumberedCalls | None:
-        """None for an operator without numbers that are no sizes."""
+    def _without_numbers(self, key: tuple[Any, ...]) -> Any:
+        """A key without the numbers that are no sizes; None where there are none."""
         if not self.numbers:
             return None
         *rest, given = key
-        others = *rest, *[v for index, v in enumerate(given) if index not in self.numbers]
-        calls = self.numbered.pop(others, None) or NumberedCalls()
-        keep(self.numbered, others, calls)
-        return calls
+        return *rest, *[v for index, v in enumerate(given) if index not in self.numbers]
 
     def _grown(self, key: tuple[Any, ...], values: list[Any]) -> _Known | None:
         """The program of the bucket of a call that has grown; it holds the numbers of the call."""
