@@ -163,6 +163,14 @@ def test_results_that_do_not_cast():
         card(4, dtype=torch.int32).add_(1.5)
 
 
+def test_an_exponent_that_is_no_number():
+    x, flags = torch.ones(3).to("spyre"), torch.ones(3, dtype=torch.bool).to("spyre")
+    powers = torch.tensor([-1, 0, 3])
+    assert torch.ldexp(x, powers.to("spyre")).cpu().equal(torch.ldexp(torch.ones(3), powers))
+    with torch_spyre.fallback("silent"), pytest.raises(NotImplementedError, match="Bool"):
+        torch.ldexp(x, flags)
+
+
 def test_the_sign_of_zero_is_part_of_a_scalar():
     assert torch.div(card(2), 0.0).cpu().tolist() == [float("inf")] * 2
     assert torch.div(card(2), -0.0).cpu().tolist() == [float("-inf")] * 2

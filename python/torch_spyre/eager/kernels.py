@@ -202,10 +202,12 @@ def register() -> list[torch.library.Library]:
     aten.impl("equal", untraced(_equal))
     aten.impl("narrow_copy", untraced(_narrow_copy))
     aten.impl("log_sigmoid_backward", untraced(_log_sigmoid_backward))
-    # PyTorch's compositions for devices: one resizes its first argument, one refuses devices, two
+    # PyTorch's compositions for devices: one resizes its first argument, one refuses devices, four
     # take any dtype.
     aten.impl("addr_", untraced(_addr_))
     register_kernel("mode.values", _kernel(_aten.mode.values))
+    register_kernel("ldexp.Tensor", _kernel(_aten.ldexp.Tensor))
+    register_kernel("ldexp.out", _kernel(_aten.ldexp.out))
     register_kernel("all.dims_out", _kernel(_aten.all.dims_out))
     register_kernel("any.dims_out", _kernel(_aten.any.dims_out))
     aten.impl("_nested_tensor_from_mask_left_aligned", untraced(_nested_fits))
