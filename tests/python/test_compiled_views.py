@@ -24,7 +24,8 @@ def compiled():
         ops.clear()
         torch._dynamo.reset()
         result = torch.compile(function, dynamic=False)(*[x.to("spyre") for x in operands])
-        torch.testing.assert_close(result.cpu(), function(*operands), atol=0.02, rtol=0.01)
+        found = [r.cpu() for r in result] if isinstance(result, list) else result.cpu()
+        torch.testing.assert_close(found, function(*operands), atol=0.02, rtol=0.01)
         return list(ops)
 
     passes.CustomPostFusionPasses.passes.append(keep)
@@ -233,3 +234,43 @@ def test_windows_that_overlap_are_read_on_the_card(compiled, view, reader):
 def test_windows_of_other_dtypes(compiled, dtype):
     x = torch.randint(0, 2, (6, 100)).to(dtype)
     compiled(lambda x: torch.stack([x.unfold(0, 3, 2), x.unfold(0, 3, 2)]), x)
+
+
+# Of [4, 128]; what they repeat or take for several windows is made once.
+COPIED = {
+    "one row for all": lambda x: x[:1].expand(4, 128),
+    "each row for all": lambda x: x.unsqueeze(1).expand(4, 3, 128),
+    "one column": lambda x: x[:, 3:4].expand(4, 128),
+    "windows": lambda x: x.unfold(1, 64, 32),
+    "windows of rows": lambda x: x.unfold(0, 3, 1),
+    "every other row": lambda x: x[::2],
+    "across rows": lambda x: x.as_strided((3, 5, 64), (64, 32, 1)),
+    "repeated inside": lambda x: x.as_strided((4, 2, 64), (128, 0, 1)),
+    "turned": lambda x: x.t(),
+    "backwards": lambda x: x.flip(0),
+    "a corner": lambda x: x[1:3, 64:],
+    "flat": lambda x: x.flatten(),
+}
+
+
+def joined(piece, dim):
+    sizes = list(piece.shape)
+    sizes[dim] = 64
+    return torch.cat([piece, torch.ones(sizes, dtype=piece.dtype, device=piece.device)], dim)
+
+
+@pytest.mark.parametrize("view", COPIED)
+def test_copies_of_views_of_what_the_program_makes(compiled, view):
+    def copies(a, b):
+        ways = (
+            lambda x: joined(x, 0),
+            lambda x: joined(x, -1),
+            lambda x: torch.stack([x, x + 1]),
+            lambda x: torch.cat([joined(x, 0), joined(x, 0)], 0),
+            lambda x: x.clone(memory_format=torch.contiguous_format),
+            lambda x: torch.zeros(x.shape, dtype=x.dtype, device=x.device).copy_(x),
+        )
+        makers = (lambda n: a * (n + 2), lambda n: (a * (n + 2)).softmax(-1), lambda n: a @ b * n)
+        return [way(COPIED[view](make(n))) for make in makers for n, way in enumerate(ways)]
+
+    compiled(copies, half(4, 128) / 4, half(128, 128) / 16)

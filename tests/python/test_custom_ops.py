@@ -265,3 +265,58 @@ def test_constants_by_torch_spyres_module_name():
     # The largest number of a float32 that becomes float16 on the card, and comes back.
     most = torch.tensor([[DLFLOAT16_MAX, 2 * DLFLOAT16_MAX]], device="spyre").half().float()
     assert most.cpu()[0, 0] == DLFLOAT16_MAX
+
+
+@torch.library.custom_op("foreign::turned", mutates_args=())
+def turned(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of no device in particular: its parts are the device's, and lie as they come."""
+    assert x.device.type == "spyre"
+    return (x * 3).t(), x.t().clone(memory_format=torch.contiguous_format).t()
+
+
+@turned.register_fake
+def _(x):
+    return torch.empty_like(x).t(), torch.empty_like(x)
+
+
+@torch.library.custom_op("foreign::of_the_card", mutates_args=(), device_types="spyre")
+def of_the_card(x: torch.Tensor) -> torch.Tensor:
+    return x.exp()
+
+
+@of_the_card.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("foreign::of_the_host", mutates_args=(), device_types="cpu")
+def of_the_host(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+@of_the_host.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def test_operators_of_libraries_run_on_the_card_in_graphs_as_alone():
+    def between(x):
+        a, b = turned(x + 1)
+        c = of_the_card(a * 0.1)
+        return a, b * 2, c + b.t()
+
+    x = numbers(8, 70).to("spyre")
+    torch_spyre.reset_fallback_report()
+    expected = between(x)
+    found = torch.compile(between)(x)
+    assert not torch_spyre.fallback_report()
+    for one, other in zip(found, expected, strict=True):
+        assert one.device.type == "spyre"
+        assert torch.equal(one.cpu(), other.cpu())
+
+
+def test_operators_of_libraries_that_the_host_alone_has_run_there():
+    x = numbers(8, 70).to("spyre")
+    with torch_spyre.fallback("silent"):
+        found = torch.compile(lambda x: of_the_host(x * 2))(x)
+    assert torch.equal(found.cpu(), (x * 2 + 1).cpu())

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views share the storage and show what the CPU shows."""
 
+import math
+
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 
 VIEWS = {
     "view": lambda x: x.view(4, 30),
@@ -59,3 +62,23 @@ def test_an_impossible_view_is_refused_in_pytorchs_words():
 def test_bytes_of_another_dtype():
     x = torch.randn(8)
     assert x.to("spyre").view(torch.int32).cpu().equal(x.view(torch.int32))
+
+
+@pytest.mark.parametrize("length", [18, 130])  # of a cache
+@pytest.mark.parametrize("part", [slice(0, 3), slice(1, 17), slice(2, 18)])
+@pytest.mark.parametrize("queries", [1, 16])
+def test_attention_reads_a_part_of_a_cache(length, part, queries):
+    """What fills the last stick up is not there, or no number."""
+    torch.manual_seed(length + queries)
+    k, v = (torch.full((2, 2, length, 32), value) for value in (math.inf, math.nan))
+    for cache in (k, v):
+        cache[:, :, part] = torch.randn(cache[:, :, part].shape)
+    q = torch.randn(2, 4, queries, 32)
+    card = [cache.half().to("spyre")[:, :, part] for cache in (k, v)]
+    found = F.scaled_dot_product_attention(q.half().to("spyre"), *card, enable_gqa=True)
+    host = [cache[:, :, part] for cache in (k, v)]
+    expected = F.scaled_dot_product_attention(q, *host, enable_gqa=True)
+    torch.testing.assert_close(found.float().cpu(), expected, atol=0.01, rtol=0.01)
+    scores = torch.randn(2, 2, queries, part.stop - part.start)
+    found = scores.half().to("spyre") @ card[1]
+    torch.testing.assert_close(found.float().cpu(), scores @ host[1], atol=0.02, rtol=0.01)

@@ -115,6 +115,27 @@ def is_decomposed_by_autograd(full_name: str) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(full_name, "CompositeImplicitAutograd")
 
 
+def operator_named(name: str) -> OpOverload | None:
+    """Of "library::operator" the default overload; None while no library has registered it."""
+    namespace, _, operator = name.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), operator, None)
+    op: OpOverload | None = getattr(packet, "default", None)
+    return op
+
+
+_OWN_NAMESPACES = {"aten", "prim", "prims", "spyre", "c10d_functional", "_c10d_functional"}
+
+
+def has_device_kernel(op: OpOverload) -> bool:
+    """Whether a library's operator has a kernel of its own for tensors of the device, or one of
+    PyTorch's operators that serves all devices; or PyTorch composes the operator of products."""
+    if op is torch.ops.aten._grouped_mm.default:
+        return True
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    keys = ("PrivateUse1", "CompositeExplicitAutograd")
+    return op.namespace not in _OWN_NAMESPACES and any(has_kernel(op.name(), key) for key in keys)
+
+
 def is_of_devices(op: OpOverload) -> bool:
     """Whether neither the CPU has a kernel for the operator nor PyTorch a composition."""
     keys = ("CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd")

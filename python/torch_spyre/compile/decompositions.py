@@ -17,10 +17,17 @@ from .._pytorch.dispatch import (
     core_decompositions,
     every_decomposition,
     has_gaps,
+    operator_named,
 )
 from ..eager.operand_dtypes import checked
 from .parts import PARTS
-from .registered import NOT_TAKEN, NotTaken, fallback_ops, spyre_decompositions
+from .registered import (
+    NOT_TAKEN,
+    NotTaken,
+    fallback_ops,
+    library_parts,
+    spyre_decompositions,
+)
 
 Table = dict[OperatorBase, Callable[..., Any]]  # decompositions by operator
 
@@ -117,11 +124,18 @@ def _checked(op: OperatorBase, function: Callable[..., Any]) -> Callable[..., An
     return checked(op, function) if isinstance(op, OpOverload) else function
 
 
+def _of_libraries() -> Iterator[tuple[OperatorBase, Callable[..., Any]]]:
+    for name, function in library_parts.items():
+        op = operator_named(name)
+        if op is not None:
+            yield op, function
+
+
 def table() -> Table:
     """Decompositions by operator: PyTorch's, with those of register_spyre_decomposition() over
     them; what register_fallback() named stays whole."""
     whole = set(fallback_ops)
-    known = _core() | spyre_decompositions
+    known = _core() | dict(_of_libraries()) | spyre_decompositions
     for more in _added:
         known = known | more
     return {op: function for op, function in known.items() if op not in whole}

@@ -12,6 +12,7 @@ import torch
 
 from .. import _C, _fallback, profiling
 from .._pytorch import pytree
+from .._pytorch.dispatch import has_device_kernel
 from .._pytorch.dynamo import graph_breaks
 from .._pytorch.fx import arguments_of, maker_of, overload_of
 from ..device import bindings
@@ -61,7 +62,7 @@ def _as_traced(tensor: torch.Tensor | None, fake: torch.Tensor) -> torch.Tensor 
         tensor = tensor.to(fake.dtype)
     if tensor.stride() == fake.stride() or 0 in fake.stride():
         return tensor
-    traced = torch.empty_strided(fake.shape, fake.stride(), dtype=tensor.dtype)
+    traced = tensor.new_empty_strided(fake.shape, fake.stride())
     return traced.copy_(tensor)
 
 
@@ -120,6 +121,12 @@ class Program:
             for s in self.segments
         ]
         self.watches = [self._watch(segment) for segment in self.segments]
+        self.made_by_libraries = {
+            value
+            for _number, node in self._host_nodes()
+            if self._is_called(node)
+            for value in self._results(node)
+        }
         self.preferred = self._find_preferred()
         self._plan_lifetimes()
         self.only = self._plan_only()
@@ -465,10 +472,11 @@ class Program:
                 values[value] = target.copy_(values[value])
 
     def _on_card(self, segment: Segment, position: int, values: Values) -> torch.Tensor:
-        """An input of the segment, moved to the card as its launch expects it."""
+        """An input of the segment, moved to the card as its launch expects it; a library's kernel
+        lays its results out as it likes."""
         value = segment.inputs[position]
         tensor = values[value]
-        if tensor.device.type == "spyre":
+        if tensor.device.type == "spyre" and value not in self.made_by_libraries:
             return tensor
         size, stride, layout = self.executable.input_storage(segment.index, position)
         storage = bindings.spyre_empty_with_layout(size, stride, tensor.dtype, layout, self.device)
@@ -526,11 +534,12 @@ class Program:
                     local[value] = torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype)
                     made_by[value] = node
                 return
-            args = pytree.tree_map(to_cpu, self.resolve(node, list(node.args)))
+            place = as_placed if self._is_called(node) else to_cpu
+            args = pytree.tree_map(place, self.resolve(node, list(node.args)))
             kwargs = {
-                k: pytree.tree_map(to_cpu, self.resolve(node, v)) for k, v in node.kwargs.items()
+                k: pytree.tree_map(place, self.resolve(node, v)) for k, v in node.kwargs.items()
             }
-            function = fallback_ops.get(op)
+            function = op if place is as_placed else fallback_ops.get(op)
             result = function(*args, **kwargs) if function else call(op, args, kwargs)
             if self._is_rounded(node, result):
                 result = in_float32(op, args, kwargs)
@@ -566,6 +575,11 @@ class Program:
             for value, tensor in self._pairs(self.ids[node], result)
         )
 
+    def _is_called(self, node: torch.fx.Node) -> bool:
+        """Whether a library's own kernel computes with the tensors of the card."""
+        op = overload_of(node)
+        return op not in fallback_ops and has_device_kernel(op)
+
     def _is_empty(self, node: torch.fx.Node) -> bool:
         """Whether the node's results have no elements: nothing is computed."""
         fakes = [self.fakes[value] for value in self._results(node)]
@@ -574,7 +588,7 @@ class Program:
 
     def _is_split(self, node: torch.fx.Node) -> bool:
         """Whether a node of the host computes with tensors of the card; views compute nothing."""
-        if overload_of(node).is_view:
+        if overload_of(node).is_view or self._is_called(node):
             return False
         tensors = pytree.tree_leaves([self._operands(node), self.values[node]])
         return overload_of(node) not in _MOVES and any(map(is_on_card, tensors))
@@ -588,7 +602,7 @@ class Program:
         self, node: torch.fx.Node, to_host: int, to_card: int, seconds: float, calls: int = 1
     ) -> None:
         op = overload_of(node)
-        if op in _MOVES or op.is_view or is_collective(op):
+        if op in _MOVES or op.is_view or is_collective(op) or self._is_called(node):
             return
         found = self.fallbacks.get(node)
         reason = found.reason if found else ""
@@ -603,7 +617,7 @@ class Program:
             op = overload_of(node)
             if op.is_view or op in _MOVES or op in fallback_ops or is_collective(op):
                 continue
-            if self._is_empty(node):
+            if self._is_empty(node) or self._is_called(node):
                 continue
             if any(_is_read(leaf) for leaf in pytree.tree_leaves(self._operands(node))):
                 taken = self.nodes_taken[number]

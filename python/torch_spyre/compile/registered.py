@@ -36,6 +36,21 @@ def part(*ops: OpOverload, narrow: bool = False) -> Callable[[Function], Functio
     return register
 
 
+# Those of operators of other libraries, by full name: they come when the library is imported.
+library_parts: dict[str, Callable[..., Any]] = {}
+
+
+def library_part(name: str) -> Callable[[Function], Function]:
+    """Registers a decomposition of "library::operator", whose integers are positions and counts."""
+
+    def register(function: Function) -> Function:
+        library_parts[name] = function
+        _narrow.add(function)
+        return function
+
+    return register
+
+
 _narrow: set[Callable[..., Any]] = set()
 
 

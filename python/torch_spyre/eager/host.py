@@ -64,6 +64,8 @@ def run_on_cpu(op: OpOverload, args: Arguments, kwargs: Keywords, reason: str | 
 # The vectorised kernel of PyTorch's CPU does not store what it computes of whole vectors in 16
 # bits: only the elements behind the last whole vector change.
 _LEAVES_16_BITS = {_aten._fused_sgd, _aten._fused_sgd_}
+# Devices have a kernel for integers, the CPU has not.
+_FLOATS_ONLY = {_aten.histc}
 
 
 def call(op: OpOverload, args: Arguments, kwargs: Keywords) -> Any:
@@ -76,6 +78,8 @@ def call(op: OpOverload, args: Arguments, kwargs: Keywords) -> Any:
         for narrow in (torch.float16, torch.bfloat16):
             if narrow in dtypes:
                 return _in_float32(op, args, kwargs, (narrow,))
+    if op.overloadpacket in _FLOATS_ONLY and not args[0].dtype.is_floating_point:
+        return op(args[0].double(), *args[1:], **kwargs).to(args[0].dtype)
     try:
         return op(*args, **kwargs)
     except NotImplementedError as error:

@@ -20,6 +20,7 @@ from .._pytorch.dispatch import (
     schema_of,
 )
 from .._pytorch.dynamo import untraced
+from ..compile.parts.lines import computed
 from .dispatch import dispatch
 from .host import overlaps, run_on_cpu
 from .operator_program import operator_of
@@ -162,6 +163,15 @@ def _addr_(x: Tensor, vec1: Tensor, vec2: Tensor, **factors: Any) -> Tensor:
     return written
 
 
+def _grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None = None, *more: Any) -> Any:
+    """Groups of rows and batches on the card; groups of columns, or of what is summed, product by
+    product."""
+    op = _aten._grouped_mm.default
+    if a.dtype in computed() and b.dim() == 3 and (a.dim() == 2 or offs is None):
+        return operator_of(op).kernel((a, b, offs, *more), {})
+    return call_composite(op, a, b, offs, *more)
+
+
 def _nested_fits(_x: Tensor, _mask: Tensor) -> bool:
     """TransformerEncoder asks this before it makes a nested tensor, which the card has not; with
     False it masks instead."""
@@ -210,6 +220,7 @@ def register() -> list[torch.library.Library]:
     register_kernel("ldexp.out", _kernel(_aten.ldexp.out))
     register_kernel("all.dims_out", _kernel(_aten.all.dims_out))
     register_kernel("any.dims_out", _kernel(_aten.any.dims_out))
+    aten.impl("_grouped_mm", untraced(_grouped_mm))
     aten.impl("_nested_tensor_from_mask_left_aligned", untraced(_nested_fits))
     quantized = torch.library.Library("aten", "IMPL", "QuantizedPrivateUse1")
     for name in ("empty_quantized", "_empty_affine_quantized",

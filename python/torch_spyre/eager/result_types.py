@@ -167,6 +167,18 @@ def _scaled_mm(
     return _result((*x.shape[:-1], y.shape[-1]), dtype)
 
 
+def _grouped_mm(
+    x: Tensor, y: Tensor, offs: Tensor | None, bias: object, dtype: torch.dtype | None
+) -> Tensor:
+    """In every dtype that has products; PyTorch's own rule is of bfloat16 alone."""
+    in_groups = x.dim() == 2 and offs is not None and offs.shape == y.shape[:1]
+    _demand(y.dim() == 3 and (in_groups or (x.dim() == 3 and offs is None)))
+    _demand(in_groups or x.shape[0] == y.shape[0])
+    _demand(x.dtype == y.dtype and dtype in (None, x.dtype) and bias is None)
+    _demand(x.dtype in _FLOATS and x.shape[-1] == y.shape[-2])
+    return _result((*x.shape[:-1], y.shape[-1]), x.dtype)
+
+
 def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     _demand(not half_to_float and -x.dim() <= dim < x.dim())
     return _result(x.shape, _dtype_of(x))
@@ -282,6 +294,7 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten.bmm.default: _bmm,
         _aten.addmm.default: _addmm,
         _aten._scaled_mm.default: _scaled_mm,
+        _aten._grouped_mm.default: _grouped_mm,
         _aten._scaled_dot_product_fused_attention_overrideable_backward.default:
             _attention_backward,
         _aten.convolution.default: _convolution,

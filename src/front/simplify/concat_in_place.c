@@ -21,6 +21,21 @@ static bool keeps_order(const loop_graph *loops, const flow *f, const loop_op *o
            memcmp(op->operand[0].stride, op->operand[1].stride, sizeof op->operand[0].stride) == 0;
 }
 
+// Whether the copy takes each element once: of one that it repeats (expand) or takes for several
+// windows, the writer would make the first alone.
+static bool takes_each_once(const loop_op *copy)
+{
+    const int64_t *stride = copy->operand[0].stride, *extent = copy->extent;
+    for (uint32_t v = 0; v < copy->var_count; v++) {
+        if (extent[v] > 1 && stride[v] <= 0) return false;
+        for (uint32_t u = 0; u < v; u++)
+            if (extent[u] > 1 && extent[v] > 1 && stride[u] < stride[v] * extent[v] &&
+                stride[v] < stride[u] * extent[u])
+                return false;
+    }
+    return true;
+}
+
 // A copy of a whole local buffer that nothing else reads.
 static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
 {
@@ -29,7 +44,7 @@ static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
     const loop_buffer *from = &loops->buffers.items[id];
     const loop_buffer *to = loop_operand_buffer(loops, op, 1);
     return from->kind == LOOP_LOCAL && from->output < 0 && loop_same_elements(from, to) &&
-           op->operand[0].offset == 0 && keeps_order(loops, f, op) &&
+           op->operand[0].offset == 0 && takes_each_once(op) && keeps_order(loops, f, op) &&
            f->writer[id] != FLOW_NO_WRITER && flow_use_count(f, id) == 1;
 }
 
@@ -96,7 +111,7 @@ static bool move_result(const loop_op *copy, const loop_op *writer, loop_access 
 
 typedef VEC(uint32_t) op_list;
 
-enum { NO_OP = UINT32_MAX };
+#define NO_OP UINT32_MAX
 
 // The ops that write each buffer, in no order.
 typedef struct {
