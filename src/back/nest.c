@@ -36,6 +36,18 @@ bool nest_class_empty(const nest *n, const nest_class *c)
     return false;
 }
 
+// Where one of two dims has a single index, of a symbolic size at a small one, both may have one
+// stride; then it is as at larger sizes.
+static bool lies_outside(const nest *n, uint32_t operand, uint32_t d, uint32_t other)
+{
+    const nest_operand *of = &n->operand[operand];
+    bool outside = true; // the last one of both
+    for (uint32_t i = 0; i < of->tensor->order_count; i++)
+        if (of->tensor->order[i] == d || of->tensor->order[i] == other)
+            outside = of->tensor->order[i] == d;
+    return of->stride[d] == of->stride[other] ? outside : of->stride[d] > of->stride[other];
+}
+
 uint32_t nest_order(const nest *n, uint32_t operand, uint8_t out_dims[BUNDLE_MAX_DIMS])
 {
     const int64_t *stride = n->operand[operand].stride;
@@ -45,8 +57,8 @@ uint32_t nest_order(const nest *n, uint32_t operand, uint8_t out_dims[BUNDLE_MAX
         uint32_t at = count++;
         for (; at > 0; at--) {
             uint32_t before = out_dims[at - 1];
-            bool stays = stride[before] == 0 || (stride[d] != 0 && stride[before] >= stride[d]);
-            if (stays) break;
+            bool stays = stride[d] != 0 && lies_outside(n, operand, before, d);
+            if (stays || stride[before] == 0) break;
             out_dims[at] = out_dims[at - 1];
         }
         out_dims[at] = (uint8_t)d;
