@@ -19,6 +19,7 @@ typedef struct {
     bool host_fallback;         // false: a node without a card lowering is an error
     spyre_loops_pass *loop_pass;// called at every point of spyre/loops.h, or null; the cache then
     void *loop_context;         // neither gives nor keeps anything
+    const char *plan;           // of the graph at other sizes, spyre_executable_plan()'s, or null
     bool cache;                 // take a known executable, keep a new one: see spyre/cache.h
 } spyre_compile_options;
 
@@ -93,6 +94,12 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile_loops(const char *source,
                                                             const char *dump_dir,
                                                             spyre_executable **out_executable);
 SPYRE_API void spyre_executable_destroy(spyre_executable *executable);
+
+// How the graph is divided over cores, and what stays in LX, as text for compiling it at smaller
+// sizes (options.plan): where the plan fits there, it is taken, and programs are alike but for
+// numbers. "" where no size was named as symbolic_size. The caller frees it.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_plan(const spyre_executable *executable,
+                                                              char **out_text);
 
 // Bytes of the host that it takes, with what its launches have put on cards. It grows with the
 // first launch on a card.

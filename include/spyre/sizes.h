@@ -16,7 +16,8 @@ enum { SPYRE_MOST_SIZES = 2 };      // dims whose sizes a program takes
 
 typedef enum {
     SPYRE_SIZES_SERVED,
-    SPYRE_SIZES_OTHER_PLAN,     // smaller sizes are planned otherwise: others may not be
+    SPYRE_SIZES_OTHER_PLAN,     // smaller sizes are planned otherwise: others, larger granules or
+                                // divisions of parts (symbolic_parts) may not be
     SPYRE_SIZES_REFUSED,
 } spyre_sizes_verdict;
 
@@ -28,10 +29,11 @@ typedef struct {
 // `largest` has the `count` dims of `spans` at their largest sizes. smaller[k] is of the same graph
 // and equal settings, but has dim k at its smaller size; where there are two dims, smaller[2] has
 // both. All name the sizes that they have as symbolic_size (and second_symbolic_size), with the
-// granules. SPYRE_SIZES_SERVED: `largest` serves all sizes of the spans from now on, and keeps the
-// others; otherwise *out_reason says why it does not in one line, which the caller frees. The
-// program of every combination is compiled by the back-end to compare it with what correction
-// makes. Thread safe.
+// granules; the smaller ones are compiled with the plan of `largest` (spyre_executable_plan()).
+// SPYRE_SIZES_SERVED: `largest` serves all sizes of the spans from now on, and keeps the others;
+// otherwise *out_reason says why it does not in one line, which the caller frees. The program of
+// every combination is compiled by the back-end to compare it with what correction makes. Thread
+// safe.
 SPYRE_API SPYRE_MUST_CHECK spyre_status
 spyre_executable_serve_sizes(spyre_executable *largest, spyre_executable *const *smaller,
                              const spyre_size_span *spans, uint32_t count,

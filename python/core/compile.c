@@ -63,15 +63,15 @@ static PyObject *py_settings(PyObject *self, PyObject *unused)
     return list;
 }
 
-// compile(graph, settings, dump_dir, host_fallback, loop_pass) -> Executable, new or known
+// compile(graph, settings, dump_dir, host_fallback, loop_pass, plan) -> Executable, new or known
 static PyObject *py_compile(PyObject *self, PyObject *args)
 {
     (void)self;
     PyObject *object, *settings, *pass = Py_None;
     spyre_compile_options options = spyre_compile_options_default();
     int fallback;
-    if (!PyArg_ParseTuple(args, "OO!zp|O", &object, &PyDict_Type, &settings, &options.dump_dir,
-                          &fallback, &pass))
+    if (!PyArg_ParseTuple(args, "OO!zp|Oz", &object, &PyDict_Type, &settings, &options.dump_dir,
+                          &fallback, &pass, &options.plan))
         return NULL;
     const spyre_graph *graph = graph_of_object(object);
     if (!graph || !set_all(settings, &options.settings)) return NULL;
@@ -167,7 +167,7 @@ static PyMethodDef methods[] = {
     {"compile_statistics", py_compile_statistics, METH_NOARGS,
      "What the process has counted about compiling and its cache."},
     {"compile", py_compile, METH_VARARGS,
-     "(graph, settings, dump_dir, host_fallback, loop_pass) -> Executable"},
+     "(graph, settings, dump_dir, host_fallback, loop_pass, plan) -> Executable"},
     {"compile_op_specs", py_compile_op_specs, METH_VARARGS, "(json, name, settings) -> Executable"},
     {"check_settings", py_check_settings, METH_O, "(settings) -> None"},
     {"settings", py_settings, METH_NOARGS,

@@ -155,6 +155,13 @@ static PyObject *py_lx_use(PyObject *self, PyObject *index)
                          "fragmentation", use.fragmentation, "reuse", use.reuse);
 }
 
+static PyObject *py_plan(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    char *text;
+    return core_text(spyre_executable_plan(of(self), &text), &text);
+}
+
 static PyObject *py_text(PyObject *self, PyObject *args)
 {
     uint32_t segment;
@@ -281,6 +288,7 @@ static PyMethodDef executable_methods[] = {
      "(smaller, spans) -> None when it serves sizes of these (granule, size of a smaller one, "
      "most) from now on, or why not, and whether smaller ones of other sizes may help"},
     {"at_sizes", py_at_sizes, METH_O, "(sizes) -> the executable at some of them"},
+    {"plan", py_plan, METH_NOARGS, "() -> text for compile() of the same graph at smaller sizes"},
     {"segment_count", py_segment_count, METH_NOARGS, NULL},
     {"segment", py_segment, METH_O, "(index) -> dict of kind, nodes, inputs, outputs, counts"},
     {"input_storage", py_input_storage, METH_VARARGS,

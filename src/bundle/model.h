@@ -69,6 +69,8 @@ typedef struct {
                                             // 0 for a dim outside the layout
     int64_t max_size[BUNDLE_MAX_DIMS];      // maxDimSizes_: -1 or the page size
     int64_t gap[BUNDLE_MAX_DIMS];           // backGapCore_, elements; sign as in the file
+    uint8_t gap_symbol[BUNDLE_MAX_DIMS];    // symbol number + 1: the gap is that of the symbol's
+                                            // most, and in proportion to its value; 0: a number
     bool gap_is_room[BUNDLE_MAX_DIMS];      // of ReStickifyOpHBM: room beyond N_, as of all others
     bundle_index_kind index_kind;
     int32_t index_peer;                     // the related tensor, or -1

@@ -68,18 +68,37 @@ static spyre_status bind_moves(arena *memory, const bundle *b, const int64_t *va
     return NULL;
 }
 
+static void bind_gaps(const bundle *b, const int64_t *values, bundle_step *step)
+{
+    for (uint32_t t = 0; t < step->tensor_count; t++)
+        for (uint32_t d = 0; d < step->dim_count; d++) {
+            uint8_t symbol = step->tensors[t].gap_symbol[d];
+            if (!symbol) continue;
+            int64_t *gap = &step->tensors[t].gap[d];
+            *gap = *gap * values[symbol - 1] / b->symbols.items[symbol - 1].most;
+        }
+}
+
+static bool has_symbols(const bundle_step *step)
+{
+    bool any = false;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        any = any || step->symbol[d];
+        for (uint32_t t = 0; t < step->tensor_count; t++)
+            any = any || step->tensors[t].gap_symbol[d];
+    }
+    return any;
+}
+
 static spyre_status bind_step(arena *memory, const bundle *b, const int64_t *values,
                               const bundle_step *from, bundle_step *to)
 {
-    bool bound = false;
     *to = *from;
-    for (uint32_t d = 0; d < to->dim_count; d++) {
-        if (!to->symbol[d]) continue;
-        to->size[d] = to->symbol_times[d] * values[to->symbol[d] - 1];
-        bound = true;
-    }
-    if (!bound) return NULL;
+    if (!has_symbols(from)) return NULL;
+    for (uint32_t d = 0; d < to->dim_count; d++)
+        if (to->symbol[d]) to->size[d] = to->symbol_times[d] * values[to->symbol[d] - 1];
     TRY(own_tensors(memory, from, to));
+    bind_gaps(b, values, to);
     for (uint32_t t = 0; t < to->tensor_count; t++) TRY(move_slices(b, from, to, t));
     return NULL;
 }

@@ -5,6 +5,7 @@
 // the whole compilation starts again; each attempt has fewer nodes for the card, so it ends.
 #include "compile/executable.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "back/back.h"
@@ -142,6 +143,15 @@ static spyre_status check_arguments(compilation *c, const executable_segment *se
                       most);
 }
 
+// Its part of spyre_executable_plan()'s text, or null.
+static const char *plan_of_segment(const char *plan, uint32_t index)
+{
+    char head[32];
+    snprintf(head, sizeof head, "segment %u\n", index);
+    const char *part = plan ? strstr(plan, head) : NULL;
+    return part ? part + strlen(head) : NULL;
+}
+
 static spyre_status front_segment(compilation *c, uint32_t index, const graph_segment *from)
 {
     spyre_executable *e = c->executable;
@@ -150,7 +160,8 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
     for (uint32_t i = 0; i < from->input_count; i++)
         TRY(resolve_input(from->graph, &from->graph->inputs.items[i], c->made[from->inputs[i]]));
     TRY(executable_describe_inputs(e, index, from));
-    const front_options front = {.settings = c->options->settings,
+    const front_options front = {.plan = plan_of_segment(c->options->plan, index),
+                                 .settings = c->options->settings,
                                  .loop_pass = c->options->loop_pass,
                                  .loop_context = c->options->loop_context,
                                  .dump = c->options->dump_dir ? &segment->loop_dump : NULL};
@@ -158,6 +169,7 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
     spyre_status status = front_compile(from->graph, &front, e->memory, &node, &segment->front);
     if (status) blame_node(c, from->graph, node);
     TRY(status);
+    segment->plan = segment->front.loops->plan;
     TRY(check_arguments(c, segment));
     statistics_add_front(&segment->front.records);
     TRY(executable_describe_outputs(e, index, from));

@@ -183,6 +183,16 @@ spyre_status spyre_executable_report(const spyre_executable *executable, char **
     return text_give(&t, graph_report(fates, count, &t), out_text);
 }
 
+spyre_status spyre_executable_plan(const spyre_executable *executable, char **out_text)
+{
+    text t = {0};
+    for (uint32_t s = 0; s < executable->segment_count; s++) {
+        const char *plan = executable->segments[s].plan;
+        if (plan && *plan) text_printf(&t, "segment %u\n%s", s, plan);
+    }
+    return text_give(&t, NULL, out_text);
+}
+
 spyre_status executable_card_segment(const spyre_executable *executable, uint32_t index,
                                      const executable_segment **out_segment)
 {

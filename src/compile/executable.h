@@ -21,6 +21,7 @@ typedef struct {
     isa_program *program;               // card segments only, from here on
     uint32_t argument_count;            // of the program
     const job_argument *arguments;
+    const char *plan;                   // loop_graph.plan; "" or null: none
     uint32_t scalar_count;              // sticks of its constants that each launch fills
     const job_scalar *scalars;
     job *job;

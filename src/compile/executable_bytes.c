@@ -14,6 +14,7 @@ static spyre_status put_program(arena *memory, const executable_segment *segment
     uint8_t *image;
     size_t length;
     TRY(isa_encode(memory, segment->program, &image, &length));
+    bytes_put_string(out, segment->plan ? segment->plan : "");
     bytes_put_number(out, length);
     bytes_put(out, image, length);
     bytes_put_number(out, segment->argument_count);
@@ -133,6 +134,7 @@ static spyre_status take_arguments(spyre_executable *e, bytes_reader *from,
 static spyre_status take_program(spyre_executable *e, bytes_reader *from, uint32_t index)
 {
     executable_segment *segment = &e->segments[index];
+    segment->plan = bytes_take_string(from);
     uint64_t length = bytes_take_number(from);
     const uint8_t *image = BYTES_TAKE(from, uint8_t, length);
     if (!image) return broken("it ends inside a program");

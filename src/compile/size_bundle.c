@@ -10,7 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bundle/derived.h"
 #include "compile/size_rules.h"
+
+const char size_other_plan[] = "plans of two sizes differ in more than sizes, or have loops over "
+                               "tiles";
+const char size_no_slices[] = "a granule has no slice for every core";
+const char size_part_of_stick[] = "a granule is no whole number of sticks where the dim lies along "
+                                  "them";
 
 // --- The loop IR: the same ops on the same buffers
 
@@ -47,11 +54,13 @@ static bool same_loops(const loop_graph *a, const loop_graph *b)
 
 // --- Steps
 
-// Where a tensor lies may differ, which a comparison of starts judges.
+// Where a tensor lies may differ, which a comparison of starts judges, and the room behind it,
+// which mark() does.
 static bool same_tensor(const bundle_tensor *a, const bundle_tensor *b)
 {
     bundle_tensor other = *b;
     memcpy(other.start, a->start, sizeof other.start);
+    memcpy(other.gap, a->gap, sizeof other.gap);
     other.owners = a->owners;
     bool owners = !a->owners == !b->owners &&
                   (!a->owners || memcmp(a->owners, b->owners, sizeof *a->owners) == 0);
@@ -73,6 +82,32 @@ static bool same_step(const bundle_step *a, const bundle_step *b)
     return same;
 }
 
+// Else the rest of a stick is padding, which other sizes have not.
+static bool keeps_sticks(const bundle_step *step, uint32_t d, int64_t granule)
+{
+    for (uint32_t t = 0; t < step->tensor_count; t++)
+        if (step->tensors[t].scale[d] > 0 && granule % bundle_stick_span(&step->tensors[t], d))
+            return false;
+    return true;
+}
+
+// Room for the other parts of a concatenation, in LX for those of a core.
+static bool mark_gaps(bundle_step *step, const bundle_step *next, uint32_t number,
+                      const spyre_size_span *span)
+{
+    for (uint32_t t = 0; t < step->tensor_count; t++)
+        for (uint32_t d = 0; d < step->dim_count; d++) {
+            bundle_tensor *tensor = &step->tensors[t];
+            int64_t gap = tensor->gap[d], smaller = next->tensors[t].gap[d];
+            if (gap == smaller) continue;
+            if (tensor->gap_symbol[d] || gap * span->size != smaller * span->most ||
+                gap * span->granule % span->most)
+                return false;
+            tensor->gap_symbol[d] = (uint8_t)(number + 1);
+        }
+    return true;
+}
+
 // Gives the step symbol `number`; null, or what speaks against it.
 static const char *mark(bundle_step *step, const bundle_step *next, uint32_t number,
                         const spyre_size_span *span)
@@ -83,17 +118,26 @@ static const char *mark(bundle_step *step, const bundle_step *next, uint32_t num
         if (step->symbol[d] || step->size[d] != times * span->most ||
             next->size[d] != times * span->size)
             return "a loop covers the dim together with others, or with padding";
-        if (times * span->granule % step->cores->slices[d])
-            return "a granule has no slice for every core";
+        if (!keeps_sticks(step, d, times * span->granule)) return size_part_of_stick;
+        if (times * span->granule % step->cores->slices[d]) return size_no_slices;
         for (uint32_t m = 0; m < step->mask_count; m++)
             if (step->masks[m].dim == d) return "the dim is masked";
         step->symbol[d] = (uint8_t)(number + 1);
         step->symbol_times[d] = times;
     }
+    if (!mark_gaps(step, next, number, span))
+        return "room between parts of a tensor follows no size";
     for (uint32_t d = 0; d < step->dim_count; d++)
         if (step->symbol[d] && (step->window_count || step->slice_size[d]))
             return "windows or uneven slices";
     return NULL;
+}
+
+static int64_t gap_at(const bundle_tensor *tensor, uint32_t d, const size_rules *rules)
+{
+    if (!tensor->gap_symbol[d]) return tensor->gap[d];
+    const spyre_size_span *span = &rules->spans[tensor->gap_symbol[d] - 1];
+    return tensor->gap[d] * span->size / span->most;
 }
 
 // The sizes of a step in which all dims are smaller are its symbols' and no others.
@@ -105,6 +149,8 @@ static bool has_sizes(const bundle_step *step, const bundle_step *next, const si
         if (step->symbol[d])
             size = step->symbol_times[d] * rules->spans[step->symbol[d] - 1].size;
         same = same && next->size[d] == size;
+        for (uint32_t t = 0; t < step->tensor_count; t++)
+            same = same && next->tensors[t].gap[d] == gap_at(&step->tensors[t], d, rules);
     }
     return same;
 }
@@ -117,6 +163,8 @@ static spyre_status mark_steps(const size_rules *rules, bundle *b,
     for (uint32_t s = 0; s < b->steps.count && !*out_why; s++) {
         bundle_step *step = &b->steps.items[s];
         *step = from[s];
+        TRY_NEW(rules->memory, step->tensors, step->tensor_count);
+        memcpy(step->tensors, from[s].tensors, step->tensor_count * sizeof *step->tensors);
         for (uint32_t k = 0; k < rules->count && !*out_why; k++)
             *out_why = mark(step, &smaller[k]->front.bundle->steps.items[s], k, &rules->spans[k]);
         if (rules->count > 1 && !*out_why &&
@@ -252,9 +300,6 @@ static bool same_arguments(const bundle *a, const bundle *b)
         same = a->args.items[k].kind == b->args.items[k].kind;
     return same;
 }
-
-const char size_other_plan[] = "plans of two sizes differ in more than sizes, or have loops over "
-                               "tiles";
 
 const char *size_compare_plans(const executable_segment *largest, const executable_segment *next)
 {

@@ -287,6 +287,12 @@ static spyre_status find_in_stages(size_rules *rules, const spyre_executable *la
     return size_rules_keep(rules, largest, *out_why);
 }
 
+static bool may_be_otherwise(const char *why)
+{
+    return strcmp(why, size_other_plan) == 0 || strcmp(why, size_no_slices) == 0 ||
+           strcmp(why, size_part_of_stick) == 0;
+}
+
 // Rules, or the reason why there are none.
 static spyre_status make_rules(spyre_executable *largest, spyre_executable *const *smaller,
                                const spyre_size_span *spans, uint32_t count,
@@ -304,7 +310,7 @@ static spyre_status make_rules(spyre_executable *largest, spyre_executable *cons
     spyre_status status = find_in_stages(rules, largest, &why);
     if (why) {
         text_append(reason, why);
-        *out_verdict = strcmp(why, size_other_plan) ? SPYRE_SIZES_REFUSED : SPYRE_SIZES_OTHER_PLAN;
+        *out_verdict = may_be_otherwise(why) ? SPYRE_SIZES_OTHER_PLAN : SPYRE_SIZES_REFUSED;
     }
     if (status || why) {
         arena_destroy(memory);

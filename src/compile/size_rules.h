@@ -37,8 +37,10 @@ static inline void size_smaller_sizes(const size_rules *rules, uint32_t number, 
                                                              : rules->spans[k].most;
 }
 
-// Null, or how the plans of two sizes differ in more than sizes; the text size_other_plan.
-extern const char size_other_plan[];
+// Reasons that a compilation of other sizes, or with other settings, may not have.
+extern const char size_other_plan[], size_no_slices[], size_part_of_stick[];
+
+// Null, or size_other_plan where the plans of two sizes differ in more than sizes.
 const char *size_compare_plans(const executable_segment *largest, const executable_segment *next);
 
 // The bundle of `largest` with the dims as symbols in which the segments at smaller sizes, of the

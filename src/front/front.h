@@ -9,6 +9,7 @@
 
 typedef struct {
     spyre_settings settings;
+    const char *plan;        // of the graph at another size, loop_graph.plan of it; or null
     text *dump;              // gets the IR after every pass that changed it, or null
     spyre_loops_pass *loop_pass; // of the caller, or null
     void *loop_context;
@@ -128,7 +129,7 @@ typedef spyre_status (*front_pass)(loop_graph *loops, bool *out_changed);
 #undef PASS_ROW
 
 // The rows of pass.def.
-typedef enum { FRONT_LOWER, FRONT_OPT } front_pass_kind;
+typedef enum { FRONT_LOWER, FRONT_OPT, FRONT_PLAN } front_pass_kind;
 typedef struct {
     const char *name;
     front_pass_kind kind;

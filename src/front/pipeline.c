@@ -53,6 +53,7 @@ static spyre_status run_pass(loop_graph *loops, uint32_t index, const front_opti
     bool changed = false;
     loops->stage = index + 1;
     if (front_skips(&loops->settings, row->name)) return NULL;
+    if (loops->follows && row->kind == FRONT_PLAN) return NULL;
     record_watch watch = record_begin(loops->memory);
     arena *scratch = arena_create();
     TRY_ALLOC(scratch);
@@ -88,6 +89,7 @@ static spyre_status compile_loops(loop_graph *loops, const front_options *option
     const spyre_settings *settings = &options->settings;
     loops->settings = *settings;
     loops->cores = settings->sencores;
+    loops->handed_plan = options->plan;
     loops->user.run = options->loop_pass;
     loops->user.context = options->loop_context;
     TRY(check(loops, true, records));

@@ -210,6 +210,10 @@ def attend(x):
     return torch.softmax(x @ x.transpose(-1, -2) * 0.125, -1) @ x
 
 
+def causal(x):
+    return torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+
+
 FEED = torch.nn.Sequential(
     torch.nn.LayerNorm(64), torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 64)
 )
@@ -283,8 +287,10 @@ def test_one_program_serves_all_buckets(function, shape, dim, monkeypatch):
         lambda x: x.repeat(3, 1) * 2,
         lambda x: torch.cat((x, x), 0).sum(0),
         lambda x: torch.cat((x, x * 2), 0) - torch.cat((x * 2, x), 0),
+        lambda x: torch.cat((x, -x), 0).softmax(-1),
+        lambda x: torch.stack((x, x)).exp(),
     ],
-    ids=["joined", "three parts", "repeated", "summed", "two"],
+    ids=["joined", "three parts", "repeated", "summed", "two", "rows of two", "stacked"],
 )
 def test_loops_over_a_multiple_of_the_size(function):
     assert sweep(function, [8, 48, 24, 16, 40, 32], 0, (128,), min=8, max=48) == 1
@@ -322,6 +328,7 @@ def test_a_program_of_all_buckets_has_no_reason_against_it():
         (attend, (64,), 0),
         (attend, (2, 4, 64), 2),
         (lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x), (2, 4, 64), 2),
+        (causal, (2, 4, 64), 2),
     ],
     ids=[
         "softmax of sticks",
@@ -331,6 +338,7 @@ def test_a_program_of_all_buckets_has_no_reason_against_it():
         "attention",
         "attention by hand of heads",
         "attention of heads",
+        "causal attention",
     ],
 )
 def test_one_program_serves_sizes_that_end_a_bucket(function, shape, dim):

@@ -265,13 +265,15 @@ class CompiledGraph:
             self.trace.program(program)
         return program
 
-    def _compile_at(self, args: list[Any]) -> _C.Executable | None:
+    def _compile_at(self, args: list[Any], plan: str | None) -> _C.Executable | None:
         """The executable of these arguments; None for a graph that is interpreted."""
         try:
             builder = _builder(self.gm, args, None)
         except (Inexpressible, UnknownSize):
             return None
-        return handover.compile_graph(builder.graph, host_fallback=True) if builder else None
+        if builder is None:
+            return None
+        return handover.compile_graph(builder.graph, host_fallback=True, plan=plan)
 
     def _at_size(self, args: list[Any]) -> Program | None:
         """The one program of all buckets at that of the arguments, or None."""

@@ -19,12 +19,14 @@ import sympy
 import torch
 
 from .. import _C, config
+from ..constants import BYTES_IN_STICK
 from ..debug import kernel_files
 from .buckets import Buckets
 
 _log = logging.getLogger("spyre.inductor")
 
-Compile = Callable[[list[Any]], _C.Executable | None]  # of arguments; None: it is interpreted
+# Of arguments and another size's plan; None: it is interpreted.
+Compile = Callable[[list[Any], str | None], _C.Executable | None]
 
 
 class Family:
@@ -46,6 +48,9 @@ class _Span(NamedTuple):
     most: int
 
 
+_MOST_PARTS = 4  # of concatenations
+_STICK = BYTES_IN_STICK // 2  # elements of 16 bits
+
 _Spans = tuple[_Span, ...]  # of the dims whose sizes one program takes
 
 
@@ -58,15 +63,16 @@ class Families:
         self._compile = compile
         self._found: weakref.WeakValueDictionary[Any, Family] = weakref.WeakValueDictionary()
         self._refused: dict[Any, str] = {}
+        self._final: set[Any] = set()  # of these those that another granule would not serve, too
         self._choices = _choices_of(buckets)
 
     def why_not(self, args: Sequence[Any], key_of: Callable[[list[Any]], Any]) -> str:
         """Why buckets have programs of their own at the other sizes of these arguments; "" where
         they have not, or nothing was tried."""
-        if not self._choices or not self._refused:
-            return ""
-        spans = self._choices[-1]
-        return self._refused.get((spans, key_of(self._at_most(args, spans))), "")
+        for spans in reversed(self._choices if self._refused else []):
+            if why := self._refused.get((spans, key_of(self._at_most(args, spans)))):
+                return why
+        return ""
 
     def find(
         self, args: Sequence[Any], key_of: Callable[[list[Any]], Any]
@@ -82,13 +88,18 @@ class Families:
                 continue
             largest = self._at_most(args, spans)
             key = spans, key_of(largest)
-            if key in self._refused:
+            if key in self._refused or self._is_hopeless(spans, key[1]):
                 continue
             known = self._found.get(key)
             family = known or self._make(spans, key, largest)
             if family:
                 return family, sizes, known is None
         return None
+
+    def _is_hopeless(self, spans: _Spans, arguments: Any) -> bool:
+        """Whether whole sticks as granules would not help these arguments."""
+        finer = (other for other in self._choices if other != spans and _in_sticks(other) == spans)
+        return any((other, arguments) in self._final for other in finer)
 
     def _at_most(self, args: Sequence[Any], spans: _Spans) -> list[Any]:
         return self._buckets.at(args, {span.symbol: span.most for span in spans})
@@ -102,28 +113,43 @@ class Families:
         )
 
     def _make(self, spans: _Spans, key: Any, largest: list[Any]) -> Family | None:
-        most = [span.most for span in spans]
-        executable = self._compile_at(spans, largest, most)
-        why = "the graph is interpreted"
-        for less in _smaller_sizes(spans) if executable else ():
-            smaller = [self._compile_at(spans, largest, sizes) for sizes in _corners(most, less)]
-            served = [(s.granule, n, s.most) for s, n in zip(spans, less, strict=True)]
-            others = [other for other in smaller if other]
-            if executable is None or len(others) < len(smaller):
-                break
-            refusal = executable.serve_sizes(others, served)
-            if refusal is None:
-                family = self._found[key] = Family(executable)
-                return family
-            why, another_may = refusal
+        why, another_may = "", True
+        for less, parts in _attempts(spans):
             if not another_may:
                 break
+            with config.patch(symbolic_parts=parts):
+                made = self._try(spans, largest, less)
+            if isinstance(made, _C.Executable):
+                family = self._found[key] = Family(made)
+                return family
+            why, another_may = made
         self._refused[key] = why
+        if not another_may:
+            self._final.add(key)
+        most = [span.most for span in spans]
         _log.info("no program for all %d sizes up to %s: %s", _combinations(spans), most, why)
         return None
 
+    def _try(
+        self, spans: _Spans, largest: list[Any], less: list[int]
+    ) -> _C.Executable | tuple[str, bool]:
+        """An executable that serves all sizes, or why there is none and whether another attempt
+        may succeed."""
+        most = [span.most for span in spans]
+        executable = self._compile_at(spans, largest, most, None)
+        plan = executable.plan() or None if executable else None
+        smaller = [
+            self._compile_at(spans, largest, sizes, plan) if executable else None
+            for sizes in _corners(most, less)
+        ]
+        others = [other for other in smaller if other]
+        if executable is None or len(others) < len(smaller):
+            return "the graph is interpreted", False
+        served = [(s.granule, n, s.most) for s, n in zip(spans, less, strict=True)]
+        return executable.serve_sizes(others, served) or executable
+
     def _compile_at(
-        self, spans: _Spans, largest: list[Any], sizes: list[int]
+        self, spans: _Spans, largest: list[Any], sizes: list[int], plan: str | None
     ) -> _C.Executable | None:
         settings = {}
         for prefix, span, size in zip(("", "second_"), spans, sizes, strict=False):
@@ -131,7 +157,7 @@ class Families:
             settings[f"{prefix}symbolic_granule"] = span.granule
         ends = {span.symbol: size for span, size in zip(spans, sizes, strict=True)}
         with config.patch(settings):
-            return self._compile(self._buckets.at(largest, ends))
+            return self._compile(self._buckets.at(largest, ends), plan)
 
 
 def _corners(most: list[int], less: list[int]) -> list[list[int]]:
@@ -140,28 +166,42 @@ def _corners(most: list[int], less: list[int]) -> list[list[int]]:
     return ones if len(most) == 1 else [*ones, less]
 
 
-def _smaller_sizes(spans: _Spans) -> list[list[int]]:
-    """To compare the largest with: near ones are planned as it is, if not by chance."""
+def _attempts(spans: _Spans) -> list[tuple[list[int], int]]:
+    """Smaller sizes to compare the largest with, and of how many parts joined ones are divided as
+    one. Near sizes are mostly built as the largest; the size halved is where others are not."""
     choices = []
     for span in spans:
         count = span.most // span.granule
         near = [n for n in dict.fromkeys((count - 1, count - 2, count // 2)) if n > 0]
         choices.append([n * span.granule for n in near])
-    return [[c[min(k, len(c) - 1)] for c in choices] for k in range(max(map(len, choices)))]
+    sizes = [[c[min(k, len(c) - 1)] for c in choices] for k in range(max(map(len, choices)))]
+    return [(sizes[0], 1), (sizes[0], _MOST_PARTS), *((less, 1) for less in sizes[1:])]
 
 
 def _combinations(spans: Sequence[_Span]) -> int:
     return math.prod(span.most // span.granule for span in spans)
 
 
+def _in_sticks(spans: _Spans) -> _Spans:
+    """The same with granules of whole sticks, where there are several of them."""
+    return tuple(
+        _Span(span.symbol, granule, span.most // granule * granule)
+        if (granule := math.lcm(span.granule, _STICK)) < span.most
+        else span
+        for span in spans
+    )
+
+
 def _choices_of(buckets: Buckets) -> list[_Spans]:
     """The two sizes with most buckets; then that with most, each bucket of others having a
-    family."""
+    family. Each also in whole sticks, which a dim may lie along inside of the graph."""
     spans = [
         _Span(symbol, granule, buckets.most[symbol] // granule * granule)
         for symbol, granule in buckets.step.items()
     ]
     several = [span for span in spans if span.most > span.granule]
     widest = sorted(several, key=lambda span: -(span.most // span.granule))[:2]
-    both = [tuple(widest)] if _combinations(widest) <= config.max_combined_buckets else []
-    return [*both, *([(widest[0],)] if len(widest) == 2 else [])] if widest else []
+    few = bool(widest) and _combinations(widest) <= config.max_combined_buckets
+    both = [tuple(widest)] if few else []
+    one = [(widest[0],)] if len(widest) == 2 else []
+    return list(dict.fromkeys(each for s in [*both, *one] for each in (s, _in_sticks(s))))

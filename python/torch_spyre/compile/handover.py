@@ -36,12 +36,15 @@ def setting(name: str) -> bool | int | float | str:
     return value
 
 
-def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = None) -> _C.Executable:
+def compile_graph(
+    graph: _C.Graph, host_fallback: bool, stages: str | None = None, plan: str | None = None
+) -> _C.Executable:
     """Compiles with the settings of torch_spyre.config; the compiler writes its stages into the
-    directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""
+    directory `stages` (or SPYRE_DUMP_DIR). `plan` is that of the same graph at larger sizes. Raises
+    torch_spyre.Unsupported."""
     directory = stages or environment.directory("SPYRE_DUMP_DIR")
     with failures.reported("compile_backend"):
-        executable = _C.compile(graph, settings(), directory, host_fallback, _loop_pass())
+        executable = _C.compile(graph, settings(), directory, host_fallback, _loop_pass(), plan)
     if report := cost_report.cost_model_pass(executable):
         _print_cost(report, executable)
     for observer in observers:

@@ -71,6 +71,7 @@ static spyre_status remember(const request *r, spyre_executable *e)
 {
     e->options = *r->options;
     e->options.cache = false;
+    if (e->options.plan) TRY_ALLOC(e->options.plan = arena_strdup(e->memory, e->options.plan));
     e->subject = arena_strdup(e->memory, r->subject);
     TRY_ALLOC(e->subject);
     e->source = e->subject + r->source_at;
@@ -191,6 +192,7 @@ static spyre_status make_key(request *r)
     TRY(spyre_settings_print(&r->options->settings, &settings));
     text_printf(&subject, "%shost_fallback=%d\n", settings, r->options->host_fallback);
     spyre_string_free(settings);
+    if (r->options->plan) text_append(&subject, r->options->plan);
     r->source_at = subject.length;
     spyre_status status = spyre_graph_print(r->graph, &graph);
     if (!status) text_append(&subject, graph);

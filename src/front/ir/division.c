@@ -96,12 +96,21 @@ bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint3
     return place.stick_var == LOOP_NO_DIM || !loop_var_is_reduced(op, place.stick_var);
 }
 
-// What sizes of a loop are multiples of that stands for loops of other sizes, or 0.
+// What sizes of a loop over a symbolic size, or some of its parts (of a concatenation), are
+// multiples of; 0 for another loop.
+static int64_t granules_of(const spyre_settings *settings, int64_t size, int64_t symbolic,
+                           int64_t granule)
+{
+    if (!symbolic || size % symbolic || size / symbolic > settings->symbolic_parts) return 0;
+    return size / symbolic * granule;
+}
+
 static int64_t granule_of(const spyre_settings *settings, int64_t size)
 {
-    int64_t granule = settings->symbolic_size == size ? settings->symbolic_granule : 0;
-    if (settings->second_symbolic_size != size) return granule;
-    return common_divisor(settings->second_symbolic_granule, granule);
+    int64_t first = granules_of(settings, size, settings->symbolic_size,
+                                settings->symbolic_granule);
+    return common_divisor(granules_of(settings, size, settings->second_symbolic_size,
+                                      settings->second_symbolic_granule), first);
 }
 
 // A loop of a symbolic size stands for loops of any multiple of its granule, which have the slices

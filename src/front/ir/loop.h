@@ -104,6 +104,7 @@ typedef struct {
     int32_t core_stride[LOOP_MAX_VARS]; // core numbers from one slice of the variable to the next,
                                         // where split > 1
     loop_division_origin divided_by;
+    bool inserted;                 // by the planner: it copies a whole buffer (plan/lx_copies.h)
     uint32_t operand_count;        // inputs, then the output
     loop_access operand[LOOP_MAX_OPERANDS];
     uint8_t table;                 // the operand whose rows operand 0, the index, chooses: 1 of a
@@ -141,6 +142,9 @@ typedef struct spyre_loops {
     VEC(loop_output) outputs;
     uint32_t output_buffer_count;
     int64_t pool_bytes;
+    const char *plan;  // text for the graph at other sizes (plan/handed_plan.h), or null
+    const char *handed_plan; // one of the graph at another size, or null
+    bool follows;      // has taken it
     uint32_t stage;    // rows of pass.def that have had their turn
     uint32_t *at_node; // graph node in work, for blaming an error on a node
     const struct stick_choice *sticks; // how they were chosen (stick_search.h); null before that

@@ -55,18 +55,19 @@ spyre_status lx_copies_create(const loop_graph *loops, lx_copies *out)
     return NULL;
 }
 
-static spyre_status add_buffer(loop_graph *loops, lx_copy *copy)
+spyre_status lx_copies_add_buffer(loop_graph *loops, uint32_t original, uint32_t *out)
 {
-    loop_buffer twin = loops->buffers.items[copy->original];
+    loop_buffer twin = loops->buffers.items[original];
     twin.kind = LOOP_LOCAL;
     twin.output = -1;
-    copy->buffer = loops->buffers.count;
+    *out = loops->buffers.count;
     return VEC_PUSH(loops->memory, &loops->buffers, twin);
 }
 
 static spyre_status add_op(const loop_graph *loops, lx_copy *copy, loop_op_list *out)
 {
     loop_op op = copy->op;
+    op.inserted = true;
     op.operand[0].buffer = copy->leaves ? copy->buffer : copy->original;
     op.operand[1].buffer = copy->leaves ? copy->original : copy->buffer;
     copy->at = out->count;
@@ -83,7 +84,7 @@ static spyre_status append(loop_graph *loops, uint32_t index, lx_copies *copies,
         if (n == SPYRE_NO_ID || !copies->items.items[n].kept) continue;
         lx_copy *copy = &copies->items.items[n];
         bool first = copy->buffer == SPYRE_NO_ID;
-        if (first) TRY(add_buffer(loops, copy));
+        if (first) TRY(lx_copies_add_buffer(loops, copy->original, &copy->buffer));
         if (first && copy->leaves) behind = copy;
         if (first && !copy->leaves) TRY(add_op(loops, copy, out));
         op.operand[k].buffer = copy->buffer;

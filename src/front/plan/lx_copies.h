@@ -35,6 +35,10 @@ SPYRE_MUST_CHECK spyre_status lx_copies_create(const loop_graph *loops, lx_copie
 bool lx_copy_describe(const loop_graph *loops, opfunc op, const loop_op *near,
                       uint32_t k, loop_op *out);
 
+// A local buffer like another one, for the other side of a copy.
+SPYRE_MUST_CHECK spyre_status lx_copies_add_buffer(loop_graph *loops, uint32_t original,
+                                                   uint32_t *out);
+
 // Puts the kept copies between the ops and lets operands use their buffers.
 SPYRE_MUST_CHECK spyre_status lx_copies_insert(loop_graph *loops, lx_copies *copies);
 

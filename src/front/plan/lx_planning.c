@@ -3,12 +3,13 @@
 // lx_planning: completes the plan of a graph whose ops are divided: which buffers stay in the
 // cores' LX, which copies of others do, and where (plan.h).
 #include "front/front.h"
+#include "front/plan/handed_plan.h"
 #include "front/plan/plan.h"
 
 spyre_status pass_lx_planning(loop_graph *loops, bool *out_changed)
 {
     *out_changed = false;
-    if (!loops->settings.lx_planning) return NULL;
-    *out_changed = true;
-    return plan_complete(loops, loop_scratch(loops));
+    *out_changed = loops->settings.lx_planning;
+    if (*out_changed) TRY(plan_complete(loops, loop_scratch(loops)));
+    return loops->settings.symbolic_size ? handed_plan_print(loops) : NULL;
 }

@@ -75,9 +75,7 @@ static spyre_status take_copies(best_plan *best, lx_copies *copies, arena *scrat
     return NULL;
 }
 
-// Gives the graph the ops and buffers of a plan of it that lives elsewhere, in the place of its own
-// as far as that has room.
-static spyre_status adopt(loop_graph *loops, const loop_graph *planned)
+spyre_status plan_adopt(loop_graph *loops, const loop_graph *planned)
 {
     uint32_t ops = planned->ops.count, buffers = planned->buffers.count;
     if (ops > loops->ops.capacity) TRY(VEC_ROOM(loops->memory, &loops->ops, ops));
@@ -99,7 +97,7 @@ spyre_status plan_complete(loop_graph *loops, arena *scratch)
     TRY(take_copies(&best, &copies, scratch));
     TRY(lx_shuffles_find(&best.graph, &copies));
     TRY(take_copies(&best, &copies, scratch));
-    return best.graph.ops.items == loops->ops.items ? NULL : adopt(loops, &best.graph);
+    return best.graph.ops.items == loops->ops.items ? NULL : plan_adopt(loops, &best.graph);
 }
 
 // --- Trials

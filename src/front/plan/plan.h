@@ -25,6 +25,10 @@ bool plan_is_better(plan_price a, plan_price b);
 // Divides ops [begin, end), those that are divided otherwise; true when some are.
 bool plan_divide(loop_graph *loops, const division *divisions, uint32_t begin, uint32_t end);
 
+// Gives the graph the ops and buffers of a plan of it that lives in scratch memory, in the place of
+// its own as far as that has room.
+SPYRE_MUST_CHECK spyre_status plan_adopt(loop_graph *loops, const loop_graph *planned);
+
 // Completes the plan of a graph whose ops are divided: places what may be in LX, then keeps the
 // boundary copies and the shuffles with which it takes less time. Plans on trial live in `scratch`.
 SPYRE_MUST_CHECK spyre_status plan_complete(loop_graph *loops, arena *scratch);
