@@ -80,6 +80,25 @@ def test_extremes(dtype):
         assert torch.equal(indices.cpu(), first(x, 1, 0, False)[1][0])
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.int16])
+def test_the_greatest_and_the_least_integers(dtype):
+    bounds = torch.iinfo(torch.int32 if dtype is torch.int64 else dtype)
+    least, most = bounds.min, bounds.max
+    for values in ([most, 5], [least, -5], [5, most], [most] * 3, [least, most, least, 0, most]):
+        x = torch.tensor(values, dtype=dtype)
+        card = x.to("spyre")
+        for descending in (False, True):
+            assert torch.equal(
+                card.sort(descending=descending)[0].cpu(), x.sort(descending=descending)[0]
+            )
+            order = card.argsort(descending=descending, stable=True).cpu()
+            assert torch.equal(order, x.argsort(descending=descending, stable=True))
+            found = card.topk(2, largest=descending).values.cpu()
+            assert torch.equal(found, x.topk(2, largest=descending).values)
+        assert card.argmax().item() == x.argmax().item()
+        assert card.argmin().item() == x.argmin().item()
+
+
 def test_expanded_and_single_elements():
     x = numbers(HALF, 70, 1)
     s = x.to("spyre")

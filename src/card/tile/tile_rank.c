@@ -123,8 +123,8 @@ static int64_t offset_of(const isa_operand *operand, const uint32_t *dims, uint3
     return offset;
 }
 
-// Takes the candidates that come into question; returns their number.
-static uint32_t collect(const merger *m, const uint8_t *from, int64_t above, int64_t below)
+// Takes the candidates above the one entry and no further up than the other; returns their number.
+static uint32_t collect(const merger *m, const uint8_t *from, int64_t above, int64_t most)
 {
     const isa_instruction *i = m->r->i;
     uint32_t outer = m->count[1] - 1, fast = m->dims[1][outer], taken = 0, position = m->first;
@@ -139,7 +139,7 @@ static uint32_t collect(const merger *m, const uint8_t *from, int64_t above, int
             for (size_t n = 0; n < count; n++) {
                 int64_t entry = rank_entry(values[n], position++);
                 m->sorted[taken] = entry;
-                taken += entry > above && entry < below;
+                taken += entry > above && entry <= most;
             }
         }
     } while (next_index(i, m->dims[1], outer, index));
@@ -229,10 +229,12 @@ static void enter_sorted(merger *m, uint8_t *const *address)
     do {
         uint8_t *entries = address[0] + offset_of(&i->operand[0], dims, count, index);
         const uint8_t *from = address[1] + offset_of(&i->operand[1], dims, count, index);
-        int64_t below = INT64_MAX, above = rank_at(entries + (m->r->ranks - 1) * m->r->apart);
-        if (i->operand_count > 3)
-            below = rank_at(address[3] + offset_of(&i->operand[3], dims, count, index));
-        uint32_t taken = collect(m, from, above, below);
+        int64_t most = INT64_MAX, above = rank_at(entries + (m->r->ranks - 1) * m->r->apart);
+        if (i->operand_count > 3) { // those behind the last entry of another ranking
+            int64_t last = rank_at(address[3] + offset_of(&i->operand[3], dims, count, index));
+            most = last == RANK_NONE ? RANK_NONE : last - 1;
+        }
+        uint32_t taken = collect(m, from, above, most);
         if (taken <= FEW_CANDIDATES) insert_sorted(m->sorted, taken);
         else sort_by_digits(m, taken);
         if (taken) merge_sorted(m, entries, taken);
