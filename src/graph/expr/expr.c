@@ -32,6 +32,16 @@ static const void *copy_array(arena *memory, const void *items, uint32_t count, 
     return copy;
 }
 
+static uint32_t depth_of(const expr_table *table, const expr_node *node)
+{
+    uint32_t deepest = 0;
+    for (uint32_t i = 0; i < node->count; i++) {
+        uint32_t depth = table->nodes.items[node->operands[i]].depth;
+        deepest = depth > deepest ? depth : deepest;
+    }
+    return deepest + 1;
+}
+
 expr_id expr_intern(expr_table *table, expr_node node)
 {
     unsigned char key[sizeof(uint32_t) + sizeof(int64_t) + EXPR_MOST_TERMS * 12];
@@ -47,6 +57,8 @@ expr_id expr_intern(expr_table *table, expr_node node)
     length += coefficient_bytes;
     if (map_bytes_get(&table->ids, key, length, &id)) return id;
 
+    node.depth = depth_of(table, &node);
+    if (node.depth > EXPR_DEEPEST) return EXPR_NONE;
     node.operands = copy_array(table->memory, node.operands, node.count, sizeof(expr_id));
     if (node.coefficients) {
         node.coefficients =

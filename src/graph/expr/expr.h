@@ -19,9 +19,9 @@ typedef struct expr_table expr_table;
 expr_table *expr_table_create(arena *memory);
 
 // Builders; EXPR_NONE when memory is short, a constant overflows int64, a divisor is 0, the result
-// has more than 64 terms or 16 factors in one, a symbol's range is empty or differs from that of an
-// earlier symbol of the name, or when an operand is EXPR_NONE. floordiv and mod round down, as
-// Python's // and % do.
+// has more than 64 terms, 16 factors in one or 32 levels, a symbol's range is empty or differs from
+// that of an earlier symbol of the name, or when an operand is EXPR_NONE. floordiv and mod round
+// down, as Python's // and % do.
 #define EXPR_NONE UINT32_MAX
 expr_id expr_constant(expr_table *table, int64_t value);
 expr_id expr_symbol(expr_table *table, const char *name, int64_t least, int64_t most,

@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "graph/expr/expr.h"
 
-enum { EXPR_MOST_TERMS = 64, EXPR_UNIT = 0 }; // expression 0 is the constant 1
+enum { EXPR_MOST_TERMS = 64, EXPR_DEEPEST = 32, EXPR_UNIT = 0 }; // expression 0 is the constant 1
 
 typedef enum {
     KIND_CONSTANT,
@@ -25,6 +25,7 @@ typedef enum {
 typedef struct {
     expr_kind kind;
     uint32_t count;
+    uint32_t depth;                     // of nested expressions, of 1 without operands
     int64_t value;
     const expr_id *operands;
     const int64_t *coefficients;
@@ -39,7 +40,9 @@ struct expr_table {
     bool no_memory;          // sticky
 };
 
-// The id of a node, whose arrays are copied when it is new. EXPR_NONE when memory is short.
+// The id of a node, whose arrays are copied when it is new and whose depth is found. EXPR_NONE when
+// memory is short or it is nested deeper than EXPR_DEEPEST: its text, which has parentheses for
+// every level, is then one that can be read.
 expr_id expr_intern(expr_table *table, expr_node node);
 
 // The factors of a term: those of a product, or the expression itself.

@@ -5,9 +5,9 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "graph/expr/expr.h"
+#include "graph/expr/expr_node.h"
 
-enum { DEEPEST = 32, LONGEST_NAME = 64 };
+enum { LONGEST_NAME = 64 };
 
 typedef struct {
     expr_table *table;
@@ -78,7 +78,7 @@ static expr_id read_name(reader *r)
 
 static expr_id read_primary(reader *r)
 {
-    if (r->depth == DEEPEST) return EXPR_NONE;
+    if (r->depth == EXPR_DEEPEST) return EXPR_NONE;
     r->depth++;
     expr_id e = EXPR_NONE;
     skip_blanks(r);

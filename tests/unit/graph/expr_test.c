@@ -115,6 +115,9 @@ static void expr__failures_give_none(void **state)
     for (int i = 0; i < 15; i++) power = expr_mul(f->table, power, f->s);
     assert_int_not_equal(power, EXPR_NONE);
     assert_int_equal(expr_mul(f->table, power, f->s), EXPR_NONE);
+    expr_id chain = f->s; // whose text has parentheses for each level
+    for (int i = 0; i < 31; i++) chain = expr_mod(f->table, expr_add(f->table, chain, one), f->t);
+    assert_int_equal(chain, EXPR_NONE);
 }
 
 static void expr__parse_stops_behind_itself(void **state)
