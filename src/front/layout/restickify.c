@@ -277,9 +277,9 @@ spyre_status restickify_padded(restickifier *r, loop_op *op, uint32_t operand, u
     if (loop_locate(r->loops, op, access, &place) || place.stick_var == padded) return NULL;
     int64_t own = loop_lanes(buffer), next = next_stride(op, &place, place.stride[padded], own);
     if (!next || !place.stride[padded]) return NULL;
-    // Padding is cut off where the next dim starts (emit_tensor.c).
+    // Padding is cut off where the next dim starts right behind (emit_tensor.c).
+    if (next == place.stride[padded] * op->extent[padded]) return NULL;
     int64_t steps = (op->extent[padded] + lanes - 1) / lanes * lanes;
-    if (steps > next / place.stride[padded]) steps = next / place.stride[padded];
     int64_t end = place.offset + SPYRE_STICK_BYTES;
     for (uint32_t v = 0; v < op->var_count; v++) {
         int64_t count = v == padded ? steps : op->extent[v];

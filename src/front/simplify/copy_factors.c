@@ -32,44 +32,10 @@ static bool has_parted_columns(const loop_graph *loops, const loop_op *op)
     return op->extent[v] > part && part % loop_lanes(b) != 0;
 }
 
-// Whether sticks of the other operands run along loop v, so that it is as long as whole ones.
-static bool is_padded(const loop_op *op, uint8_t v)
-{
-    return op->operand[ROWS].stride[v] == 1 || op->operand[RESULT].stride[v] == 1;
-}
-
-// Whether loop v walks a part of a dim of the second factor.
-static bool walks_part(const loop_graph *loops, const loop_op *op, uint8_t v)
-{
-    const loop_access *access = &op->operand[COLUMNS];
-    const loop_buffer *b = &loops->buffers.items[access->buffer];
-    const loop_dim *dim = &b->dim[loop_dim_at(b, access->stride[v])];
-    return op->extent[v] * (access->stride[v] / dim->stride) < dim->extent;
-}
-
-// Whether the second factor, of whose rows the product reads a part, ends before those that fill
-// the last stick of another operand up.
-static bool ends_early(const loop_graph *loops, const loop_op *op)
-{
-    const loop_access *access = &op->operand[COLUMNS];
-    const loop_buffer *b = &loops->buffers.items[access->buffer];
-    int64_t lanes = loop_lanes(b), elements = 1, last = access->offset;
-    bool is_part = false;
-    for (uint8_t v = 0; v < op->var_count && b->dim_count; v++) {
-        if (access->stride[v] <= 0) continue;
-        bool more = access->stride[v] > 1 && is_padded(op, v) && walks_part(loops, op, v);
-        int64_t extent = more ? (op->extent[v] + lanes - 1) / lanes * lanes : op->extent[v];
-        last += (extent - 1) * access->stride[v];
-        is_part |= extent > op->extent[v];
-    }
-    for (uint32_t d = 0; d < b->dim_count; d++) elements *= b->dim[d].extent;
-    return is_part && last >= elements;
-}
-
 static bool must_be_copied(const loop_graph *loops, const loop_op *op, uint32_t operand)
 {
     if (loop_along_k(op, operand, false) != LOOP_NO_DIM) return true;
-    return operand == COLUMNS && (has_parted_columns(loops, op) || ends_early(loops, op));
+    return operand == COLUMNS && has_parted_columns(loops, op);
 }
 
 // The loops that the copy has: those that move along the factor and those along k; `last`, which

@@ -7,9 +7,8 @@
 #include "front/ir/loop.h"
 
 // Copies a factor that is the same all along k (the gradient of a sum), and a second one whose
-// columns lie in parts of sticks (heads of 32 that another program left, lines of an image: a
-// result of 128 columns cannot be made 32 lanes at a time), or of which a part is read so near its
-// end that the rows that fill a stick up are not there (a short cache's keys and values).
+// columns lie in parts of sticks (heads of 32 that another program left, lines of an image): a
+// result of 128 columns cannot be made 32 lanes at a time.
 SPYRE_MUST_CHECK spyre_status copy_factors(loop_graph *loops);
 
 #endif
