@@ -144,8 +144,9 @@ spyre_status card_pass_choose_stages(translation *t)
     card_program *p = t->loaded;
     for (uint32_t n = 0; n < p->phases.count; n++) {
         const plan_kernel *kernel = p->phases.items[n].kernel;
-        bool by_queues = !kernel || (!kernel->steps[ISA_QUEUE_SEQ] && !kernel->messages &&
-                                     !kernel->sends_later);
+        bool by_queues = !kernel || !kernel->source->active_cores ||
+                         (!kernel->steps[ISA_QUEUE_SEQ] && !kernel->messages &&
+                          !kernel->sends_later);
         if (by_queues) continue;
         uint32_t kernels = count_kernels(t, n);
         TRY(make_stage(t, &p->phases.items[n], kernels));
