@@ -187,7 +187,7 @@ def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
     from ..compile import attention
     from ..compile.parts import recurrent
-    from . import resize
+    from . import optimizers, resize
 
     fallback = torch.library.Library("_", "IMPL")
     fallback.fallback(untraced(dispatch), "PrivateUse2")
@@ -202,6 +202,7 @@ def register() -> list[torch.library.Library]:
     for name, op in direct_operators():
         register_kernel(name, _kernel(op))
     attention.register(aten, register_kernel)
+    optimizers.register(aten, untraced)
     aten.impl("_local_scalar_dense", untraced(_local_scalar_dense))
     register_kernel("_to_copy", _to_copy)
     register_kernel("clone", _clone)
