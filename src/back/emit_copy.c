@@ -4,7 +4,7 @@
 // LX, a single LOAD or STORE does all.
 #include "back/select.h"
 
-#include "back/schedule.h"
+#include "back/tile_loops.h"
 #include "back/stage.h"
 
 typedef struct {
@@ -45,8 +45,8 @@ spyre_status emit_copy(emitter *e, const bundle_step *step)
     uint32_t dim_count = nest_order(&c.n, c.output, dims);
     TRY(stage_fit(&c.tiles, e->options, dims, dim_count, tile));
 
-    schedule s = {.e = e, .n = &c.n, .body = body, .context = &c};
-    schedule_add_buffer(&s, c.through_tile, ISA_QUEUE_LOAD, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
-    for (uint32_t d = 0; d < dim_count; d++) schedule_add(&s, dims[d], tile[dims[d]]);
-    return schedule_kernels(&s);
+    tile_loops s = {.e = e, .n = &c.n, .body = body, .context = &c};
+    tile_loops_add_buffer(&s, c.through_tile, ISA_QUEUE_LOAD, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
+    for (uint32_t d = 0; d < dim_count; d++) tile_loops_add(&s, dims[d], tile[dims[d]]);
+    return tile_loops_kernels(&s);
 }

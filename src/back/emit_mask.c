@@ -7,7 +7,7 @@
 #include "back/select.h"
 
 #include "back/reduced_tile.h"
-#include "back/schedule.h"
+#include "back/tile_loops.h"
 #include "back/stage.h"
 #include "bundle/derived.h"
 
@@ -19,7 +19,7 @@ typedef struct {
     int64_t weight[BUNDLE_MAX_DIMS];        // positions from one index of a scanned dim to the next
     bool ranks[BUNDLE_MAX_DIMS];            // dims of which only the indices have some
     lx_region positions, equal, found, counter, added, zero;
-    schedule kept, scanned;
+    tile_loops kept, scanned;
 } masking;
 
 // --- Places
@@ -168,7 +168,7 @@ static spyre_status kept_body(void *context, const box *b)
     place counter = cell(&m->counter), zero = cell(&m->zero);
     TRY(emit_fill(m->e, &(place_axes){0}, &counter, 0.0f));
     TRY(emit_fill(m->e, &(place_axes){0}, &zero, 0.0f));
-    return schedule_run(&m->scanned, b);
+    return tile_loops_run(&m->scanned, b);
 }
 
 // --- Tiles
@@ -204,9 +204,9 @@ static spyre_status choose_tiles(masking *m, int64_t *tile)
     tile_grow_kept(&m->n, &limits, dims, count, tile);
     for (uint32_t i = 0; i < count; i++)
         if (!m->weight[dims[i]] && !m->ranks[dims[i]])
-            schedule_add(&m->kept, dims[i], tile[dims[i]]);
+            tile_loops_add(&m->kept, dims[i], tile[dims[i]]);
     for (uint32_t d = 0; d < m->n.dim_count; d++)
-        if (m->weight[d]) schedule_add(&m->scanned, d, tile[d]);
+        if (m->weight[d]) tile_loops_add(&m->scanned, d, tile[d]);
     return NULL;
 }
 
@@ -243,15 +243,15 @@ spyre_status emit_mask(emitter *e, const bundle_step *step)
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &m.n));
     find_roles(&m);
     m.tiles = stage_of(&m.n);
-    m.kept = (schedule){.e = e, .n = &m.n, .body = kept_body, .context = &m};
-    m.scanned = (schedule){.e = e, .n = &m.n, .body = scanned_body, .context = &m};
+    m.kept = (tile_loops){.e = e, .n = &m.n, .body = kept_body, .context = &m};
+    m.scanned = (tile_loops){.e = e, .n = &m.n, .body = scanned_body, .context = &m};
     int64_t tile[BUNDLE_MAX_DIMS];
     TRY(choose_tiles(&m, tile));
     TRY(allocate(&m, tile));
-    schedule *innermost = m.scanned.levels.count ? &m.scanned : &m.kept;
-    schedule_add_buffer(innermost, stage_has_inputs(&m.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
-                        TOKEN_INPUT_FREE);
-    schedule_add_buffer(innermost, m.tiles.staged[m.output], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
-                        TOKEN_OUTPUT_FREE);
-    return schedule_kernels(&m.kept);
+    tile_loops *innermost = m.scanned.levels.count ? &m.scanned : &m.kept;
+    tile_loops_add_buffer(innermost, stage_has_inputs(&m.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
+                          TOKEN_INPUT_FREE);
+    tile_loops_add_buffer(innermost, m.tiles.staged[m.output], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
+                          TOKEN_OUTPUT_FREE);
+    return tile_loops_kernels(&m.kept);
 }

@@ -12,7 +12,7 @@
 #include "back/select.h"
 
 #include "back/matmul_tile.h"
-#include "back/schedule.h"
+#include "back/tile_loops.h"
 #include "back/split.h"
 #include "back/stage.h"
 
@@ -24,7 +24,7 @@ typedef struct {
     bool stationary; // B is loaded once for all row tiles
     bool passing;    // one tile of rows and k: the tiles of the outer loops pass by
     bool storing;    // results are stored while the next ones are computed
-    schedule outer, rows, depth, results; // results: what has its tokens for a whole kernel
+    tile_loops outer, rows, depth, results; // results: what has its tokens for a whole kernel
     split chain;
     const nest_class *present;
 } matmul;
@@ -257,7 +257,7 @@ static spyre_status accumulate(const matmul *m, const box *b)
     TRY(emit_fill(e, &axes, &sum, 0));
     if (nest_class_empty(&m->r.nest, m->present)) return NULL;
     TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_PT, TOKEN_ACCUMULATOR_READY));
-    return schedule_run(&m->depth, b);
+    return tile_loops_run(&m->depth, b);
 }
 
 static spyre_status finish(void *context, const box *b)
@@ -330,7 +330,7 @@ static spyre_status outer_body(void *context, const box *b)
         TRY(load(m, b, &axes, m->r.b));
         TRY(give(m, b, &axes, false, true, TOKEN_KEPT_FULL));
     }
-    TRY(schedule_run(&m->rows, b));
+    TRY(tile_loops_run(&m->rows, b));
     return keeps ? emit_handover(e, ISA_QUEUE_PT, ISA_QUEUE_LOAD, TOKEN_KEPT_FREE) : NULL;
 }
 
@@ -339,36 +339,38 @@ static spyre_status outer_body(void *context, const box *b)
 static void make_loops(matmul *m, const matmul_tiles *t)
 {
     nest *n = &m->r.nest;
-    m->outer = (schedule){.e = m->e, .n = n, .body = outer_body, .context = m};
-    m->results = (schedule){.e = m->e, .n = n};
-    m->rows = (schedule){.e = m->e, .n = n, .body = rows_body, .context = m};
-    m->depth = (schedule){.e = m->e, .n = n, .body = depth_body, .context = m};
+    m->outer = (tile_loops){.e = m->e, .n = n, .body = outer_body, .context = m};
+    m->results = (tile_loops){.e = m->e, .n = n};
+    m->rows = (tile_loops){.e = m->e, .n = n, .body = rows_body, .context = m};
+    m->depth = (tile_loops){.e = m->e, .n = n, .body = depth_body, .context = m};
     uint8_t dims[BUNDLE_MAX_DIMS];
     uint32_t count = nest_order(n, m->r.a, dims);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t d = dims[i];
         if (n->reduced[d]) continue;
-        schedule_add(m->r.role[d] == MATMUL_ROW ? &m->rows : &m->outer, d, t->tile[d]);
+        tile_loops_add(m->r.role[d] == MATMUL_ROW ? &m->rows : &m->outer, d, t->tile[d]);
     }
     for (uint32_t d = 0; d < n->dim_count; d++)
-        if (n->reduced[d]) schedule_add(&m->depth, d, t->tile[d]);
+        if (n->reduced[d]) tile_loops_add(&m->depth, d, t->tile[d]);
     bool whole_depth = m->depth.levels.count == 0 && !m->chain.needed;
     m->passing = whole_depth && t->passing && m->rows.levels.count == 0;
     m->stationary = whole_depth && !m->passing;
     bool deep = m->depth.levels.count;
     if (!deep && m->chain.needed) return;
-    schedule *innermost = deep ? &m->depth : m->passing ? &m->outer : &m->rows;
-    schedule_add_buffer(innermost, loads_tiles(m), ISA_QUEUE_LOAD, ISA_QUEUE_PT, TOKEN_INPUT_FREE);
-    schedule_add_buffer(innermost, !deep && m->tiles.staged[m->r.c], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
-                        TOKEN_OUTPUT_FREE);
+    tile_loops *innermost = deep ? &m->depth : m->passing ? &m->outer : &m->rows;
+    tile_loops_add_buffer(innermost, loads_tiles(m), ISA_QUEUE_LOAD, ISA_QUEUE_PT,
+                          TOKEN_INPUT_FREE);
+    tile_loops_add_buffer(innermost, !deep && m->tiles.staged[m->r.c], ISA_QUEUE_SFP,
+                          ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
     if (!deep || m->chain.needed) return;
     // One buffer of results has one token.
     m->storing = m->tiles.staged[m->r.c];
-    schedule_add_buffer(&m->results, m->storing, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
+    tile_loops_add_buffer(&m->results, m->storing, ISA_QUEUE_SFP, ISA_QUEUE_STORE,
+                          TOKEN_OUTPUT_FREE);
     uint32_t around = m->e->depth + m->outer.levels.count + m->rows.levels.count;
-    m->depth.stays_open = schedule_may_stay_open(&m->depth, around);
+    m->depth.stays_open = tile_loops_may_stay_open(&m->depth, around);
     if (m->depth.stays_open)
-        schedule_add_buffer(&m->results, true, ISA_QUEUE_LOAD, ISA_QUEUE_PT, TOKEN_INPUT_FREE);
+        tile_loops_add_buffer(&m->results, true, ISA_QUEUE_LOAD, ISA_QUEUE_PT, TOKEN_INPUT_FREE);
     m->outer.inner = &m->results;
 }
 
@@ -402,8 +404,8 @@ spyre_status emit_matmul(emitter *e, const bundle_step *step)
     TRY(allocate(&m, &t));
     if (m.chain.needed) {
         box whole = box_of_class(&m.r.nest, &m.r.nest.classes[0]);
-        return schedule_run(&m.outer, &whole);
+        return tile_loops_run(&m.outer, &whole);
     }
     m.outer.present = &m.present;
-    return schedule_kernels(&m.outer);
+    return tile_loops_kernels(&m.outer);
 }

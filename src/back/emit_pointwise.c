@@ -5,7 +5,7 @@
 // ordered, or cut, differently.
 #include "back/select.h"
 
-#include "back/schedule.h"
+#include "back/tile_loops.h"
 #include "back/stage.h"
 #include "bundle/derived.h"
 #include "isa/constants.h"
@@ -142,11 +142,11 @@ spyre_status emit_pointwise(emitter *e, const bundle_step *step)
     lx_share share = lx_share_whole(e->options);
     TRY(stage_take(&p.tiles, &share, tile));
 
-    schedule s = {.e = e, .n = &p.n, .body = body, .context = &p};
-    schedule_add_buffer(&s, stage_has_inputs(&p.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
-                        TOKEN_INPUT_FREE);
-    schedule_add_buffer(&s, p.tiles.staged[step->output], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
-                        TOKEN_OUTPUT_FREE);
-    for (uint32_t d = 0; d < dim_count; d++) schedule_add(&s, dims[d], tile[dims[d]]);
-    return schedule_kernels(&s);
+    tile_loops s = {.e = e, .n = &p.n, .body = body, .context = &p};
+    tile_loops_add_buffer(&s, stage_has_inputs(&p.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
+                          TOKEN_INPUT_FREE);
+    tile_loops_add_buffer(&s, p.tiles.staged[step->output], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
+                          TOKEN_OUTPUT_FREE);
+    for (uint32_t d = 0; d < dim_count; d++) tile_loops_add(&s, dims[d], tile[dims[d]]);
+    return tile_loops_kernels(&s);
 }

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "back/reduced_tile.h"
-#include "back/schedule.h"
+#include "back/tile_loops.h"
 #include "back/stage.h"
 
 typedef struct {
@@ -27,7 +27,7 @@ typedef struct {
     int64_t budget;                  // bytes of LX
     int64_t most_bytes;              // cap on a tile
     lx_region entries, behind, position, taken;
-    schedule kept, reduced, taking;
+    tile_loops kept, reduced, taking;
     const nest_class *present; // whose elements are ranked
 } ranking;
 
@@ -143,7 +143,7 @@ static spyre_status rank_core(const ranking *r, const box *part)
     TRY(emit_fill(r->e, &(place_axes){0}, &position, 0.0f));
     for (uint32_t d = 0; d < r->n.dim_count; d++)
         if (r->n.reduced[d]) box_span(&r->n, &b, d, r->present->size[d]);
-    return schedule_run(&r->reduced, &b);
+    return tile_loops_run(&r->reduced, &b);
 }
 
 // Keeps the last entries, as pairs of integers, which are copied bit for bit.
@@ -210,7 +210,7 @@ static spyre_status kept_body(void *context, const box *b)
             part.extent[r->cut] = r->count;
         }
         TRY(rank_core(r, &part));
-        TRY(schedule_run(&r->taking, &part));
+        TRY(tile_loops_run(&r->taking, &part));
         box kept = box_kept(&r->n, b);
         if (r->count < left) TRY(keep_last(r, &kept));
     }
@@ -276,11 +276,11 @@ static spyre_status choose_tiles(ranking *r, int64_t *tile, lx_share *out_share)
     tile_grow_kept(&r->n, &limits, dims, dim_count, tile);
     for (uint32_t i = 0; i < dim_count; i++)
         if (!r->n.reduced[dims[i]] && !r->weight[dims[i]])
-            schedule_add(&r->kept, dims[i], tile[dims[i]]);
+            tile_loops_add(&r->kept, dims[i], tile[dims[i]]);
     for (uint32_t d = 0; d < r->n.dim_count; d++)
-        if (r->n.reduced[d]) schedule_add(&r->reduced, d, tile[d]);
+        if (r->n.reduced[d]) tile_loops_add(&r->reduced, d, tile[d]);
     for (uint32_t d = 0; d < r->n.dim_count; d++)
-        if (r->weight[d]) schedule_add(&r->taking, d, tile[d]);
+        if (r->weight[d]) tile_loops_add(&r->taking, d, tile[d]);
     return NULL;
 }
 
@@ -311,10 +311,10 @@ static void add_buffers(ranking *r)
     bool deep = r->reduced.levels.count, pieces = r->taking.levels.count;
     bool once = r->pass == r->ranks;
     bool staged_in = r->tiles.staged[r->input], staged_out = r->tiles.staged[r->output];
-    schedule_add_buffer(deep ? &r->reduced : &r->kept, staged_in && (deep || once), ISA_QUEUE_LOAD,
-                        ISA_QUEUE_SFP, TOKEN_INPUT_FREE);
-    schedule_add_buffer(pieces ? &r->taking : &r->kept, staged_out && (pieces || (!deep && once)),
-                        ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
+    tile_loops_add_buffer(deep ? &r->reduced : &r->kept, staged_in && (deep || once),
+                          ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FREE);
+    tile_loops_add_buffer(pieces ? &r->taking : &r->kept, staged_out && (pieces || (!deep && once)),
+                          ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
 }
 
 spyre_status emit_rank(emitter *e, const bundle_step *step)
@@ -323,14 +323,14 @@ spyre_status emit_rank(emitter *e, const bundle_step *step)
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &r.n));
     find_ranks(&r);
     r.tiles = stage_of(&r.n);
-    r.kept = (schedule){.e = e, .n = &r.n, .body = kept_body, .context = &r};
-    r.reduced = (schedule){.e = e, .n = &r.n, .body = reduced_body, .context = &r};
-    r.taking = (schedule){.e = e, .n = &r.n, .body = taking_body, .context = &r};
+    r.kept = (tile_loops){.e = e, .n = &r.n, .body = kept_body, .context = &r};
+    r.reduced = (tile_loops){.e = e, .n = &r.n, .body = reduced_body, .context = &r};
+    r.taking = (tile_loops){.e = e, .n = &r.n, .body = taking_body, .context = &r};
     int64_t tile[BUNDLE_MAX_DIMS];
     lx_share share;
     TRY(choose_tiles(&r, tile, &share));
     TRY(allocate(&r, tile, share));
     add_buffers(&r);
     r.kept.present = &r.present;
-    return schedule_kernels(&r.kept);
+    return tile_loops_kernels(&r.kept);
 }

@@ -6,7 +6,7 @@
 #include "back/select.h"
 
 #include "back/reduced_tile.h"
-#include "back/schedule.h"
+#include "back/tile_loops.h"
 #include "back/split.h"
 #include "back/stage.h"
 #include "bundle/derived.h"
@@ -25,7 +25,7 @@ typedef struct {
     bundle_finish end;
     int64_t reduced_bytes; // cap on the input tile while its reduced dims grow
     lx_region accumulator[SPLIT_MOST_PARTS], received[SPLIT_MOST_PARTS], factor_cell, products;
-    schedule kept, reduced;
+    tile_loops kept, reduced;
     split chain;
     const nest_class *present; // whose elements are reduced
 } reduction;
@@ -144,7 +144,7 @@ static spyre_status reduce_core(const reduction *r, const box *part)
         box b = kept;
         for (uint32_t d = 0; d < r->n.dim_count; d++)
             if (r->n.reduced[d]) box_span(&r->n, &b, d, r->present->size[d]);
-        TRY(schedule_run(&r->reduced, &b));
+        TRY(tile_loops_run(&r->reduced, &b));
     }
     for (uint32_t m = 0; r->folds && m < r->moments; m++) {
         place accumulator = accumulator_place(r, &kept, &axes, &r->accumulator[m]);
@@ -297,9 +297,9 @@ static spyre_status choose_tiles(reduction *r, int64_t *tile)
         tile_grow_kept(&r->n, &limits, dims, dim_count, tile);
     }
     for (uint32_t i = 0; i < dim_count; i++)
-        if (!r->n.reduced[dims[i]]) schedule_add(&r->kept, dims[i], tile[dims[i]]);
+        if (!r->n.reduced[dims[i]]) tile_loops_add(&r->kept, dims[i], tile[dims[i]]);
     for (uint32_t d = 0; d < r->n.dim_count; d++)
-        if (r->n.reduced[d]) schedule_add(&r->reduced, d, tile[d]);
+        if (r->n.reduced[d]) tile_loops_add(&r->reduced, d, tile[d]);
     return NULL;
 }
 
@@ -344,11 +344,11 @@ static void add_buffers(reduction *r)
 {
     bool deep = r->reduced.levels.count;
     if (!deep && r->chain.needed) return;
-    schedule *innermost = deep ? &r->reduced : &r->kept;
-    schedule_add_buffer(innermost, loads(r), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
-                        TOKEN_INPUT_FREE);
-    schedule_add_buffer(innermost, !deep && r->tiles.staged[r->output], ISA_QUEUE_SFP,
-                        ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
+    tile_loops *innermost = deep ? &r->reduced : &r->kept;
+    tile_loops_add_buffer(innermost, loads(r), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
+                          TOKEN_INPUT_FREE);
+    tile_loops_add_buffer(innermost, !deep && r->tiles.staged[r->output], ISA_QUEUE_SFP,
+                          ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
 }
 
 spyre_status emit_reduction(emitter *e, const bundle_step *step)
@@ -359,16 +359,16 @@ spyre_status emit_reduction(emitter *e, const bundle_step *step)
     describe(&r, step);
     TRY(split_build(&r.n, &r.chain));
     r.tiles = stage_of(&r.n);
-    r.kept = (schedule){.e = e, .n = &r.n, .body = kept_body, .context = &r};
-    r.reduced = (schedule){.e = e, .n = &r.n, .body = reduced_body, .context = &r};
+    r.kept = (tile_loops){.e = e, .n = &r.n, .body = kept_body, .context = &r};
+    r.reduced = (tile_loops){.e = e, .n = &r.n, .body = reduced_body, .context = &r};
     int64_t tile[BUNDLE_MAX_DIMS];
     TRY(choose_tiles(&r, tile));
     TRY(allocate(&r, tile));
     add_buffers(&r);
     if (r.chain.needed) {
         box whole = box_of_class(&r.n, &r.n.classes[0]);
-        return schedule_run(&r.kept, &whole);
+        return tile_loops_run(&r.kept, &whole);
     }
     r.kept.present = &r.present;
-    return schedule_kernels(&r.kept);
+    return tile_loops_kernels(&r.kept);
 }

@@ -7,7 +7,7 @@
 // whole tensor; the offsets of the other dims' slices are computed here.
 #include "back/select.h"
 
-#include "back/schedule.h"
+#include "back/tile_loops.h"
 #include "back/stage.h"
 #include "bundle/derived.h"
 
@@ -145,9 +145,9 @@ spyre_status emit_rows(emitter *e, const bundle_step *step)
     uint32_t dim_count = nest_order(&w.n, w.rows, dims);
     TRY(stage_fit(&w.tiles, e->options, dims, dim_count, tile));
 
-    schedule s = {.e = e, .n = &w.n, .body = body, .context = &w};
+    tile_loops s = {.e = e, .n = &w.n, .body = body, .context = &w};
     bool buffers = w.tiles.staged[w.rows] || (!gathers && w.tiles.staged[w.index]);
-    schedule_add_buffer(&s, buffers, ISA_QUEUE_LOAD, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
-    for (uint32_t d = 0; d < dim_count; d++) schedule_add(&s, dims[d], tile[dims[d]]);
-    return schedule_kernels(&s);
+    tile_loops_add_buffer(&s, buffers, ISA_QUEUE_LOAD, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
+    for (uint32_t d = 0; d < dim_count; d++) tile_loops_add(&s, dims[d], tile[dims[d]]);
+    return tile_loops_kernels(&s);
 }

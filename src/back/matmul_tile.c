@@ -204,7 +204,7 @@ static double time_of(const problem *p, bool stationary, const matmul_tiles *t)
     if (p->b_us > 0) lx += b_loaded;
     lx /= LX_BANDWIDTH;
     double results_made = p->chained ? 1 : row_tiles * column_tiles, passing = depth_tiles;
-    if (fmod(depth_tiles, 2) == 0) passing *= results_made; // schedule_may_stay_open
+    if (fmod(depth_tiles, 2) == 0) passing *= results_made; // tile_loops_may_stay_open
     if (stationary) passing = row_tiles;
     if (t->passing) passing = column_tiles * p->products;
     double alone = stationary && !t->passing ? b_loaded * p->b_us : 0;

@@ -121,7 +121,7 @@ static void add_axis(place_axes *axes, uint32_t dim, int64_t extent, int64_t ste
     axes->axis[axes->count++] = (place_axis){(uint8_t)dim, extent, step};
 }
 
-// The schedule cuts a dim into boxes that are a multiple of a stick length or shorter than it.
+// Tile loops cut a dim into boxes that are a multiple of a stick length or shorter than it.
 place_axes place_find_axes(const nest *n, const box *b, uint32_t lanes)
 {
     place_axes axes = {0};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "back/reduced_tile.h"
 
-#include "back/schedule.h"
+#include "back/tile_loops.h"
 
 static bool is_cut(const nest *n, uint32_t dim, int64_t tile)
 {
-    schedule probe = {.n = n};
-    schedule_add(&probe, dim, tile);
+    tile_loops probe = {.n = n};
+    tile_loops_add(&probe, dim, tile);
     return probe.levels.count > 0;
 }
 

@@ -135,3 +135,13 @@ spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before, i
     }
     return count > 1 ? make_cat(r, items, count, dim, NULL, x) : NULL;
 }
+
+spyre_status make_column(rewriter *r, const tensor *vector, uint32_t dim, uint32_t rank,
+                         tensor *out)
+{
+    spyre_view view = {.rank = rank, .offset = vector->view.offset};
+    for (uint32_t i = 0; i < rank; i++) view.size[i] = 1;
+    view.size[dim] = vector->view.size[0];
+    view.stride[dim] = vector->view.stride[0];
+    return make_view(r, vector, &view, NULL, out);
+}

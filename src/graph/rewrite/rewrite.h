@@ -215,6 +215,9 @@ SPYRE_MUST_CHECK spyre_status make_cast(rewriter *r, const tensor *x, spyre_dtyp
 // sizes. Dims of make_transpose are swapped; make_unsqueeze adds a dim of size 1 in front of `dim`.
 SPYRE_MUST_CHECK spyre_status make_view(rewriter *r, const tensor *x, const spyre_view *view,
                                         const tensor *into, tensor *out);
+// A vector as one of `rank` dims, of which `dim` is its own.
+SPYRE_MUST_CHECK spyre_status make_column(rewriter *r, const tensor *vector, uint32_t dim,
+                                          uint32_t rank, tensor *out);
 SPYRE_MUST_CHECK spyre_status make_reshape(rewriter *r, const tensor *x, const int64_t *size,
                                            uint32_t rank, tensor *out);
 SPYRE_MUST_CHECK spyre_status make_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b,

@@ -278,6 +278,31 @@ spyre_status rewrite_roll(rewriter *r)
     return rewrite_finish(r, &x, &into);
 }
 
+// Along each dim what lies at the last, the one before it, ..
+spyre_status rewrite_flip(rewriter *r)
+{
+    tensor x, into, count, last;
+    int64_t dims[SPYRE_MAX_RANK];
+    uint32_t dim_count;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_separate(r, 0, &x));
+    TRY(graph_arg_ints(r->source, r->node, 1, dims, &dim_count));
+    for (uint32_t i = 0; i < dim_count; i++) {
+        int64_t d = dims[i] < 0 ? dims[i] + x.view.rank : dims[i];
+        if (d < 0 || d >= x.view.rank)
+            return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: dim %lld of rank %u",
+                              (long long)dims[i], x.view.rank);
+        int64_t size = x.view.size[d];
+        if (size == 1) continue;
+        TRY(make_count(r, size, &count));
+        TRY(make_constant(r, (double)(size - 1), count.dtype, &last));
+        TRY(make_binary(r, ATEN_SPYRE_SUB, &last, &count, NULL, &count));
+        TRY(make_column(r, &count, (uint32_t)d, x.view.rank, &count));
+        TRY(make_take(r, &x, &count, (uint32_t)d, NULL, &x));
+    }
+    return rewrite_finish(r, &x, &into);
+}
+
 // New leading dims and dims of size 1 repeat by stride 0; others are put behind one another.
 spyre_status rewrite_repeat(rewriter *r)
 {

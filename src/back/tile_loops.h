@@ -18,8 +18,8 @@
 // Where a launch chooses how many tiles there are, there are loops even over one, and two buffers
 // if the number is even whatever it is.
 // Internal.
-#ifndef BACK_SCHEDULE_H
-#define BACK_SCHEDULE_H
+#ifndef BACK_TILE_LOOPS_H
+#define BACK_TILE_LOOPS_H
 
 #include "back/emit.h"
 
@@ -27,45 +27,45 @@ typedef struct {
     uint32_t count;
     uint8_t dim[BUNDLE_MAX_DIMS];           // outermost first
     int64_t tile[BUNDLE_MAX_DIMS];
-} schedule_levels;
+} tile_loops_levels;
 
-typedef spyre_status schedule_body(void *context, const box *b);
+typedef spyre_status tile_loops_body(void *context, const box *b);
 
 // A double buffer: its consumer hands the halves back to the producer with a token.
 typedef struct {
     isa_queue producer, consumer;
     uint32_t free_token;
-} schedule_buffer;
+} tile_loops_buffer;
 
-enum { SCHEDULE_MOST_BUFFERS = 2 };
+enum { TILE_LOOPS_MOST_BUFFERS = 2 };
 
-typedef struct schedule {
+typedef struct tile_loops {
     emitter *e;
     const nest *n;
-    schedule_levels levels;
-    schedule_body *body;
+    tile_loops_levels levels;
+    tile_loops_body *body;
     uint32_t buffer_count;
-    schedule_buffer buffers[SCHEDULE_MOST_BUFFERS];
+    tile_loops_buffer buffers[TILE_LOOPS_MOST_BUFFERS];
     void *context;
-    const nest_class **present;             // schedule_kernels: told the piece's; may be null
+    const nest_class **present;             // tile_loops_kernels: told the piece's; may be null
     bool stays_open;                        // the buffers have their tokens for a whole kernel
-    const struct schedule *inner;           // schedule_kernels: gives those of this one, or null
-} schedule;
+    const struct tile_loops *inner;         // tile_loops_kernels: gives those of it, or null
+} tile_loops;
 
 // Appends a dim, unless one tile holds all of it in every class.
-void schedule_add(schedule *s, uint32_t dim, int64_t tile);
+void tile_loops_add(tile_loops *s, uint32_t dim, int64_t tile);
 
 // Adds a buffer to the innermost loop, if there is one.
-void schedule_add_buffer(schedule *s, bool there_is_one, isa_queue producer, isa_queue consumer,
-                         uint32_t free_token);
+void tile_loops_add_buffer(tile_loops *s, bool there_is_one, isa_queue producer, isa_queue consumer,
+                           uint32_t free_token);
 
-// True when every run of the innermost loop, inside of `depth` loops besides the schedule's own,
+// True when every run of the innermost loop, inside of `depth` loops besides its own,
 // leaves its buffers as it found them.
-bool schedule_may_stay_open(const schedule *s, uint32_t depth);
+bool tile_loops_may_stay_open(const tile_loops *s, uint32_t depth);
 
-SPYRE_MUST_CHECK spyre_status schedule_run(const schedule *s, const box *whole);
+SPYRE_MUST_CHECK spyre_status tile_loops_run(const tile_loops *s, const box *whole);
 
 // The same in a kernel for every piece (place.h).
-SPYRE_MUST_CHECK spyre_status schedule_kernels(const schedule *s);
+SPYRE_MUST_CHECK spyre_status tile_loops_kernels(const tile_loops *s);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "back/schedule.h"
+#include "back/tile_loops.h"
 
 // True when a box of `extent` elements of a dim has uniform axes: see place_find_axes().
 static bool is_regular(const nest *n, uint32_t dim, int64_t extent)
@@ -9,7 +9,7 @@ static bool is_regular(const nest *n, uint32_t dim, int64_t extent)
     return true;
 }
 
-void schedule_add(schedule *s, uint32_t dim, int64_t tile)
+void tile_loops_add(tile_loops *s, uint32_t dim, int64_t tile)
 {
     bool needed = s->n->unit[dim] && s->n->most[dim] > tile;
     for (uint32_t c = 0; c < s->n->class_count; c++) {
@@ -21,11 +21,11 @@ void schedule_add(schedule *s, uint32_t dim, int64_t tile)
     s->levels.tile[s->levels.count++] = tile;
 }
 
-void schedule_add_buffer(schedule *s, bool there_is_one, isa_queue producer, isa_queue consumer,
-                         uint32_t free_token)
+void tile_loops_add_buffer(tile_loops *s, bool there_is_one, isa_queue producer, isa_queue consumer,
+                           uint32_t free_token)
 {
     if (there_is_one)
-        s->buffers[s->buffer_count++] = (schedule_buffer){producer, consumer, free_token};
+        s->buffers[s->buffer_count++] = (tile_loops_buffer){producer, consumer, free_token};
 }
 
 // The extent of the next tiles when `left` elements are to be done.
@@ -40,9 +40,9 @@ static int64_t next_tile(const nest *n, uint32_t dim, int64_t tile, int64_t left
     return tile;
 }
 
-static spyre_status run_level(const schedule *s, uint32_t level, const box *b);
+static spyre_status run_level(const tile_loops *s, uint32_t level, const box *b);
 
-static spyre_status looped(const schedule *s, uint32_t level, box *b, int64_t count, int64_t step)
+static spyre_status looped(const tile_loops *s, uint32_t level, box *b, int64_t count, int64_t step)
 {
     emitter *e = s->e;
     if (count == 1 && !s->n->unit[s->levels.dim[level]]) return run_level(s, level + 1, b);
@@ -53,21 +53,21 @@ static spyre_status looped(const schedule *s, uint32_t level, box *b, int64_t co
     return emit_end_loop(e);
 }
 
-static spyre_status open_buffers(const schedule *s)
+static spyre_status open_buffers(const tile_loops *s)
 {
     for (uint32_t i = 0; i < s->buffer_count; i++)
         TRY(emit_signal(s->e, s->buffers[i].consumer, s->buffers[i].free_token));
     return NULL;
 }
 
-static spyre_status close_buffers(const schedule *s)
+static spyre_status close_buffers(const tile_loops *s)
 {
     for (uint32_t i = 0; i < s->buffer_count; i++)
         TRY(emit_wait(s->e, s->buffers[i].producer, s->buffers[i].free_token));
     return NULL;
 }
 
-static spyre_status double_buffered(const schedule *s, uint32_t level, box *b, int64_t count)
+static spyre_status double_buffered(const tile_loops *s, uint32_t level, box *b, int64_t count)
 {
     emitter *e = s->e;
     uint32_t dim = s->levels.dim[level];
@@ -96,7 +96,7 @@ static spyre_status double_buffered(const schedule *s, uint32_t level, box *b, i
     return s->stays_open ? NULL : close_buffers(s);
 }
 
-bool schedule_may_stay_open(const schedule *s, uint32_t depth)
+bool tile_loops_may_stay_open(const tile_loops *s, uint32_t depth)
 {
     if (s->levels.count == 0 || s->buffer_count == 0) return false;
     uint32_t dim = s->levels.dim[s->levels.count - 1];
@@ -108,7 +108,7 @@ bool schedule_may_stay_open(const schedule *s, uint32_t depth)
     return depth + s->levels.count + 1 <= ISA_MAX_LOOPS;
 }
 
-static spyre_status run_level(const schedule *s, uint32_t level, const box *whole)
+static spyre_status run_level(const tile_loops *s, uint32_t level, const box *whole)
 {
     if (level == s->levels.count) return s->body(s->context, whole);
     uint32_t dim = s->levels.dim[level];
@@ -133,12 +133,12 @@ static spyre_status run_level(const schedule *s, uint32_t level, const box *whol
     return NULL;
 }
 
-spyre_status schedule_run(const schedule *s, const box *whole)
+spyre_status tile_loops_run(const tile_loops *s, const box *whole)
 {
     return run_level(s, 0, whole);
 }
 
-spyre_status schedule_kernels(const schedule *s)
+spyre_status tile_loops_kernels(const tile_loops *s)
 {
     piece pieces[BUNDLE_MAX_CORES];
     uint32_t count = pieces_of(s->n, pieces);
@@ -146,7 +146,7 @@ spyre_status schedule_kernels(const schedule *s)
         if (s->present) *s->present = pieces[p].present;
         TRY(emit_kernel(s->e, s->n, pieces[p].cores));
         if (s->inner) TRY(open_buffers(s->inner));
-        TRY(schedule_run(s, &pieces[p].whole));
+        TRY(tile_loops_run(s, &pieces[p].whole));
         if (s->inner) TRY(close_buffers(s->inner));
         TRY(emit_end_kernel(s->e));
     }
