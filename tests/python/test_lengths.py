@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.compile import growth, lengths
+from torch_spyre.compile import grown_arguments, lengths
 
 FIRST, STEPS = 122, 10  # lengths 123..132 are in two buckets
 
@@ -160,10 +160,10 @@ def test_what_sees_the_length_has_a_program_a_length(read, programs):
 
 def test_what_is_known_of_a_graph_is_bounded(monkeypatch):
     table = {}
-    for number in range(2 * growth.MOST):
-        growth.keep(table, number, number)
-    assert list(table) == list(range(growth.MOST, 2 * growth.MOST))
-    monkeypatch.setattr(growth, "MOST", 1)
+    for number in range(2 * grown_arguments.MOST):
+        grown_arguments.keep(table, number, number)
+    assert list(table) == list(range(grown_arguments.MOST, 2 * grown_arguments.MOST))
+    monkeypatch.setattr(grown_arguments, "MOST", 1)
     decode(step_of(attend), STEPS)
 
 

@@ -35,7 +35,7 @@ from . import (
     decompositions,
     effects,
     families,
-    growth,
+    grown_arguments,
     handover,
     hint_scopes,
     lengths,
@@ -46,7 +46,7 @@ from . import (
 )
 from . import options as compile_options
 from .graph_builder import GraphBuilder, Inexpressible, location
-from .growth import LEAST, keep
+from .grown_arguments import LEAST, keep
 from .program import Program
 from .sizes import UnknownSize, node_values
 
@@ -194,7 +194,7 @@ class CompiledGraph:
         weakref.finalize(self, _drop, self.number, self.programs).atexit = False
         self.buckets = buckets.plan(gm)
         self.families = families.Families(self.buckets, self._compile_at) if self.buckets else None
-        self.growth = None if self.buckets and self.buckets.fills else growth.plan(gm)
+        self.growth = None if self.buckets and self.buckets.fills else grown_arguments.plan(gm)
         self.lengths: lengths.Lengths | Literal[False] | None = None  # when it is first called
         self.grown: dict[Any, CompiledGraph] = {}  # of its second form, by lengths
         self.scalars = scalars.plan(gm)
@@ -219,7 +219,7 @@ class CompiledGraph:
         filled, sizes = self.buckets.fill(args)
         return self.buckets.cut(self._run(filled), sizes)
 
-    def _grow(self, growth: growth.Growth, args: list[Any]) -> list[Any] | None:
+    def _grow(self, growth: grown_arguments.Growth, args: list[Any]) -> list[Any] | None:
         """The results where arguments grow in their memory; None where they cannot."""
         if any(args[g.argument].shape[g.dim] < LEAST for g in growth.growing):
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One program for all lengths of a bucket of graphs whose arguments grow (growth.py).
+"""One program for all lengths of a bucket of graphs whose arguments grow (grown_arguments.py).
 
 The arguments are read up to the end of the bucket, with zeros behind what there is: those that
 grow have them in their memory, others are copied. The form of the graph for a bucket (ragged.py)
@@ -22,7 +22,7 @@ import torch
 
 from .._pytorch.fx import SYMBOLIC
 from . import buckets, ragged
-from .growth import Growing, keep
+from .grown_arguments import Growing, keep
 from .sizes import UnknownSize
 
 _log = logging.getLogger("spyre.inductor")

@@ -28,7 +28,7 @@ from .._pytorch.fake import FakeTensorMode
 from .._pytorch.fx import SYMBOLIC, arguments_of, overload_of, results_of
 from . import buckets
 from .graph_builder import location
-from .growth import Growing
+from .grown_arguments import Growing
 from .sizes import fake_of, node_values
 
 _aten = torch.ops.aten
@@ -450,7 +450,7 @@ class _Rewriting:
         return self._emit(op.overloadpacket.Tensor, pair, node, **node.kwargs)
 
     def _written(self, node: Node) -> Node | None:
-        """Rows that growth.py writes behind an argument."""
+        """Rows that grown_arguments.py writes behind an argument."""
         args = arguments_of(node)
         argument = args[0] if args else None
         for grown in self.growing:

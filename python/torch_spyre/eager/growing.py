@@ -17,7 +17,7 @@ import torch
 
 from .. import _C
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
-from ..compile.growth import LEAST, keep
+from ..compile.grown_arguments import LEAST, keep
 from .call_numbers import Operands, Refused
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from .. import _C, config
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, is_of_devices, schema_of
 from .._pytorch.settings import watch
 from ..compile import handover, integers
-from ..compile.growth import keep
+from ..compile.grown_arguments import keep
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
