@@ -19,11 +19,11 @@ static const row_fusion *rows_at(const plan_phase *phases, uint32_t at, uint32_t
 
 // --- What a row fusion touches in LX
 
-static byte_range reach(const row_fusion *c, const rows_place *p, int64_t bytes)
+static byte_range reach(const rows_place *p, int64_t bytes)
 {
     byte_range r = {p->offset, p->offset + bytes};
-    range_repeat(&r, p->row, c->rows);
-    range_repeat(&r, p->stick, c->sticks);
+    rows_nest_reach(&p->row, &r);
+    rows_nest_reach(&p->stick, &r);
     return r;
 }
 
@@ -31,7 +31,7 @@ static byte_range reach(const row_fusion *c, const rows_place *p, int64_t bytes)
 static int64_t row_bytes(const plan_tile *tile, uint32_t o, const rows_place *p)
 {
     int64_t rows = tile->instruction->extent[0] - 1;
-    return tile->span[o].high - p->row * rows;
+    return tile->span[o].high - rows_nest_stride(&p->row) * rows;
 }
 
 static byte_range lx_of(const row_fusion *c)
@@ -46,7 +46,7 @@ static byte_range lx_of(const row_fusion *c)
         for (uint32_t o = 0; !item->count && o < item->tile[0]->instruction->operand_count; o++) {
             const rows_operand *operand = &item->operand[o];
             int64_t bytes = row_bytes(item->tile[0], o, &operand->place);
-            if (rows_operand_in_lx(operand)) range_add(&all, reach(c, &operand->place, bytes));
+            if (rows_operand_in_lx(operand)) range_add(&all, reach(&operand->place, bytes));
         }
     }
     return all;
@@ -58,8 +58,9 @@ static byte_range lx_of(const row_fusion *c)
 static row_range rows_in(const row_fusion *c, const rows_place *p, int64_t bytes, byte_range range)
 {
     int64_t begin = range.low - p->offset - bytes + 1, end = range.high - p->offset;
-    begin = begin <= 0 ? 0 : (begin + p->row - 1) / p->row;
-    end = end <= 0 ? 0 : (end + p->row - 1) / p->row;
+    const int64_t row = rows_nest_stride(&p->row);
+    begin = begin <= 0 ? 0 : (begin + row - 1) / row;
+    end = end <= 0 ? 0 : (end + row - 1) / row;
     if (end > c->rows) end = c->rows;
     return begin < end ? (row_range){(uint32_t)begin, (uint32_t)end} : (row_range){0, 0};
 }
@@ -83,7 +84,9 @@ static bool rows_behind(const row_fusion *c, byte_range range, row_range *rows)
         const rows_item *item = &c->items.items[n];
         const rows_operand *result = &item->operand[0];
         if (item->count || result->sums != ROWS_NONE || result->place.own) continue;
-        if (result->place.space != ISA_SPACE_LX || result->place.row <= 0) return false;
+        if (result->place.space != ISA_SPACE_LX || rows_nest_stride(&result->place.row) <= 0 ||
+            !rows_nest_is_even(&result->place.row))
+            return false;
         int64_t bytes = row_bytes(item->tile[0], 0, &result->place);
         add_rows(rows, rows_in(c, &result->place, bytes, range));
     }

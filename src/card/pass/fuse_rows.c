@@ -143,24 +143,42 @@ static bool is_in_order(const search *s, uint32_t first, uint32_t last, const ro
     return true;
 }
 
-static bool agree(const search *s, uint32_t first, const rows_shape *shape, rows_tiles *tiles)
+// Finds a way in which the tile, number `at`, has the shape and is in order; rather one in which
+// its result may reach LX.
+static bool find_way(const search *s, uint32_t first, const rows_shape *shape, rows_tiles *tiles,
+                     uint32_t at)
 {
     const uint32_t last = first + tiles->items[tiles->count - 1].kernel;
+    rows_tile *t = &tiles->items[at], inside = *t;
+    rows_tiles earlier = *tiles;
+    earlier.count = at;
+    bool found = false;
+    for (uint32_t way = 0; way < ROWS_WAYS; way++) {
+        if (!rows_place_tile(shape, &earlier, way, t) || !loops_are_rows(tiles, t) ||
+            !is_in_order(s, first, last, tiles, t))
+            continue;
+        if (!t->stays_inside) return true;
+        if (!found) inside = *t;
+        found = true;
+    }
+    *t = inside;
+    return found;
+}
+
+static bool agree(const search *s, uint32_t first, const rows_shape *shape, rows_tiles *tiles)
+{
     uint32_t wide = 0, streams = 0, kernels = 0;
     bool reduces = false;
     if (shape->rows < (tiles->items[0].outer ? 1 : 2) || shape->sticks == 0) return false;
     for (uint32_t n = 0; n < tiles->count; n++) {
         rows_tile *t = &tiles->items[n];
-        rows_tiles earlier = *tiles;
-        earlier.count = n;
-        if (!rows_place_tile(shape, &earlier, t) || !loops_are_rows(tiles, t)) return false;
+        if (!find_way(s, first, shape, tiles, n)) return false;
         bool loads = t->tile->instruction->opcode == ISA_LOAD;
         if (loads && n + 1 == tiles->count) return false;
         wide += t->role <= ROWS_REDUCES && !loads;
         streams += t->role == ROWS_STREAMS && !loads;
         kernels = t->kernel + 1;
         reduces = reduces || t->role == ROWS_REDUCES;
-        if (!is_in_order(s, first, last, tiles, t)) return false;
     }
     uint32_t active = s->phases[first].kernel->source->active_cores;
     bool shared = (active & (active - 1)) == 0 && reduces && !tiles->items[0].outer;
@@ -214,6 +232,15 @@ static spyre_status make_rows(const search *s, uint32_t first, uint32_t kernels,
     return NULL;
 }
 
+static bool has_reduction(const rows_tiles *tiles)
+{
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        const isa_opcode opcode = tiles->items[n].tile->instruction->opcode;
+        if (opcode == ISA_REDUCE || opcode == ISA_REDUCESQ) return true;
+    }
+    return false;
+}
+
 static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels, bool loops_outside,
                              const rows_tiles *all, const row_fusion **out_rows)
 {
@@ -227,10 +254,13 @@ static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels, 
                          .outer = loops_outside ? t->loops.depth : 0};
     }
     rows_guess_shapes(&tiles, &shapes);
-    for (uint32_t n = 0; n < shapes.count && !*out_rows; n++) {
-        const rows_shape *shape = &shapes.items[n];
-        if (agree(s, first, shape, &tiles) && sums_die(s, first + kernels - 1, &tiles))
-            TRY(make_rows(s, first, kernels, &tiles, shape, out_rows));
+    // Streams alone go through a tile each at one stride, which is faster than to look up each row.
+    const uint32_t evennesses = has_reduction(&tiles) ? ROWS_EVENNESSES : 1;
+    for (uint32_t n = 0; n < shapes.count * evennesses && !*out_rows; n++) {
+        rows_shape shape = shapes.items[n % shapes.count];
+        shape.evenness = (rows_evenness)(n / shapes.count);
+        if (agree(s, first, &shape, &tiles) && sums_die(s, first + kernels - 1, &tiles))
+            TRY(make_rows(s, first, kernels, &tiles, &shape, out_rows));
     }
     return NULL;
 }

@@ -11,11 +11,14 @@
 
 #include "card/footprint/lx_liveness.h"
 #include "card/machine.h"
+#include "card/rows/rows_nest.h"
 #include "card/simd/vector_program.h"
 
 #define ROWS_NONE UINT32_MAX
 enum {
     ROWS_MOST_SHAPES = 8,                   // that tiles are tried in
+    ROWS_MOST_CUTS = 8,                     // of rows and sticks, together
+    ROWS_WAYS = 5 * ISA_MAX_OPERANDS + 1,   // in which a tile may have a shape
     ROWS_MOST_ROWS = 64,                    // of a block
     ROWS_MOST_STEPS = 112,
     ROWS_MOST_SUMS = 4,                     // sums of rows that live at once
@@ -25,17 +28,17 @@ enum {
     ROWS_KEPT_FLOATS = 32 << 10,            // of all values that are kept
 };
 
-// Where an operand has its elements: of row r and stick s at offset + r * row + s * stick, those
-// from lane 32 on `upper` bytes further; where there is a period, of row r % period. In iteration
-// i of loop n that stays outside of the row fusion they lie i * outer[n] further on.
+// Where an operand has its elements: of a row and a stick at offset and where both nests have them,
+// those from lane 32 on `upper` bytes further. In iteration i of loop n that stays outside of the
+// row fusion they lie i * outer[n] further on.
 typedef struct {
     isa_space space;
     spyre_format format;
     bool own;                               // elsewhere: in memory of the row fusion, for a block
     uint16_t arg, slot;
     uint32_t kernel;                        // whose parameters; counted from the row fusion's first
-    int64_t offset, upper, row, stick;
-    uint32_t period;                        // of an operand that is read: rows, whole blocks; or 0
+    int64_t offset, upper;
+    rows_nest row, stick;
     int64_t outer[ISA_MAX_LOOPS];
 } rows_place;
 
@@ -52,6 +55,7 @@ typedef struct {
     bool begins, folds;
     float begin;
     uint32_t rest;                          // of sums: lanes of a row's last stick; or 0: all
+    const int64_t *stick_at;                // of sticks that lie unevenly: bytes to each
 } rows_step;
 
 // An operand of a tile.
@@ -84,9 +88,26 @@ struct row_fusion {
 
 // --- Kernels as tiles over rows and sticks (rows_shape.c)
 
+// How rows and sticks alternate in memory, innermost first: `sticks` says whose a cut is, `level`
+// which of its nest.
+typedef struct {
+    uint32_t sticks, level;
+    int64_t extent;
+} rows_cut;
+
+// What the places of streams must be: each further one takes more tiles, and more time.
+typedef enum {
+    ROWS_EVEN,                              // at one stride, which may begin again
+    ROWS_EVEN_IN_MEMORY,                    // in LX as they like: it may be left out
+    ROWS_UNEVEN,
+    ROWS_EVENNESSES
+} rows_evenness;
+
 typedef struct {
     uint32_t rows, sticks;
-    bool sticks_outside;                    // neighbours in memory are rows, of most operands
+    rows_evenness evenness;
+    uint32_t count;
+    rows_cut cuts[ROWS_MOST_CUTS];
 } rows_shape;
 
 typedef struct {
@@ -131,9 +152,11 @@ typedef VEC(rows_tile) rows_tiles;
 // Shapes in which tiles [0, count) may agree, the likeliest first.
 void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes);
 
-// Fills role, lanes and operands of a tile; false when it does not have the shape. `earlier` are
-// the tiles before it: a FILL among them of the same kernel makes sums.
-bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_tile *tile);
+// Fills role, lanes and operands of a tile in one of ROWS_WAYS; false when it does not have the
+// shape in this way. `earlier` are the tiles before it: a FILL among them of the same kernel makes
+// sums, and elements that one of them has are the same rows and sticks here.
+bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_t way,
+                     rows_tile *tile);
 
 // --- Running
 

@@ -80,11 +80,20 @@ static spyre_status take_kept(rows_builder *b, rows_step step)
     return add_step(b, step);
 }
 
+// One element a row; others without lanes have one a stick.
+static bool is_by_row(const rows_access *a)
+{
+    return a->lane == 0 && rows_nest_stands(&a->place.stick);
+}
+
 static spyre_status load(rows_builder *b, const rows_access *a)
 {
     const rows_place *place = &a->place;
     uint32_t id = find_value(b, place);
-    vector_op op = a->lane == 0 ? VECTOR_ROWS_X : is_wide(place) ? VECTOR_WIDE_X : VECTOR_LOAD_X;
+    vector_op op = is_by_row(a)     ? VECTOR_ROWS_X
+                   : a->lane == 0   ? VECTOR_SPREAD_X
+                   : is_wide(place) ? VECTOR_WIDE_X
+                                    : VECTOR_LOAD_X;
     // A vector program that begins here has nothing in x yet.
     if (!b->open) b->in_x = ROWS_NONE;
     if (id != ROWS_NONE && id == b->in_x) return NULL;
@@ -95,22 +104,24 @@ static spyre_status load(rows_builder *b, const rows_access *a)
     }
     TRY(add_step(b, (rows_step){.op = op, .place = *place, .value = ROWS_NONE}));
     b->in_x = ROWS_NONE;
-    return place->row == 0 || a->lane == 0 ? NULL : name_value(b, place, false);
+    bool once = a->lane == 0 || rows_nest_stands(&place->row);
+    return once ? NULL : name_value(b, place, false);
 }
 
 static spyre_status with(rows_builder *b, const rows_access *a, bool inverse)
 {
     if (a->lane == 0) {
-        return add_step(b, (rows_step){.op = VECTOR_ROWS_Y, .place = a->place,
-                                        .inverse = inverse, .value = ROWS_NONE});
+        vector_op once = is_by_row(a) ? VECTOR_ROWS_Y : VECTOR_SPREAD_Y;
+        return add_step(b, (rows_step){.op = once, .place = a->place, .inverse = inverse,
+                                       .value = ROWS_NONE});
     }
     uint32_t id = find_value(b, &a->place);
     if (id != ROWS_NONE && b->open && id == b->in_x)
         return add_step(b, (rows_step){.op = VECTOR_X_TO_Y, .value = ROWS_NONE});
     if (id != ROWS_NONE) return take_kept(b, (rows_step){.op = VECTOR_KEPT_Y, .value = id});
-    vector_op op = a->place.row == 0   ? VECTOR_LINE_Y
-                   : is_wide(&a->place) ? VECTOR_WIDE_Y
-                                        : VECTOR_LOAD_Y;
+    vector_op op = rows_nest_stands(&a->place.row) ? VECTOR_LINE_Y
+                   : is_wide(&a->place)            ? VECTOR_WIDE_Y
+                                                   : VECTOR_LOAD_Y;
     TRY(add_step(b, (rows_step){.op = op, .place = a->place, .value = ROWS_NONE}));
     return op == VECTOR_LINE_Y ? NULL : new_value(b, &a->place, false, VECTOR_KEEP_Y, &id);
 }
@@ -225,7 +236,7 @@ static spyre_status load_both(rows_builder *b, const rows_access *one, const row
 static spyre_status add_binary(rows_builder *b, const rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
-    bool inverse = i->op == OPFUNC_REALDIV && t->operand[2].lane == 0 && all_dl16(i);
+    bool inverse = i->op == OPFUNC_REALDIV && is_by_row(&t->operand[2]) && all_dl16(i);
     TRY(load_both(b, &t->operand[1], &t->operand[2], inverse));
     return add_step(b, apply(i, inverse ? OPFUNC_MUL : i->op));
 }

@@ -22,6 +22,8 @@ static vector_rounding wants(const rows_step *s)
     case VECTOR_ROWS_Y:
     case VECTOR_ZERO_Y:
     case VECTOR_ROWS_X:
+    case VECTOR_SPREAD_X:
+    case VECTOR_SPREAD_Y:
     case VECTOR_WIDE_X:
     case VECTOR_WIDE_Y:
     case VECTOR_LOAD_X:
@@ -36,7 +38,8 @@ static vector_rounding wants(const rows_step *s)
 static bool ends_value(uint32_t op)
 {
     return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_ROWS_X ||
-           op == VECTOR_KEPT_X || op == VECTOR_EXP || op == VECTOR_LOOK_UP || op >= VECTOR_APPLY ||
+           op == VECTOR_SPREAD_X || op == VECTOR_KEPT_X || op == VECTOR_EXP ||
+           op == VECTOR_LOOK_UP || op >= VECTOR_APPLY ||
            (op >= VECTOR_SUB_F32 && op <= VECTOR_ADD_F32);
 }
 
@@ -175,15 +178,30 @@ static void choose_areas(rows_builder *b)
     }
 }
 
-// No block may lie across the end of a period.
-static bool divides_periods(const row_fusion *c, size_t rows)
+// Blocks of so many rows have each in one run of the nest.
+static bool cuts_evenly(const rows_nest *n, size_t rows)
 {
-    for (uint32_t n = 0; n < c->steps.count; n++)
-        if (c->steps.items[n].place.period % rows) return false;
+    return rows_nest_is_even(n) || n->extent[0] % rows == 0;
+}
+
+// So must those of tiles, and vector programs are faster.
+static bool blocks_are_even(const row_fusion *c, size_t rows, bool programs)
+{
+    for (uint32_t n = 0; n < c->steps.count && programs; n++)
+        if (!cuts_evenly(&c->steps.items[n].place.row, rows)) return false;
     for (uint32_t n = 0; n < c->items.count; n++)
         for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++)
-            if (c->items.items[n].operand[o].place.period % rows) return false;
+            if (!cuts_evenly(&c->items.items[n].operand[o].place.row, rows)) return false;
     return true;
+}
+
+// The most rows up to so many that divide a share, of even blocks where those are no much shorter.
+static uint32_t even_rows(const row_fusion *c, uint32_t most, uint32_t share)
+{
+    while (share % most || !blocks_are_even(c, most, false)) most--;
+    for (uint32_t rows = most; rows > 0 && rows >= most / 4; rows--)
+        if (share % rows == 0 && blocks_are_even(c, rows, true)) return rows;
+    return most;
 }
 
 // One core's, which other cores may make rows of where they receive them (fused_gather).
@@ -201,12 +219,25 @@ static uint32_t choose_block(const rows_builder *b)
     if (rows < 2) rows = 2;
     if (rows > ROWS_MOST_ROWS) rows = ROWS_MOST_ROWS;
     if (rows > c->rows) rows = c->rows;
-    while (!divides_periods(c, rows)) rows--;
-    uint32_t share = c->rows % ISA_CORES ? 0 : c->rows / ISA_CORES;
-    if (!may_be_gathered(b) || share < LEAST_SHARE) return (uint32_t)rows;
     // Whole blocks for each core.
-    while (share % rows || !divides_periods(c, rows)) rows--;
-    return (uint32_t)rows;
+    uint32_t share = c->rows % ISA_CORES ? 0 : c->rows / ISA_CORES;
+    if (!may_be_gathered(b) || share < LEAST_SHARE) share = 0;
+    return even_rows(c, (uint32_t)rows, share);
+}
+
+// --- Places
+
+static spyre_status list_sticks(rows_builder *b)
+{
+    for (uint32_t n = 0; n < b->c->steps.count; n++) {
+        rows_step *s = &b->c->steps.items[n];
+        if (!rows_takes_elements(s->op) || rows_nest_is_even(&s->place.stick)) continue;
+        int64_t *at = ARENA_NEW(b->memory, int64_t, b->c->sticks);
+        TRY_ALLOC(at);
+        rows_nest_list(&s->place.stick, 0, b->c->sticks, at);
+        s->stick_at = at;
+    }
+    return NULL;
 }
 
 // --- Tiles
@@ -224,7 +255,7 @@ static spyre_status make_tile(arena *memory, const rows_item *item, uint32_t row
     for (uint32_t o = 0; o < i->operand_count; o++) {
         memset(i->operand[o].stride, 0, sizeof i->operand[o].stride);
         memset(i->operand[o].loop_stride, 0, sizeof i->operand[o].loop_stride);
-        i->operand[o].stride[0] = item->operand[o].place.row;
+        i->operand[o].stride[0] = rows_nest_stride(&item->operand[o].place.row);
         if (t->lanes > 1) i->operand[o].stride[1] = t->operand[o].lane;
     }
     return plan_make_tile(memory, i, out);
@@ -240,6 +271,7 @@ spyre_status rows_finish(rows_builder *b, const rows_live *live)
     c->divisible = rows_divides(c);
     choose_areas(b);
     choose_lines(c);
+    TRY(list_sticks(b));
     c->block = choose_block(b);
     size_t sticks = ((size_t)c->kept * c->block + c->lines) * c->sticks;
     b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS && c->passing <= ROWS_MOST_PASSING;

@@ -56,15 +56,31 @@ static int64_t row_bytes(const side *s, uint32_t o)
     const bool whole = s->tile->role <= ROWS_REDUCES;
     int64_t element = spyre_format_bytes(s->tile->tile->instruction->operand[o].format);
     int64_t lanes = !s->access->lane ? 0 : whole ? SIMD_LANES / 2 - 1 : SIMD_LANES - 1;
-    int64_t sticks = whole ? (int64_t)s->tile->sticks - 1 : 0;
-    return sticks * s->access->place.stick + s->access->place.upper + lanes * s->access->lane +
-           element;
+    byte_range row = {0, s->access->place.upper + lanes * s->access->lane + element};
+    if (whole) rows_nest_reach(&s->access->place.stick, &row);
+    return row.high;
 }
 
 // The loops that stay outside move both alike.
 static bool moves_alike(const rows_place *a, const rows_place *b)
 {
     return memcmp(a->outer, b->outer, sizeof a->outer) == 0;
+}
+
+static bool goes_up(const rows_nest *n)
+{
+    for (uint32_t level = 0; level < n->levels; level++)
+        if (n->stride[level] < 0) return false;
+    return true;
+}
+
+// `bytes` bytes at each index of both, and of two runs `upper` bytes apart, share none.
+static bool nests_apart(const rows_nest *a, const rows_nest *b, int64_t upper, int64_t bytes)
+{
+    int64_t extent[1 + 2 * ROWS_MOST_LEVELS] = {2}, stride[1 + 2 * ROWS_MOST_LEVELS] = {upper};
+    uint32_t dims = rows_nest_dims(a, b ? 1 : 0, extent, stride);
+    if (b) dims = rows_nest_dims(b, dims, extent, stride);
+    return levels_nest(dims, extent, stride, bytes);
 }
 
 // No row of one touches another row of the other; where one of them is a stream, nor the same row.
@@ -75,24 +91,24 @@ static bool rows_apart(const side *a, const side *b, int64_t behind)
     int64_t second = row_bytes(b, (uint32_t)(y - b->tile->operand));
     // Per-row values of the only row are taken in the order of the tiles.
     if (a->tile->rows == 1 && !is_stream(a) && !is_stream(b)) return true;
-    if (x->place.stick < 0 || y->place.stick < 0) return false;
-    if (x->place.period || y->place.period) return false;
-    if (x->place.row != y->place.row || x->lane < 0 || y->lane < 0) return false;
+    if (!goes_up(&x->place.stick) || !goes_up(&y->place.stick)) return false;
+    if (!rows_nests_equal(&x->place.row, &y->place.row) || x->lane < 0 || y->lane < 0) return false;
     if ((is_stream(a) || is_stream(b)) && behind < first && behind + second > 0) return false;
     int64_t low = behind < 0 ? behind : 0;
     int64_t high = first > behind + second ? first : behind + second;
-    return high - low <= x->place.row;
+    return nests_apart(&x->place.row, NULL, 0, high - low);
 }
 
-bool rows_lie_apart(const rows_place *p, uint32_t rows, uint32_t sticks)
+bool rows_lie_apart(const rows_place *p)
 {
-    const int64_t strides[] = {p->upper, p->row, p->stick}, counts[] = {2, rows, sticks};
-    return levels_nest(3, counts, strides, SIMD_LANES / 2 * spyre_format_bytes(p->format));
+    return nests_apart(&p->row, &p->stick, p->upper,
+                       SIMD_LANES / 2 * (int64_t)spyre_format_bytes(p->format));
 }
 
-static bool is_injective(const side *s)
+static bool places_alike(const rows_place *a, const rows_place *b)
 {
-    return rows_lie_apart(&s->access->place, s->tile->rows, s->tile->sticks);
+    return a->format == b->format && a->upper == b->upper && rows_nests_equal(&a->row, &b->row) &&
+           rows_nests_equal(&a->stick, &b->stick);
 }
 
 static bool in_order(const plan_phase *first, const side *a, const side *b)
@@ -109,9 +125,8 @@ static bool in_order(const plan_phase *first, const side *a, const side *b)
         byte_range shifted = range_shifted(b->access->range, apart.bytes[n]);
         if (!ranges_overlap(a->access->range, shifted)) continue;
         int64_t behind = y->offset - x->offset + apart.bytes[n];
-        bool same = is_stream(a) && is_stream(b) && behind == 0 && x->row == y->row &&
-                    x->stick == y->stick && x->upper == y->upper && x->format == y->format &&
-                    x->period == y->period && is_injective(a);
+        bool same = is_stream(a) && is_stream(b) && behind == 0 && places_alike(x, y) &&
+                    rows_lie_apart(x);
         if (is_own(a) || is_own(b) || !moves_alike(x, y)) return false;
         if (!same && !rows_apart(a, b, behind)) return false;
     }
@@ -148,9 +163,7 @@ bool rows_in_order(const plan_phase *first, const rows_tile *a, const rows_tile 
 bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_place *b)
 {
     distances apart;
-    if (a->space != b->space || a->arg != b->arg || a->format != b->format ||
-        a->upper != b->upper || a->row != b->row || a->stick != b->stick ||
-        a->period != b->period || !moves_alike(a, b))
+    if (a->space != b->space || a->arg != b->arg || !places_alike(a, b) || !moves_alike(a, b))
         return false;
     find_distances(first, a, b, &apart);
     return apart.count == 1 && a->offset == b->offset + apart.bytes[0];

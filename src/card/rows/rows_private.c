@@ -14,8 +14,9 @@ static spyre_format format_of(const rows_item *item, uint32_t o)
 // Both have one element a row, and none of these is one of the other's.
 static bool lie_between(const rows_place *a, int64_t a_bytes, const rows_place *b, int64_t b_bytes)
 {
-    int64_t row = a->row, behind = b->offset - a->offset;
-    if (row <= 0 || b->row != row || a->period || b->period) return false;
+    int64_t row = rows_nest_stride(&a->row), behind = b->offset - a->offset;
+    if (row <= 0 || rows_nest_stride(&b->row) != row) return false;
+    if (!rows_nest_is_even(&a->row) || !rows_nest_is_even(&b->row)) return false;
     behind = (behind % row + row) % row;
     return behind >= a_bytes && behind + b_bytes <= row;
 }
@@ -99,7 +100,7 @@ void rows_make_private(rows_builder *b, const bool *tile_live)
         own.own = true;
         own.offset = areas++ * ROWS_OWN_BYTES;
         memset(own.outer, 0, sizeof own.outer);
-        own.row = (int64_t)spyre_format_bytes(format_of(item, 0));
+        own.row = rows_evenly(b->c->rows, (int64_t)spyre_format_bytes(format_of(item, 0)));
         move(b, item->operand[0].place, own);
     }
 }
@@ -110,7 +111,7 @@ bool rows_divides(const row_fusion *c)
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
         if (!rows_stores(s->op)) continue;
-        if (!rows_lie_apart(&s->place, c->rows, c->sticks)) return false;
+        if (!rows_lie_apart(&s->place)) return false;
     }
     return true;
 }

@@ -18,6 +18,7 @@ typedef struct {
     float (*passing)[VECTOR_UNIT_FLOATS];   // [area]
     float (*sums)[ROWS_MOST_ROWS][STICK];
     float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
+    int64_t (*row_at)[ROWS_MOST_ROWS];      // of rows that lie unevenly, [step]
     uint8_t *own;                           // of rows of a block, where places say so
     size_t first, count;                    // rows of the block
     uint32_t iteration[ISA_MAX_LOOPS];      // of the loops around
@@ -47,24 +48,30 @@ static uint8_t *address_of(const core_run *run, const progress *g, const rows_pl
 // Bytes from row 0 to the block.
 static int64_t before_block(const progress *g, const rows_place *p)
 {
-    size_t row = p->period ? g->first % p->period : g->first;
-    return p->own ? 0 : (int64_t)row * p->row;
+    return p->own ? 0 : rows_nest_at(&p->row, g->first);
 }
 
-static void load_halves(const progress *g, const rows_step *s, const uint8_t *at, float *out)
+static void load_halves(const uint8_t *at, int64_t stride, size_t count, float *out)
 {
-    for (size_t row = 0; row < g->count; row++) {
+    for (size_t row = 0; row < count; row++) {
         uint16_t word;
-        memcpy(&word, at + (int64_t)row * s->place.row, sizeof word);
+        memcpy(&word, at + (int64_t)row * stride, sizeof word);
         out[row] = dl16_to_float(dl16_from_host_float(fp16_to_float(word)));
     }
 }
 
+// From row 0, or from the block where the place is the row fusion's own.
 static void fetch_rows(const progress *g, uint32_t n, const uint8_t *at, float *out)
 {
     const rows_step *s = &g->c->steps.items[n];
-    if (g->halves[n]) load_halves(g, s, at, out);
-    else lanes_load_f32(out, at, s->place.row, s->place.format, g->count);
+    const rows_nest *nest = &s->place.row;
+    const size_t first = s->place.own ? 0 : g->first;
+    for (size_t done = 0, run; done < g->count; done += run) {
+        const uint8_t *from = at + rows_nest_at(nest, first + done);
+        run = rows_nest_run(nest, first + done, g->count - done);
+        if (g->halves[n]) load_halves(from, rows_nest_stride(nest), run, out + done);
+        else lanes_load_f32(out + done, from, rows_nest_stride(nest), s->place.format, run);
+    }
     for (size_t row = 0; s->inverse && row < g->count; row++) out[row] = 1.0f / out[row];
 }
 
@@ -92,7 +99,8 @@ static bool takes_rows(uint32_t op)
 bool rows_takes_elements(uint32_t op)
 {
     return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_LOAD_Y ||
-           op == VECTOR_WIDE_Y || op == VECTOR_LINE_Y || takes_rows(op) || rows_stores(op);
+           op == VECTOR_WIDE_Y || op == VECTOR_LINE_Y || op == VECTOR_SPREAD_X ||
+           op == VECTOR_SPREAD_Y || takes_rows(op) || rows_stores(op);
 }
 
 bool rows_step_in_lx(const rows_step *s)
@@ -111,8 +119,8 @@ byte_range rows_step_range(const row_fusion *c, const rows_step *s)
     const int64_t bytes = SIMD_LANES / 2 * spyre_format_bytes(s->place.format);
     byte_range r = {s->place.offset, s->place.offset + bytes};
     range_repeat(&r, s->place.upper, 2);
-    range_repeat(&r, s->place.row, c->rows);
-    range_repeat(&r, s->place.stick, c->sticks);
+    rows_nest_reach(&s->place.row, &r);
+    rows_nest_reach(&s->place.stick, &r);
     for (uint32_t n = 0; n < c->loops; n++)
         range_repeat(&r, s->place.outer[n], c->iterations[n]);
     return r;
@@ -159,12 +167,29 @@ static void fetch_line(const progress *g, uint32_t n)
     const rows_step *s = &g->c->steps.items[n];
     const vector_step steps[] = {
         {.op = s->place.format == SPYRE_FORMAT_IEEE_FP32 ? VECTOR_WIDE_X : VECTOR_LOAD_X,
-         .at = g->step[n], .stick_stride = s->place.stick, .upper = s->place.upper,
-         .halves = g->halves[n]},
+         .at = g->step[n], .stick_stride = rows_nest_stride(&s->place.stick),
+         .stick_at = s->stick_at, .upper = s->place.upper, .halves = g->halves[n]},
         {.op = VECTOR_KEEP, .values = line_of(g, s)},
     };
     const vector_program w = {.steps = steps, .count = 2, .rows = 1, .sticks = g->c->sticks};
     simd_in_use()->run_program(&w);
+}
+
+// Where the block has its elements of a step.
+static void bind_elements(const progress *g, uint32_t n, vector_step *w)
+{
+    const rows_step *s = &g->c->steps.items[n];
+    const rows_nest *row = &s->place.row;
+    const size_t next = g->first + g->c->block;
+    const int64_t before = before_block(g, &s->place);
+    w->at = g->step[n] + before;
+    w->row_stride = rows_nest_stride(row);
+    w->stick_stride = rows_nest_stride(&s->place.stick);
+    w->stick_at = s->stick_at;
+    if (next < g->c->rows) w->ahead = rows_nest_at(row, next) - before;
+    if (s->place.own || rows_nest_run(row, g->first, g->count) == g->count) return;
+    rows_nest_list(row, g->first, g->count, g->row_at[n]);
+    w->row_at = g->row_at[n];
 }
 
 static vector_step bind(const progress *g, uint32_t n)
@@ -172,8 +197,6 @@ static vector_step bind(const progress *g, uint32_t n)
     const rows_step *s = &g->c->steps.items[n];
     vector_step w = {.op = s->op,
                    .rounding = s->rounding,
-                   .row_stride = s->place.row,
-                   .stick_stride = s->place.stick,
                    .upper = s->place.upper,
                    .table = s->table,
                    .constant = s->constant,
@@ -181,18 +204,20 @@ static vector_step bind(const progress *g, uint32_t n)
                    .passes = s->passes,
                    .begins = s->begins,
                    .folds = s->folds,
+                   .wide = s->place.format == SPYRE_FORMAT_IEEE_FP32,
                    .rest = s->rest,
                    .begin = s->begin};
-    if (rows_takes_elements(s->op)) w.at = g->step[n] + before_block(g, &s->place);
-    if (g->first + g->c->block < g->c->rows) w.ahead = s->place.row * g->c->block;
+    if (takes_rows(s->op)) {
+        w.values = g->rows[n];
+        fetch_rows(g, n, g->step[n], w.values);
+        return w;
+    }
+    if (rows_takes_elements(s->op)) bind_elements(g, n, &w);
     if (rows_takes_kept(s->op))
         w.values = s->passes ? g->passing[s->area]
                              : g->kept[(size_t)s->area * g->c->sticks * g->c->block];
     if (s->op == VECTOR_LINE_Y) w.values = line_of(g, s);
     if (vector_sums(s->op)) w.values = g->sums[s->area][0];
-    if (!takes_rows(s->op)) return w;
-    w.values = g->rows[n];
-    fetch_rows(g, n, w.at, w.values);
     return w;
 }
 
@@ -272,9 +297,10 @@ void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_r
     _Alignas(64) float passing[ROWS_MOST_PASSING][VECTOR_UNIT_FLOATS];
     _Alignas(64) float sums[ROWS_MOST_SUMS][ROWS_MOST_ROWS][STICK];
     float by_row[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
+    int64_t row_at[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
     _Alignas(64) uint8_t own[ROWS_MOST_OWN * ROWS_OWN_BYTES];
     progress g = {.c = c, .kept = kept, .passing = passing, .sums = sums, .rows = by_row,
-                  .own = own};
+                  .row_at = row_at, .own = own};
     do run_rows(run, &g, first, rows);
     while (next_iteration(&g));
     run->state = ADVANCE_DONE;

@@ -2,9 +2,13 @@
 //
 // Tiles as rows of sticks of 64 lanes, in two runs of 32: those of IEEE_FP32, whose sticks have 32,
 // need not be neighbours. A tile's dims, and the loops around it, are sorted by how far apart they
-// lie in its principal operand, then cut where 32 lanes, two runs, a row or a stick is complete;
-// the pieces of each must make one stride in every operand. Whatever the cut, elements are the
-// same: a wrong guess can only lead to strides that do not fit other tiles.
+// lie in one of its operands, then cut where 32 lanes, two runs, a level of rows or of sticks is
+// complete; pieces of lanes must make one stride in every operand, those of rows and sticks make a
+// nest. Whatever the cut, elements are the same: a wrong guess can only lead to nests that do not
+// fit other tiles.
+//
+//     x [b, c, h, 64] - mean [c]     rows [c], sticks [b, h]: x at [h: 128][b: 16384] of a row,
+//                                    the mean one element a row
 //
 // Sums are the exception: fp32 in LX that a FILL begins, as many a row as a stick has lanes. Their
 // places may repeat from iteration to iteration of a loop; a row fusion has places of its own for
@@ -23,6 +27,7 @@ enum {
 typedef struct {
     int64_t extent, stride[ISA_MAX_OPERANDS];
     uint32_t order;                         // outermost first
+    uint32_t level;                         // of a piece: which of its label's
     bool loop;
 } axis;
 
@@ -80,38 +85,58 @@ typedef struct {
     axis pieces[MOST_AXES];
 } part;
 
-static bool add_piece(part *p, const axis *whole, int64_t before, int64_t extent)
+typedef struct {
+    label of;
+    uint32_t level;
+    int64_t extent;
+} label_cut;
+
+typedef struct {
+    uint32_t count;
+    label_cut items[2 + 2 * ROWS_MOST_LEVELS + ROWS_MOST_CUTS];
+} label_cuts;
+
+static void add_cut(label_cuts *cuts, label of, uint32_t level, int64_t extent)
+{
+    if (extent > 1) cuts->items[cuts->count++] = (label_cut){of, level, extent};
+}
+
+static bool add_piece(part *p, const axis *whole, uint32_t level, int64_t before, int64_t extent)
 {
     if (p->count == MOST_AXES) return false;
-    axis *piece = &p->pieces[p->count++];
-    *piece = *whole;
-    piece->extent = extent;
-    for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++) piece->stride[o] *= before;
+    axis piece = *whole;
+    uint32_t at = p->count++;
+    piece.extent = extent;
+    piece.level = level;
+    for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++) piece.stride[o] *= before;
+    for (; at > 0 && p->pieces[at - 1].level > level; at--) p->pieces[at] = p->pieces[at - 1];
+    p->pieces[at] = piece;
     return true;
 }
 
-// Cuts the axes, innermost first, where the extents of the labels are complete.
-static bool cut(const axes *list, const label *order, const int64_t *extents, part *parts)
+// Cuts the axes, innermost first, where the cuts are complete.
+static bool cut(const axes *list, const label_cuts *cuts, part *parts)
 {
-    uint32_t level = 0;
-    int64_t left = extents[0];
+    uint32_t at = 0;
+    int64_t left = cuts->items[0].extent;
     for (uint32_t n = 0; n < list->count; n++) {
         int64_t rest = list->axes[n].extent, before = 1;
         while (rest > 1) {
-            while (left == 1) {
-                if (++level == LABELS) return false;
-                left = extents[level];
+            if (left == 1) {
+                if (++at >= cuts->count) return false;
+                left = cuts->items[at].extent;
             }
-            int64_t now = rest < left ? rest : left;
-            if (rest % now != 0 || left % now != 0) return false;
-            if (!add_piece(&parts[order[level]], &list->axes[n], before, now)) return false;
-            before *= now;
-            rest /= now;
-            left /= now;
+            const label_cut *now = &cuts->items[at];
+            int64_t extent = rest < left ? rest : left;
+            if (rest % extent != 0 || left % extent != 0) return false;
+            if (!add_piece(&parts[now->of], &list->axes[n], now->level, before, extent))
+                return false;
+            before *= extent;
+            rest /= extent;
+            left /= extent;
         }
     }
-    for (; left == 1 && level + 1 < LABELS; level++) left = extents[level + 1];
-    return left == 1;
+    return left == 1 && at + 1 >= cuts->count;
 }
 
 // The stride of a part in operand o, whose loops may be left out; false when it is not one stride.
@@ -130,17 +155,12 @@ static bool one_stride(const part *p, uint32_t o, bool loops, int64_t *out_strid
     return true;
 }
 
-// The rows after which an operand begins again: the outer pieces of a part stand still in it. 0
-// when it does not.
-static uint32_t drop_period(part *p, uint32_t o)
+static bool nest_of(const part *p, uint32_t o, rows_nest *out)
 {
-    int64_t period = 1;
-    uint32_t moving = p->count;
-    while (moving > 0 && p->pieces[moving - 1].stride[o] == 0) moving--;
-    if (moving == 0 || moving == p->count) return 0;
-    for (uint32_t n = 0; n < moving; n++) period *= p->pieces[n].extent;
-    p->count = moving;
-    return (uint32_t)period;
+    *out = (rows_nest){0};
+    for (uint32_t n = 0; n < p->count; n++)
+        if (!rows_nest_add(out, p->pieces[n].extent, p->pieces[n].stride[o])) return false;
+    return true;
 }
 
 // Rows and sticks come in the order of the instruction's dims, outer ones later.
@@ -217,25 +237,24 @@ static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
     bool summed = fill && fill->role == ROWS_BY_ROW;
     a->constant = fill && fill->role == ROWS_CONSTANT && o > 0;
     if (a->constant) a->value = fill->tile->instruction->constant[0];
-    part rows = parts[ROW];
-    if (o > 0 && !summed) a->place.period = drop_period(&rows, o);
+    int64_t row;
     if (!one_stride(&parts[LANE], o, true, &a->lane) ||
         !one_stride(&parts[UPPER], o, true, &a->place.upper) ||
-        !one_stride(&parts[STICK], o, true, &a->place.stick) ||
-        !one_stride(&rows, o, !summed, &a->place.row))
+        !nest_of(&parts[STICK], o, &a->place.stick))
         return false;
-    if (!summed) return true;
+    if (!summed) return nest_of(&parts[ROW], o, &a->place.row);
+    if (!one_stride(&parts[ROW], o, false, &row)) return false;
     // One iteration's rows lie close together; the others are where the FILL's are.
-    bool one_row = a->place.row == 0;
+    bool one_row = row == 0;
     for (uint32_t n = 0; n < parts[ROW].count; n++)
         if (!parts[ROW].pieces[n].loop) one_row = false;
     if (t->lanes > 1 && t->lanes != fill->lanes) return false;
-    if ((a->place.row != fill->lanes * 4 && !one_row) || !moves_alike(t, fill, o)) return false;
+    if ((row != fill->lanes * 4 && !one_row) || !moves_alike(t, fill, o)) return false;
     a->sums = fill->operand[0].sums;
     a->place.offset = operand->offset - fill->tile->instruction->operand[0].offset;
-    a->place.row = SUM_ROW;
-    return a->place.offset >= 0 && a->place.offset < fill->lanes * 4 && a->place.stick == 0 &&
-           operand->format == SPYRE_FORMAT_IEEE_FP32;
+    a->place.row = rows_evenly(t->rows, SUM_ROW);
+    return a->place.offset >= 0 && a->place.offset < fill->lanes * 4 &&
+           rows_nest_stands(&a->place.stick) && operand->format == SPYRE_FORMAT_IEEE_FP32;
 }
 
 static bool place_operands(const rows_tiles *earlier, rows_tile *t, const part *parts)
@@ -247,8 +266,15 @@ static bool place_operands(const rows_tiles *earlier, rows_tile *t, const part *
 
 // --- Tiles
 
+static bool is_spread(const rows_tile *t, const rows_access *a)
+{
+    const bool plain = a->place.format == SPYRE_FORMAT_SEN169_FP16 ||
+                       a->place.format == SPYRE_FORMAT_IEEE_FP32;
+    return plain && t->role == ROWS_STREAMS && a->lane == 0;
+}
+
 // Each operand has the elements of a run of a stick side by side, those of SEN169_FP16 all of a
-// stick's, or one element a row. Of sums a stream reads no more than that.
+// stick's, or one element a row or a stick. Of sums a stream reads no more than that.
 static bool has_sticks(const rows_tile *t)
 {
     for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
@@ -258,10 +284,28 @@ static bool has_sticks(const rows_tile *t)
         if (a->sums != ROWS_NONE) continue;
         if (a->lane == spyre_format_bytes(a->place.format)) {
             if (dl16 && a->place.upper != RUN * a->lane) return false;
-        } else if (o == 0 || a->lane != 0 || a->place.upper != 0 || a->place.stick != 0) {
+        } else if (o == 0 || a->lane != 0 || a->place.upper != 0) {
+            return false;
+        } else if (!rows_nest_stands(&a->place.stick) && !is_spread(t, a)) {
             return false;
         }
     }
+    return true;
+}
+
+static bool is_even_enough(rows_evenness evenness, const rows_access *a)
+{
+    const bool lx = a->place.space == ISA_SPACE_LX;
+    if (a->lane == 0 && !rows_nest_stands(&a->place.stick)) return evenness == ROWS_UNEVEN;
+    if (evenness == ROWS_UNEVEN || (lx && evenness == ROWS_EVEN_IN_MEMORY)) return true;
+    return rows_nest_is_even(&a->place.stick) && rows_nest_repeats(&a->place.row);
+}
+
+static bool are_even_enough(const rows_shape *shape, const rows_tile *t)
+{
+    for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++)
+        if (t->operand[o].sums == ROWS_NONE && !is_even_enough(shape->evenness, &t->operand[o]))
+            return false;
     return true;
 }
 
@@ -272,20 +316,18 @@ static bool has_loops(const part *p)
     return false;
 }
 
-// Cuts the tile's axes in this order, innermost first.
-static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t,
-                      const label *order)
+// Cuts the tile's axes as they lie in operand `by`.
+static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, const label_cuts *cuts,
+                      uint32_t by, rows_tile *t)
 {
-    const int64_t of[LABELS] = {RUN, LANES / RUN, shape->rows, shape->sticks};
     bool reduces = t->role == ROWS_REDUCES;
     axes list = list_axes(t);
     part parts[LABELS] = {0};
-    int64_t extents[LABELS];
-    for (uint32_t n = 0; n < LABELS; n++) extents[n] = of[order[n]];
-    if (!sort_axes(&list, reduces ? 1 : 0) || !cut(&list, order, extents, parts)) return false;
+    if (!sort_axes(&list, by) || !cut(&list, cuts, parts)) return false;
     if (reduces && (!keeps_order(&parts[STICK]) || !keeps_order(&parts[ROW]))) return false;
     if (reduces && t->lanes == RUN && !follows(&parts[UPPER], &parts[STICK])) return false;
-    if (!place_operands(earlier, t, parts) || !has_sticks(t)) return false;
+    if (!place_operands(earlier, t, parts) || !has_sticks(t) || !are_even_enough(shape, t))
+        return false;
     t->loops_are_rows = !has_loops(&parts[LANE]) && !has_loops(&parts[UPPER]) &&
                         !has_loops(&parts[STICK]) && keeps_order(&parts[ROW]);
     return !reduces || (t->operand[0].sums != ROWS_NONE && t->operand[0].lane == 4 &&
@@ -293,21 +335,102 @@ static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, rows_t
                         t->operand[0].place.offset == 0);
 }
 
-// The tile's principal operand may have its sticks the other way round.
-static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+// In which order operand `by` may have its rows and sticks.
+typedef enum { AS_BEFORE, AS_SHAPE, STICKS_INSIDE, ROWS_INSIDE, RUNS_INSIDE, ARRANGEMENTS } order;
+_Static_assert(ROWS_WAYS == ARRANGEMENTS * ISA_MAX_OPERANDS + 1, "and by row");
+
+// What an earlier tile has at the place of operand `by`.
+static const rows_access *find_before(const rows_tiles *earlier, const rows_tile *t, uint32_t by)
 {
-    static const label orders[2][LABELS] = {{LANE, UPPER, STICK, ROW}, {LANE, UPPER, ROW, STICK}};
-    static const label wide[LABELS] = {LANE, ROW, UPPER, STICK};
+    const isa_operand *operand = &t->tile->instruction->operand[by];
+    const bool lx = operand->space == ISA_SPACE_LX;
+    for (uint32_t n = earlier->count; n-- > 0;) {
+        const rows_tile *other = &earlier->items[n];
+        for (uint32_t o = 0; o < other->tile->instruction->operand_count; o++) {
+            const rows_access *a = &other->operand[o];
+            if (other->role <= ROWS_REDUCES && a->sums == ROWS_NONE && a->lane != 0 &&
+                a->place.space == operand->space && a->place.format == operand->format &&
+                a->place.offset == operand->offset && (lx || a->place.arg == operand->arg))
+                return a;
+        }
+    }
+    return NULL;
+}
+
+// Sorted by strides, which are positive.
+static bool add_sorted(label_cuts *cuts, int64_t *strides, label_cut one, int64_t stride)
+{
+    uint32_t at = cuts->count++;
+    if (stride <= 0) return false;
+    for (; at > 0 && strides[at - 1] > stride; at--) {
+        cuts->items[at] = cuts->items[at - 1];
+        strides[at] = strides[at - 1];
+    }
+    cuts->items[at] = one;
+    strides[at] = stride;
+    return true;
+}
+
+static bool cut_as_before(const rows_access *a, label_cuts *cuts)
+{
+    int64_t strides[2 + 2 * ROWS_MOST_LEVELS];
+    const rows_nest *nests[2] = {&a->place.row, &a->place.stick};
+    if (!add_sorted(cuts, strides, (label_cut){LANE, 0, RUN}, a->lane) ||
+        !add_sorted(cuts, strides, (label_cut){UPPER, 0, LANES / RUN}, a->place.upper))
+        return false;
+    for (uint32_t of = 0; of < 2; of++)
+        for (uint32_t n = 0; n < nests[of]->levels; n++) {
+            label_cut one = {of ? STICK : ROW, n, nests[of]->extent[n]};
+            if (!add_sorted(cuts, strides, one, nests[of]->stride[n])) return false;
+        }
+    return true;
+}
+
+// Sticks of IEEE_FP32 are runs: two of them, the innermost, make one here.
+static void cut_as_shape(const rows_shape *shape, bool wide, label_cuts *cuts)
+{
+    bool split = !wide;
+    add_cut(cuts, LANE, 0, RUN);
+    if (!wide) add_cut(cuts, UPPER, 0, LANES / RUN);
+    for (uint32_t n = 0; n < shape->count; n++) {
+        const rows_cut *c = &shape->cuts[n];
+        if (!split && c->sticks && c->level == 0) {
+            add_cut(cuts, UPPER, 0, LANES / RUN);
+            split = true;
+        }
+        add_cut(cuts, c->sticks ? STICK : ROW, c->level, c->extent);
+    }
+    if (!split) add_cut(cuts, UPPER, 0, LANES / RUN);
+}
+
+static void cut_in_two(const rows_shape *shape, order o, label_cuts *cuts)
+{
+    add_cut(cuts, LANE, 0, RUN);
+    if (o == RUNS_INSIDE) add_cut(cuts, ROW, 0, shape->rows);
+    add_cut(cuts, UPPER, 0, LANES / RUN);
+    if (o == ROWS_INSIDE) add_cut(cuts, ROW, 0, shape->rows);
+    add_cut(cuts, STICK, 0, shape->sticks);
+    if (o == STICKS_INSIDE) add_cut(cuts, ROW, 0, shape->rows);
+}
+
+static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, uint32_t way,
+                        rows_tile *t)
+{
     const isa_instruction *i = t->tile->instruction;
-    const spyre_format format = i->operand[t->role == ROWS_REDUCES].format;
-    axes list = list_axes(t);
-    t->lanes = t->role == ROWS_STREAMS ? 0 : rows_sums_of(format);
-    if (elements_of(&list, true) != (int64_t)shape->rows * shape->sticks * LANES) return false;
-    if (shape->sticks_outside && format == SPYRE_FORMAT_IEEE_FP32 &&
-        place_cut(shape, earlier, t, wide))
-        return true;
-    return place_cut(shape, earlier, t, orders[shape->sticks_outside]) ||
-           place_cut(shape, earlier, t, orders[!shape->sticks_outside]);
+    const uint32_t by = way % ISA_MAX_OPERANDS;
+    const order o = (order)(way / ISA_MAX_OPERANDS);
+    label_cuts cuts = {0};
+    if (by >= i->operand_count || (t->role == ROWS_REDUCES && by != 1)) return false;
+    const bool wide = i->operand[by].format == SPYRE_FORMAT_IEEE_FP32;
+    const rows_access *before = o == AS_BEFORE ? find_before(earlier, t, by) : NULL;
+    if ((o == AS_BEFORE && !before) || (o == AS_SHAPE && !shape->count)) return false;
+    if (o == RUNS_INSIDE && !wide) return false;
+    t->lanes = t->role == ROWS_STREAMS
+                   ? 0 : rows_sums_of(i->operand[t->role == ROWS_REDUCES].format);
+    if (o == AS_SHAPE) cut_as_shape(shape, wide, &cuts);
+    else if (o != AS_BEFORE) cut_in_two(shape, o, &cuts);
+    else if (!cut_as_before(before, &cuts)) return false;
+    return place_cut(shape, earlier, &cuts, by, t);
 }
 
 // One element a row, or as many as it has sums, rows and lanes in the order of the dims.
@@ -315,15 +438,17 @@ static bool place_by_row(const rows_shape *shape, const rows_tiles *earlier, row
 {
     axes list = list_axes(t), inward;
     part parts[LABELS] = {0};
-    const label order[LABELS] = {LANE, ROW, UPPER, STICK};
+    label_cuts cuts = {0};
     int64_t elements = elements_of(&list, true);
     t->lanes = elements == shape->rows ? 1 : elements == (int64_t)shape->rows * RUN ? RUN : LANES;
-    const int64_t extents[LABELS] = {t->lanes, shape->rows, 1, 1};
+    add_cut(&cuts, LANE, 0, t->lanes);
+    add_cut(&cuts, ROW, 0, shape->rows);
     if (t->lanes == RUN && t->tile->instruction->opcode != ISA_FOLD) return false;
     if (elements != (int64_t)shape->rows * t->lanes) return false;
     inward = list;
     for (uint32_t n = 0; n < list.count; n++) inward.axes[n] = list.axes[list.count - 1 - n];
-    return cut(&inward, order, extents, parts) && place_operands(earlier, t, parts);
+    if (cuts.count && !cut(&inward, &cuts, parts)) return false;
+    return place_operands(earlier, t, parts) && are_even_enough(shape, t);
 }
 
 static uint32_t sums_before(const rows_tiles *earlier, uint32_t kernel)
@@ -360,7 +485,7 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
     if (!dense || sums == ROWS_MOST_SUMS || elements_of(&list, false) % t->lanes) return false;
     if (elements_of(&list, true) != (int64_t)shape->rows * t->lanes) return false;
     rows_access *a = &t->operand[0];
-    *a = (rows_access){.place = {.row = SUM_ROW}, .lane = 4, .sums = sums};
+    *a = (rows_access){.place = {.row = rows_evenly(t->rows, SUM_ROW)}, .lane = 4, .sums = sums};
     set_range(t, 0, a);
     return true;
 }
@@ -371,17 +496,22 @@ static bool is_whole_row(const rows_tile *t)
     return t->lanes > 1 && a->sums != ROWS_NONE && a->place.offset == 0 && a->lane == 4;
 }
 
-bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_t way,
+                     rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
+    const bool reduces = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ;
     t->rows = shape->rows;
     t->sticks = shape->sticks;
+    if (way + 1 < ROWS_WAYS) {
+        t->role = reduces ? ROWS_REDUCES : ROWS_STREAMS;
+        if (!reduces && !rows_streams(i)) return false;
+        axes list = list_axes(t);
+        return elements_of(&list, true) == (int64_t)shape->rows * shape->sticks * LANES &&
+               place_whole(shape, earlier, way, t);
+    }
+    if (reduces) return false;
     if (i->opcode == ISA_FILL) return place_fill(shape, earlier, t);
-    t->role = ROWS_REDUCES;
-    if (i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ)
-        return place_whole(shape, earlier, t);
-    t->role = ROWS_STREAMS;
-    if (rows_streams(i) && place_whole(shape, earlier, t)) return true;
     t->role = ROWS_BY_ROW;
     if (!place_by_row(shape, earlier, t)) return false;
     return i->opcode != ISA_FOLD || (i->extent[i->dim_count - 1] == t->lanes && is_whole_row(t));
@@ -389,32 +519,52 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_ti
 
 // --- The shape
 
-static void add_shape(rows_shapes *shapes, int64_t rows, int64_t sticks, bool sticks_outside)
+static void add_shape(rows_shapes *shapes, const rows_shape *shape)
 {
-    const rows_shape shape = {(uint32_t)rows, (uint32_t)sticks, sticks_outside};
-    if (rows < 1 || sticks < 1 || rows > UINT32_MAX || sticks > UINT32_MAX) return;
     for (uint32_t n = 0; n < shapes->count; n++)
-        if (shapes->items[n].rows == shape.rows && shapes->items[n].sticks == shape.sticks &&
-            shapes->items[n].sticks_outside == sticks_outside)
-            return;
-    if (shapes->count < ROWS_MOST_SHAPES) shapes->items[shapes->count++] = shape;
+        if (memcmp(&shapes->items[n], shape, sizeof *shape) == 0) return;
+    if (shapes->count < ROWS_MOST_SHAPES) shapes->items[shapes->count++] = *shape;
+}
+
+// One more cut around; level: which of its nest.
+static bool add_level(rows_shape *shape, bool sticks, uint32_t level, int64_t extent)
+{
+    uint32_t *whole = sticks ? &shape->sticks : &shape->rows;
+    if (extent == 1) return true;
+    if (shape->count == ROWS_MOST_CUTS || *whole * extent > UINT32_MAX) return false;
+    *whole *= (uint32_t)extent;
+    shape->cuts[shape->count++] = (rows_cut){sticks, level, extent};
+    return true;
+}
+
+// Of axes of a reduction, how many of its label lie inside of it, as the instruction has them.
+static uint32_t level_of(const axes *list, uint32_t at)
+{
+    uint32_t inside = 0;
+    for (uint32_t n = 0; n < list->count; n++) {
+        const axis *a = &list->axes[n], *own = &list->axes[at];
+        bool alike = (a->stride[0] == 0 && !a->loop) == (own->stride[0] == 0 && !own->loop);
+        inside += a->stride[0] != 4 && alike && a->order > own->order;
+    }
+    return inside;
 }
 
 static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
 {
     axes list = list_axes(t);
-    int64_t sticks = 1, nearest[2] = {INT64_MAX, INT64_MAX};
+    rows_shape shape = {.rows = 1, .sticks = 1};
+    const bool wide = t->tile->instruction->operand[1].format == SPYRE_FORMAT_IEEE_FP32;
+    if (!sort_axes(&list, 1)) return;
     for (uint32_t n = 0; n < list.count; n++) {
         const axis *a = &list.axes[n];
+        const bool sticks = a->stride[0] == 0 && !a->loop;
+        const uint32_t level = level_of(&list, n);
         if (a->stride[0] == 4) continue;
-        bool stick = a->stride[0] == 0 && !a->loop;
-        if (stick) sticks *= a->extent;
-        if (a->stride[1] < nearest[stick]) nearest[stick] = a->stride[1];
+        const bool split = wide && sticks && level == 0;
+        if (split && a->extent % 2) return;
+        if (!add_level(&shape, sticks, level, split ? a->extent / 2 : a->extent)) return;
     }
-    const int64_t lanes = rows_sums_of(t->tile->instruction->operand[1].format);
-    int64_t rows = elements_of(&list, true) / lanes / sticks;
-    if (sticks * lanes % LANES == 0)
-        add_shape(shapes, rows, sticks * lanes / LANES, nearest[1] > nearest[0]);
+    add_shape(shapes, &shape);
 }
 
 // Elements of a stick of what operand 0 has there.
@@ -427,16 +577,34 @@ static int64_t stick_elements(const axes *list)
 // (of one element a row).
 static void guess_from_broadcast(const axes *list, uint32_t o, rows_shapes *shapes)
 {
-    int64_t elements = elements_of(list, true) / stick_elements(list), still = 1, first = -1;
-    bool by_row = list->axes[0].stride[o] == 0;
-    for (uint32_t n = 1; n < list->count; n++) {
-        if (list->axes[n].stride[o] != 0) continue;
-        still *= list->axes[n].extent;
-        if (first < 0) first = n;
+    const int64_t lanes = stick_elements(list), inner = list->axes[0].extent;
+    const bool by_row = list->axes[0].stride[o] == 0;
+    rows_shape shape = {.rows = 1, .sticks = 1};
+    uint32_t levels[2] = {0};
+    bool stands = false, split = lanes == LANES;
+    if (inner % lanes) return;
+    for (uint32_t n = 0; n < list->count; n++) {
+        const bool still = list->axes[n].stride[o] == 0, sticks = n == 0 || still == by_row;
+        int64_t extent = n == 0 ? inner / lanes : list->axes[n].extent;
+        stands = stands || (still && n > 0);
+        if (extent == 1) continue;
+        if (sticks && !split) {
+            if (extent % 2) return;
+            extent /= 2;
+            split = true;
+        }
+        if (!add_level(&shape, sticks, levels[sticks], extent)) return;
+        levels[sticks] += extent > 1;
     }
-    if (still == 1 || elements % still != 0 || still >= elements) return;
-    int64_t rows = by_row ? elements / still : still;
-    add_shape(shapes, rows, elements_of(list, true) / LANES / rows, by_row == (first > 1));
+    if (stands && split && shape.rows > 1) add_shape(shapes, &shape);
+}
+
+static void add_rows_inside(rows_shapes *shapes, int64_t rows, int64_t sticks)
+{
+    rows_shape shape = {.rows = 1, .sticks = 1};
+    if (rows < 1 || sticks < 1) return;
+    if (add_level(&shape, false, 0, rows) && add_level(&shape, true, 0, sticks))
+        add_shape(shapes, &shape);
 }
 
 // Without sums a row may be as long as anything: rows end where axes do.
@@ -446,7 +614,7 @@ static void guess_from_axes(const axes *list, rows_shapes *shapes)
     for (uint32_t n = 0; n + 1 < list->count; n++) {
         inner *= list->axes[n].extent;
         if (inner % stick == 0 && elements % (inner / stick * LANES) == 0)
-            add_shape(shapes, inner / stick, elements / (inner / stick * LANES), true);
+            add_rows_inside(shapes, inner / stick, elements / (inner / stick * LANES));
     }
 }
 
@@ -463,7 +631,7 @@ static axes stream_axes(const rows_tile *t)
 void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes)
 {
     int64_t most = 0;
-    out_shapes->count = 0;
+    memset(out_shapes, 0, sizeof *out_shapes);
     for (uint32_t n = 0; n < tiles->count; n++) {
         isa_opcode opcode = tiles->items[n].tile->instruction->opcode;
         if (opcode != ISA_REDUCE && opcode != ISA_REDUCESQ) continue;
@@ -476,7 +644,7 @@ void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes)
         for (uint32_t o = 1; o < list.operands; o++) guess_from_broadcast(&list, o, out_shapes);
         if (elements_of(&list, true) > most) most = elements_of(&list, true);
     }
-    add_shape(out_shapes, most / LANES, 1, true);
+    add_rows_inside(out_shapes, most / LANES, 1);
     for (uint32_t n = 0; n < tiles->count; n++) {
         axes list = stream_axes(&tiles->items[n]);
         if (list.count && elements_of(&list, true) == most) guess_from_axes(&list, out_shapes);

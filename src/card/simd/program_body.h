@@ -17,6 +17,7 @@ _Static_assert(UNIT_ROWS * STICK_LANES <= VECTOR_UNIT_FLOATS, "a unit's values")
 typedef struct {
     size_t stick, row, second, rows;
     bool last;                          // stick of its rows
+    bool uneven;                        // rows or sticks of a step lie where a list has them
 } unit;
 
 #define EACH_PAIR(n) for (size_t n = 0; n < UNIT_PAIRS; n++)
@@ -37,7 +38,21 @@ ALWAYS_INLINE unit_pairs copy_of(const pair *x)
 
 ALWAYS_INLINE uint8_t *elements_of(const vector_step *s, const unit *u)
 {
-    return s->at + (int64_t)u->stick * s->stick_stride + (int64_t)u->row * s->row_stride;
+    const bool rows = u->uneven && s->row_at, sticks = u->uneven && s->stick_at;
+    return s->at + (sticks ? s->stick_at[u->stick] : (int64_t)u->stick * s->stick_stride) +
+           (rows ? s->row_at[u->row] : (int64_t)u->row * s->row_stride);
+}
+
+// Bytes from the unit's first row to its second.
+ALWAYS_INLINE int64_t next_row_of(const vector_step *s, const unit *u)
+{
+    if (u->uneven && s->row_at) return s->row_at[u->row + u->second] - s->row_at[u->row];
+    return (int64_t)u->second * s->row_stride;
+}
+
+ALWAYS_INLINE int64_t row_of_pair(const vector_step *s, const unit *u, size_t n)
+{
+    return n / ROW_PAIRS ? next_row_of(s, u) : 0;
 }
 
 ALWAYS_INLINE uint8_t *kept_of(const vector_step *s, const unit *u)
@@ -49,7 +64,7 @@ ALWAYS_INLINE uint8_t *kept_of(const vector_step *s, const unit *u)
 ALWAYS_INLINE void load_elements(pair *x, const vector_step *s, const unit *u)
 {
     const uint8_t *at = elements_of(s, u);
-    const int64_t next = (int64_t)u->second * s->row_stride;
+    const int64_t next = next_row_of(s, u);
     for (size_t r = 0; r < UNIT_ROWS; r++) {
         const uint8_t *row = at + (int64_t)r * next;
         __builtin_prefetch(row + s->ahead, 0, 2);
@@ -64,7 +79,7 @@ ALWAYS_INLINE void load_elements(pair *x, const vector_step *s, const unit *u)
 ALWAYS_INLINE uint8_t *wide_of(const vector_step *s, const unit *u, size_t n)
 {
     const size_t lane = LANE_OF(n);
-    return elements_of(s, u) + (int64_t)ROW_OF(n) * s->row_stride + (lane < 32 ? 0 : s->upper) +
+    return elements_of(s, u) + row_of_pair(s, u, n) + (lane < 32 ? 0 : s->upper) +
            lane % 32 * 4;
 }
 
@@ -87,7 +102,7 @@ ALWAYS_INLINE void store_halves(const pair *x, const vector_step *s, const unit 
 {
     uint8_t *at = elements_of(s, u);
     EACH_PAIR(n)
-    pair_store_f16(at + (int64_t)ROW_OF(n) * s->row_stride + LANE_OF(n) * 2, x[n]);
+    pair_store_f16(at + row_of_pair(s, u, n) + LANE_OF(n) * 2, x[n]);
 }
 
 ALWAYS_INLINE void store_elements(const pair *x, const vector_step *s, const unit *u)
@@ -97,12 +112,13 @@ ALWAYS_INLINE void store_elements(const pair *x, const vector_step *s, const uni
         store_halves(x, s, u);
         return;
     }
+    const int64_t next = next_row_of(s, u);
     for (size_t r = 0; r < UNIT_ROWS; r++) {
-        __builtin_prefetch(at + (int64_t)(r * u->second) * s->row_stride + s->ahead, 1, 2);
-        __builtin_prefetch(at + (int64_t)(r * u->second) * s->row_stride + s->ahead + 64, 1, 2);
+        __builtin_prefetch(at + (int64_t)r * next + s->ahead, 1, 2);
+        __builtin_prefetch(at + (int64_t)r * next + s->ahead + 64, 1, 2);
     }
     EACH_PAIR(n)
-    pair_store_dl16(at + (int64_t)ROW_OF(n) * s->row_stride + LANE_OF(n) * 2, x[n]);
+    pair_store_dl16(at + row_of_pair(s, u, n) + LANE_OF(n) * 2, x[n]);
 }
 
 ALWAYS_INLINE pair load_kept_pair(const vector_step *s, const unit *u, size_t n)
@@ -138,6 +154,30 @@ ALWAYS_INLINE void repeat_rows(pair *y, const vector_step *s, const unit *u)
     }
 }
 
+static float element_at(const vector_step *s, const uint8_t *at)
+{
+    uint16_t code;
+    float value;
+    if (s->wide) {
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    memcpy(&code, at, sizeof code);
+    return dl16_to_float(s->halves ? dl16_from_host_float(fp16_to_float(code)) : code);
+}
+
+ALWAYS_INLINE void spread(pair *y, const vector_step *s, const unit *u)
+{
+    const uint8_t *at = elements_of(s, u);
+    const float first = element_at(s, at);
+    const float second = u->second ? element_at(s, at + next_row_of(s, u)) : first;
+    EACH_PAIR(n)
+    {
+        const V value = v_set(n < ROW_PAIRS ? first : second);
+        y[n] = (pair){value, value};
+    }
+}
+
 static void look_up_unit(pair *x, const uint16_t *table)
 {
     uint8_t codes[UNIT_PAIRS * STEP * 2], found[UNIT_PAIRS * STEP * 2];
@@ -151,10 +191,11 @@ static void look_up_unit(pair *x, const uint16_t *table)
 static void store_found(const pair *x, const vector_step *s, const unit *u)
 {
     uint8_t codes[UNIT_PAIRS * STEP * 2], *at = elements_of(s, u);
+    const int64_t next = next_row_of(s, u);
     EACH_PAIR(n)
     pair_store_dl16(codes + n * STEP * 2, x[n]);
     for (size_t r = 0; r <= u->second && r < UNIT_ROWS; r++) {
-        uint8_t *row = at + (int64_t)r * s->row_stride, *of = codes + r * STICK_LANES * 2;
+        uint8_t *row = at + (int64_t)r * next, *of = codes + r * STICK_LANES * 2;
         look_up(s->halves ? of : row, of, s->table, STICK_LANES);
         for (size_t n = 0; s->halves && n < STICK_LANES; n += STEP)
             pair_store_f16(row + n * 2, pair_load_dl16(of + n * 2));
@@ -210,9 +251,11 @@ static float neutral_of(uint32_t op)
 // Of the last stick, of which some lanes are padding.
 static void gather_rest(unit_pairs x, const vector_step *s, const unit *u)
 {
-    float numbers[STICK_LANES];
+    static const float numbers[STICK_LANES] = {
+        0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+        22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+        44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
     const V neutral = v_set(neutral_of(s->op)), rest = v_set((float)s->rest);
-    for (size_t n = 0; n < STICK_LANES; n++) numbers[n] = (float)n;
     EACH_PAIR(n)
     {
         const pair lane = pair_load_f32((const uint8_t *)(numbers + LANE_OF(n)));
@@ -314,6 +357,8 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
     case VECTOR_WIDE_X: load_wide(x, s, u); break;
     case VECTOR_KEPT_X: load_kept(x, s, u); break;
     case VECTOR_ROWS_X: repeat_rows(x, s, u); break;
+    case VECTOR_SPREAD_X: spread(x, s, u); break;
+    case VECTOR_SPREAD_Y: spread(y, s, u); break;
     case VECTOR_LOAD_Y: load_elements(y, s, u); break;
     case VECTOR_WIDE_Y: load_wide(y, s, u); break;
     case VECTOR_KEPT_Y: load_kept(y, s, u); break;
@@ -364,14 +409,14 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
 
 typedef void unit_loop(const vector_program *w);
 
-#define UNITS(name, TAKE_STEPS)                                                               \
+#define UNITS(name, is_uneven, TAKE_STEPS)                                                    \
     static void name(const vector_program *w)                                                 \
     {                                                                                         \
         begin_sums(w);                                                                        \
         for (size_t stick = 0; stick < w->sticks; stick++) {                                  \
             for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                           \
                 const unit here = {.stick = stick, .row = row, .rows = w->rows,               \
-                                   .last = stick + 1 == w->sticks,                            \
+                                   .last = stick + 1 == w->sticks, .uneven = (is_uneven),     \
                                    .second = UNIT_ROWS == 2 && row + 1 < w->rows};            \
                 const unit *u = &here;                                                        \
                 pair x[UNIT_PAIRS], y[UNIT_PAIRS];                                            \
@@ -382,8 +427,11 @@ typedef void unit_loop(const vector_program *w);
         }                                                                                     \
     }
 
-UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s++)
-                    take_step(x, y, s->op, s->rounding, s, u);)
+#define TAKE_ALL                                                             \
+    for (const vector_step *s = w->steps; s < w->steps + w->count; s++) \
+        take_step(x, y, s->op, s->rounding, s, u);
+UNITS(take_any, false, TAKE_ALL)
+UNITS(take_uneven, true, TAKE_ALL)
 
 // Programs that norms, softmax and rotary embeddings consist of: the ops are known when this is
 // compiled.
@@ -460,7 +508,7 @@ UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s
 #define SAME(n, op_, rounding_) \
     &&w->steps[n].op == (VECTOR_##op_) && w->steps[n].rounding == (VECTOR_##rounding_)
 #define IS_WHOLE(n, op, rounding) &&!w->steps[n].rest
-#define KNOWN(name, STEPS) UNITS(name, STEPS(TAKE))
+#define KNOWN(name, STEPS) UNITS(name, false, STEPS(TAKE))
 KNOWN_PROGRAMS(KNOWN)
 
 // The same, all sticks of a unit's rows one after the other, so that their sums stay in registers.
@@ -530,6 +578,8 @@ SUMMING_PROGRAMS(SUMMING)
 
 static unit_loop *units_of(const vector_program *w)
 {
+    for (const vector_step *s = w->steps; s < w->steps + w->count; s++)
+        if (s->row_at || s->stick_at) return take_uneven;
 #define CHOOSE_KNOWN(name, STEPS) \
     if (w->count == 0 STEPS(COUNT) STEPS(SAME)) return name;
 #define CHOOSE_SUMMING(name, STEPS) \

@@ -45,6 +45,7 @@ typedef struct {
     vector_rounding rounding;
     uint8_t *at;                        // elements of the block's first row
     int64_t row_stride, stick_stride;
+    const int64_t *row_at, *stick_at;   // bytes to each row, each stick, where no stride has them
     int64_t upper;                      // of fp32 elements: bytes from lane 0 to lane 32
     int64_t ahead;                      // bytes to what the next program will load
     float *values;                      // kept: [stick][row][64]; line: [stick][64]; rows:
@@ -53,6 +54,7 @@ typedef struct {
     const float *constant;              // of the opfunc
     bool halves;                        // elements lie as IEEE_FP16, converted here
     bool passes;                        // kept: one unit's, for steps of this program only
+    bool wide;                          // the element that is spread is IEEE_FP32
     bool begins;                        // sums of rows: with `begin`, not with what values hold
     bool folds;                         // at the end, as FOLD does; lane 0 has the result
     uint32_t rest;                      // sums: lanes of a row's last stick that enter; 0: all

@@ -98,7 +98,7 @@ static void fuse_rows__forms_where_rows_agree_and_stores_what_is_read(void **sta
         {.lanes = 64, .scaled = true, .chains = 1, .stores = 1},
         {.lanes = 64, .mixed = true, .scaled = true, .chains = 1, .stores = 1},
     };
-    const shape s = {16, 3, true, 2, false, false, 0};
+    const shape s = {16, 3, true, 2, false, false, 0, 0};
     fill_memory();
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         isa_program *p = pair_of_kernels(&s, &cases[n]);
@@ -149,8 +149,8 @@ static void softmax_kernel(isa_program *p, const softmax_case *x, uint32_t part)
 static void fuse_rows__softmax_is_one(void **state)
 {
     (void)state;
-    static const softmax_case cases[] = {{{62, 8, true, 2, false, false, 0}, false, 48},
-                                         {{62, 8, true, 2, false, false, 0}, true, 31}};
+    static const softmax_case cases[] = {{{62, 8, true, 2, false, false, 0, 0}, false, 48},
+                                         {{62, 8, true, 2, false, false, 0, 0}, true, 31}};
     fill_memory();
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         isa_program *p = new_program(1);
@@ -180,7 +180,7 @@ static void fuse_rows__softmax_is_one(void **state)
 static void fuse_rows__blocks_are_parts_of_masks_and_shares(void **state)
 {
     (void)state;
-    const shape s = {192, 1, true, 3, false, false, 0};
+    const shape s = {192, 1, true, 3, false, false, 0, 0};
     const layout mask[3] = {WHOLE, WHOLE, AGAIN};
     isa_program *p = new_program(1);
     fill_memory();

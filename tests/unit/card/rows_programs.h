@@ -37,6 +37,7 @@ typedef struct {
     bool mixed;                             // in every other buffer sticks lie the other way round
     bool wide;                              // the last two buffers are fp32, in sticks of 32
     uint32_t padding;                       // lanes at the end of a row that no reduction reads
+    uint32_t nested;                        // buffers, a bit each, where parts lie inside of sticks
 } shape;
 
 // Strides of an operand's elements: of rows, of sticks, from lane 0 to lane 32, of lanes.
@@ -62,15 +63,18 @@ static inline shape shape_in(const shape *s, const isa_operand *o)
     return own;
 }
 
-// AGAIN: the same for all parts of the rows.
-typedef enum { WHOLE, LINE, BY_ROW, AGAIN } layout;
+// AGAIN: the same for all parts of the rows; BY_PART: one element for all rows of a part; BY_STICK:
+// one for each stick of each row.
+typedef enum { WHOLE, LINE, BY_ROW, AGAIN, BY_PART, BY_STICK } layout;
 
 static inline void set_strides(isa_operand *o, const shape *s, layout l, const uint32_t *place)
 {
     const shape own = shape_in(s, o);
     strides by = strides_of(&own, o->format);
     if (l == LINE) by = (strides){0, 128, 64, 2};
-    if (l == BY_ROW) by = (strides){.row = 128};
+    if (l == BY_ROW || l == BY_PART) by = (strides){.row = 128};
+    const int64_t bytes = o->format == FP32 ? 4 : 2;
+    if (l == BY_STICK) by = (strides){.row = bytes * s->sticks, .stick = bytes};
     o->stride[place[0]] = by.row;
     o->stride[place[1]] = by.stick;
     o->stride[2] = by.upper;
@@ -90,6 +94,31 @@ static inline void cut_rows(isa_instruction *i, uint32_t row, uint32_t parts, co
     for (uint32_t o = 0; o < i->operand_count; o++) {
         isa_operand *operand = &i->operand[o];
         operand->stride[row] = layouts[o] == AGAIN ? 0 : operand->stride[row] * i->extent[row + 1];
+        if (layouts[o] == BY_PART) operand->stride[row] = 128, operand->stride[row + 1] = 0;
+    }
+}
+
+static inline bool is_nested(const shape *s, const isa_operand *o)
+{
+    return o->space == ISA_SPACE_LX && o->offset < BUFFERS * BUFFER_BYTES &&
+           s->nested >> o->offset / BUFFER_BYTES & 1u;
+}
+
+// Rows are cut in parts, which lie inside of sticks where the buffer has them so. `stick`: the dim
+// of sticks, or where there is none of them.
+static inline void nest_rows(isa_instruction *i, const shape *s, uint32_t row, uint32_t stick,
+                             const layout *layouts)
+{
+    const int64_t parts = s->parts;
+    cut_rows(i, row, s->parts, layouts);
+    if (stick > row) stick++;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        isa_operand *operand = &i->operand[o];
+        if (layouts[o] != WHOLE || !is_nested(s, operand)) continue;
+        const int64_t bytes = operand->format == FP32 ? 256 : 128;
+        operand->stride[row] = bytes;
+        operand->stride[row + 1] = bytes * parts * s->sticks;
+        if (stick < i->dim_count) operand->stride[stick] = bytes * parts;
     }
 }
 
@@ -101,7 +130,7 @@ static inline isa_instruction *emit_whole(isa_program *p, const shape *s, opfunc
     static const uint32_t orders[2][2] = {{0, 1}, {1, 0}};
     const uint32_t *place = orders[s->sticks_outside];
     bool again = false;
-    flat = flat && !s->mixed;
+    flat = flat && !s->mixed && !s->nested;
     for (uint8_t o = 0; o < operands; o++)
         flat = flat && layouts[o] == WHOLE && operand[o].format == operand[0].format;
     if (flat) {
@@ -120,9 +149,16 @@ static inline isa_instruction *emit_whole(isa_program *p, const shape *s, opfunc
     for (uint8_t o = 0; o < operands; o++) {
         i->operand[o] = operand[o];
         set_strides(&i->operand[o], s, layouts[o], place);
-        again = again || layouts[o] == AGAIN;
+        again = again || layouts[o] == AGAIN || layouts[o] == BY_PART;
     }
-    if (again) cut_rows(i, place[0], s->parts, layouts);
+    if (s->nested) {
+        for (uint8_t o = 0; o < operands; o++)
+            if (is_nested(s, &operand[o]) && operand[o].format == FP32 && layouts[o] == WHOLE)
+                i->operand[o].stride[2] = 128;
+        nest_rows(i, s, place[0], place[1], layouts);
+    } else if (again) {
+        cut_rows(i, place[0], s->parts, layouts);
+    }
     return i;
 }
 
@@ -162,10 +198,11 @@ static inline isa_instruction *emit_by_row(isa_program *p, const shape *s, opfun
     return i;
 }
 
-// REDUCE of `sticks` of every row from one on, of so many lanes each.
+// REDUCE of `sticks` of every row from one on, of so many lanes each; of none: of that one alone.
 static inline void reduce_sticks(isa_program *p, const shape *s, const isa_instruction *like,
                                  uint32_t first, uint32_t sticks, uint32_t lanes)
 {
+    static const layout layouts[2] = {BY_ROW, WHOLE};
     const isa_operand *from = &like->operand[1];
     const shape own = shape_in(s, from);
     const strides by = strides_of(&own, from->format);
@@ -183,6 +220,7 @@ static inline void reduce_sticks(isa_program *p, const shape *s, const isa_instr
     i->extent[i->dim_count - 1] = lanes;
     i->operand[0].stride[i->dim_count - 1] = 4;
     i->operand[1].stride[i->dim_count - 1] = by.lane;
+    if (s->nested) nest_rows(i, s, 0, sticks ? 1 : ISA_MAX_DIMS, layouts);
 }
 
 // Of fp32, a row has half as many sums, and twice as many sticks.
@@ -197,8 +235,9 @@ static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcod
     isa_instruction like = {.opcode = opcode, .queue = isa_describe(opcode)->queue,
                             .operand_count = 2, .operand = {sums, from}};
     if (opcode == ISA_REDUCE) like.op = op;
-    reduce_sticks(p, s, &like, 0, padding && sticks > 1 ? sticks - 1 : sticks, lanes);
-    if (padding && sticks > 1) reduce_sticks(p, s, &like, sticks - 1, 0, lanes - padding);
+    const bool rest = padding && sticks > 1 && !s->nested;
+    reduce_sticks(p, s, &like, 0, rest ? sticks - 1 : sticks, lanes);
+    if (rest) reduce_sticks(p, s, &like, sticks - 1, 0, lanes - padding);
     isa_instruction *i;
     i = emit(p, ISA_FOLD);
     i->op = op;

@@ -50,10 +50,13 @@ static void stream_kernel(isa_program *p, const shape *s, bool loops, uint64_t *
     uint32_t kind = next_random(seed) % 8;
     if (kind < 5) {
         op = binary[next_random(seed) % 6];
-        uint32_t second = next_random(seed) % 5;
+        uint32_t second = next_random(seed) % 7;
         layouts[2] = second == 0 ? LINE : second == 1 ? BY_ROW : WHOLE;
         if (second == 2 && !loops && s->rows % s->parts == 0) layouts[2] = AGAIN;
+        if (second == 5 && !loops && s->rows % s->parts == 0) layouts[2] = BY_PART;
+        if (second == 6) layouts[2] = BY_STICK;
         operand[2] = layouts[2] == LINE     ? in_lx(LINES, DL16)
+                     : layouts[2] >= BY_PART ? in_lx(LINES, s->wide ? FP32 : DL16)
                      : layouts[2] == BY_ROW ? row_values(next_random(seed) % 2)
                                             : any_buffer(s, seed);
         if (layouts[2] == BY_ROW && s->wide && next_random(seed) % 2) operand[2].format = FP32;
@@ -110,10 +113,13 @@ static void row_kernel(isa_program *p, const shape *s, uint64_t *seed)
     emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums});
 }
 
-static void random_kernel(isa_program *p, const shape *s, uint64_t *seed)
+static void random_kernel(isa_program *p, const shape *of, uint64_t *seed)
 {
     uint32_t kind = next_random(seed) % 8, loop = p->code.count + 1;
-    bool halves = s->rows % 2 == 0 && next_random(seed) % 3 == 0;
+    bool halves = of->rows % 2 == 0 && next_random(seed) % 3 == 0;
+    shape plain = *of;
+    const shape *s = halves ? &plain : of;
+    plain.nested = 0;
     bool loops = halves || next_random(seed) % 4 == 0;
     begin_kernel(p, 1, 0);
     if (loops) emit(p, ISA_LOOP)->count = 1;
@@ -199,7 +205,8 @@ static isa_program *random_program(uint64_t *seed)
     static const uint32_t sticks[] = {1, 1, 2, 3, 6};
     shape s = {2 + next_random(seed) % 30, sticks[next_random(seed) % 5],
                next_random(seed) % 2, 2 + next_random(seed) % 2, next_random(seed) % 4 == 0,
-               next_random(seed) % 2, next_random(seed) % 2 * next_random(seed) % 64};
+               next_random(seed) % 2, next_random(seed) % 2 * next_random(seed) % 64, 0};
+    if (s.rows % s.parts == 0 && next_random(seed) % 2) s.nested = next_random(seed) % 16;
     isa_program *p = new_program(1);
     place_row_values(seed);
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
@@ -233,7 +240,8 @@ static isa_program *looped_program(uint64_t *seed)
 {
     static const uint32_t sticks[] = {1, 1, 2, 3};
     shape s = {1 + next_random(seed) % 20, sticks[next_random(seed) % 4], next_random(seed) % 2, 1,
-               next_random(seed) % 4 == 0, next_random(seed) % 2, next_random(seed) % 3 * 5};
+               next_random(seed) % 4 == 0, next_random(seed) % 2, next_random(seed) % 3 * 5,
+               0};
     isa_program *p = new_program(1);
     place_row_values(seed);
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
