@@ -205,7 +205,8 @@ static spyre_status add_unary(rows_builder *b, const isa_instruction *i)
 {
     const opfunc op = opfunc_of(i);
     // What goes to a wider format, or is copied, stays as it is.
-    bool same = i->opcode == ISA_LOAD || i->operand[1].format == SPYRE_FORMAT_SEN169_FP16;
+    const spyre_format from = i->operand[1].format;
+    bool same = i->operand[0].format == from || from == SPYRE_FORMAT_SEN169_FP16;
     if (op == OPFUNC_IDENTITY && same) return NULL;
     if (!is_looked_up(i)) return add_step(b, apply(i, op));
     rows_step step = {.op = VECTOR_EXP, .value = ROWS_NONE};
