@@ -55,7 +55,8 @@ typedef struct {
     bool begins, folds;
     float begin;
     uint32_t rest;                          // of sums: lanes of a row's last stick; or 0: all
-    const int64_t *stick_at;                // of sticks that lie unevenly: bytes to each
+    const int64_t *row_at, *stick_at;       // bytes from a block's first row, or stick, to each;
+                                            // NULL: rows of blocks lie differently
 } rows_step;
 
 // An operand of a tile.

@@ -178,29 +178,31 @@ static void choose_areas(rows_builder *b)
     }
 }
 
-// Blocks of so many rows have each in one run of the nest.
-static bool cuts_evenly(const rows_nest *n, size_t rows)
+// Tiles have the rows of a block at one stride.
+static bool tiles_are_even(const row_fusion *c, uint32_t rows)
 {
-    return rows_nest_is_even(n) || n->extent[0] % rows == 0;
-}
-
-// So must those of tiles, and vector programs are faster.
-static bool blocks_are_even(const row_fusion *c, size_t rows, bool programs)
-{
-    for (uint32_t n = 0; n < c->steps.count && programs; n++)
-        if (!cuts_evenly(&c->steps.items[n].place.row, rows)) return false;
     for (uint32_t n = 0; n < c->items.count; n++)
-        for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++)
-            if (!cuts_evenly(&c->items.items[n].operand[o].place.row, rows)) return false;
+        for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++) {
+            const rows_nest *row = &c->items.items[n].operand[o].place.row;
+            if (!rows_nest_is_even(row) && row->extent[0] % rows != 0) return false;
+        }
     return true;
 }
 
-// The most rows up to so many that divide a share, of even blocks where those are no much shorter.
-static uint32_t even_rows(const row_fusion *c, uint32_t most, uint32_t share)
+// Where steps have their rows is listed once for all blocks.
+static bool blocks_are_alike(const row_fusion *c, uint32_t rows)
 {
-    while (share % most || !blocks_are_even(c, most, false)) most--;
+    for (uint32_t n = 0; n < c->steps.count; n++)
+        if (!rows_nest_has_blocks(&c->steps.items[n].place.row, rows)) return false;
+    return true;
+}
+
+// The most rows up to so many that divide a share; fewer, but not much, for blocks that are alike.
+static uint32_t divide_rows(const row_fusion *c, uint32_t most, uint32_t share)
+{
+    while (share % most || !tiles_are_even(c, most)) most--;
     for (uint32_t rows = most; rows > 0 && rows >= most / 4; rows--)
-        if (share % rows == 0 && blocks_are_even(c, rows, true)) return rows;
+        if (share % rows == 0 && tiles_are_even(c, rows) && blocks_are_alike(c, rows)) return rows;
     return most;
 }
 
@@ -222,20 +224,42 @@ static uint32_t choose_block(const rows_builder *b)
     // Whole blocks for each core.
     uint32_t share = c->rows % ISA_CORES ? 0 : c->rows / ISA_CORES;
     if (!may_be_gathered(b) || share < LEAST_SHARE) share = 0;
-    return even_rows(c, (uint32_t)rows, share);
+    return divide_rows(c, (uint32_t)rows, share);
 }
 
 // --- Places
 
-static spyre_status list_sticks(rows_builder *b)
+static spyre_status list_nest(arena *memory, const rows_nest *nest, size_t count,
+                              const int64_t **out)
 {
-    for (uint32_t n = 0; n < b->c->steps.count; n++) {
-        rows_step *s = &b->c->steps.items[n];
-        if (!rows_takes_elements(s->op) || rows_nest_is_even(&s->place.stick)) continue;
-        int64_t *at = ARENA_NEW(b->memory, int64_t, b->c->sticks);
-        TRY_ALLOC(at);
-        rows_nest_list(&s->place.stick, 0, b->c->sticks, at);
-        s->stick_at = at;
+    int64_t *at = ARENA_NEW(memory, int64_t, count);
+    TRY_ALLOC(at);
+    rows_nest_list(nest, 0, count, at);
+    *out = at;
+    return NULL;
+}
+
+// Lists of earlier steps whose rows, or sticks, lie alike.
+static void share_lists(const row_fusion *c, rows_step *s)
+{
+    for (const rows_step *other = c->steps.items; other < s; other++) {
+        if (!rows_takes_elements(other->op)) continue;
+        if (rows_nests_equal(&s->place.row, &other->place.row)) s->row_at = other->row_at;
+        if (rows_nests_equal(&s->place.stick, &other->place.stick)) s->stick_at = other->stick_at;
+    }
+}
+
+static spyre_status list_places(rows_builder *b)
+{
+    const row_fusion *c = b->c;
+    for (uint32_t n = 0; n < c->steps.count; n++) {
+        rows_step *s = &c->steps.items[n];
+        if (!rows_takes_elements(s->op)) continue;
+        share_lists(c, s);
+        if (!s->row_at && rows_nest_has_blocks(&s->place.row, c->block))
+            TRY(list_nest(b->memory, &s->place.row, c->block, &s->row_at));
+        if (!s->stick_at)
+            TRY(list_nest(b->memory, &s->place.stick, c->sticks, &s->stick_at));
     }
     return NULL;
 }
@@ -271,12 +295,13 @@ spyre_status rows_finish(rows_builder *b, const rows_live *live)
     c->divisible = rows_divides(c);
     choose_areas(b);
     choose_lines(c);
-    TRY(list_sticks(b));
     c->block = choose_block(b);
     size_t sticks = ((size_t)c->kept * c->block + c->lines) * c->sticks;
     b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS && c->passing <= ROWS_MOST_PASSING;
+    if (!b->fits) return NULL;
+    TRY(list_places(b));
     uint32_t rest = c->rows % c->block;
-    for (uint32_t n = 0; n < c->items.count && b->fits; n++) {
+    for (uint32_t n = 0; n < c->items.count; n++) {
         rows_item *item = &c->items.items[n];
         if (item->count) continue;
         TRY(make_tile(b->memory, item, c->block, &item->tile[0]));

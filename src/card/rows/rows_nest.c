@@ -40,22 +40,12 @@ bool rows_nests_equal(const rows_nest *a, const rows_nest *b)
            memcmp(a->stride, b->stride, a->levels * sizeof *a->stride) == 0;
 }
 
-bool rows_nest_is_even(const rows_nest *n)
-{
-    return n->levels <= 1;
-}
-
 bool rows_nest_repeats(const rows_nest *n)
 {
-    return n->levels <= 1 || (n->levels == 2 && n->stride[1] == 0);
+    return rows_nest_is_even(n) || (n->levels == 2 && n->stride[1] == 0);
 }
 
-int64_t rows_nest_stride(const rows_nest *n)
-{
-    return n->levels ? n->stride[0] : 0;
-}
-
-int64_t rows_nest_at(const rows_nest *n, size_t index)
+int64_t rows_nest_sum(const rows_nest *n, size_t index)
 {
     int64_t at = 0;
     for (uint32_t level = 0; level < n->levels; level++) {
@@ -66,11 +56,21 @@ int64_t rows_nest_at(const rows_nest *n, size_t index)
     return at;
 }
 
-size_t rows_nest_run(const rows_nest *n, size_t index, size_t count)
+size_t rows_nest_left(const rows_nest *n, size_t index, size_t count)
 {
-    if (n->levels <= 1) return count;
     const size_t left = n->extent[0] - index % n->extent[0];
     return left < count ? left : count;
+}
+
+bool rows_nest_has_blocks(const rows_nest *n, size_t block)
+{
+    size_t inner = 1;
+    for (uint32_t level = 0; level + 1 < n->levels; level++) {
+        inner *= n->extent[level];
+        if (inner % block == 0) return true;
+        if (block % inner != 0) return false;
+    }
+    return true;
 }
 
 void rows_nest_list(const rows_nest *n, size_t first, size_t count, int64_t *out)

@@ -20,7 +20,7 @@ enum { ROWS_MOST_LEVELS = 4 };
 typedef struct {
     uint32_t levels;
     uint32_t extent[ROWS_MOST_LEVELS];      // above 1
-    int64_t stride[ROWS_MOST_LEVELS];
+    int64_t stride[ROWS_MOST_LEVELS];       // 0 of a level that there is not
 } rows_nest;
 
 // One more level around; false when there is no room for it.
@@ -35,16 +35,37 @@ bool rows_nests_equal(const rows_nest *a, const rows_nest *b);
 bool rows_nest_stands(const rows_nest *n);
 
 // There is one stride, rows_nest_stride(); or it begins again at 0 after so many indices.
-bool rows_nest_is_even(const rows_nest *n);
+static inline bool rows_nest_is_even(const rows_nest *n)
+{
+    return n->levels <= 1;
+}
+
 bool rows_nest_repeats(const rows_nest *n);
 
 // From an index to the next, inside the innermost level.
-int64_t rows_nest_stride(const rows_nest *n);
+static inline int64_t rows_nest_stride(const rows_nest *n)
+{
+    return n->stride[0];
+}
 
-int64_t rows_nest_at(const rows_nest *n, size_t index);
+// The next two functions where there are several levels.
+int64_t rows_nest_sum(const rows_nest *n, size_t index);
+size_t rows_nest_left(const rows_nest *n, size_t index, size_t count);
+
+// Where an index lies; divides where there are several levels.
+static inline int64_t rows_nest_at(const rows_nest *n, size_t index)
+{
+    return rows_nest_is_even(n) ? (int64_t)index * n->stride[0] : rows_nest_sum(n, index);
+}
 
 // How many indices from this one on lie at rows_nest_stride(), of so many.
-size_t rows_nest_run(const rows_nest *n, size_t index, size_t count);
+static inline size_t rows_nest_run(const rows_nest *n, size_t index, size_t count)
+{
+    return rows_nest_is_even(n) ? count : rows_nest_left(n, index, count);
+}
+
+// Blocks of so many indices lie alike.
+bool rows_nest_has_blocks(const rows_nest *n, size_t block);
 
 // Places of `count` indices from `first` on, relative to that of `first`.
 void rows_nest_list(const rows_nest *n, size_t first, size_t count, int64_t *out);

@@ -18,7 +18,7 @@ typedef struct {
     float (*passing)[VECTOR_UNIT_FLOATS];   // [area]
     float (*sums)[ROWS_MOST_ROWS][STICK];
     float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
-    int64_t (*row_at)[ROWS_MOST_ROWS];      // of rows that lie unevenly, [step]
+    int64_t (*row_at)[ROWS_MOST_ROWS];      // where blocks lie differently, [step]
     uint8_t *own;                           // of rows of a block, where places say so
     size_t first, count;                    // rows of the block
     uint32_t iteration[ISA_MAX_LOOPS];      // of the loops around
@@ -165,31 +165,33 @@ static float *line_of(const progress *g, const rows_step *s)
 static void fetch_line(const progress *g, uint32_t n)
 {
     const rows_step *s = &g->c->steps.items[n];
+    const int64_t only_row = 0;
     const vector_step steps[] = {
         {.op = s->place.format == SPYRE_FORMAT_IEEE_FP32 ? VECTOR_WIDE_X : VECTOR_LOAD_X,
-         .at = g->step[n], .stick_stride = rows_nest_stride(&s->place.stick),
-         .stick_at = s->stick_at, .upper = s->place.upper, .halves = g->halves[n]},
+         .at = g->step[n], .row_at = &only_row, .stick_at = s->stick_at,
+         .upper = s->place.upper, .halves = g->halves[n]},
         {.op = VECTOR_KEEP, .values = line_of(g, s)},
     };
     const vector_program w = {.steps = steps, .count = 2, .rows = 1, .sticks = g->c->sticks};
     simd_in_use()->run_program(&w);
 }
 
+static const int64_t *list_rows(const progress *g, uint32_t n)
+{
+    rows_nest_list(&g->c->steps.items[n].place.row, g->first, g->count, g->row_at[n]);
+    return g->row_at[n];
+}
+
 // Where the block has its elements of a step.
 static void bind_elements(const progress *g, uint32_t n, vector_step *w)
 {
     const rows_step *s = &g->c->steps.items[n];
-    const rows_nest *row = &s->place.row;
     const size_t next = g->first + g->c->block;
     const int64_t before = before_block(g, &s->place);
     w->at = g->step[n] + before;
-    w->row_stride = rows_nest_stride(row);
-    w->stick_stride = rows_nest_stride(&s->place.stick);
+    w->row_at = s->row_at ? s->row_at : list_rows(g, n);
     w->stick_at = s->stick_at;
-    if (next < g->c->rows) w->ahead = rows_nest_at(row, next) - before;
-    if (s->place.own || rows_nest_run(row, g->first, g->count) == g->count) return;
-    rows_nest_list(row, g->first, g->count, g->row_at[n]);
-    w->row_at = g->row_at[n];
+    if (next < g->c->rows) w->ahead = rows_nest_at(&s->place.row, next) - before;
 }
 
 static vector_step bind(const progress *g, uint32_t n)

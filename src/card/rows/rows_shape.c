@@ -53,6 +53,15 @@ static axes list_axes(const rows_tile *t)
     return list;
 }
 
+static int64_t elements_in(const rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    int64_t count = 1;
+    for (uint32_t n = t->outer; n < t->loops.depth; n++) count *= t->loops.iterations[n];
+    for (uint32_t d = 0; d < i->dim_count; d++) count *= i->extent[d];
+    return count;
+}
+
 static int64_t elements_of(const axes *list, bool loops)
 {
     int64_t count = 1;
@@ -413,6 +422,17 @@ static void cut_in_two(const rows_shape *shape, order o, label_cuts *cuts)
     if (o == STICKS_INSIDE) add_cut(cuts, ROW, 0, shape->rows);
 }
 
+// Reductions are cut as the elements lie that they read.
+static bool is_way(const rows_shape *shape, const rows_tile *t, uint32_t way)
+{
+    const isa_instruction *i = t->tile->instruction;
+    const uint32_t by = way % ISA_MAX_OPERANDS;
+    const order o = (order)(way / ISA_MAX_OPERANDS);
+    if (by >= i->operand_count || (t->role == ROWS_REDUCES && by != 1)) return false;
+    if (o == AS_SHAPE) return shape->count > 0;
+    return o != RUNS_INSIDE || i->operand[by].format == SPYRE_FORMAT_IEEE_FP32;
+}
+
 static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, uint32_t way,
                         rows_tile *t)
 {
@@ -420,11 +440,9 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, uint
     const uint32_t by = way % ISA_MAX_OPERANDS;
     const order o = (order)(way / ISA_MAX_OPERANDS);
     label_cuts cuts = {0};
-    if (by >= i->operand_count || (t->role == ROWS_REDUCES && by != 1)) return false;
     const bool wide = i->operand[by].format == SPYRE_FORMAT_IEEE_FP32;
     const rows_access *before = o == AS_BEFORE ? find_before(earlier, t, by) : NULL;
-    if ((o == AS_BEFORE && !before) || (o == AS_SHAPE && !shape->count)) return false;
-    if (o == RUNS_INSIDE && !wide) return false;
+    if (o == AS_BEFORE && !before) return false;
     t->lanes = t->role == ROWS_STREAMS
                    ? 0 : rows_sums_of(i->operand[t->role == ROWS_REDUCES].format);
     if (o == AS_SHAPE) cut_as_shape(shape, wide, &cuts);
@@ -505,9 +523,8 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_
     t->sticks = shape->sticks;
     if (way + 1 < ROWS_WAYS) {
         t->role = reduces ? ROWS_REDUCES : ROWS_STREAMS;
-        if (!reduces && !rows_streams(i)) return false;
-        axes list = list_axes(t);
-        return elements_of(&list, true) == (int64_t)shape->rows * shape->sticks * LANES &&
+        return (reduces || rows_streams(i)) && is_way(shape, t, way) &&
+               elements_in(t) == (int64_t)shape->rows * shape->sticks * LANES &&
                place_whole(shape, earlier, way, t);
     }
     if (reduces) return false;

@@ -17,7 +17,6 @@ _Static_assert(UNIT_ROWS * STICK_LANES <= VECTOR_UNIT_FLOATS, "a unit's values")
 typedef struct {
     size_t stick, row, second, rows;
     bool last;                          // stick of its rows
-    bool uneven;                        // rows or sticks of a step lie where a list has them
 } unit;
 
 #define EACH_PAIR(n) for (size_t n = 0; n < UNIT_PAIRS; n++)
@@ -38,16 +37,13 @@ ALWAYS_INLINE unit_pairs copy_of(const pair *x)
 
 ALWAYS_INLINE uint8_t *elements_of(const vector_step *s, const unit *u)
 {
-    const bool rows = u->uneven && s->row_at, sticks = u->uneven && s->stick_at;
-    return s->at + (sticks ? s->stick_at[u->stick] : (int64_t)u->stick * s->stick_stride) +
-           (rows ? s->row_at[u->row] : (int64_t)u->row * s->row_stride);
+    return s->at + s->stick_at[u->stick] + s->row_at[u->row];
 }
 
 // Bytes from the unit's first row to its second.
 ALWAYS_INLINE int64_t next_row_of(const vector_step *s, const unit *u)
 {
-    if (u->uneven && s->row_at) return s->row_at[u->row + u->second] - s->row_at[u->row];
-    return (int64_t)u->second * s->row_stride;
+    return s->row_at[u->row + u->second] - s->row_at[u->row];
 }
 
 ALWAYS_INLINE int64_t row_of_pair(const vector_step *s, const unit *u, size_t n)
@@ -251,11 +247,9 @@ static float neutral_of(uint32_t op)
 // Of the last stick, of which some lanes are padding.
 static void gather_rest(unit_pairs x, const vector_step *s, const unit *u)
 {
-    static const float numbers[STICK_LANES] = {
-        0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-        22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
-        44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+    float numbers[STICK_LANES];
     const V neutral = v_set(neutral_of(s->op)), rest = v_set((float)s->rest);
+    for (size_t n = 0; n < STICK_LANES; n++) numbers[n] = (float)n;
     EACH_PAIR(n)
     {
         const pair lane = pair_load_f32((const uint8_t *)(numbers + LANE_OF(n)));
@@ -409,14 +403,14 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
 
 typedef void unit_loop(const vector_program *w);
 
-#define UNITS(name, is_uneven, TAKE_STEPS)                                                    \
+#define UNITS(name, TAKE_STEPS)                                                               \
     static void name(const vector_program *w)                                                 \
     {                                                                                         \
         begin_sums(w);                                                                        \
         for (size_t stick = 0; stick < w->sticks; stick++) {                                  \
             for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                           \
                 const unit here = {.stick = stick, .row = row, .rows = w->rows,               \
-                                   .last = stick + 1 == w->sticks, .uneven = (is_uneven),     \
+                                   .last = stick + 1 == w->sticks,                            \
                                    .second = UNIT_ROWS == 2 && row + 1 < w->rows};            \
                 const unit *u = &here;                                                        \
                 pair x[UNIT_PAIRS], y[UNIT_PAIRS];                                            \
@@ -427,11 +421,8 @@ typedef void unit_loop(const vector_program *w);
         }                                                                                     \
     }
 
-#define TAKE_ALL                                                             \
-    for (const vector_step *s = w->steps; s < w->steps + w->count; s++) \
-        take_step(x, y, s->op, s->rounding, s, u);
-UNITS(take_any, false, TAKE_ALL)
-UNITS(take_uneven, true, TAKE_ALL)
+UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s++)
+                    take_step(x, y, s->op, s->rounding, s, u);)
 
 // Programs that norms, softmax and rotary embeddings consist of: the ops are known when this is
 // compiled.
@@ -508,7 +499,7 @@ UNITS(take_uneven, true, TAKE_ALL)
 #define SAME(n, op_, rounding_) \
     &&w->steps[n].op == (VECTOR_##op_) && w->steps[n].rounding == (VECTOR_##rounding_)
 #define IS_WHOLE(n, op, rounding) &&!w->steps[n].rest
-#define KNOWN(name, STEPS) UNITS(name, false, STEPS(TAKE))
+#define KNOWN(name, STEPS) UNITS(name, STEPS(TAKE))
 KNOWN_PROGRAMS(KNOWN)
 
 // The same, all sticks of a unit's rows one after the other, so that their sums stay in registers.
@@ -578,8 +569,6 @@ SUMMING_PROGRAMS(SUMMING)
 
 static unit_loop *units_of(const vector_program *w)
 {
-    for (const vector_step *s = w->steps; s < w->steps + w->count; s++)
-        if (s->row_at || s->stick_at) return take_uneven;
 #define CHOOSE_KNOWN(name, STEPS) \
     if (w->count == 0 STEPS(COUNT) STEPS(SAME)) return name;
 #define CHOOSE_SUMMING(name, STEPS) \

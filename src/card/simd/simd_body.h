@@ -79,12 +79,13 @@ static void f32_QUOTIENT(const simd_rows *s)
 
 static void look_up(uint8_t *to, const uint8_t *from, const uint16_t *table, size_t count)
 {
-    const size_t done = table_pairs(to, from, table, count);
-    const uint8_t *end = from + 2 * count;
-    for (from += 2 * done, to += 2 * done; from < end; from += 2, to += 2) {
+    const size_t done = table_pairs(to, from, table, count), left = count - done;
+    from += 2 * done;
+    to += 2 * done;
+    for (size_t n = 0; n < left; n++) {
         uint16_t code;
-        memcpy(&code, from, sizeof code);
-        memcpy(to, &table[code], sizeof code);
+        memcpy(&code, from + 2 * n, sizeof code);
+        memcpy(to + 2 * n, &table[code], sizeof code);
     }
 }
 

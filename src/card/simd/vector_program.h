@@ -44,8 +44,7 @@ typedef struct {
     uint32_t op;                        // vector_op, or VECTOR_APPLY + opfunc
     vector_rounding rounding;
     uint8_t *at;                        // elements of the block's first row
-    int64_t row_stride, stick_stride;
-    const int64_t *row_at, *stick_at;   // bytes to each row, each stick, where no stride has them
+    const int64_t *row_at, *stick_at;   // bytes to each row, and from there to each stick
     int64_t upper;                      // of fp32 elements: bytes from lane 0 to lane 32
     int64_t ahead;                      // bytes to what the next program will load
     float *values;                      // kept: [stick][row][64]; line: [stick][64]; rows:

@@ -25,10 +25,22 @@ static void fill_codes(uint64_t *seed)
     }
 }
 
+static const int64_t only_stick = 0;
+
+// Rows, or sticks, so many bytes apart.
+static const int64_t *apart(int64_t bytes)
+{
+    static int64_t lists[4][CODES / LANES];
+    int64_t *list = lists[0];
+    while (list[1] != 0 && list[1] != bytes) list += CODES / LANES;
+    for (int64_t n = 0; n < CODES / LANES; n++) list[n] = n * bytes;
+    return list;
+}
+
 static vector_step over(vector_op op, uint16_t *elements)
 {
-    return (vector_step){.op = op, .at = (uint8_t *)elements, .row_stride = LANES * 2,
-                       .stick_stride = ROWS * LANES * 2};
+    return (vector_step){.op = op, .at = (uint8_t *)elements, .row_at = apart(LANES * 2),
+                       .stick_at = apart(ROWS * LANES * 2)};
 }
 
 static void take(const simd_table *table, const vector_step *steps, uint32_t count)
@@ -55,9 +67,11 @@ static void vector_program__exp_has_the_bits_of_its_table_for_all_codes(void **s
     for (int v = 0; v < VARIANTS; v++) {
         if (!convert_can_run(variants[v].host) || !variants[v].table->has_exp) continue;
         vector_step steps[] = {
-            {.op = VECTOR_LOAD_X, .at = (uint8_t *)codes, .row_stride = LANES * 2},
+            {.op = VECTOR_LOAD_X, .at = (uint8_t *)codes, .row_at = apart(LANES * 2),
+             .stick_at = &only_stick},
             {.op = VECTOR_EXP},
-            {.op = VECTOR_STORE, .at = (uint8_t *)found, .row_stride = LANES * 2},
+            {.op = VECTOR_STORE, .at = (uint8_t *)found, .row_at = apart(LANES * 2),
+             .stick_at = &only_stick},
         };
         vector_program w = {.steps = steps, .count = 3, .rows = CODES / LANES, .sticks = 1};
         variants[v].table->run_program(&w);
@@ -133,7 +147,8 @@ static void vector_program__opfuncs_of_fp32_are_their_definitions(void **state)
     const spyre_format formats[] = {FP32, FP32, FP32};
     const float constants[2] = {-0.75f, 2.5f};
     uint64_t seed = 21;
-    vector_step wide = {.row_stride = 128, .upper = ROWS * 128, .stick_stride = 2 * ROWS * 128};
+    vector_step wide = {.row_at = apart(128), .upper = ROWS * 128,
+                        .stick_at = apart(2 * ROWS * 128)};
     for (size_t n = 0; n < 3 * ELEMENTS; n++) {
         uint32_t bits = (uint32_t)(check_random(&seed) >> 24);
         if (n % 5 == 0) bits = special[bits % 9];
@@ -318,8 +333,10 @@ static void vector_program__halves_are_loaded_as_a_transfer_converts_them(void *
     for (int v = 0; v < VARIANTS; v++) {
         if (!convert_can_run(variants[v].host)) continue;
         vector_step steps[] = {
-            {.op = VECTOR_LOAD_X, .at = (uint8_t *)halves, .row_stride = LANES * 2, .halves = true},
-            {.op = VECTOR_STORE, .at = (uint8_t *)codes, .row_stride = LANES * 2},
+            {.op = VECTOR_LOAD_X, .at = (uint8_t *)halves, .row_at = apart(LANES * 2),
+             .stick_at = &only_stick, .halves = true},
+            {.op = VECTOR_STORE, .at = (uint8_t *)codes, .row_at = apart(LANES * 2),
+             .stick_at = &only_stick},
         };
         vector_program w = {.steps = steps, .count = 2, .rows = CODES / LANES, .sticks = 1};
         variants[v].table->run_program(&w);
