@@ -102,7 +102,8 @@ def as_tuple(result):
     return result if isinstance(result, tuple) else (result,)
 
 
-# What PyTorch's own refuses (batches of test_fp8.py, cells without biases of test_decomposed.py),
+# What PyTorch's own refuses (batches of test_fp8.py, groups of test_grouped_products.py, cells
+# without biases of test_decomposed.py),
 # does not have (test_parts.py), gives in another memory format than its CPU kernel
 # (test_memory_format.py) or in other sizes (test_bags_and_grids.py).
 BEYOND_PYTORCH = {
@@ -114,6 +115,7 @@ BEYOND_PYTORCH = {
     aten._thnn_fused_gru_cell.default,
     aten.convolution.default,
     aten._scaled_mm.default,
+    aten._grouped_mm.default,
     aten._scaled_dot_product_fused_attention_overrideable_backward.default,
     aten.scaled_dot_product_attention.default,
 }

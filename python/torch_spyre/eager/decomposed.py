@@ -37,10 +37,16 @@ def call(op: OpOverload, values: Arguments) -> Any:
     return _apply(op, values, decompositions.table())
 
 
-def _apply(op: OpOverload, values: Arguments, table: Any) -> Any:
+def split(op: OpOverload, values: Arguments) -> tuple[Arguments, dict[str, Any]]:
+    """Arguments in the order of the schema as those by position and those by name."""
     arguments = schema_of(op).arguments
     named = {a.name: v for a, v in zip(arguments, values, strict=True) if a.kwarg_only}
-    return table[op](*values[: len(values) - len(named)], **named)
+    return values[: len(values) - len(named)], named
+
+
+def _apply(op: OpOverload, values: Arguments, table: Any) -> Any:
+    given, named = split(op, values)
+    return table[op](*given, **named)
 
 
 def parts_of(

@@ -142,6 +142,9 @@ class ByParts:
 
         before = Operator.compiled
         result = decomposed.call(self.op, self.values)
+        if result is NotImplemented:  # by parts that take some numbers only
+            self.calls.is_by_value = True
+            return operator_of(self.op).kernel(*decomposed.split(self.op, self.values))
         self.calls.note(Operator.compiled > before)
         return result
 
@@ -362,7 +365,8 @@ class Operator:
         except _Nothing:
             return None, None
         except _C.Unsupported as refusal:
-            if marked is not values or any(tensor.numel() == 0 for tensor in tensors):
+            has_scalars = any(m is not v for m, v in zip(marked, values, strict=True))
+            if has_scalars or any(tensor.numel() == 0 for tensor in tensors):
                 return None, str(refusal)
             return self._build_of_parts(values, tensors, str(refusal))
 

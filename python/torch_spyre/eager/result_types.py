@@ -171,6 +171,7 @@ def _grouped_mm(
     x: Tensor, y: Tensor, offs: Tensor | None, bias: object, dtype: torch.dtype | None
 ) -> Tensor:
     """In every dtype that has products; PyTorch's own rule is of bfloat16 alone."""
+    _demand(offs is None or isinstance(offs, Tensor))
     in_groups = x.dim() == 2 and offs is not None and offs.shape == y.shape[:1]
     _demand(y.dim() == 3 and (in_groups or (x.dim() == 3 and offs is None)))
     _demand(in_groups or x.shape[0] == y.shape[0])
