@@ -4,6 +4,7 @@ PyTorch's kernels compute them, whatever the dtype that parameters and states ar
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,10 +30,6 @@ def _gradient(
     return wide + decay * _wide(x) if decay else wide
 
 
-def _is_left_out(found_inf: Tensor | None) -> bool:
-    return found_inf is not None and bool(found_inf.item())
-
-
 def _adam(
     decoupled: bool,
     parameters: Tensors,
@@ -50,11 +47,8 @@ def _adam(
     amsgrad: bool,
     maximize: bool,
     grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
 ) -> None:
     """torch.optim.Adam; of AdamW the decay is `decoupled` from the gradient."""
-    if _is_left_out(found_inf):
-        return
     rate, decay = float(lr), 0.0 if decoupled else weight_decay
     for n, (x, grad, mean, square) in enumerate(
         zip(parameters, grads, means, squares, strict=True)
@@ -86,10 +80,7 @@ def _sgd(
     maximize: bool,
     is_first_step: bool,
     grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
 ) -> None:
-    if _is_left_out(found_inf):
-        return
     for n, (x, grad) in enumerate(zip(parameters, grads, strict=True)):
         g = _gradient(grad, x, grad_scale, maximize, weight_decay)
         if momentum:
@@ -111,10 +102,7 @@ def _adagrad(
     eps: float,
     maximize: bool,
     grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
 ) -> None:
-    if _is_left_out(found_inf):
-        return
     for x, grad, total, step in zip(parameters, grads, sums, steps, strict=True):
         g = _gradient(grad, x, grad_scale, maximize, weight_decay)
         s = _wide(total) + g * g
@@ -144,14 +132,26 @@ def _update_scale(
     return scale
 
 
-def _adam_of(decoupled: bool) -> Callable[..., None]:
-    return lambda *args, **kwargs: _adam(decoupled, *args, **kwargs)
+def _unless_broken(update: Callable[..., None]) -> Callable[..., None]:
+    """A step that is left out where the scaler has found a gradient that is no number."""
+
+    def step(*args: Any, found_inf: Tensor | None = None, **options: Any) -> None:
+        if found_inf is None or not found_inf.item():
+            update(*args, **options)
+
+    return step
 
 
 def register(aten: torch.library.Library, untraced: Callable[[Any], Any]) -> None:
-    steps = {"adam": _adam_of(False), "adamw": _adam_of(True), "sgd": _sgd, "adagrad": _adagrad}
-    for name, step in steps.items():
+    adam, adamw = (functools.partial(_adam, decoupled) for decoupled in (False, True))
+    updates: dict[str, Callable[..., None]] = {
+        "adam": adam,
+        "adamw": adamw,
+        "sgd": _sgd,
+        "adagrad": _adagrad,
+    }
+    for name, update in updates.items():
         for overload in ("", ".tensor_lr"):
-            aten.impl(f"_fused_{name}_{overload}", untraced(step))
+            aten.impl(f"_fused_{name}_{overload}", untraced(_unless_broken(update)))
     aten.impl("_amp_foreach_non_finite_check_and_unscale_", untraced(_unscale))
     aten.impl("_amp_update_scale_", untraced(_update_scale))

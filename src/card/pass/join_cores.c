@@ -2,8 +2,8 @@
 //
 // Cores that a host thread takes along together do in one tile what each would do in its own, the
 // core being a dim like any other. Cores often have sticks in turn: core c of 32 copies every 32nd
-// one, and a thread that goes through them core by core goes through all of memory 32 times, a
-// stick a page. Joined,
+// one, and a thread that goes through them core by core goes through all of memory 32 times, one
+// stick per page. Joined,
 //
 //     cores 0..31: store [64, 64]: arg1+slot1 <- arg0+slot0        slots 0, 128, 256, ..
 //
@@ -124,7 +124,7 @@ static spyre_status join_block(const translation *t, const plan_stage *stage,
     return NULL;
 }
 
-// All steps of a kernel, one a tile; a GATHER, which may fault, must be the only one.
+// All steps of a kernel, one per tile; a GATHER, which may fault, must be the only one.
 static spyre_status join_steps(const translation *t, const plan_stage *stage,
                                const plan_kernel *kernel, joined_steps *out, bool *out_joins)
 {

@@ -80,7 +80,7 @@ static spyre_status take_kept(rows_builder *b, rows_step step)
     return add_step(b, step);
 }
 
-// One element a row; others without lanes have one a stick.
+// Per-row operands have one element per row, other operands without lanes one per stick.
 static bool is_by_row(const rows_access *a)
 {
     return a->lane == 0 && rows_nest_stands(&a->place.stick);
