@@ -4,8 +4,10 @@ target is an overload, and its arguments are values of every kind."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -37,6 +39,23 @@ def results_of(graph: torch.fx.Graph) -> tuple[Any, ...]:
     return tuple(arguments_of(graph.output_node())[0])
 
 
+_fake_log = logging.getLogger("torch._subclasses.fake_tensor")
+
+
+@contextlib.contextmanager
+def _without_refusals() -> Iterator[None]:
+    """What fake tensors refuse is raised; their logger would print it, with a traceback, as well."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return not record.msg.startswith("failed while attempting to run meta")
+
+    _fake_log.addFilter(is_other)
+    try:
+        yield
+    finally:
+        _fake_log.removeFilter(is_other)
+
+
 def trace(
     function: Callable[..., Any],
     tensors: Sequence[torch.Tensor],
@@ -49,7 +68,7 @@ def trace(
     traced = torch.func.functionalize(function, remove="mutations")
     table: dict[Any, Callable[..., Any]] = dict(decompositions)
     tracer = make_fx(traced, decomposition_table=table, tracing_mode="fake")
-    with torch.no_grad(), without_modes(), without_autocast():
+    with torch.no_grad(), without_modes(), without_autocast(), _without_refusals():
         gm: torch.fx.GraphModule = tracer(*tensors)
     gm.graph.eliminate_dead_code()
     return gm
