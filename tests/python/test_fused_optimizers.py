@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from torch_spyre.eager import optimizers
 
 OPTIMIZERS = {
     "adam": lambda p: torch.optim.Adam(p, 1e-2, weight_decay=0.1, fused=True),
@@ -71,3 +72,60 @@ def test_the_gradient_scaler(broken_at):
     found, own = scaled("spyre", broken_at)
     assert own == scales
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def views(r, dtype, shape, count):
+    """Tensors of random numbers: alone, as parts of longer ones, or turned."""
+    for _ in range(count):
+        made = torch.rand(shape, generator=r) + 0.01
+        form = int(torch.randint(3, (), generator=r))
+        if form == 1:
+            flat = torch.zeros(made.numel() + 77)
+            flat[31 : 31 + made.numel()] = made.flatten()
+            yield flat.to(dtype).to("spyre")[31 : 31 + made.numel()].view(shape)
+        elif form == 2 and len(shape) == 2:
+            yield made.t().contiguous().to(dtype).to("spyre").t()
+        else:
+            yield made.to(dtype).to("spyre")
+
+
+SHAPES = [(5, 64), (70,), (), (1,), (3, 130), (64, 64), (2, 3, 33)]
+UPDATES = {
+    optimizers._update_adam: (5, [None, 0.1], 8),
+    optimizers._update_sgd: (3, [None, 0.3], 4),
+    optimizers._update_adagrad: (3, [None, 0.2], 2),
+}
+
+
+@pytest.mark.parametrize("trials", [30, pytest.param(1000, marks=pytest.mark.long)])
+def test_one_launch_gives_what_its_operators_do(trials):
+    """An update as one program, on any views, with numbers that change, and by operators: the same
+    bits in float32. A program rounds results of 16 bits once, to the card's format."""
+    r = torch.Generator().manual_seed(trials)
+    pick = lambda of: of[int(torch.randint(len(of), (), generator=r))]  # noqa: E731
+    for _ in range(trials):
+        update = pick(list(UPDATES))
+        count, decays, numbers = UPDATES[update]
+        dtype = pick([torch.float16, torch.bfloat16, torch.float32])
+        tensors = list(views(r, dtype, pick(SHAPES), count))
+        ulp = 0 if dtype is torch.float32 else 2 * torch.finfo(dtype).eps
+        scale = pick([None, torch.tensor(2.5, device="spyre")])
+        for _ in range(2):
+            given = [scale, pick([None, -1.0]), pick(decays)]
+            given += [pick([1.0, 0.5, 0.37, 1e-3]) for _ in range(numbers)]
+            expected = [t.clone() for t in tensors]
+            update.function(*expected, *given)
+            update(*tensors, *given)
+            for found, wanted in zip(tensors, expected, strict=True):
+                torch.testing.assert_close(found.cpu(), wanted.cpu(), rtol=ulp, atol=ulp)
+
+
+def test_parts_of_one_storage():
+    """Parameters and gradients in one flat tensor."""
+    flat = torch.rand(4, 70, generator=torch.Generator().manual_seed(3))
+    card = flat.to("spyre")
+    for rows in (flat, card):
+        weight = torch.nn.Parameter(rows[0])
+        weight.grad = rows[2]
+        torch.optim.AdamW([weight], 1e-2, fused=True).step()
+    torch.testing.assert_close(card.cpu(), flat)

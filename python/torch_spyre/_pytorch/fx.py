@@ -44,7 +44,7 @@ _fake_log = logging.getLogger("torch._subclasses.fake_tensor")
 
 @contextlib.contextmanager
 def _without_refusals() -> Iterator[None]:
-    """What fake tensors refuse is raised; their logger would print it, with a traceback, as well."""
+    """What fake tensors refuse is raised; their logger would print it as well, with a traceback."""
 
     def is_other(record: logging.LogRecord) -> bool:
         return not record.msg.startswith("failed while attempting to run meta")

@@ -57,7 +57,7 @@ class _Sizes:
             fake = node.meta.get("val")
             if isinstance(fake, SYMBOLIC):
                 self._bind(fake, value)
-            elif isinstance(fake, torch.Tensor):
+            elif isinstance(fake, torch.Tensor) and isinstance(value, torch.Tensor):
                 for size, number in zip(fake.shape, value.shape, strict=True):
                     self._bind(size, number)
 

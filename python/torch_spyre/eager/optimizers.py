@@ -5,12 +5,15 @@ PyTorch's kernels compute them, whatever the dtype that parameters and states ar
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from .updates import Update
 
 Tensors = Sequence[Tensor]
 
@@ -19,15 +22,50 @@ def _wide(x: Tensor) -> Tensor:
     return x.to(torch.float32)
 
 
+def _sign(maximize: bool) -> float | None:
+    return -1.0 if maximize else None
+
+
 def _gradient(
-    grad: Tensor, x: Tensor, scale: Tensor | None, maximize: bool, decay: float
+    grad: Tensor, x: Tensor, scale: Tensor | None, sign: float | None, decay: float | None
 ) -> Tensor:
     """Without its scale, which the kernels take out of the gradient itself, and with the decay of
     the weight."""
     if scale is not None:
         grad.copy_(_wide(grad) / scale)
-    wide = -_wide(grad) if maximize else _wide(grad)
-    return wide + decay * _wide(x) if decay else wide
+    g = _wide(grad) if sign is None else _wide(grad) * sign
+    return g if decay is None else g + _wide(x) * decay
+
+
+@Update
+def _update_adam(
+    x: Tensor,
+    grad: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    largest: Tensor | None,
+    scale: Tensor | None,
+    sign: float | None,
+    decay: float | None,  # of the gradient
+    kept: float | None,  # of the weight
+    beta1: float,
+    rest1: float,
+    beta2: float,
+    rest2: float,
+    root: float,
+    eps: float,
+    rate: float,
+) -> None:
+    g = _gradient(grad, x, scale, sign, decay)
+    value = _wide(x) if kept is None else _wide(x) * kept
+    m = _wide(mean) * beta1 + g * rest1
+    v = _wide(square) * beta2 + g * rest2 * g
+    most = v if largest is None else torch.maximum(_wide(largest), v)
+    x.copy_(value - m / (most.sqrt() / root + eps) * rate)
+    mean.copy_(m)
+    square.copy_(v)
+    if largest is not None:
+        largest.copy_(most)
 
 
 def _adam(
@@ -49,22 +87,41 @@ def _adam(
     grad_scale: Tensor | None = None,
 ) -> None:
     """torch.optim.Adam; of AdamW the decay is `decoupled` from the gradient."""
-    rate, decay = float(lr), 0.0 if decoupled else weight_decay
-    for n, (x, grad, mean, square) in enumerate(
-        zip(parameters, grads, means, squares, strict=True)
+    rate, sign = float(lr), _sign(maximize)
+    kept = 1 - rate * weight_decay if decoupled and weight_decay else None
+    decay = None if decoupled else weight_decay or None
+    betas = (beta1, 1 - beta1, beta2, 1 - beta2)
+    of_step = itertools.repeat(None) if not amsgrad else largest
+    for x, grad, mean, square, most, number in zip(
+        parameters, grads, means, squares, of_step, steps, strict=False
     ):
-        step = steps[n].item()
-        g = _gradient(grad, x, grad_scale, maximize, decay)
-        value = _wide(x) * (1 - rate * weight_decay) if decoupled and weight_decay else _wide(x)
-        m = beta1 * _wide(mean) + (1 - beta1) * g
-        v = beta2 * _wide(square) + (1 - beta2) * g * g
-        most = torch.maximum(_wide(largest[n]), v) if amsgrad else v
-        root = most.sqrt() / math.sqrt(1 - beta2**step) + eps
-        x.copy_(value - rate / (1 - beta1**step) * (m / root))
-        mean.copy_(m)
-        square.copy_(v)
-        if amsgrad:
-            largest[n].copy_(most)
+        step = number.item()
+        root, rate_of_step = math.sqrt(1 - beta2**step), rate / (1 - beta1**step)
+        state = (x, grad, mean, square, most, grad_scale)
+        _update_adam(*state, sign, decay, kept, *betas, root, eps, rate_of_step)
+
+
+@Update
+def _update_sgd(
+    x: Tensor,
+    grad: Tensor,
+    buffer: Tensor | None,
+    scale: Tensor | None,
+    sign: float | None,
+    decay: float | None,
+    momentum: float | None,  # None where there is no earlier step
+    rest: float | None,
+    ahead: float | None,  # of Nesterov
+    rate: float,
+) -> None:
+    g = _gradient(grad, x, scale, sign, decay)
+    if buffer is not None:
+        kept = g
+        if momentum is not None and rest is not None:
+            kept = _wide(buffer) * momentum + g * rest
+        buffer.copy_(kept)
+        g = kept if ahead is None else g + kept * ahead
+    x.copy_(_wide(x) - g * rate)
 
 
 def _sgd(
@@ -81,13 +138,29 @@ def _sgd(
     is_first_step: bool,
     grad_scale: Tensor | None = None,
 ) -> None:
+    how = (grad_scale, _sign(maximize), weight_decay or None)
+    old = (None, None) if is_first_step or not momentum else (momentum, 1 - dampening)
+    ahead = momentum if nesterov and momentum else None
     for n, (x, grad) in enumerate(zip(parameters, grads, strict=True)):
-        g = _gradient(grad, x, grad_scale, maximize, weight_decay)
-        if momentum:
-            kept = g if is_first_step else momentum * _wide(buffers[n]) + (1 - dampening) * g
-            buffers[n].copy_(kept)
-            g = g + momentum * kept if nesterov else kept
-        x.copy_(_wide(x) - float(lr) * g)
+        buffer = buffers[n] if momentum else None
+        _update_sgd(x, grad, buffer, *how, *old, ahead, float(lr))
+
+
+@Update
+def _update_adagrad(
+    x: Tensor,
+    grad: Tensor,
+    total: Tensor,
+    scale: Tensor | None,
+    sign: float | None,
+    decay: float | None,
+    eps: float,
+    rate: float,
+) -> None:
+    g = _gradient(grad, x, scale, sign, decay)
+    s = _wide(total) + g * g
+    x.copy_(_wide(x) - g / (s.sqrt() + eps) * rate)
+    total.copy_(s)
 
 
 def _adagrad(
@@ -103,20 +176,23 @@ def _adagrad(
     maximize: bool,
     grad_scale: Tensor | None = None,
 ) -> None:
+    how = (grad_scale, _sign(maximize), weight_decay or None)
     for x, grad, total, step in zip(parameters, grads, sums, steps, strict=True):
-        g = _gradient(grad, x, grad_scale, maximize, weight_decay)
-        s = _wide(total) + g * g
         rate = float(lr) / (1 + (step.item() - 1) * lr_decay)
-        x.copy_(_wide(x) - rate * (g / (s.sqrt() + eps)))
-        total.copy_(s)
+        _update_adagrad(x, grad, total, *how, eps, rate)
+
+
+@Update
+def _unscale_one(grad: Tensor, found_inf: Tensor, inverse: Tensor) -> None:
+    broken = (~torch.isfinite(grad)).any().to(torch.float32)
+    found_inf.copy_(torch.maximum(found_inf, broken))
+    grad.copy_(_wide(grad) * inverse)
 
 
 def _unscale(grads: Tensors, found_inf: Tensor, inverse: Tensor) -> None:
     """Notes a gradient that is no number before it loses its scale."""
     for grad in grads:
-        broken = (~torch.isfinite(grad)).any().to(torch.float32)
-        found_inf.copy_(torch.maximum(found_inf, broken))
-        grad.copy_(_wide(grad) * inverse)
+        _unscale_one(grad, found_inf, inverse)
 
 
 def _update_scale(
