@@ -33,6 +33,7 @@ from ._pytorch.dispatch import (
 from ._pytorch.dynamo import untraced
 from .compile import customops
 from .compile.registered import fallback_ops, spyre_decompositions, spyre_lowerings
+from .eager.decomposed import NOT_TAKEN
 from .eager.host import run_on_cpu
 from .eager.operand_dtypes import checked
 from .eager.operator_program import operator_of
@@ -78,7 +79,7 @@ def _implement(op: OpOverload, function: Callable[..., Any]) -> None:
         result = function(*args, **kwargs)
         if result is not NotImplemented:
             return result
-        return run_on_cpu(op, args, kwargs, "its decomposition does not take these arguments")
+        return run_on_cpu(op, args, kwargs, NOT_TAKEN)
 
     _libraries[namespace].impl(name + suffix, untraced(kernel), allow_override=True)
 

@@ -96,6 +96,13 @@ def parts_of(
     return Parts(builder.graph, outputs, single)
 
 
+NOT_TAKEN = "its decomposition does not take these arguments"
+
+
+class _NotTaken(Exception):
+    """A decomposition has answered with NotImplemented."""
+
+
 def _trace(
     op: OpOverload, values: Arguments, tensors: Sequence[Tensor], table: Any
 ) -> tuple[torch.fx.GraphModule, bool, set[int]]:
@@ -114,7 +121,7 @@ def _trace(
         )
         results = _apply(op, here, table)
         if results is NotImplemented:
-            raise NotImplementedError("these arguments")
+            raise _NotTaken
         single = isinstance(results, Tensor)
         results = [results] if single else list(results)
         first, *others = results
@@ -133,9 +140,11 @@ def _trace(
         return gm, single, empty
     except _C.InternalError:
         raise
+    except _NotTaken:
+        raise _C.Unsupported(NOT_TAKEN) from None
     except Exception as refused:  # decompositions are Python, and raise anything
         first = (str(refused).splitlines() or [type(refused).__name__])[0]
-        raise _C.Unsupported(f"its decomposition does not take these arguments: {first}") from None
+        raise _C.Unsupported(f"{NOT_TAKEN}: {first}") from None
 
 
 # Their parts keep float32 for the gradient, as PyTorch's kernels for devices do; what PyTorch says
