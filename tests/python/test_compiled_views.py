@@ -3,9 +3,11 @@
 torch-spyre, and others, as loops."""
 
 import re
+from random import Random
 
 import pytest
 import torch
+import torch_spyre
 from inputs import half
 from torch._inductor.utils import run_and_get_code
 from torch_spyre import passes
@@ -190,6 +192,71 @@ def test_what_lies_across_windows_is_read_on_the_card(compiled, name):
     compiled(lambda x: function(unfolded(x)), x)
     result = function(unfolded(x.to("spyre")))
     torch.testing.assert_close(result.cpu(), function(unfolded(x)), atol=0.02, rtol=0.01)
+
+
+def gathers(ops):
+    """Whether operands were gathered: places are computed from counts, which begin as ranks."""
+    return any(op.opfunc.startswith("topk") for op in ops)
+
+
+def test_what_goes_backwards_across_dims_is_gathered(compiled):
+    x = torch.arange(784).to(torch.float16) / 64
+    turned = lambda x: x.reshape(16, 49).t().reshape(14, 56).flip(0).reshape(7, 14, 8) * 2  # noqa: E731
+    assert gathers(compiled(turned, x))
+
+
+def random_factors(random, elements, count):
+    """`count` sizes whose product is `elements`."""
+    sizes = []
+    for _ in range(count - 1):
+        sizes.append(random.choice([d for d in range(1, elements + 1) if elements % d == 0]))
+        elements //= sizes[-1]
+    return [*sizes, elements]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_chains_of_reshapes_are_copies(compiled, seed):
+    """Windows of 7 to a grid of 8, whatever the sizes: a value has dims that all its readers can
+    follow, so that nothing is gathered element by element."""
+    random = Random(seed)
+    elements = random.choice([360, 720, 784, 1200, 3136, 4608])
+    steps = []
+    for _ in range(random.randint(1, 4)):
+        sizes = random_factors(random, elements, random.randint(2, 5))
+        order = random.sample(range(len(sizes)), len(sizes))
+        steps.append((sizes, order, random.choice(["scaled", "copied", "reduced"])))
+
+    def reshaped(x):
+        for sizes, order, op in steps:
+            x = x.reshape(sizes).permute(order)
+            if op == "scaled":
+                x = x * 2
+            elif op == "reduced":
+                x = x - x.amax(-1, keepdim=True)
+        return x
+
+    x = torch.randint(-8, 8, random_factors(random, elements, 3)).to(torch.float16)
+    ops = compiled(reshaped, x)
+    assert torch_spyre.last_report().nodes_on_host == 0
+    assert not gathers(ops)
+
+
+@pytest.mark.parametrize("image", [56, 28, 14])
+def test_windows_become_a_grid(compiled, image):
+    """Of a vision transformer that attends to windows, then to grids: two copies."""
+
+    def regrouped(x):
+        batch, channels, height, _width = x.shape
+        parts, window = height // 7, 7
+        for count, size in ((parts, window), (window, parts)):
+            x = x.reshape(batch, channels, count, size, count, size).permute(0, 2, 4, 3, 5, 1)
+            x = (x * 2).reshape(batch, count, count, size, size, channels).permute(0, 5, 1, 3, 2, 4)
+            x = x.reshape(batch, channels, height, height)
+        return x
+
+    ops = compiled(regrouped, half(2, 64, image, image))
+    assert len(ops) < 16
+    assert not gathers(ops)
 
 
 @pytest.mark.parametrize("tail", [(), (64,)], ids=str)

@@ -27,6 +27,44 @@ static int64_t element_count(const loop_buffer *buffer)
     return last->stride * last->extent;
 }
 
+// Whether a loop over `extent` elements of which the first has the index `first` in dim d moves
+// within the dims, once it is split at their boundaries.
+static bool can_follow_dims(const loop_buffer *buffer, uint32_t d, int64_t first, int64_t stride,
+                            int64_t extent)
+{
+    for (; d < buffer->dim_count; d++, first = 0) {
+        const loop_dim *dim = &buffer->dim[d];
+        int64_t step = stride / dim->stride, inner = dim->extent / step;
+        if (stride % dim->stride) return false;
+        if (first + step * (extent - 1) < dim->extent) return true;
+        if (first || dim->extent % step || extent % inner) return false;
+        extent /= inner;
+        stride = dim->stride * dim->extent;
+    }
+    return false;
+}
+
+// How the loops of an op go with dims, each better than the one before.
+typedef enum {
+    FIT_NOT,
+    FIT_SPLIT, // once they are split
+    FIT_AS_THEY_ARE,
+} loop_fit;
+
+static loop_fit fit_of(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
+{
+    int64_t first[LOOP_MAX_DIMS];
+    if (loop_stays_in_dims(buffer, op, access)) return FIT_AS_THEY_ARE;
+    loop_split_offset(buffer, access->offset, first);
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        int64_t stride = access->stride[v];
+        uint32_t d = loop_dim_at(buffer, stride);
+        if (stride < 0) return FIT_NOT;
+        if (stride && !can_follow_dims(buffer, d, first[d], stride, op->extent[v])) return FIT_NOT;
+    }
+    return FIT_SPLIT;
+}
+
 // The dims between the strides of an access, from the innermost; false when they do not nest.
 static bool find_dims(const loop_op *op, const loop_access *access, int64_t elements,
                       loop_buffer *out)
@@ -44,6 +82,32 @@ static bool find_dims(const loop_op *op, const loop_access *access, int64_t elem
         stride = next;
     }
     return loop_stays_in_dims(out, op, access);
+}
+
+// Whether a dim may begin at `stride` beside those of `buffer`.
+static bool may_begin(const loop_buffer *buffer, int64_t stride)
+{
+    for (uint32_t d = 0; d < buffer->dim_count; d++) {
+        int64_t other = buffer->dim[d].stride;
+        if (stride % other && other % stride) return false;
+    }
+    return true;
+}
+
+// Joins dims of `buffer` where loops over those of `other` cannot be split to follow: (8, 7) beside
+// (7, 8) is one of 56, (16, 6, 48) beside (24, 192) is (96, 48). What follows the dims of `buffer`
+// follows these.
+static loop_buffer join_dims(const loop_buffer *buffer, const loop_buffer *other)
+{
+    loop_buffer joined = {0};
+    for (uint32_t d = 0; d < buffer->dim_count; d++) {
+        const loop_dim dim = buffer->dim[d];
+        if (may_begin(other, dim.stride))
+            joined.dim[joined.dim_count++] = dim;
+        else
+            joined.dim[joined.dim_count - 1].extent *= dim.extent;
+    }
+    return joined;
 }
 
 // Appends a buffer for what `input` holds, with the dims of `shape`.
@@ -77,19 +141,25 @@ static void read_copy(loop_graph *loops, uint32_t input, uint32_t copy)
         for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
             loop_access *access = &op->operand[k];
             if (access->buffer == input && (!op->table || op->table != k) &&
-                !loop_stays_in_dims(from, op, access) && loop_stays_in_dims(to, op, access))
+                fit_of(to, op, access) > fit_of(from, op, access))
                 access->buffer = copy;
         }
     }
 }
 
-static spyre_status copy_input(loop_graph *loops, const loop_op *near, uint32_t input,
-                               const loop_buffer *shape, bool *out_matched)
+static spyre_status copy_input(loop_graph *loops, const loop_op *near,
+                               const loop_access *reader, loop_buffer *shape, bool *out_matched)
 {
+    const uint32_t input = reader->buffer;
     loop_op copy = loop_over_dims(near, OPFUNC_IDENTITY, &loops->buffers.items[input]);
     copy.stick = LOOP_NO_DIM; // is chosen later
     copy.operand[0].buffer = input;
-    if (!loop_stays_in_dims(shape, &copy, &copy.operand[1])) return NULL;
+    if (fit_of(shape, &copy, &copy.operand[1]) != FIT_AS_THEY_ARE) {
+        const loop_buffer *from = &loops->buffers.items[input];
+        if (fit_of(from, near, reader)) return NULL;
+        *shape = join_dims(from, shape);
+        if (!fit_of(shape, near, reader)) return NULL;
+    }
     *out_matched = true;
     TRY(add_buffer(loops, input, shape, &copy.operand[1].buffer));
     TRY(add_in_front(loops, &copy));
@@ -98,7 +168,7 @@ static spyre_status copy_input(loop_graph *loops, const loop_op *near, uint32_t 
 }
 
 // False when an op that moves within the dims which the buffer has would leave the others.
-static bool all_may_follow(const loop_graph *loops, uint32_t buffer, const loop_buffer *shape)
+static bool all_fit(const loop_graph *loops, uint32_t buffer, const loop_buffer *shape)
 {
     const loop_buffer *now = &loops->buffers.items[buffer];
     for (uint32_t i = 0; i < loops->ops.count; i++) {
@@ -113,11 +183,17 @@ static bool all_may_follow(const loop_graph *loops, uint32_t buffer, const loop_
     return true;
 }
 
-static void change_dims(loop_graph *loops, uint32_t buffer, const loop_buffer *shape,
-                        bool *out_matched)
+// Every change has one more op move within the dims, or else follow them, and none less moves within.
+static void change_dims(loop_graph *loops, const loop_op *near, const loop_access *reader,
+                        loop_buffer *shape, bool *out_matched)
 {
+    const uint32_t buffer = reader->buffer;
     loop_buffer *to = &loops->buffers.items[buffer];
-    if (!all_may_follow(loops, buffer, shape)) return;
+    if (!all_fit(loops, buffer, shape)) {
+        if (fit_of(to, near, reader)) return;
+        *shape = join_dims(to, shape);
+        if (!fit_of(shape, near, reader)) return;
+    }
     *out_matched = true;
     to->dim_count = shape->dim_count;
     memcpy(to->dim, shape->dim, sizeof to->dim);
@@ -135,12 +211,12 @@ spyre_status match_dims(loop_graph *loops, uint32_t index, bool *out_matched)
         const loop_buffer *from = &loops->buffers.items[access->buffer];
         loop_buffer shape = {0};
         bool moves = from->kind != LOOP_CONSTANT && is_dense(from) && (!op.table || op.table != k);
-        if (!moves || loop_stays_in_dims(from, &op, access)) continue;
+        if (!moves || fit_of(from, &op, access) == FIT_AS_THEY_ARE) continue;
         if (!find_dims(&op, access, element_count(from), &shape)) continue;
         if (from->kind == LOOP_LOCAL)
-            change_dims(loops, access->buffer, &shape, out_matched);
+            change_dims(loops, &op, access, &shape, out_matched);
         else
-            TRY(copy_input(loops, &op, access->buffer, &shape, out_matched));
+            TRY(copy_input(loops, &op, access, &shape, out_matched));
     }
     return NULL;
 }
