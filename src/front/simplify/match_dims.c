@@ -183,7 +183,7 @@ static bool all_fit(const loop_graph *loops, uint32_t buffer, const loop_buffer 
     return true;
 }
 
-// Every change has one more op move within the dims, or else follow them, and none less moves within.
+// Every change has one more op move within the dims, or else follow them; none less moves within.
 static void change_dims(loop_graph *loops, const loop_op *near, const loop_access *reader,
                         loop_buffer *shape, bool *out_matched)
 {

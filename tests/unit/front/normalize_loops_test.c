@@ -102,12 +102,13 @@ static void normalize_loops__copies_factors_in_parts_of_sticks(void **state)
     }
 }
 
-static void normalize_loops__refuses_unrelated_factors(void **state)
+// The diagonal of x: no dims of x have its stride.
+static void normalize_loops__refuses_steps_across_dims(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
-    spyre_view view = sizes_view(2, 64, 6, 0);
-    uint32_t x = front_case_input(&run, sizes_view(2, 3, 128, 0));
+    spyre_view view = {1, {128}, {129}, 0};
+    uint32_t x = front_case_input(&run, sizes_view(2, 128, 128, 0));
     uint32_t other = front_run_view(&run, x, SPYRE_DTYPE_F16, view);
     front_case_output(&run, front_case_unary(&run, "spyre.neg", other, view));
     loop_graph *loops = front_case_before(&run, 1, "normalize_loops");
@@ -116,6 +117,22 @@ static void normalize_loops__refuses_unrelated_factors(void **state)
     assert_int_equal(spyre_status_code(status), SPYRE_UNSUPPORTED);
     assert_non_null(strstr(spyre_status_message(status), "(model.py:1): a view"));
     spyre_status_free(status);
+    front_run_end(&run);
+}
+
+// x as (64, 6) while its dims are (3, 128): a copy has the dims (192, 2).
+static void normalize_loops__copies_an_input_into_dims_that_go_with_its_own(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 64, 6, 0);
+    uint32_t x = front_case_input(&run, sizes_view(2, 3, 128, 0));
+    uint32_t other = front_run_view(&run, x, SPYRE_DTYPE_F16, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", other, view));
+    loop_graph *loops = front_case_before(&run, 1, "propagate_layouts");
+    assert_int_equal(loops->ops.count, 2);
+    assert_string_equal(front_case_loops(loops, 0), "3 128");
+    assert_string_equal(front_case_loops(loops, 1), "64 6");
     front_run_end(&run);
 }
 
@@ -183,7 +200,8 @@ int main(void)
         cmocka_unit_test(normalize_loops__keeps_what_cuts_do_not_fit),
         cmocka_unit_test(normalize_loops__factors_keep_their_columns),
         cmocka_unit_test(normalize_loops__copies_factors_in_parts_of_sticks),
-        cmocka_unit_test(normalize_loops__refuses_unrelated_factors),
+        cmocka_unit_test(normalize_loops__refuses_steps_across_dims),
+        cmocka_unit_test(normalize_loops__copies_an_input_into_dims_that_go_with_its_own),
         cmocka_unit_test(normalize_loops__gives_a_local_buffer_the_dims_of_its_reader),
         cmocka_unit_test(normalize_loops__copies_an_input_into_the_dims_of_its_readers),
         cmocka_unit_test(normalize_loops__copies_an_input_once_for_both_operands),
