@@ -63,6 +63,7 @@ spyre_status handed_plan_print(loop_graph *loops)
 {
     uint32_t *original = NULL, twins = 0;
     text out = {0};
+    if (loops->ops.count == 0) return NULL;
     TRY(find_twins(loops, &original, &twins));
     for (uint32_t b = 0; b < loops->buffers.count; b++) // else one twin is original of two copies
         if ((b >= loops->buffers.count - twins) != (original[b] != SPYRE_NO_ID)) return NULL;
@@ -189,12 +190,21 @@ static spyre_status take_ops(reader *r, loop_graph *loops, const uint32_t *origi
     return NULL;
 }
 
-static spyre_status take_twins(reader *r, loop_graph *loops, uint32_t **out_original)
+static uint32_t count_twins(const char *at)
 {
     uint32_t twins = 0;
-    for (const char *at = r->at; strncmp(at, "twin ", 5) == 0; at = strchr(at, '\n') + 1) twins++;
-    uint32_t *original =
-        ARENA_NEW(loop_scratch(loops), uint32_t, loops->buffers.count + twins);
+    while (at && strncmp(at, "twin ", 5) == 0) {
+        twins++;
+        at = strchr(at, '\n');
+        if (at) at++;
+    }
+    return twins;
+}
+
+static spyre_status take_twins(reader *r, loop_graph *loops, uint32_t **out_original)
+{
+    uint32_t buffers = loops->buffers.count + count_twins(r->at);
+    uint32_t *original = ARENA_NEW(loop_scratch(loops), uint32_t, buffers);
     TRY_ALLOC(original);
     for (uint32_t b = 0; b < loops->buffers.count; b++) original[b] = SPYRE_NO_ID;
     while (takes_word(r, "twin")) {

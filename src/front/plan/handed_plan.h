@@ -12,8 +12,8 @@
 
 #include "front/ir/loop.h"
 
-// Puts the plan of a graph that is divided and has its places in LX into loops->plan, or null when
-// a copy's buffer is another copy's, too.
+// Puts the plan of a graph that is divided and has its places in LX into loops->plan, or null of
+// one without ops, and where a copy's buffer is another copy's, too.
 SPYRE_MUST_CHECK spyre_status handed_plan_print(loop_graph *loops);
 
 // Gives a graph that is not planned yet the plan of loops->handed_plan. False in *out_fits, and the
