@@ -39,7 +39,7 @@ SPYRE_API void spyre_program_set_name(spyre_program *program, const char *name);
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_sized(spyre_program *program,
                                                             const int64_t *argument_bytes,
                                                             const spyre_layout *const *layouts,
-                                                            const spyre_program **out_program);
+                                                            spyre_program **out_program);
 
 // Launch arguments: the tensors that a launch binds, inputs and outputs alike.
 SPYRE_API uint32_t spyre_program_argument_count(const spyre_program *program);
@@ -67,18 +67,20 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_check_argument(const spyre
 
 // How many launches take tensors that lie on the card as `layouts` say, one an argument, through
 // the program: 1 when all have the size that it was compiled for. Some may be n times as large,
-// along the outermost dim of the device layout that has more than one index. If n launches compute
-// the whole, launch r with these arguments r * out_steps[argument] bytes further on, *out_rounds is
-// n; the steps of the others are 0. These are the conditions of "tiled execution" in torch-spyre's
+// along one dim of the device layout each. If n launches compute the whole, launch r of
+// *out_program with these arguments r * out_steps[argument] bytes further on, *out_rounds is n; the
+// steps of the others are 0. *out_program is `program`, or belongs to it: its accesses are as far
+// apart as the larger tensors need. These are the conditions of "tiled execution" in torch-spyre's
 // specification of program execution: sizes are multiples, and strides stay. Errors are those of
 // spyre_program_check_argument(), and SPYRE_INVALID_ARGUMENT with argument, sizes and rule.
 // `skipped_bytes`, one an argument: how far inside of its tensor the launch takes a part of it, of
 // the size that the program was compiled for, or -1 where it takes all; null stands for these.
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_rounds(const spyre_program *program,
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_rounds(spyre_program *program,
                                                              const spyre_layout *const *layouts,
                                                              const int64_t *skipped_bytes,
                                                              uint32_t *out_rounds,
-                                                             int64_t *out_steps);
+                                                             int64_t *out_steps,
+                                                             spyre_program **out_program);
 
 // The steps of a launch, in order, and the bytes of card memory that the program's code asks for.
 typedef enum {

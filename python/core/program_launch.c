@@ -187,12 +187,12 @@ static bool run_rounds(spyre_context *context, const spyre_program *program, bin
 
 static bool run_bound(spyre_program *program, PyObject *tensors, binding *b)
 {
-    const spyre_program *sized;
+    spyre_program *sized, *tiled;
     uint32_t rounds;
     neighbours kept = {0};
     if (!take_storages(b, tensors)) return false;
     if (!core_check(spyre_program_sized(program, b->bytes, b->layouts, &sized))) return false;
-    if (!core_check(spyre_program_rounds(sized, b->layouts, b->skipped, &rounds, b->steps)))
+    if (!core_check(spyre_program_rounds(sized, b->layouts, b->skipped, &rounds, b->steps, &tiled)))
         return false;
     if (!check_rounds(b, rounds)) return false;
     for (uint32_t i = 0; i < b->count; i++) b->storages[i]->settled = true;  // where files say
@@ -200,7 +200,7 @@ static bool run_bound(spyre_program *program, PyObject *tensors, binding *b)
     if (!context) return false;
     const launch_tensors launch = {b->count, tensors, b->storages, b->skipped};
     bool ok = neighbours_save(context, sized, &launch, &kept) &&
-              run_rounds(context, sized, b, rounds);
+              run_rounds(context, tiled, b, rounds);
     return neighbours_return(context, &kept, ok);
 }
 

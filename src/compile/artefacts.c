@@ -52,13 +52,34 @@ static spyre_status write_bundle(const executable_segment *segment, const char *
     return bundle_write(b, directory);
 }
 
-static spyre_status write_code(const executable_segment *segment, const char *directory)
+// Inputs, then output buffers.
+static spyre_status launch_layouts(arena *memory, const spyre_segment *info, spyre_layout **out)
+{
+    spyre_layout *layouts = ARENA_NEW(memory, spyre_layout, info->input_count + info->buffer_count);
+    TRY_ALLOC(layouts);
+    for (uint32_t i = 0; i < info->input_count; i++) layouts[i] = info->input_layouts[i];
+    for (uint32_t i = 0; i < info->output_count; i++)
+        if (info->outputs[i].buffer != SPYRE_NO_ID)
+            layouts[info->input_count + info->outputs[i].buffer] = info->outputs[i].layout;
+    *out = layouts;
+    return NULL;
+}
+
+static spyre_status write_code_in(arena *memory, const executable_segment *segment,
+                                  const char *directory)
 {
     spyrecode *code;
+    spyre_layout *layouts = NULL;
+    TRY(launch_layouts(memory, &segment->info, &layouts));
+    TRY(code_of_segment(memory, segment->front.bundle, layouts, segment->program, &code));
+    return spyrecode_write(code, directory);
+}
+
+static spyre_status write_code(const executable_segment *segment, const char *directory)
+{
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    spyre_status status = code_of_segment(memory, segment->front.bundle, segment->program, &code);
-    if (!status) status = spyrecode_write(code, directory);
+    spyre_status status = write_code_in(memory, segment, directory);
     arena_destroy(memory);
     return status;
 }

@@ -101,96 +101,8 @@ spyre_status spyre_program_check_argument(const spyre_program *program, uint32_t
     return program_check_walks(operand, argument, layout);
 }
 
-// --- Rounds: tensors that are larger than the program was compiled for
-
-static spyre_status refuse_size(uint32_t argument, int64_t found, int64_t wanted, const char *why)
-{
-    return status_new(SPYRE_INVALID_ARGUMENT,
-                      "launch argument %u has %lld bytes on the card, the program was compiled for "
-                      "%lld%s", argument, (long long)found, (long long)wanted, why);
-}
-
-// How many tiles of the argument the tensor has, one behind the other; *out_tile is one of them.
-static spyre_status count_tiles(const spyre_program *program, uint32_t argument,
-                                const spyre_layout *layout, uint32_t *out_count,
-                                spyre_layout *out_tile)
-{
-    int64_t found = spyre_layout_bytes(layout), wanted = program->argument_bytes[argument];
-    *out_tile = *layout;
-    *out_count = 1;
-    if (!wanted || found == wanted) return NULL;
-    if (found < wanted) return refuse_size(argument, found, wanted, "");
-    if (found % wanted || found / wanted > UINT32_MAX)
-        return refuse_size(argument, found, wanted, ", which is no divisor of it");
-    uint32_t d = 0;
-    while (d + 2 < layout->rank && layout->device_size[d] == 1) d++;
-    int64_t tiles = found / wanted;
-    if (layout->device_size[d] % tiles) {
-        char why[96];
-        snprintf(why, sizeof why,
-                 ": %lld of these are no whole number of indices of dim %u, of %lld",
-                 (long long)tiles, d, (long long)layout->device_size[d]);
-        return refuse_size(argument, found, wanted, why);
-    }
-    out_tile->device_size[d] /= tiles;
-    *out_count = (uint32_t)tiles;
-    return NULL;
-}
-
-// The ways that have exactly the larger arguments.
-static uint32_t ways_of(const spyre_program *program, const uint32_t *tiles)
-{
-    uint32_t ways = UINT32_MAX;
-    for (uint32_t k = 0; k < program->argument_count; k++) {
-        uint32_t own = program->operands[k] ? program->operands[k]->ways : 0;
-        ways &= tiles[k] > 1 ? own : ~own;
-    }
-    return ways;
-}
-
-static spyre_status find_rounds(const spyre_program *program, const spyre_layout *const *layouts,
-                                const int64_t *skipped_bytes, uint32_t *tiles,
-                                uint32_t *out_rounds, int64_t *out_steps)
-{
-    uint32_t larger = 0;
-    *out_rounds = 1;
-    for (uint32_t k = 0; k < program->argument_count; k++) {
-        spyre_layout tile;
-        out_steps[k] = 0;
-        tiles[k] = 1;
-        if (skipped_bytes && skipped_bytes[k] >= 0) {
-            TRY(spyre_program_check_argument(program, k, layouts[k]));
-            continue;
-        }
-        TRY(count_tiles(program, k, layouts[k], &tiles[k], &tile));
-        TRY(spyre_program_check_argument(program, k, &tile));
-        if (tiles[k] == 1) continue;
-        out_steps[k] = program->argument_bytes[k];
-        if (*out_rounds > 1 && tiles[k] != *out_rounds)
-            return status_new(SPYRE_INVALID_ARGUMENT,
-                              "launch argument %u is %u times as large as the program was compiled "
-                              "for, launch argument %u %u times", larger, *out_rounds, k, tiles[k]);
-        *out_rounds = tiles[larger = k];
-    }
-    if (*out_rounds == 1 || ways_of(program, tiles)) return NULL;
-    return refuse_size(larger, spyre_layout_bytes(layouts[larger]),
-                       program->argument_bytes[larger],
-                       ": several launches of it with these arguments larger, and no others, would "
-                       "compute something else");
-}
-
-spyre_status spyre_program_rounds(const spyre_program *program, const spyre_layout *const *layouts,
-                                  const int64_t *skipped_bytes, uint32_t *out_rounds,
-                                  int64_t *out_steps)
-{
-    uint32_t *tiles = calloc((size_t)program->argument_count + 1, sizeof *tiles);
-    TRY_ALLOC(tiles);
-    spyre_status status =
-        find_rounds(program, layouts, skipped_bytes, tiles, out_rounds, out_steps);
-    free(tiles);
-    return status;
-}
-
+// --- Steps
+//
 // Every program of this stack is launched in the same steps, but code that was read may have more.
 static const spyre_program_step own_steps[] = {SPYRE_STEP_HOST_COMPUTE, SPYRE_STEP_TO_CARD,
                                                SPYRE_STEP_COMPUTE};
@@ -359,7 +271,7 @@ spyre_status spyre_program_run(spyre_context *context, uint32_t card_id, spyre_p
                                const spyre_program_buffer *buffers)
 {
     uint32_t count = program->argument_count;
-    const spyre_program *sized = NULL;
+    spyre_program *sized = NULL;
     int64_t *bytes = calloc((size_t)count + 1, sizeof *bytes);
     uint64_t *addresses = calloc((size_t)count + 1, sizeof *addresses);
     spyre_status status = bytes && addresses ? NULL : status_no_memory();

@@ -39,13 +39,19 @@ void spyre_program_set_name(spyre_program *program, const char *name)
     if (program->job) job_set_name(program->job, program->name);
 }
 
-void spyre_program_close(spyre_program *program)
+static void close_all(spyre_program *first)
 {
-    if (!program) return;
-    for (spyre_program *next, *each = program->compiled; each; each = next) {
+    for (spyre_program *next, *each = first; each; each = next) {
         next = each->next;
         spyre_program_close(each);
     }
+}
+
+void spyre_program_close(spyre_program *program)
+{
+    if (!program) return;
+    close_all(program->compiled);
+    close_all(program->tiled);
     job_destroy(program->job);
     spyre_host_free(program->host_buffer);
     arena_destroy(program->memory);
@@ -134,6 +140,15 @@ static spyre_status make_job(spyre_program *program)
     job_counters(program->job, &kernels);
     program->kernel_count = program->image->kernels.count;
     return counters_describe(program->memory, program->image, kernels, &program->counters);
+}
+
+spyre_status program_take_image(spyre_program *program, const spyrecode *code,
+                                const isa_program *image, const spyrecode_argument *arguments)
+{
+    program->code = code;
+    program->image = image;
+    program->arguments = arguments;
+    return make_job(program);
 }
 
 // Code of another back-end has steps to tell about; what its programs do is not public.
@@ -240,10 +255,7 @@ static spyre_status correct_sized(const spyre_program *family, const int64_t *gr
         arguments[k].operand = &operands[k];
     }
     TRY(correct_image(family, granules, program->memory, &image));
-    program->code = family->code;
-    program->image = image;
-    program->arguments = arguments;
-    return make_job(program);
+    return program_take_image(program, family->code, image, arguments);
 }
 
 // --- Sizes from arguments
@@ -443,7 +455,7 @@ static bool has_sizes(const spyre_program *sized, const int64_t *bytes,
 
 spyre_status spyre_program_sized(spyre_program *program, const int64_t *argument_bytes,
                                  const spyre_layout *const *layouts,
-                                 const spyre_program **out_program)
+                                 spyre_program **out_program)
 {
     *out_program = program;
     if (program->foreign)

@@ -22,6 +22,9 @@ struct spyre_program {
     spyre_program *compiled;            // for sizes of launches so far, the latest first
     spyre_program *next;                // among them
     int64_t *sized_bytes;               // one among them: the arguments it was made for
+    spyre_program *tiled;               // for larger arguments so far, likewise
+    uint32_t rounds;                    // one among them: how many times as large, and from
+    int64_t *steps;                     // one launch to the next by argument
     job *job;                           // null: launches choose sizes
     char name[SPYRE_PROFILE_NAME];      // of the job
     uint8_t *host_buffer;               // of them: what ComputeOnHost writes, pinned; or null
@@ -34,6 +37,11 @@ struct spyre_program {
 
 // An empty program, or null when memory is short.
 spyre_program *program_new(void);
+
+// Makes the program that of `image`, which follows from `code`: a job.
+SPYRE_MUST_CHECK spyre_status program_take_image(spyre_program *program, const spyrecode *code,
+                                                 const isa_program *image,
+                                                 const spyrecode_argument *arguments);
 
 // Makes the program that of `code`: a job, unless launches choose sizes.
 SPYRE_MUST_CHECK spyre_status program_take_code(spyre_program *program, const spyrecode *code);

@@ -89,14 +89,78 @@ static spyre_status add_use(const bundle *b, const bundle_step *step, uint32_t n
     return NULL;
 }
 
+// --- Tiled launches
+
+// The device dim that a tile's is all of, or the outermost digit of, or ends with; -1 without one,
+// or where it may be another of the same place.
+static int32_t dim_of_tile(const spyrecode_operand *operand, const launch_tile *tile)
+{
+    int64_t stride = SPYRE_STICK_BYTES, end;
+    for (uint32_t d = operand->layout.rank - 1; d-- > 0; stride = end) {
+        const int64_t *size = &operand->layout.device_size[d];
+        end = stride * *size;
+        if (end != tile->bytes) continue;
+        if (*size > 1 && tile->stride < end) return (int32_t)d;
+        bool alone = (d == 0 || size[-1] > 1) && (d + 2 == operand->layout.rank || size[1] > 1);
+        if (*size == 1 && tile->stride == stride && alone) return (int32_t)d;
+    }
+    return -1;
+}
+
+static bool find_dims(const launch_tile *tiles, uint32_t count, argument_use *uses, int32_t *dims)
+{
+    for (uint32_t a = 0; a < count; a++) {
+        dims[a] = tiles[a].bytes ? dim_of_tile(&uses[a].operand, &tiles[a]) : -1;
+        if (tiles[a].bytes && dims[a] < 0) return false;
+    }
+    return true;
+}
+
+static void add_way(uint32_t way, uint32_t count, const int32_t *dims, argument_use *uses,
+                    spyrecode_tile *const *tiles)
+{
+    for (uint32_t a = 0; a < count; a++)
+        if (dims[a] >= 0)
+            tiles[a][uses[a].operand.tile_count++] = (spyrecode_tile){way, (uint32_t)dims[a]};
+}
+
+static spyre_status find_tiles(arena *memory, const bundle *b, argument_use *uses)
+{
+    const launch_tile *found;
+    uint32_t ways, count = b->args.count, added = 0;
+    int32_t *dims = ARENA_NEW(memory, int32_t, count);
+    spyrecode_tile **tiles = ARENA_NEW(memory, spyrecode_tile *, count);
+    TRY_ALLOC(dims);
+    TRY_ALLOC(tiles);
+    TRY(tiled_launch_find(memory, b, &found, &ways));
+    for (uint32_t a = 0; a < count; a++) {
+        TRY_NEW(memory, tiles[a], ways);
+        uses[a].operand.tiles = tiles[a];
+    }
+    for (uint32_t w = 0; w < ways; w++)
+        if (find_dims(&found[w * count], count, uses, dims))
+            add_way(added++, count, dims, uses, tiles);
+    return NULL;
+}
+
+// `layouts`, one a launch argument, or null.
+static void state_layouts(const bundle *b, const spyre_layout *layouts, argument_use *uses)
+{
+    uint32_t launch = 0;
+    for (uint32_t a = 0; layouts && a < b->args.count; a++) {
+        if (b->args.items[a].kind != BUNDLE_ARG_TENSOR) continue;
+        uses[a].operand.layout = layouts[launch++];
+    }
+}
+
+// --- Arguments
+
 // Of each argument what all its uses have in common; walks where they are one.
-static spyre_status find_operands(arena *memory, const bundle *b, spyrecode_argument *arguments)
+static spyre_status find_operands(arena *memory, const bundle *b, const spyre_layout *layouts,
+                                  spyrecode_argument *arguments)
 {
     argument_use *uses = ARENA_NEW(memory, argument_use, b->args.count);
-    uint32_t *ways = ARENA_NEW(memory, uint32_t, b->args.count);
     TRY_ALLOC(uses);
-    TRY_ALLOC(ways);
-    TRY(tiled_launch_find(memory, b, ways));
     loop_counts loops = {{1, 1, 1, 1}};
     uint32_t depth = 0;
     for (uint32_t at = 0; at < b->body.count; at++) {
@@ -109,9 +173,10 @@ static spyre_status find_operands(arena *memory, const bundle *b, spyrecode_argu
             if (!step->tensors[t].in_lx)
                 TRY(add_use(b, step, t, &loops, &uses[step->tensors[t].arg]));
     }
+    state_layouts(b, layouts, uses);
+    if (layouts) TRY(find_tiles(memory, b, uses));
     for (uint32_t i = 0; i < b->args.count; i++) {
         if (uses[i].several) uses[i].operand.walk_count = 0;
-        uses[i].operand.ways = ways[i];
         bool is_launch = arguments[i].kind == SPYRECODE_LAUNCH && uses[i].seen;
         if (is_launch && b->args.items[i].kind == BUNDLE_ARG_TENSOR)
             arguments[i].operand = &uses[i].operand;
@@ -119,8 +184,8 @@ static spyre_status find_operands(arena *memory, const bundle *b, spyrecode_argu
     return NULL;
 }
 
-spyre_status code_of_segment(arena *memory, const bundle *b, const isa_program *program,
-                             spyrecode **out_code)
+spyre_status code_of_segment(arena *memory, const bundle *b, const spyre_layout *layouts,
+                             const isa_program *program, spyrecode **out_code)
 {
     spyrecode_argument *arguments = ARENA_NEW(memory, spyrecode_argument, b->args.count);
     uint32_t launch = 0;
@@ -141,7 +206,7 @@ spyre_status code_of_segment(arena *memory, const bundle *b, const isa_program *
             break;
         }
     }
-    TRY(find_operands(memory, b, arguments));
+    TRY(find_operands(memory, b, layouts, arguments));
     return spyrecode_build(memory, program, arguments, NULL, out_code);
 }
 
@@ -164,7 +229,7 @@ spyre_status code_bundle_arguments(arena *memory, const bundle *b,
         arguments[launch] = (spyrecode_argument){
             .kind = SPYRECODE_POOL, .byte_count = (uint64_t)b->args.items[launch].bytes};
     *out_arguments = arguments;
-    return find_operands(memory, b, arguments);
+    return find_operands(memory, b, NULL, arguments);
 }
 
 spyre_status code_of_bundle(arena *memory, const bundle *b, const isa_program *program,

@@ -8,8 +8,9 @@
 #include "spyrecode/model.h"
 
 // The code of a bundle that our front made: pool and constants come with it, what is left are the
-// launch arguments, inputs first, then output buffers.
+// launch arguments, inputs first, then output buffers, which lie as `layouts` say.
 SPYRE_MUST_CHECK spyre_status code_of_segment(arena *memory, const bundle *b,
+                                              const spyre_layout *layouts,
                                               const isa_program *program, spyrecode **out_code);
 
 // How many arguments of a bundle that was read from files a launch binds: all but the memory that

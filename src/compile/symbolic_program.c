@@ -328,6 +328,7 @@ static spyre_status vary_operands(symbolic_search *f)
         TRY_ALLOC(operand);
         TRY_ALLOC(variations);
         *operand = *argument->operand;
+        operand->tile_count = 0;        // they are those of the largest sizes
         for (uint32_t field = 0; field < fields; field++, number++)
             if (f->rule[number])
                 variations[operand->variation_count++] =

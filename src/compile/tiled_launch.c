@@ -2,8 +2,9 @@
 //
 // Rounds: a program on tensors that are larger than it was compiled for.
 //
-// A dim of a step can be divided into rounds when every index of it gives results of its own. If it
-// is the outermost one of an argument, the next round's tile lies right behind this one's. A way to
+// A dim of a step can be divided into rounds when every index of it gives results of its own. In an
+// argument the next round's tile begins where the dim would end in this one; what lies outside of
+// the dim is further apart than the program was compiled for (isa/retile.h). A way to
 // divide the whole bundle follows from one such dim: wherever the same bytes are read or written,
 // the dim with the same stride is divided, too, or the way fails. For c = relu(a @ b) with a of
 // M x K, b of K x N and N outermost in memory:
@@ -14,16 +15,20 @@
 // K cannot be divided, because it is reduced. A reduction of c' along N would make the way fail.
 #include "compile/tiled_launch.h"
 
+#include <string.h>
+
 #include "bundle/derived.h"
 #include "compile/tensor_span.h"
+#include "spyrecode/model.h"
 
-enum { MOST_WAYS = 32, WHOLE = -1 };
+enum { WHOLE = -1 };
 
 typedef struct {
     const bundle *b;
     const bundle_geometry *const *geometry;     // by step and tensor
     int32_t *divided;                           // by step: its dim, or WHOLE
-    bool *larger, *kept;                        // by argument
+    launch_tile *tile;                          // by argument
+    bool *kept;                                 // by argument
     uint32_t *waiting, waiting_count;           // steps whose tensors are to be followed
 } way;
 
@@ -60,13 +65,16 @@ static bool divide(way *w, uint32_t s, uint32_t d)
     return true;
 }
 
+static int64_t start_of(const way *w, uint32_t s, uint32_t t)
+{
+    return tensor_span_of(&w->b->steps.items[s], t, &w->geometry[s][t]).start;
+}
+
 // Divides step `s`, whose tensor `t` has bytes in common with a divided one, in the same places.
-static bool divide_alike(way *w, uint32_t s, uint32_t t, int64_t start, int64_t stride,
-                         int64_t extent)
+static bool divide_alike(way *w, uint32_t s, uint32_t t, int64_t stride, int64_t extent)
 {
     const bundle_step *step = &w->b->steps.items[s];
     const bundle_geometry *geometry = &w->geometry[s][t];
-    if (tensor_span_of(step, t, geometry).start != start) return false;
     for (uint32_t d = 0; d < step->dim_count; d++)
         if (geometry->moves[d] && geometry->stride[d] == stride && geometry->extent[d] == extent)
             return divide(w, s, d);
@@ -87,41 +95,54 @@ static bool follow_kept_bytes(way *w, uint32_t s, uint32_t t, uint32_t d)
         for (uint32_t i = 0; writes && good && i < other->input_count; i++) {
             uint32_t input = other->inputs[i];
             if (tensor_span_overlaps(&mine, other, input, &w->geometry[at][input]))
-                good = divide_alike(w, at, input, mine.start, g->stride[d], g->extent[d]);
+                good = start_of(w, at, input) == mine.start &&
+                       divide_alike(w, at, input, g->stride[d], g->extent[d]);
         }
         uint32_t o = other->output;
         tensor_span theirs = tensor_span_of(other, o, &w->geometry[at][o]);
         if (!tensor_span_overlaps(&mine, other, o, &w->geometry[at][o])) continue;
-        if (!writes) good = divide_alike(w, at, o, mine.start, g->stride[d], g->extent[d]);
+        if (!writes)
+            good = theirs.start == mine.start &&
+                   divide_alike(w, at, o, g->stride[d], g->extent[d]);
         ended = theirs.start <= mine.start && theirs.end >= mine.end;
     }
     return good && (writes || ended);           // what no step has written has no rounds
 }
 
-// Follows an argument to all its uses.
-static bool follow_argument(way *w, uint32_t s, uint32_t t, uint32_t d)
+static bool same_tile(const launch_tile *a, const launch_tile *b)
+{
+    return a->stride == b->stride && a->bytes == b->bytes;
+}
+
+// Follows an argument to all its uses, which begin with whole tiles.
+static bool follow_argument(way *w, uint32_t s, uint32_t t, uint32_t d, launch_tile tile)
 {
     const bundle_geometry *g = &w->geometry[s][t];
     int32_t a = w->b->steps.items[s].tensors[t].arg;
-    if (w->larger[a]) return true;
-    w->larger[a] = true;
+    if (w->tile[a].bytes) return same_tile(&w->tile[a], &tile);
+    w->tile[a] = tile;
     bool good = !w->kept[a];
     for (uint32_t at = 0; at < w->b->steps.count; at++) {
         const bundle_step *other = &w->b->steps.items[at];
         for (uint32_t i = 0; good && i < other->tensor_count; i++)
             if (!other->tensors[i].in_lx && other->tensors[i].arg == a)
-                good = divide_alike(w, at, i, 0, g->stride[d], g->extent[d]);
+                good = start_of(w, at, i) % tile.bytes == 0 &&
+                       divide_alike(w, at, i, g->stride[d], g->extent[d]);
     }
     return good;
 }
 
-static bool is_outermost(const way *w, uint32_t s, uint32_t t, uint32_t d)
+// The dim in an argument that consists of as long pieces; 0 where it does not, or the step leaves
+// out a part of the dim.
+static launch_tile tile_along(const way *w, uint32_t s, uint32_t t, uint32_t d)
 {
     const bundle_step *step = &w->b->steps.items[s];
     const bundle_geometry *g = &w->geometry[s][t];
     int64_t bytes = w->b->args.items[step->tensors[t].arg].bytes;
-    return g->moves[d] && bytes > 0 && g->stride[d] * g->extent[d] == bytes &&
-           tensor_span_of(step, t, g).start == 0;
+    int64_t tile = g->moves[d] ? g->stride[d] * g->extent[d] : 0;
+    bool whole = g->extent[d] * bundle_stick_span(&step->tensors[t], d) == step->size[d];
+    bool good = tile > 0 && whole && bytes % tile == 0 && start_of(w, s, t) % tile == 0;
+    return good ? (launch_tile){g->stride[d], tile} : (launch_tile){0};
 }
 
 static bool follow(way *w, uint32_t s, uint32_t t)
@@ -131,9 +152,12 @@ static bool follow(way *w, uint32_t s, uint32_t t)
     if (!w->geometry[s][t].moves[d]) {
         if (!is_launched(w->b, tensor)) return true;    // its writer, if divided, follows it here
         w->kept[tensor->arg] = true;
-        return !w->larger[tensor->arg];
+        return !w->tile[tensor->arg].bytes;
     }
-    if (is_launched(w->b, tensor)) return is_outermost(w, s, t, d) && follow_argument(w, s, t, d);
+    if (is_launched(w->b, tensor)) {
+        launch_tile tile = tile_along(w, s, t, d);
+        return tile.bytes && follow_argument(w, s, t, d, tile);
+    }
     if (!tensor->in_lx && w->b->args.items[tensor->arg].kind != BUNDLE_ARG_POOL) return false;
     return follow_kept_bytes(w, s, t, d);
 }
@@ -144,7 +168,7 @@ static bool writes_larger_only(const way *w)
     for (uint32_t s = 0; s < w->b->steps.count; s++) {
         const bundle_step *step = &w->b->steps.items[s];
         const bundle_tensor *output = &step->tensors[step->output];
-        if (is_launched(w->b, output) && !w->larger[output->arg]) return false;
+        if (is_launched(w->b, output) && !w->tile[output->arg].bytes) return false;
     }
     return true;
 }
@@ -152,7 +176,8 @@ static bool writes_larger_only(const way *w)
 static bool find_way(way *w, uint32_t s, uint32_t d)
 {
     for (uint32_t i = 0; i < w->b->steps.count; i++) w->divided[i] = WHOLE;
-    for (uint32_t a = 0; a < w->b->args.count; a++) w->larger[a] = w->kept[a] = false;
+    memset(w->tile, 0, w->b->args.count * sizeof *w->tile);
+    memset(w->kept, 0, w->b->args.count * sizeof *w->kept);
     w->waiting_count = 0;
     bool good = divide(w, s, d);
     for (uint32_t n = 0; good && n < w->waiting_count; n++) {
@@ -163,49 +188,46 @@ static bool find_way(way *w, uint32_t s, uint32_t d)
     return good && writes_larger_only(w);
 }
 
-static bool is_known(const way *w, const uint32_t *ways, uint32_t number)
+static bool is_known(const way *w, const launch_tile *tiles, uint32_t ways)
 {
-    for (uint32_t a = 0; a < w->b->args.count; a++)
-        if ((ways[a] >> number & 1) != w->larger[a]) return false;
-    return true;
+    size_t row = w->b->args.count;
+    for (uint32_t n = 0; n < ways; n++)
+        if (memcmp(&tiles[n * row], w->tile, row * sizeof *tiles) == 0) return true;
+    return false;
 }
 
-static void add_way(const way *w, uint32_t *ways, uint32_t *count)
+static void find_ways(way *w, launch_tile *tiles, uint32_t *ways)
 {
-    for (uint32_t n = 0; n < *count; n++)
-        if (is_known(w, ways, n)) return;
-    if (*count == MOST_WAYS) return;
-    for (uint32_t a = 0; a < w->b->args.count; a++) ways[a] |= (uint32_t)w->larger[a] << *count;
-    ++*count;
-}
-
-static void find_ways(way *w, uint32_t *ways)
-{
-    uint32_t count = 0;
+    size_t row = w->b->args.count;
     for (uint32_t s = 0; s < w->b->steps.count; s++) {
         const bundle_step *step = &w->b->steps.items[s];
         uint32_t t = step->output;
         if (!is_launched(w->b, &step->tensors[t])) continue;
-        for (uint32_t d = 0; d < step->dim_count; d++)
-            if (is_outermost(w, s, t, d) && find_way(w, s, d)) add_way(w, ways, &count);
+        for (uint32_t d = 0; d < step->dim_count && *ways < SPYRECODE_MOST_WAYS; d++) {
+            if (!tile_along(w, s, t, d).bytes || !find_way(w, s, d) || is_known(w, tiles, *ways))
+                continue;
+            memcpy(&tiles[*ways * row], w->tile, row * sizeof *tiles);
+            ++*ways;
+        }
     }
 }
 
-spyre_status tiled_launch_find(arena *memory, const bundle *b, uint32_t *out_ways)
+spyre_status tiled_launch_find(arena *memory, const bundle *b, const launch_tile **out_tiles,
+                               uint32_t *out_ways)
 {
     uint32_t steps = b->steps.count, arguments = b->args.count;
     const bundle_geometry *const *geometry;
+    launch_tile *tiles = ARENA_NEW(memory, launch_tile, (size_t)SPYRECODE_MOST_WAYS * arguments);
     bool straight;
-    for (uint32_t a = 0; a < arguments; a++) out_ways[a] = 0;
+    TRY_ALLOC(tiles);
+    *out_tiles = tiles;
+    *out_ways = 0;
     TRY(tensor_span_geometry(memory, b, &geometry, &straight));
-    way w = {.b = b, .geometry = geometry, .divided = ARENA_NEW(memory, int32_t, steps),
-             .larger = ARENA_NEW(memory, bool, arguments),
-             .kept = ARENA_NEW(memory, bool, arguments),
-             .waiting = ARENA_NEW(memory, uint32_t, steps)};
-    TRY_ALLOC(w.divided);
-    TRY_ALLOC(w.larger);
-    TRY_ALLOC(w.kept);
-    TRY_ALLOC(w.waiting);
-    if (straight) find_ways(&w, out_ways);
+    way w = {.b = b, .geometry = geometry};
+    TRY_NEW(memory, w.divided, steps);
+    TRY_NEW(memory, w.tile, arguments);
+    TRY_NEW(memory, w.kept, arguments);
+    TRY_NEW(memory, w.waiting, steps);
+    if (straight) find_ways(&w, tiles, out_ways);
     return NULL;
 }

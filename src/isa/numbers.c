@@ -143,19 +143,21 @@ bool isa_same_form(const isa_program *a, const isa_program *b)
 
 // --- Correction
 
-static spyre_status copy_kernels(const isa_program *program, isa_program *out,
-                                 int64_t **out_parameters)
+spyre_status isa_copy_kernels(const isa_program *program, isa_program *out,
+                              int64_t ***out_parameters)
 {
+    int64_t **parameters = ARENA_NEW(out->memory, int64_t *, program->kernels.count);
+    TRY_ALLOC(parameters);
     for (uint32_t k = 0; k < program->kernels.count; k++) {
         isa_kernel kernel = program->kernels.items[k];
         size_t count = (size_t)ISA_CORES * kernel.slot_count;
-        out_parameters[k] = ARENA_NEW(out->memory, int64_t, count);
-        TRY_ALLOC(out_parameters[k]);
-        if (count)
-            memcpy(out_parameters[k], kernel.parameters, count * sizeof *out_parameters[k]);
-        kernel.parameters = out_parameters[k];
+        parameters[k] = ARENA_NEW(out->memory, int64_t, count);
+        TRY_ALLOC(parameters[k]);
+        if (count) memcpy(parameters[k], kernel.parameters, count * sizeof *parameters[k]);
+        kernel.parameters = parameters[k];
         TRY(VEC_PUSH(out->memory, &out->kernels, kernel));
     }
+    *out_parameters = parameters;
     return NULL;
 }
 
@@ -165,14 +167,13 @@ spyre_status isa_correct(arena *memory, const isa_program *program, const int64_
     isa_program *out = isa_program_create(memory);
     TRY_ALLOC(out);
     int64_t *sizes = ARENA_NEW(memory, int64_t, program->arg_count);
-    int64_t **parameters = ARENA_NEW(memory, int64_t *, program->kernels.count);
+    int64_t **parameters;
     TRY_ALLOC(sizes);
-    TRY_ALLOC(parameters);
     for (uint32_t a = 0; program->arg_bytes && a < program->arg_count; a++)
         sizes[a] = program->arg_bytes[a];
     out->arg_count = program->arg_count;
     out->arg_bytes = sizes;
-    TRY(copy_kernels(program, out, parameters));
+    TRY(isa_copy_kernels(program, out, &parameters));
     number_walk w = {.visit = correct, .corrections = program->corrections.items,
                      .left = program->corrections.count, .values = values};
     visit_tables(&w, out, sizes, parameters);

@@ -19,6 +19,10 @@ bool isa_same_form(const isa_program *a, const isa_program *b);
 SPYRE_MUST_CHECK spyre_status isa_correct(arena *memory, const isa_program *program,
                                           const int64_t *values, isa_program **out_program);
 
+// Adds the kernels of a program to another one, with parameters of their own, by kernel.
+SPYRE_MUST_CHECK spyre_status isa_copy_kernels(const isa_program *program, isa_program *out,
+                                               int64_t ***out_parameters);
+
 // Writes every tile in its plainest form, in place: without dims of one index, neighbouring dims as
 // one where all operands walk them so, strides that nothing multiplies as 0. Programs that are
 // equal then do the same.

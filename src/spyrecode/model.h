@@ -9,6 +9,7 @@
 #define SPYRECODE_MODEL_H
 
 #include "isa/isa.h"
+#include "spyre/layout.h"
 
 // The last segment of the card, 7, holds what a job brings along; the space of a job starts at its
 // beginning.
@@ -18,6 +19,7 @@ enum {
     SPYRECODE_MOST_COMMANDS = 1024,
     SPYRECODE_MOST_PATCHES = 4096,
     SPYRECODE_MOST_WALKS = 8,
+    SPYRECODE_MOST_WAYS = 32,
     SPYRECODE_MOST_SYMBOLS = 4,
     SPYRECODE_MOST_POWER = 2,
     SPYRECODE_MOST_TERMS = 81,          // every symbol to every power
@@ -78,6 +80,10 @@ typedef struct {
     int64_t step_bytes, count;          // indices along a dim of the program, and how far apart
 } spyrecode_walk;
 typedef struct {
+    uint32_t way;                       // below SPYRECODE_MOST_WAYS
+    uint32_t dim;                       // of the layout, which may be longer
+} spyrecode_tile;
+typedef struct {
     uint32_t index;                     // of the launch
     spyre_format format;                // INVALID: not stated
     int64_t least_bytes;                // what it touches from the argument's base; 0: not stated
@@ -85,7 +91,9 @@ typedef struct {
     spyrecode_walk walks[SPYRECODE_MOST_WALKS];
     uint32_t variation_count;           // fields that follow from sizes; the numbers here are of
     const spyrecode_variation *variations;  // the largest
-    uint32_t ways;                      // bit w: it may be larger together with all that have bit w
+    spyre_layout layout;                // of rank 0: not stated; its format is not
+    uint32_t tile_count;                // ascending ways in which it may be larger, together with
+    const spyrecode_tile *tiles;        // all that have the same way
 } spyrecode_operand;
 
 typedef enum {
@@ -186,6 +194,9 @@ SPYRE_MUST_CHECK spyre_status spyrecode_operand_at(const spyrecode_sizes *sizes,
                                                    const spyrecode_operand *operand,
                                                    const int64_t *granules,
                                                    spyrecode_operand *out_operand);
+
+// Whether tensors of the two layouts have the same elements in the same places.
+bool spyrecode_same_places(const spyre_layout *a, const spyre_layout *b);
 
 // Field `field` of an operand, as its variations number them.
 static inline int64_t *spyrecode_operand_field(spyrecode_operand *operand, uint32_t field)

@@ -187,12 +187,54 @@ static spyre_status read_variations(reader *r, const json_node *list, spyrecode_
     return NULL;
 }
 
+static spyre_status read_layout(const json_node *list, spyre_layout *out)
+{
+    json_node item, member;
+    TRY(json_expect_array(list));
+    if (json_count(list) > SPYRE_MAX_DEVICE_RANK)
+        return json_error_at(list, "more than %d", SPYRE_MAX_DEVICE_RANK);
+    out->rank = (uint32_t)json_count(list);
+    for (uint32_t d = 0; d < out->rank; d++) {
+        TRY(json_item(list, d, &item));
+        TRY(json_expect_array_of(&item, 2));
+        TRY(json_item(&item, 0, &member));
+        TRY(json_as_number(&member, 0, MOST_BYTES, &out->device_size[d]));
+        TRY(json_item(&item, 1, &member));
+        TRY(json_as_number(&member, -1, MOST_BYTES, &out->stride_map[d]));
+    }
+    return NULL;
+}
+
+static spyre_status read_tiles(reader *r, const json_node *list, spyrecode_operand *out)
+{
+    json_node item, member;
+    int64_t way, dim, next = 0;
+    TRY(json_expect_array(list));
+    out->tile_count = (uint32_t)json_count(list);
+    if (json_count(list) > SPYRECODE_MOST_WAYS)
+        return json_error_at(list, "more than %d", SPYRECODE_MOST_WAYS);
+    spyrecode_tile *tiles = ARENA_NEW(r->code->memory, spyrecode_tile, out->tile_count);
+    TRY_ALLOC(tiles);
+    for (uint32_t n = 0; n < out->tile_count; n++) {
+        TRY(json_item(list, n, &item));
+        TRY(json_expect_array_of(&item, 2));
+        TRY(json_item(&item, 0, &member));
+        TRY(json_as_number(&member, next, SPYRECODE_MOST_WAYS - 1, &way));
+        TRY(json_item(&item, 1, &member));
+        TRY(json_as_number(&member, 0, (int64_t)out->layout.rank - 2, &dim));
+        tiles[n] = (spyrecode_tile){(uint32_t)way, (uint32_t)dim};
+        next = way + 1;
+    }
+    out->tiles = tiles;
+    return NULL;
+}
+
 static spyre_status read_operand(reader *r, const json_node *item, spyrecode_operand *out)
 {
-    static const char *const known[] = {"index", "format", "least_bytes", "walks", "ways",
-                                        "varies", NULL};
+    static const char *const known[] = {"index", "format", "least_bytes", "walks",
+                                        "layout", "tiles", "varies", NULL};
     json_node member, walks, walk;
-    int64_t index, ways = 0;
+    int64_t index;
     TRY(json_expect_object(item));
     TRY(only_members(item, known));
     TRY(json_get_number(item, "index", 0, SPYRECODE_MOST_PATCHES, &index));
@@ -214,8 +256,8 @@ static spyre_status read_operand(reader *r, const json_node *item, spyrecode_ope
         TRY(json_item(&walks, n, &walk));
         TRY(read_walk(&walk, &out->walks[n]));
     }
-    if (json_find(item, "ways", &member)) TRY(json_as_number(&member, 0, UINT32_MAX, &ways));
-    out->ways = (uint32_t)ways;
+    if (json_find(item, "layout", &member)) TRY(read_layout(&member, &out->layout));
+    if (json_find(item, "tiles", &member)) TRY(read_tiles(r, &member, out));
     return json_find(item, "varies", &member) ? read_variations(r, &member, out) : NULL;
 }
 

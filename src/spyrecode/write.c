@@ -85,7 +85,19 @@ static json_t *operand_of(const spyrecode_operand *operand)
         if (json_array_append_new(walks, pair) != 0) p.failed = true;
     }
     set(&p, "walks", walks);
-    if (operand->ways) set_number(&p, "ways", operand->ways);
+    json_t *layout = json_array(), *tiles = json_array();
+    for (uint32_t d = 0; d < operand->layout.rank; d++) {
+        json_t *pair = json_pack("[o, o]", decimal((uint64_t)operand->layout.device_size[d]),
+                                 json_sprintf("%" PRId64, operand->layout.stride_map[d]));
+        if (json_array_append_new(layout, pair) != 0) p.failed = true;
+    }
+    for (uint32_t n = 0; n < operand->tile_count; n++) {
+        const spyrecode_tile *tile = &operand->tiles[n];
+        json_t *pair = json_pack("[o, o]", decimal(tile->way), decimal(tile->dim));
+        if (json_array_append_new(tiles, pair) != 0) p.failed = true;
+    }
+    set(&p, "layout", layout);
+    set(&p, "tiles", tiles);
     if (operand->variation_count == 0) return finish(&p);
     json_t *varies = json_array();
     for (uint32_t n = 0; n < operand->variation_count; n++) {
