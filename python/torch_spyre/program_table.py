@@ -92,6 +92,8 @@ class ProgramTable(Generic[Value]):
             self._put(self._newest, entry[0])
 
     def _make_room(self) -> None:
+        if self.bytes <= self._limit():  # before the list, for which Python hashes every key
+            return
         for always in (False, True):  # once round, then whatever was used
             for key in list(self._entries):
                 if self.bytes <= self._limit():
