@@ -128,9 +128,7 @@ _OWN_NAMESPACES = {"aten", "prim", "prims", "spyre", "c10d_functional", "_c10d_f
 
 def has_device_kernel(op: OpOverload) -> bool:
     """Whether a library's operator has a kernel of its own for tensors of the device, or one of
-    PyTorch's operators that serves all devices; or PyTorch composes the operator of products."""
-    if op is torch.ops.aten._grouped_mm.default:
-        return True
+    PyTorch's operators that serves all devices."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     keys = ("PrivateUse1", "CompositeExplicitAutograd")
     return op.namespace not in _OWN_NAMESPACES and any(has_kernel(op.name(), key) for key in keys)

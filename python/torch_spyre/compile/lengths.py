@@ -112,6 +112,7 @@ class Call:
         self.sizes = {symbol: sympy.Integer(size) for symbol, size in sizes.items()}
         self.lengths = lengths
         self.ends = ends
+        self.known: dict[torch.device, list[torch.Tensor]] = {}
 
     def reach(self, grown: Growing) -> int:
         """How many rows a growing argument is read for."""
@@ -130,10 +131,12 @@ class Call:
 
     def places(self, device: torch.device) -> list[torch.Tensor]:
         """The arguments of the form behind those of the graph."""
-        return [
-            _places(int(length.xreplace(self.sizes)), rows, device)
-            for length, rows in self.form.places
-        ]
+        if device not in self.known:
+            self.known[device] = [
+                _places(int(length.xreplace(self.sizes)), rows, device)
+                for length, rows in self.form.places
+            ]
+        return self.known[device]
 
     def cut(self, results: list[Any]) -> list[Any]:
         return [

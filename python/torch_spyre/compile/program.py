@@ -22,7 +22,7 @@ from ..report import CompileReport
 from . import collectives, handover, integers, scalars
 from .collectives import is_collective
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
-from .registered import fallback_ops
+from .registered import composed, fallback_ops
 from .segments import Segment, nodes_of, segments_of
 
 _aten = torch.ops.aten
@@ -576,9 +576,9 @@ class Program:
         )
 
     def _is_called(self, node: torch.fx.Node) -> bool:
-        """Whether a library's own kernel computes with the tensors of the card."""
+        """Whether a library's own kernel, or one of the device, computes with its tensors."""
         op = overload_of(node)
-        return op not in fallback_ops and has_device_kernel(op)
+        return op not in fallback_ops and (op in composed or has_device_kernel(op))
 
     def _is_empty(self, node: torch.fx.Node) -> bool:
         """Whether the node's results have no elements: nothing is computed."""

@@ -19,6 +19,10 @@ NOT_TAKEN: Final[NotTaken] = cast(NotTaken, NotImplemented)
 # The device's own decompositions, in parts/.
 parts: dict[OpOverload, Callable[..., Any]] = {}
 
+# Operators that the device's own kernels (eager/kernels.py) compute where the compiler does not take
+# them, of others that it takes.
+composed: set[OpOverload] = set()
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

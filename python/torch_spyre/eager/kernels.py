@@ -21,6 +21,7 @@ from .._pytorch.dispatch import (
 )
 from .._pytorch.dynamo import untraced
 from ..compile.parts.lines import computed
+from ..compile.registered import composed
 from .dispatch import dispatch
 from .host import overlaps, run_on_cpu
 from .operator_program import operator_of
@@ -222,6 +223,7 @@ def register() -> list[torch.library.Library]:
     register_kernel("all.dims_out", _kernel(_aten.all.dims_out))
     register_kernel("any.dims_out", _kernel(_aten.any.dims_out))
     aten.impl("_grouped_mm", untraced(_grouped_mm))
+    composed.add(_aten._grouped_mm.default)
     aten.impl("_nested_tensor_from_mask_left_aligned", untraced(_nested_fits))
     quantized = torch.library.Library("aten", "IMPL", "QuantizedPrivateUse1")
     for name in ("empty_quantized", "_empty_affine_quantized",
