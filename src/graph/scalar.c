@@ -38,6 +38,7 @@ bool spyre_scalar_like(spyre_scalar_rule rule, double value, bool is_int, double
     case SPYRE_SCALAR_SIDE: *out_like = fabs(value) < 0.5 ? 0.25 : 2; return true;
     case SPYRE_SCALAR_DIVISOR: return fabs(value) != 1 && value != 0;
     case SPYRE_SCALAR_FRACTION: *out_like = 0.5; return value > 0 && value < 1;
+    case SPYRE_SCALAR_POSITIVE: return value > 0;
     case SPYRE_SCALAR_BASE: return value >= 0x1p-8 && value <= 0x1p15 && fabs(value - 1) > 0.01;
     case SPYRE_SCALAR_FIXED:
     case SPYRE_SCALAR_RULE_COUNT: break;

@@ -40,6 +40,10 @@ def _batch(dtype, seed):
     return _square(dtype, seed)[None]
 
 
+def _heads(dtype):
+    return [_batch(dtype, seed)[None] for seed in range(3)]
+
+
 CALLS = {
     "aten.clamp.default": [
         lambda d, s: _x(d).clamp(-s, 3 * s),
@@ -130,6 +134,12 @@ CALLS = {
     "aten.xlogy.Scalar_Other": [lambda d, s: aten.xlogy.Scalar_Other(_x(d), s)],
     "aten.special_xlog1py.self_scalar": [lambda d, s: aten.special_xlog1py(s, _x(d))],
     "aten.special_xlog1py.other_scalar": [lambda d, s: aten.special_xlog1py(_x(d), s)],
+    "aten.scaled_dot_product_attention.default": [
+        lambda d, s: aten.scaled_dot_product_attention(*_heads(d), scale=s),
+    ],
+    "aten._scaled_dot_product_fused_attention_overrideable.default": [
+        lambda d, s: aten._scaled_dot_product_fused_attention_overrideable(*_heads(d), scale=s)[0],
+    ],
     "aten.fill.Scalar": [lambda d, s: aten.fill.Scalar(_x(d), s)],
     "aten.constant_pad_nd.default": [lambda d, s: aten.constant_pad_nd(_x(d), [1, 2], s)],
 } | {
@@ -204,8 +214,6 @@ FIXED = {
     "aten.rms_norm.default": "patterns of graphs know it; a program has one or two",
     "aten._fused_rms_norm.default": "as rms_norm",
     "aten.dropout.default": "the host draws",
-    "aten.scaled_dot_product_attention.default": "patterns of graphs know it; by head size",
-    "aten._scaled_dot_product_fused_attention_overrideable.default": "as attention",
 }
 
 # The device's allocation and fill.

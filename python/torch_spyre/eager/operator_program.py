@@ -8,6 +8,7 @@ reason why there is none.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +156,7 @@ class NumberedCalls:
     def __init__(self) -> None:
         self.programs = 0  # of the operator as a whole, of which each is for the numbers of a call
         self.runs = 0  # of its parts one by one
+        self.compiling = 0  # of these those that have made programs
         self.is_by_value = False  # the parts have no programs for all numbers, either
 
     @property
@@ -162,9 +164,35 @@ class NumberedCalls:
         return self.programs >= MOST_NUMBERS and not self.is_by_value
 
     def note(self, has_compiled: bool) -> None:
-        """A run of the parts: the first ones compile what they have in common."""
+        """A run of the parts: the first ones compile what they have in common, and so do those of
+        numbers that are cases of their own."""
         self.runs += 1
-        self.is_by_value = has_compiled and self.runs > MOST_NUMBERS
+        self.compiling += has_compiled
+        self.is_by_value = self.compiling > max(MOST_NUMBERS, self.runs // 2)
+
+
+class Refusals:
+    """Why calls have no program that differ by their numbers alone: once two have been refused in
+    the same words, all are whose numbers are of the same kinds."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[Any, list[str]] = {}  # by all but the numbers
+
+    def of(self, others: Any) -> str | None:
+        first, second = (*self.reasons.get(others, ()), "", "")[:2]
+        return first if first and first == second else None
+
+    def note(self, others: Any, reason: str) -> None:
+        keep(self.reasons, others, [*self.reasons.pop(others, [])[-1:], reason])
+
+
+def _kind_of(value: object) -> object:
+    """Of a number. Those that operators tell apart stay: 0, 1, exponents such as -0.5."""
+    if isinstance(value, (Tensor, list)):
+        return None
+    if not isinstance(value, float) or not math.isfinite(value) or (2 * value).is_integer():
+        return value
+    return (float, value > 0, abs(value) > 1)
 
 
 # A program, or None and why there is none.
@@ -198,8 +226,8 @@ Found = tuple["OperatorProgram | Grown | ByParts | None", list[Tensor], str | No
 
 
 def numbers_of(op: OpOverload) -> set[int]:
-    """Arguments that are numbers and no sizes."""
-    types = {"number", "float", "Optional[number]", "Optional[float]"}
+    """Arguments that may be numbers and no sizes."""
+    types = {"number", "float", "Optional[number]", "Optional[float]", "Tensor"}
     return {i for i, a in enumerate(schema_of(op).arguments) if str(a.type) in types}
 
 
@@ -222,6 +250,7 @@ class Operator:
         self.growing = Growing(op, programs)
         self.numbers = numbers_of(op)
         self.numbered: dict[Any, NumberedCalls] = {}  # by all but their numbers
+        self.refusals = Refusals()
         self.refusal = None if all(
             isinstance(r.type, torch.TensorType) for r in schema_of(op).returns
         ) and schema_of(op).returns else "its results are not tensors only"  # fmt: skip
@@ -305,7 +334,12 @@ class Operator:
             return ByParts(self.op, values, calls), None
         if known is None:
             room.check_host(self.op, args, kwargs)
+            kinds = (others, *map(_kind_of, marked)) if others else None
+            if reason := self.refusals.of(kinds):
+                return None, reason
             known = self._compile(values, marked, tensors)
+            if kinds and known[0] is None and known[1]:
+                self.refusals.note(kinds, known[1])
             programs.add(key, known)
             if others and isinstance(known[0], OperatorProgram) and known[0].of_parts:
                 keep(self.numbered, others, self.numbered.pop(others, NumberedCalls()))
@@ -317,7 +351,10 @@ class Operator:
         if not self.numbers:
             return None
         *rest, given = key
-        return *rest, *[v for index, v in enumerate(given) if index not in self.numbers]
+        return *rest, *[
+            None if index in self.numbers and isinstance(value, tuple) else value
+            for index, value in enumerate(given)
+        ]
 
     def _grown(self, key: tuple[Any, ...], values: list[Any]) -> _Known | None:
         """The program of the bucket of a call that has grown; it holds the numbers of the call."""

@@ -10,7 +10,7 @@
 typedef struct {
     bool causal;
     int64_t batch, heads, key_heads, group, queries, keys, width, value_width;
-    double scale;
+    graph_number scale;
 } attention;
 
 static spyre_status load_options(rewriter *r, attention *a)
@@ -19,13 +19,13 @@ static spyre_status load_options(rewriter *r, attention *a)
     double dropout;
     TRY(graph_arg_real(r->source, r->node, 4, 0, &dropout));
     TRY(graph_arg_bool(r->source, r->node, 5, false, &a->causal));
-    TRY(graph_arg_real(r->source, r->node, is_override ? 7 : 6, 1 / sqrt((double)a->width),
-                       &a->scale));
+    TRY(graph_arg_number(r->source, r->node, is_override ? 7 : 6, 1 / sqrt((double)a->width),
+                         &a->scale));
     if (dropout != 0) {
         return status_new(SPYRE_UNSUPPORTED, "dropout %g, the card has no random numbers", dropout);
     }
-    if (a->scale > 0) return NULL;
-    return status_new(SPYRE_UNSUPPORTED, "a scale of %g", a->scale);
+    if (a->scale.value > 0) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "a scale of %g", a->scale.value);
 }
 
 static spyre_status load_shape(const tensor *q, const tensor *k, const tensor *v, attention *a)
@@ -135,7 +135,7 @@ spyre_status rewrite_attention(rewriter *r)
     TRY(rewrite_operand(r, 2, into.dtype, &v));
     TRY(load_shape(&q, &k, &v, &a));
     TRY(load_options(r, &a));
-    TRY(make_with(r, ATEN_SPYRE_MUL, &q, a.scale, NULL, &q));
+    TRY(make_with_number(r, ATEN_SPYRE_MUL, &q, &a.scale, NULL, &q));
     TRY(regroup(r, &a, &q, true, &rows));
     TRY(make_transpose(r, &k, 2, 3, &keys));
     TRY(make_matmul(r, &rows, &keys, NULL, &scores));
