@@ -99,6 +99,11 @@ CALLS = {
     "largest": (lambda x: torch.cat([*x.max(1), x.amax(1)], -1), rows),
     "place of the largest": (lambda x: x.argmax(-1), scores),
     "place of the least": (lambda x: x.argmin(-1), ids),
+    "padded behind": (lambda x: F.pad(x, (0, 1)), ids),
+    "padded before": (lambda x: F.pad(x, (1, 0), value=3), ids),
+    "padded before and behind": (lambda x: F.pad(x, (0, 0, 1, 1), value=0.5), rows),
+    "padded along another dim": (lambda x: F.pad(x, (3, 4), value=-1.5), rows),
+    "padded rows of heads": (lambda x: F.pad(x, (0, 0, 1, 0)), heads),
     "softmax": (lambda x: F.softmax(x, -1), scores),
     "log_softmax": (lambda x: F.log_softmax(x, -1), scores),
     "layer_norm": (lambda x: F.layer_norm(x, (32,)), rows),
@@ -231,6 +236,21 @@ def test_means_of_special_lengths():
             lambda x: x.var((1, 2), correction=0), lambda x: x.transpose(1, 2).mean(-1),
         ):  # fmt: skip
             torch.testing.assert_close(call(x.to("spyre")).cpu(), call(x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("trials", [6, pytest.param(200, marks=pytest.mark.long)])
+def test_random_paddings(trials):
+    r = random.Random(trials)
+    for _ in range(trials):
+        dtype = r.choice([torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.bool])
+        shape = r.choice([(1,), (3, 1), (2, 1, 40), (2, 3, 1, 5)])
+        pads = [r.choice([0, 0, 1, 2, 5]) for _ in range(2 * r.randint(1, len(shape)))]
+        value, step, begin = r.choice([0, 1, -3]), r.randint(1, 4), r.randint(8, 60)
+        for length in range(begin, begin + 8 * step, step):
+            sizes = [length if size == 1 else size for size in shape]
+            x = (numbers(*sizes) * 9).to(dtype)
+            found = F.pad(x.to("spyre"), pads, value=value)
+            assert found.cpu().equal(F.pad(x.to("spyre").cpu(), pads, value=value)), (sizes, pads)
 
 
 def test_what_does_not_grow_evenly_has_its_own_programs():

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, is_fake
+
+from .dispatch import OpOverload
 
 __all__ = [
     "FakeTensor",
@@ -17,6 +19,7 @@ __all__ = [
     "has_values",
     "is_surely",
     "mode_of",
+    "of_symbolic_sizes",
     "symbol_of",
     "symbolic_size",
 ]
@@ -44,6 +47,14 @@ def is_surely(condition: Any) -> bool:
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # imports sympy
 
     return guard_or_false(condition)
+
+
+def of_symbolic_sizes(op: OpOverload) -> Callable[..., Any]:
+    """What makes the result of an operator of symbolic sizes: some of PyTorch's kernels would take
+    them for numbers."""
+    import torch._refs
+
+    return torch._refs.constant_pad_nd if op is torch.ops.aten.constant_pad_nd.default else op
 
 
 def symbolic_size(hint: int) -> tuple[FakeTensorMode, torch.SymInt]:

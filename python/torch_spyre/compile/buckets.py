@@ -239,6 +239,12 @@ def _listed(at: int) -> DimsOf:
     return dims
 
 
+def padded(pads: Sequence[Any], rank: int) -> dict[int, tuple[Any, Any]]:
+    """Of a padding, what it adds before and behind each dim that it changes."""
+    pairs = zip(pads[::2], pads[1::2], strict=True)
+    return {rank - 1 - n: pair for n, pair in enumerate(pairs) if pair != (0, 0)}
+
+
 # Operators by the dims of operand 0 along which elements meet or change places.
 MEETS: dict[object, DimsOf] = {
     _aten.sum.dim_IntList: _listed(1),
@@ -250,6 +256,7 @@ MEETS: dict[object, DimsOf] = {
     _aten.all.dim: _listed(1),
     _aten._softmax.default: _listed(1),
     _aten._log_softmax.default: _listed(1),
+    _aten.constant_pad_nd.default: lambda args, shape: list(padded(args[1], len(shape))),
     _aten.slice.Tensor: lambda args, _shape: [args[1] if len(args) > 1 else 0],
     _aten.select.int: _listed(1),
     _aten.split.Tensor: lambda args, _shape: [args[2] if len(args) > 2 else 0],

@@ -304,8 +304,8 @@ class _Rewriting:
             return
         made = (self._written(node) or self._attention(node) or self._met(node)
                 or self._multiplied(node) or self._last_rows(node) or self._taken(node)
-                or self._joined(node) or self._with_number(node) or self._mean(node)
-                or self._ordered(node) or self._flipped(node))  # fmt: skip
+                or self._joined(node) or self._padded(node) or self._with_number(node)
+                or self._mean(node) or self._ordered(node) or self._flipped(node))  # fmt: skip
         if made is None:
             if not self._is_blind(node, ragged, measured):
                 raise Seen(f"{node.format_node()}, {location(node)}")
@@ -534,6 +534,37 @@ class _Rewriting:
         if parts[at] in self.kept and self._dims(node).keys() == {dim}:
             self.kept.add(node)
         return made
+
+    def _padded(self, node: Node) -> Node | None:
+        """Rows of a number before and behind a length."""
+        op, args = node.target, arguments_of(node)
+        if op is not _aten.constant_pad_nd.default:
+            return None
+        pads = buckets.padded(args[1], args[0].meta["val"].dim())
+        along = pads.keys() & self._dims(args[0])
+        if pads.keys() != along or any(type(n) is not int or n < 0 for d in pads for n in pads[d]):
+            return None
+        made: Node = self.made[args[0]]
+        for dim, (before, behind) in pads.items():
+            there = self._dims(node).get(dim)
+            if there is None or self.ends[there] != made.meta["val"].shape[dim]:
+                return None
+            if before:
+                made = self._emit(
+                    _aten.cat.default, ([self._rows(node, dim, before), made], dim), node
+                )
+                made = self._emit(_aten.slice.Tensor, (made, dim, 0, self.ends[there]), node)
+            if behind:
+                places, rows = self._place(there, behind), self._rows(node, dim, behind)
+                made = self._emit(_aten.index_copy.default, (made, dim, places, rows), node)
+        return made
+
+    def _rows(self, node: Node, dim: int, count: int) -> Node:
+        """What a padding adds along one of its dims."""
+        value, number = self._at_end(node), [*arguments_of(node), 0][2]
+        sizes = [count if d == dim else size for d, size in enumerate(value.shape)]
+        made = {"dtype": value.dtype, "device": value.device}
+        return self._emit(_aten.full.default, (sizes, number), node, **made)
 
     def _met(self, node: Node) -> Node | None:
         """A softmax or sum along a length."""

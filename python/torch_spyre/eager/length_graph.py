@@ -19,7 +19,7 @@ from torch import Tensor
 from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of, without_autocast, without_modes
-from .._pytorch.fake import symbolic_size
+from .._pytorch.fake import of_symbolic_sizes, symbolic_size
 from ..compile import handover, integers, lengths
 from ..compile.graph_builder import GraphBuilder, Inexpressible
 from ..compile.program import Program
@@ -221,7 +221,7 @@ class LengthGraph:
         node = self.graph.call_function(op, args, kwargs)
         fakes = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
         with self.mode:
-            node.meta["val"] = op(*fakes[0], **fakes[1])
+            node.meta["val"] = of_symbolic_sizes(op)(*fakes[0], **fakes[1])
         return node
 
     def _grows(self, index: int) -> bool:
