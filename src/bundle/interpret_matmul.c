@@ -3,7 +3,11 @@
 // Products: one fp32 accumulator (int32 of integers) an output element, k ascending (the k dims in
 // the order of N_, the last fastest). Cores that split k add their sums in ascending order of the
 // slices; the store rounds once.
+//
+// An element of an operand takes part in many sums, so each is loaded once, its k side by side.
+// Where windows say which k count, every sum loads its own.
 #include <math.h>
+#include <stdlib.h>
 
 #include "bundle/execution.h"
 
@@ -19,6 +23,13 @@ static bool multiplies_integers(const execution *x)
     return format == SPYRE_FORMAT_SENINT8 || format == SPYRE_FORMAT_SENINT4;
 }
 
+static void add_product(sum_cell *sum, float a, float b, bool integers)
+{
+    // Products of two SEN169_FP16 are exact in fp32, so there fmaf is also sum + a * b.
+    if (integers) sum->integer += (uint32_t)(int32_t)(a * b);
+    else sum->real = fmaf(a, b, sum->real);
+}
+
 static spyre_status dot(const execution *x, uint32_t core, int64_t *index, bool integers,
                         sum_cell *out_sum)
 {
@@ -29,12 +40,117 @@ static spyre_status dot(const execution *x, uint32_t core, int64_t *index, bool 
         double a, b;
         TRY(execution_load(x, step->inputs[0], core, index, &a));
         TRY(execution_load(x, step->inputs[1], core, index, &b));
-        // Products of two SEN169_FP16 are exact in fp32, so there fmaf is also sum + a * b.
-        if (integers) sum.integer += (uint32_t)(int32_t)(a * b);
-        else sum.real = fmaf((float)a, (float)b, sum.real);
+        add_product(&sum, (float)a, (float)b, integers);
     } while (execution_advance(x->reduced, x->reduced_count, x->local, index));
     *out_sum = sum;
     return NULL;
+}
+
+static spyre_status dot_each(const execution *x, uint32_t core, bool integers, sum_cell *sum)
+{
+    int64_t index[BUNDLE_MAX_DIMS] = {0};
+    do {
+        TRY(dot(x, core, index, integers, sum++));
+    } while (execution_advance(x->kept, x->kept_count, x->local, index));
+    return NULL;
+}
+
+// --- Loaded operands
+
+typedef struct {
+    uint32_t count;                     // kept dims along which the operand moves
+    uint8_t dims[BUNDLE_MAX_DIMS];
+    float *values;                      // by their indices, then k
+} loaded;
+
+static int64_t reduced_elements(const execution *x)
+{
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < x->reduced_count; i++) elements *= x->local[x->reduced[i]];
+    return elements;
+}
+
+static int64_t row_of(const execution *x, const loaded *l, const int64_t *index)
+{
+    int64_t row = 0;
+    for (uint32_t i = 0; i < l->count; i++) row = row * x->local[l->dims[i]] + index[l->dims[i]];
+    return row;
+}
+
+static spyre_status load_row(const execution *x, uint32_t tensor, uint32_t core, int64_t *index,
+                             float *out)
+{
+    do {
+        double value = 0;
+        if (!execution_masked(x, core, index)) TRY(execution_load(x, tensor, core, index, &value));
+        *out++ = (float)value;
+    } while (execution_advance(x->reduced, x->reduced_count, x->local, index));
+    return NULL;
+}
+
+static spyre_status load_operand(const execution *x, uint32_t tensor, uint32_t core, loaded *out)
+{
+    int64_t k = reduced_elements(x), rows = 1, index[BUNDLE_MAX_DIMS] = {0};
+    out->count = 0;
+    for (uint32_t i = 0; i < x->kept_count; i++) {
+        if (!x->operands[tensor].geometry.moves[x->kept[i]]) continue;
+        out->dims[out->count++] = x->kept[i];
+        rows *= x->local[x->kept[i]];
+    }
+    out->values = calloc((size_t)(rows * k), sizeof *out->values);
+    TRY_ALLOC(out->values);
+    for (float *row = out->values; rows-- > 0; row += k) {
+        TRY(load_row(x, tensor, core, index, row));
+        execution_advance(out->dims, out->count, x->local, index);
+    }
+    return NULL;
+}
+
+static spyre_status find_masked(const execution *x, uint32_t core, bool **out_masked)
+{
+    int64_t index[BUNDLE_MAX_DIMS] = {0};
+    bool *masked = ARENA_NEW(x->scratch, bool, (size_t)reduced_elements(x));
+    TRY_ALLOC(masked);
+    *out_masked = masked;
+    do {
+        *masked++ = execution_masked(x, core, index);
+    } while (execution_advance(x->reduced, x->reduced_count, x->local, index));
+    return NULL;
+}
+
+static sum_cell dot_loaded(const float *a, const float *b, const bool *masked, int64_t count,
+                           bool integers)
+{
+    sum_cell sum = {.integer = 0};
+    for (int64_t k = 0; k < count; k++)
+        if (!masked[k]) add_product(&sum, a[k], b[k], integers);
+    return sum;
+}
+
+static spyre_status dot_all(const execution *x, uint32_t core, bool integers, loaded *a, loaded *b,
+                            sum_cell *sum)
+{
+    int64_t k = reduced_elements(x), index[BUNDLE_MAX_DIMS] = {0};
+    bool *masked = NULL;
+    TRY(find_masked(x, core, &masked));
+    TRY(load_operand(x, x->step->inputs[0], core, a));
+    TRY(load_operand(x, x->step->inputs[1], core, b));
+    do {
+        const float *row = a->values + row_of(x, a, index) * k;
+        const float *column = b->values + row_of(x, b, index) * k;
+        *sum++ = dot_loaded(row, column, masked, k, integers);
+    } while (execution_advance(x->kept, x->kept_count, x->local, index));
+    return NULL;
+}
+
+static spyre_status multiply(const execution *x, uint32_t core, bool integers, sum_cell *sum)
+{
+    loaded a = {.values = NULL}, b = {.values = NULL};
+    if (x->step->window_count) return dot_each(x, core, integers, sum);
+    spyre_status status = dot_all(x, core, integers, &a, &b, sum);
+    free(a.values);
+    free(b.values);
+    return status;
 }
 
 spyre_status interpret_matmul(execution *x)
@@ -46,11 +162,7 @@ spyre_status interpret_matmul(execution *x)
     TRY_ALLOC(partial);
     for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         execution_begin_core(x, core);
-        int64_t index[BUNDLE_MAX_DIMS] = {0};
-        sum_cell *sum = partial + core * per_core;
-        do {
-            TRY(dot(x, core, index, integers, sum++));
-        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+        TRY(multiply(x, core, integers, partial + core * per_core));
     }
     if (integers) execution_add_cores(x, (int32_t *)(void *)partial, per_core);
     else execution_combine_cores(x, OPFUNC_SUM, (float *)(void *)partial, per_core);
