@@ -53,6 +53,7 @@ static inline source source_of(const simd_rows *s, uint32_t o, size_t row)
         formula(x0.a, x1.a, x2.a, x3.a, x4.a, p, q, ends_dl16, no_nan),                        \
             formula(x0.b, x1.b, x2.b, x3.b, x4.b, p, q, ends_dl16, no_nan)                     \
     }
+#define EACH(o) (pair){v_set(y->of[o][row]), v_set(y->of[o][row])}
 #define CONSTANTS const float p = s->constant[0], q = s->constant[1]
 
 #define ANY_LOOPS(name, formula, arity)                                                        \
@@ -100,11 +101,58 @@ static inline source source_of(const simd_rows *s, uint32_t o, size_t row)
             out.at += out.step, in.at += in.step;                                              \
         }                                                                                      \
     }                                                                                          \
+    ALWAYS_INLINE void name##_widen(const simd_rows *s, const row_values *y, simd_format first,    \
+                                    simd_format second, bool each)                             \
+    {                                                                                          \
+        CONSTANTS;                                                                             \
+        const size_t rows = s->rows, count = s->count;                                         \
+        mover out = move(s, 0), in0 = move(s, 1), in1 = move(s, 2);                            \
+        for (size_t row = 0; row < rows; row++) {                                              \
+            const V value = v_set(each ? y->of[2][row] : 0.0f);                                \
+            pair x1 = {value, value};                                                          \
+            for (size_t n = 0; n < count; n += STEP) {                                         \
+                pair x0 = load_mixed(in0.at, first, n), x2 = x0, x3 = x0, x4 = x0;             \
+                if (!each) x1 = load_mixed(in1.at, second, n);                                 \
+                store_mixed(out.at, SIMD_F32, n, RESULT(formula, false, false));               \
+            }                                                                                  \
+            out.at += out.step, in0.at += in0.step, in1.at += in1.step;                        \
+        }                                                                                      \
+    }                                                                                          \
     static void name##_mixed(const simd_rows *s, const row_values *y)                              \
     {                                                                                          \
-        if ((arity) > 1) name##_any(s, y);                                                     \
+        const simd_format first = s->operand[1].format, second = s->operand[2].format;         \
+        if ((arity) > 2) name##_any(s, y);                                                     \
+        else if ((arity) > 1 && s->operand[2].repeats && first == SIMD_DL16)                   \
+            name##_widen(s, y, SIMD_DL16, SIMD_F32, true);                                     \
+        else if ((arity) > 1 && s->operand[2].repeats)                                         \
+            name##_widen(s, y, SIMD_F32, SIMD_F32, true);                                      \
+        else if ((arity) > 1 && first == SIMD_F32)                                             \
+            name##_widen(s, y, SIMD_F32, SIMD_DL16, false);                                    \
+        else if ((arity) > 1 && second == SIMD_F32)                                            \
+            name##_widen(s, y, SIMD_DL16, SIMD_F32, false);                                    \
+        else if ((arity) > 1) name##_widen(s, y, SIMD_DL16, SIMD_DL16, false);                 \
         else if (s->operand[0].format == SIMD_F32) name##_between(s, SIMD_DL16, SIMD_F32);  \
         else name##_between(s, SIMD_F32, SIMD_DL16);                                         \
+    }
+
+// Lines are converted once for all rows.
+#define LINES_LOOPS(name, formula, arity)                                                      \
+    static void name##_lines(const simd_rows *s, const row_values *y)                              \
+    {                                                                                          \
+        CONSTANTS;                                                                             \
+        source in[OPFUNC_MAX_INPUTS];                                                          \
+        (void)y;                                                                               \
+        for (uint32_t o = 1; o < (arity); o++) in[o] = source_of(s, o + 1, 0);                 \
+        for (size_t n = 0; n < s->count && (arity) == OPFUNC_MAX_INPUTS; n += STEP) {          \
+            const pair x1 = fetch(&in[1], n), x2 = fetch(&in[2], n);                           \
+            const pair x3 = fetch(&in[3], n), x4 = fetch(&in[4], n);                           \
+            mover out = move(s, 0), from = move(s, 1);                                         \
+            for (size_t row = 0; row < s->rows; row++) {                                       \
+                pair x0 = pair_load_dl16(from.at + 2 * n);                                     \
+                pair_store_dl16(out.at + 2 * n, RESULT(formula, true, false));                 \
+                out.at += out.step, from.at += from.step;                                      \
+            }                                                                                  \
+        }                                                                                      \
     }
 
 // One value a row, computed for many rows at a time.
@@ -204,8 +252,6 @@ static void splat_rows(const simd_rows *s, const float *values)
     }                                                                                          \
     UNIFORM_PARTS(name, dl16, SIMD_DL16)                                                      \
     UNIFORM_PARTS(name, f32, SIMD_F32)
-#define EACH(o) (pair){v_set(y->of[o][row]), v_set(y->of[o][row])}
-
 #define UNIFORM_PARTS(name, suffix, format)                                                    \
     static void name##_dense_##suffix(const simd_rows *s, const row_values *y)                     \
     {                                                                                          \
@@ -226,6 +272,7 @@ static void splat_rows(const simd_rows *s, const float *values)
     ANY_LOOPS(name, formula, arity)                                                            \
     MIXED_LOOPS(name, formula, arity)                                                          \
     SPLAT_LOOPS(name, formula, arity)                                                          \
+    LINES_LOOPS(name, formula, arity)                                                          \
     UNIFORM_LOOPS(name, formula, arity)                                                        \
     static void name(const simd_rows *s)                                                           \
     {                                                                                          \
@@ -238,6 +285,7 @@ static void splat_rows(const simd_rows *s, const float *values)
             [SHAPE_UNIFORM_END + SHAPE_COLUMNS] = name##_columns_f32,                          \
             [SHAPE_SPLAT] = name##_splat,                                                      \
             [SHAPE_MIXED] = name##_mixed,                                                      \
+            [SHAPE_LINES] = name##_lines,                                                      \
             [SHAPE_ANY] = name##_any,                                                          \
         };                                                                                     \
         run_parts(s, functions[shape_of(s, arity)], fetch_values);                             \

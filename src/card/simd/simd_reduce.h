@@ -26,7 +26,8 @@ ALWAYS_INLINE pair load_quiet(const uint8_t *at)
     return (pair){v_quieten(x.a), v_quieten(x.b)};
 }
 
-// What is left of a run of elements may be read as a whole step where that ends with its stick.
+// What is left of a run of elements may be read as a whole step where that ends, or begins, with
+// its stick: `at` is where the rest begins, or ends.
 static inline bool has_whole_steps(const simd_reduction *r, const uint8_t *at)
 {
     const uint64_t places = (uint64_t)(uintptr_t)at | (uint64_t)r->step | (uint64_t)r->turn |
@@ -113,14 +114,16 @@ static inline bool has_whole_steps(const simd_reduction *r, const uint8_t *at)
         for (; n + STEP <= r->count; n += STEP)                                                \
             name##_block(r, sums + 4 * n, in + n * bytes, rows, 1);                            \
         const size_t left = r->count - n;                                                      \
-        const bool whole = has_whole_steps(r, in + n * bytes);                                 \
+        const bool begins = has_whole_steps(r, in + n * bytes);                                \
+        const bool ends = !begins && has_whole_steps(r, in + r->count * bytes);                \
+        const size_t before = ends ? STEP - left : 0;                                          \
         for (size_t at = 0; at < rows && left; at++) {                                         \
             uint8_t rest[STEP * 4] = {0}, *to = sums + (int64_t)at * r->accumulator_row + 4 * n;\
             const uint8_t *from = in + (int64_t)at * r->in_row + n * bytes;                    \
-            memcpy(rest, to, 4 * left);                                                        \
-            if (whole) name##_block(r, rest, from, 1, 1);                                      \
+            memcpy(rest + 4 * before, to, 4 * left);                                           \
+            if (begins || ends) name##_block(r, rest, from - before * bytes, 1, 1);            \
             else name##_rest(r, rest, from, left);                                             \
-            memcpy(to, rest, 4 * left);                                                        \
+            memcpy(to, rest + 4 * before, 4 * left);                                           \
         }                                                                                      \
     }                                                                                          \
     static void name(const simd_reduction *r)                                                 \

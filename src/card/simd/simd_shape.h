@@ -152,7 +152,10 @@ static void run_parts(const simd_rows *s, part_function *run, value_fetcher *fet
 // The shapes that have loops of their own. Operands of one format: all dense; the first input dense
 // and the others one element a row; the same, but the last ones dense and equal for all rows (a
 // bias; weight and bias). All inputs one element a row, in any formats (SPLAT). One dense input of
-// another format than the result (MIXED). For all others ANY.
+// another format than the result, or the first of two dense and the result fp32 (MIXED). The first
+// input dense SEN169_FP16 like the result, the
+// others equal for all rows, in any formats (LINES). For all others ANY. Layernormnorm, which does
+// with a NaN what it does with any number, takes elements of a row in any format beside the others.
 typedef enum {
     SHAPE_DENSE,
     SHAPE_ONE_DENSE,
@@ -160,6 +163,7 @@ typedef enum {
     SHAPE_UNIFORM_END,                      // SEN169_FP16 up to here, then the same in fp32
     SHAPE_SPLAT = 2 * SHAPE_UNIFORM_END,
     SHAPE_MIXED,
+    SHAPE_LINES,
     SHAPE_ANY,
     SHAPES,
 } shape;
@@ -178,19 +182,38 @@ static bool has_columns(const simd_rows *s, uint32_t inputs)
     return columns;
 }
 
+static bool has_lines(const simd_rows *s, uint32_t inputs)
+{
+    bool lines = inputs == OPFUNC_MAX_INPUTS && s->count % STEP == 0 && !s->operand[1].repeats;
+    for (uint32_t o = 0; o <= s->inputs; o++) {
+        const simd_operand *operand = &s->operand[o];
+        lines = lines && (o < 2 ? operand->format == SIMD_DL16 : operand->row_stride == 0);
+    }
+    return lines;
+}
+
+static bool mixes(const simd_rows *s, uint32_t inputs)
+{
+    return inputs == 1 || (inputs == 2 && s->inputs == 2 && s->operand[0].format == SIMD_F32 &&
+                           !s->operand[1].repeats);
+}
+
 static shape shape_of(const simd_rows *s, uint32_t inputs)
 {
     uint32_t repeating = 0;
     bool uniform = s->count % STEP == 0;
     for (uint32_t o = 0; o <= s->inputs; o++) {
-        uniform = uniform && s->operand[o].format == s->operand[0].format;
-        if (o > 0 && s->operand[o].repeats) repeating++;
+        bool repeats = o > 0 && s->operand[o].repeats, any = repeats && inputs == OPFUNC_MAX_INPUTS;
+        uniform = uniform && (any || s->operand[o].format == s->operand[0].format);
+        if (repeats) repeating++;
     }
     if (repeating == s->inputs) return SHAPE_SPLAT;
-    if (!uniform && s->count % STEP == 0 && inputs == 1) return SHAPE_MIXED;
-    if (!uniform || s->operand[1].repeats) return SHAPE_ANY;
+    if (!uniform && s->count % STEP == 0 && mixes(s, inputs)) return SHAPE_MIXED;
+    if (!uniform) return has_lines(s, inputs) ? SHAPE_LINES : SHAPE_ANY;
+    if (s->operand[1].repeats) return SHAPE_ANY;
     shape first = s->operand[0].format == SIMD_DL16 ? 0 : SHAPE_UNIFORM_END;
     if (s->rows > 1 && has_columns(s, inputs)) return first + SHAPE_COLUMNS;
     if (repeating == 0 && s->inputs == inputs) return first + SHAPE_DENSE;
-    return repeating == s->inputs - 1 ? first + SHAPE_ONE_DENSE : SHAPE_ANY;
+    if (repeating == s->inputs - 1) return first + SHAPE_ONE_DENSE;
+    return has_lines(s, inputs) ? SHAPE_LINES : SHAPE_ANY;
 }
