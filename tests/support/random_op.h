@@ -151,7 +151,9 @@ static inline double random_partial_sums(const random_graph *g, const random_val
     return sums < 1 ? 0 : sums * random_rounding(x->dtype) / 2 * x->bound;
 }
 
-static inline const random_value *random_reduction(random_graph *g, const random_value *x)
+// The result may be float32 of 16 bits.
+static inline const random_value *random_reduction_to(random_graph *g, const random_value *x,
+                                                      spyre_dtype dtype)
 {
     static const char *const ops[] = {"spyre.sum", "spyre.mean", "spyre.max", "spyre.min"};
     if (x->view.rank == 0) return x;
@@ -168,7 +170,7 @@ static inline const random_value *random_reduction(random_graph *g, const random
         }
         if (!reduced || keep) kept.size[kept.rank++] = reduced ? 1 : x->view.size[d];
     }
-    random_value out = random_result(g, x->dtype, &kept);
+    random_value out = random_result(g, dtype, &kept);
     for (uint32_t d = 0, k = 0; d < x->view.rank; d++) {
         bool reduced = false;
         for (uint32_t i = 0; i < chosen; i++) reduced |= dims[i].of.integer == d;
@@ -193,6 +195,11 @@ static inline const random_value *random_reduction(random_graph *g, const random
                         {.kind = SPYRE_ARG_LIST, .of.list = {dims, chosen}},
                         {.kind = SPYRE_ARG_BOOL, .of.boolean = keep}};
     return random_finish(g, ops[op], args, 3, out);
+}
+
+static inline const random_value *random_reduction(random_graph *g, const random_value *x)
+{
+    return random_reduction_to(g, x, x->dtype);
 }
 
 static inline int random_descending(const void *a, const void *b)

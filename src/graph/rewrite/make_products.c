@@ -16,6 +16,25 @@ static spyre_status make_unrepeated(rewriter *r, const tensor *x, const bool *di
     return repeats && !moves ? make_copy(r, x, NULL, out) : NULL;
 }
 
+// What a cast to float32 reads, else x: sums of it are the same in float32, and it is half as long.
+static spyre_status uncast(const rewriter *r, const tensor *x, tensor *out)
+{
+    const spyre_graph *graph = r->target;
+    const graph_value *value = &graph->values.items[x->value];
+    spyre_view made;
+    *out = *x;
+    if (x->dtype != SPYRE_DTYPE_F32 || value->node == SPYRE_NO_ID) return NULL;
+    const graph_node *node = &graph->nodes.items[value->node];
+    if (node->op != ATEN_SPYRE_CAST) return NULL;
+    TRY(graph_view_constant(graph, &value->view, &made));
+    uint32_t of = node->args[0].of.value;
+    const graph_value *from = &graph->values.items[of];
+    bool narrow = from->dtype == SPYRE_DTYPE_F16 || from->dtype == SPYRE_DTYPE_BF16;
+    if (!narrow || !view_same(&x->view, &made)) return NULL;
+    *out = (tensor){.value = of, .dtype = from->dtype};
+    return graph_view_constant(graph, &from->view, &out->view);
+}
+
 spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
                             bool keepdim, const tensor *into, tensor *out)
 {
@@ -33,8 +52,9 @@ spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x, const bool
         return NULL;
     }
     view_set_contiguous(&view);
-    tensor whole;
-    TRY(make_unrepeated(r, x, reduced, &whole));
+    tensor narrow, whole;
+    TRY(uncast(r, x, &narrow));
+    TRY(make_unrepeated(r, &narrow, reduced, &whole));
     spyre_arg args[3] = {tensor_arg(&whole),
                          {.kind = SPYRE_ARG_LIST, .of.list = {dims, count}},
                          {.kind = SPYRE_ARG_BOOL, .of.boolean = keepdim}};
