@@ -35,25 +35,6 @@ def _affine(
     return x if bias is None else x + _of_channels(bias, x)
 
 
-@register_spyre_decomposition(_aten._native_batch_norm_legit_no_training.default)
-def batch_norm_inference(
-    x: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    mean: torch.Tensor,
-    variance: torch.Tensor,
-    _momentum: float,
-    eps: float,
-) -> Normed | NotTaken:
-    if not x.is_floating_point():
-        return NOT_TAKEN
-    scale = (variance.float() + eps).rsqrt()
-    if weight is not None:
-        scale = scale * weight.float()  # of channels, rounded once: layers add their errors up
-    result = (x - _of_channels(mean, x)) * _of_channels(scale, x)
-    return _affine(result, None, bias), x.new_empty(0), x.new_empty(0)
-
-
 class _Moments(NamedTuple):
     mean: torch.Tensor  # float32, of channels
     variance: torch.Tensor  # biased
@@ -86,6 +67,23 @@ def _normed_by(
     factor = scale if weight is None else scale * weight.float()
     result = (wide - _of_channels(moments.mean, wide)) * _of_channels(factor, wide)
     return _affine(result, None, bias).to(x.dtype), moments.mean, scale
+
+
+@register_spyre_decomposition(_aten._native_batch_norm_legit_no_training.default)
+def batch_norm_inference(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    _momentum: float,
+    eps: float,
+) -> Normed | NotTaken:
+    if not x.is_floating_point():
+        return NOT_TAKEN
+    moments = _Moments(mean.float(), variance.float(), 0)
+    result, _, _ = _normed_by(x, moments, weight, bias, eps)
+    return result, x.new_empty(0), x.new_empty(0)
 
 
 @register_spyre_decomposition(_aten._native_batch_norm_legit_functional.default)

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "tensor/scalar.h"
 
 // A bundle's limit too; it keeps products of sizes and strides far from overflow.
 static const int64_t MOST_POINTS = (int64_t)1 << 40;
@@ -122,17 +121,5 @@ spyre_status build_add_constant(const builder *b, double value, spyre_dtype dtyp
 spyre_status build_add_number(const builder *b, const graph_number *number, spyre_dtype dtype,
                               uint32_t *out)
 {
-    loop_buffer buffer = {.name = "constant",
-                          .kind = LOOP_CONSTANT,
-                          .value = scalar_apply(number->form, number->value),
-                          .scalar = number->scalar,
-                          .form = number->form,
-                          .dtype = dtype,
-                          .format = spyre_dtype_card_format(dtype),
-                          .stick = LOOP_NO_DIM,
-                          .has_layout = true,
-                          .output = -1,
-                          .bytes = SPYRE_STICK_BYTES};
-    *out = b->loops->buffers.count;
-    return VEC_PUSH(b->loops->memory, &b->loops->buffers, buffer);
+    return loop_add_constant(b->loops, number, dtype, out);
 }

@@ -61,3 +61,29 @@ spyre_status flow_join_writers(const loop_graph *loops, flow *f)
     f->uses = uses;
     return NULL;
 }
+
+static bool same_loops(const loop_op *a, const loop_op *b)
+{
+    return a->var_count == b->var_count && !a->tile_depth && !b->tile_depth &&
+           memcmp(a->extent, b->extent, a->var_count * sizeof *a->extent) == 0;
+}
+
+static bool same_hint(const loop_graph *loops, const loop_op *a, const loop_op *b)
+{
+    const graph_node *nodes = loops->graph->nodes.items;
+    return memcmp(&nodes[a->node].hint, &nodes[b->node].hint, sizeof nodes->hint) == 0;
+}
+
+const loop_op *flow_writer_in_loops(const flow *f, const loop_graph *loops, const loop_op *reader,
+                                    const loop_access *read)
+{
+    const loop_buffer *buffer = &loops->buffers.items[read->buffer];
+    if (buffer->kind != LOOP_LOCAL || !flow_is_written_once(f, read->buffer)) return NULL;
+    const loop_op *op = &loops->ops.items[f->writer[read->buffer]];
+    const loop_access *written = loop_result(op);
+    bool same = !op->table && same_loops(op, reader) && same_hint(loops, op, reader) &&
+                written->offset == read->offset &&
+                memcmp(written->stride, read->stride,
+                       op->var_count * sizeof *read->stride) == 0;
+    return same ? op : NULL;
+}

@@ -36,4 +36,9 @@ static inline uint32_t flow_use_count(const flow *f, uint32_t buffer)
     return f->first_use[buffer + 1] - f->first_use[buffer];
 }
 
+// The op that writes what `read`, an access of the op `reader`, reads, element by element in the
+// same loops, under the same hints; null: none.
+const loop_op *flow_writer_in_loops(const flow *f, const loop_graph *loops, const loop_op *reader,
+                                    const loop_access *read);
+
 #endif

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tensor/scalar.h"
+
 bool loop_var_is_reduced(const loop_op *op, uint32_t var)
 {
     uint32_t output = op->operand_count - 1;
@@ -154,6 +156,24 @@ spyre_status loop_add_local(loop_graph *loops, const char *name, spyre_dtype dty
                           .output = -1};
     buffer.storage.offset = 0;
     loop_set_dims(&buffer);
+    *out = loops->buffers.count;
+    return VEC_PUSH(loops->memory, &loops->buffers, buffer);
+}
+
+spyre_status loop_add_constant(loop_graph *loops, const graph_number *number, spyre_dtype dtype,
+                               uint32_t *out)
+{
+    loop_buffer buffer = {.name = "constant",
+                          .kind = LOOP_CONSTANT,
+                          .value = scalar_apply(number->form, number->value),
+                          .scalar = number->scalar,
+                          .form = number->form,
+                          .dtype = dtype,
+                          .format = spyre_dtype_card_format(dtype),
+                          .stick = LOOP_NO_DIM,
+                          .has_layout = true,
+                          .output = -1,
+                          .bytes = SPYRE_STICK_BYTES};
     *out = loops->buffers.count;
     return VEC_PUSH(loops->memory, &loops->buffers, buffer);
 }

@@ -318,6 +318,10 @@ SPYRE_MUST_CHECK spyre_status loop_add_local(loop_graph *loops, const char *name
                                              spyre_format format, const spyre_view *storage,
                                              uint32_t *out);
 
+// A new constant buffer of one element.
+SPYRE_MUST_CHECK spyre_status loop_add_constant(loop_graph *loops, const graph_number *number,
+                                                spyre_dtype dtype, uint32_t *out);
+
 // Leaves out the ops that are gone; true when there are some.
 bool loop_drop_ops(loop_graph *loops, const bool *gone);
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// forward_casts: sums, differences and products in float32 read 16 bits where they are, instead of
+// what a cast makes of them, which is twice as long. The numbers are the same, so no bit changes:
+//     w = dl16tofp32(x); d = sub(w, mean)      becomes      d = sub(x, mean)
+// Only where nothing else needs the cast's result, which then goes.
+#include "front/front.h"
+#include "front/ir/flow.h"
+
+static bool computes_wide(const loop_graph *loops, const loop_op *op)
+{
+    bool takes = op->op == OPFUNC_ADD || op->op == OPFUNC_SUB || op->op == OPFUNC_MUL;
+    return takes &&
+           loops->buffers.items[loop_result(op)->buffer].format == SPYRE_FORMAT_IEEE_FP32;
+}
+
+// Whether everything that reads the buffer could read through the cast.
+static bool all_take(const loop_graph *loops, const flow *f, uint32_t buffer)
+{
+    for (uint32_t n = f->first_use[buffer]; n < f->first_use[buffer + 1]; n++) {
+        const loop_op *reader = &loops->ops.items[f->uses[n].op];
+        const loop_access *read = &reader->operand[f->uses[n].operand];
+        if (!computes_wide(loops, reader) || !flow_writer_in_loops(f, loops, reader, read))
+            return false;
+    }
+    return true;
+}
+
+static bool is_returned(const loop_graph *loops, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < loops->outputs.count; i++)
+        if (loops->outputs.items[i].buffer == buffer) return true;
+    return false;
+}
+
+// False unless all readers took what the cast reads.
+static bool forward(loop_graph *loops, const flow *f, const loop_op *cast)
+{
+    uint32_t made = loop_result(cast)->buffer;
+    if (cast->op != OPFUNC_DL16TOFP32 || cast->tile_depth || is_returned(loops, made) ||
+        !flow_is_written_once(f, made) || !all_take(loops, f, made))
+        return false;
+    for (uint32_t n = f->first_use[made]; n < f->first_use[made + 1]; n++)
+        loops->ops.items[f->uses[n].op].operand[f->uses[n].operand] = cast->operand[0];
+    return true;
+}
+
+spyre_status pass_forward_casts(loop_graph *loops, bool *out_changed)
+{
+    flow f;
+    TRY(flow_build(loops, &f));
+    bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
+    TRY_ALLOC(gone);
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        gone[i] = forward(loops, &f, &loops->ops.items[i]);
+    *out_changed = loop_drop_ops(loops, gone);
+    return NULL;
+}
