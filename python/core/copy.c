@@ -2,9 +2,10 @@
 //
 // `aten::_copy_from`: every copy that touches the card.
 //
-// A copy of a whole storage is one transfer, from and to host tensors of any strides. A copy of a
-// part, or one that converts, stages what the part touches on the host, and lets PyTorch's CPU
-// kernels do the rest.
+// A copy of a whole storage is one transfer, from and to host tensors of any strides. On one card an
+// operator converts between floating-point formats, and reorders. Any other copy of a part, or one
+// that converts, stages what the part touches on the host, and lets PyTorch's CPU kernels do the
+// rest.
 #include "core.h"
 
 #include <pthread.h>
@@ -225,6 +226,46 @@ bool copy_read(const tensor_info *t, void *elements)
     return ok;
 }
 
+static bool is_float(const tensor_info *t)
+{
+    spyre_dtype dtype = t->storage->dtype;
+    bool is = dtype == SPYRE_DTYPE_F16 || dtype == SPYRE_DTYPE_BF16 || dtype == SPYRE_DTYPE_F32;
+    return is && dtype_of_torch(t->torch_dtype) == dtype && !glue_is_lazy(t->handle);
+}
+
+// Whether the card has to convert. The host would round to PyTorch's format first and then to the
+// card's.
+static bool converts(const tensor_info *source, const tensor_info *target)
+{
+    return is_float(source) && is_float(target) && source->storage->card == target->storage->card &&
+           source->torch_dtype != target->torch_dtype;
+}
+
+bool copy_is_operator(const void *from, const void *to)
+{
+    tensor_info source, target;
+    if (!tensor_describe(tensor_handle(from), &source) ||
+        !tensor_describe(tensor_handle(to), &target) || !source.storage || !target.storage ||
+        source.storage == target.storage || source.numel == 0 || !settle_type(&source) ||
+        !settle_type(&target))
+        return false; // and copy() says what is wrong
+    return is_float(&source) && is_float(&target) &&
+           source.storage->card == target.storage->card && fills(&target) &&
+           tensor_is_contiguous(&target) &&
+           (source.torch_dtype != target.torch_dtype || !same_bytes(&source, &target));
+}
+
+static bool copy_on_card(const tensor_info *source, const tensor_info *target);
+
+static bool copy_converted(const tensor_info *source, const tensor_info *target)
+{
+    AtenTensorHandle made = glue_converted(source->handle, target->handle);
+    tensor_info converted;
+    bool ok = made && tensor_describe(made, &converted) && copy_on_card(&converted, target);
+    if (made) aoti_torch_delete_tensor_object(made);
+    return ok;
+}
+
 static bool copy_on_card(const tensor_info *source, const tensor_info *target)
 {
     const storage *from = source->storage;
@@ -234,6 +275,7 @@ static bool copy_on_card(const tensor_info *source, const tensor_info *target)
         return device_context() && storage_own(to) &&
                core_check(spyre_copy_raw(device_context(), to->card, stream_current(to->card),
                                          to->address, from->address, to->card_bytes));
+    if (converts(source, target)) return copy_converted(source, target);
     stage staged;
     tensor_info moved;
     bool ok = stage_open(source, true, &staged) && stage_read(&staged, from) &&

@@ -207,6 +207,16 @@ void to_copy(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit
         op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CompositeExplicitAutograd), stack);
 }
 
+// Else PyTorch's composition: `_copy_from`.
+void copy_to(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+{
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    if (copy_is_operator(&arguments[1].toTensor(), &arguments[0].toTensor()))
+        eager(op, keys, stack);
+    else
+        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CompositeExplicitAutograd), stack);
+}
+
 // A clone of a whole storage keeps its layout; any other is an operator.
 void clone(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
 {
@@ -252,6 +262,8 @@ try {
                               __LINE__);
     if (std::string_view(name) == "_to_copy")
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&to_copy>());
+    else if (std::string_view(name) == "copy_")
+        operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&copy_to>());
     else if (std::string_view(name) == "clone")
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&clone>());
     else if (std::string_view(name) == "cat")

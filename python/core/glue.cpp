@@ -2,6 +2,7 @@
 //
 // Tensors and errors for the C files, as far as they are PyTorch's C++.
 #include <ATen/Context.h>
+#include <ATen/ops/_to_copy.h>
 #include <ATen/ops/empty.h>
 
 #include "glue.hpp"
@@ -35,8 +36,24 @@ void glue_throw_interruption(void)
     if (core_take_interruption(exception)) throw python_error(exception);
 }
 
+// What PyTorch threw below a C function, which gives back what it holds before it goes on.
+static thread_local std::exception_ptr thrown;
+
+void *glue_converted(const void *tensor, const void *like)
+try {
+    const auto &from = *static_cast<const at::Tensor *>(tensor);
+    const auto &to = *static_cast<const at::Tensor *>(like);
+    return new at::Tensor(at::_to_copy(from.expand(to.sizes()), to.scalar_type(), std::nullopt,
+                                       std::nullopt, std::nullopt, false,
+                                       at::MemoryFormat::Contiguous));
+} catch (...) {
+    thrown = std::current_exception();
+    return nullptr;
+}
+
 void glue_throw(void)
 {
+    if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
     glue_throw_interruption();
     if (void *type = core_error_class()) {
         OwnError own;

@@ -207,6 +207,7 @@ def register() -> list[torch.library.Library]:
     aten.impl("_local_scalar_dense", untraced(_local_scalar_dense))
     register_kernel("_to_copy", _to_copy)
     register_kernel("clone", _clone)
+    register_kernel("copy_", _kernel(_aten.copy_.default))
     aten.impl("zero_", untraced(_zero_))
     aten.impl("convolution_overrideable", untraced(_convolution))
     aten.impl("convolution_backward_overrideable", untraced(_convolution_backward))
