@@ -61,8 +61,8 @@ bool storage_copy_bytes(void *target, const void *source, int64_t bytes);  // ei
 // ---- copies (copy.c)
 // A tensor that is its whole storage, copied as it lies on the card; null for any other.
 bool copy_whole(const void *tensor, void **out_tensor);
-// Whether an operator of the card is to write the whole of `to`, which lies on the same card: `from`
-// has another floating-point type, or other strides.
+// Whether an operator of the card is to write the whole of `to`, which lies on the same card:
+// `from` has another floating-point type, or other strides.
 bool copy_is_operator(const void *from, const void *to);
 
 // ---- tensors (tensor.c)
@@ -210,8 +210,8 @@ bool glue_dtype_is_quantized(int torch_dtype);
 // holds.
 bool glue_is_lazy(const void *tensor);
 
-// A new contiguous tensor of the sizes and the type of `like` with the elements of `tensor`, which is
-// broadcast; null where PyTorch has thrown what glue_throw() throws on.
+// A new contiguous tensor of the sizes and the type of `like` with the elements of `tensor`, which
+// is broadcast; null where PyTorch has thrown what glue_throw() throws on.
 void *glue_converted(const void *tensor, const void *like);
 // Lets `tensor` stand for what `like` stands for.
 void glue_make_lazy(void *tensor, const void *like);
