@@ -3,9 +3,9 @@
 // `aten::_copy_from`: every copy that touches the card.
 //
 // A copy of a whole storage is one transfer, from and to host tensors of any strides. On one card
-// an operator converts between floating-point formats, and reorders. Any other copy of a part, or one
-// that converts, stages what the part touches on the host, and lets PyTorch's CPU kernels do the
-// rest.
+// an operator converts between floating-point formats, and reorders. Any other copy of a part, or
+// one that converts, stages what the part touches on the host, and lets PyTorch's CPU kernels do
+// the rest.
 #include "core.h"
 
 #include <pthread.h>
