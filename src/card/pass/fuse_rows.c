@@ -81,6 +81,11 @@ static bool sums_die(const search *s, uint32_t last, const rows_tiles *tiles)
     return true;
 }
 
+// What may be read in LX or memory after the row fusion: of each value, of each tile's result.
+typedef struct {
+    bool value[ROWS_MOST_STEPS], tile[ROWS_MOST_STEPS];
+} rows_live;
+
 static void find_live(const search *s, uint32_t first, uint32_t last, const rows_builder *b,
                       rows_live *live)
 {
@@ -227,7 +232,10 @@ static spyre_status make_rows(const search *s, uint32_t first, uint32_t kernels,
     TRY(rows_compose(b));
     if (!b->fits) return NULL;
     find_live(s, first, first + kernels - 1, b, &live);
-    TRY(rows_finish(b, &live));
+    rows_prune(b, live.value);
+    rows_make_private(b, live.tile);
+    b->c->divisible = rows_divides(b->c);
+    TRY(rows_make_blocks(b));
     if (b->fits && keeps_inside(b, &live)) *out_rows = b->c;
     return NULL;
 }

@@ -2,8 +2,8 @@
 //
 // How a row fusion is made: pass/fuse_rows.c looks for kernels whose tiles (rows_collect.c) have
 // one shape (rows_shape.c) and may be taken block by block (rows_order.c), rows_compose.c notes
-// their steps, rows_finish.c drops those without a reader, rows_private.c finds what need not be in
-// LX.
+// their steps, rows_prune.c drops those without a reader, rows_private.c finds what need not be in
+// LX, rows_block.c chooses the rows of a block.
 #ifndef CARD_ROWS_BUILD_H
 #define CARD_ROWS_BUILD_H
 
@@ -59,16 +59,16 @@ bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_pl
 // Fills items and steps of b->c, unless it leaves b->fits false.
 SPYRE_MUST_CHECK spyre_status rows_compose(rows_builder *b);
 
-// What may be read in LX or memory after the row fusion: for each value, for each tile's result.
-typedef struct {
-    bool value[ROWS_MOST_STEPS], tile[ROWS_MOST_STEPS];
-} rows_live;
+// Drops steps that only make values without readers, and rounds no more than their readers need. A
+// value is live that may be read in LX or memory after the row fusion.
+void rows_prune(rows_builder *b, const bool *value_live);
 
-// Drops steps, chooses roundings, areas and the block, makes the tiles.
-SPYRE_MUST_CHECK spyre_status rows_finish(rows_builder *b, const rows_live *live);
-
-// Moves per-row values that only the row fusion reads from LX to memory of its own.
+// Moves per-row values that only the row fusion reads from LX to memory of its own. A tile is live
+// whose result may be read after the row fusion.
 void rows_make_private(rows_builder *b, const bool *tile_live);
+
+// Chooses areas and the block and makes the tiles, unless it leaves b->fits false.
+SPYRE_MUST_CHECK spyre_status rows_make_blocks(rows_builder *b);
 
 // True when no two rows write the same bytes.
 bool rows_divides(const row_fusion *c);

@@ -1,152 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string.h>
-
+//
+// How many rows a row fusion takes at a time, and what that fixes: the area that keeps a value
+// meanwhile, where the rows and sticks of a step lie, and the tiles of a block.
 #include "card/rows/rows_build.h"
+
+#include <string.h>
 
 // Kept values stay in the host's first cache, what passes by more than once in the second.
 enum { KEPT_BYTES = 96 << 10, PASSING_BYTES = 128 << 10, STICK_BYTES = SIMD_LANES * 4 };
 enum { LEAST_SHARE = 4 };               // rows a core
-
-// --- Roundings
-
-// How a value in x has to be rounded for one of the steps behind it.
-static vector_rounding wants(const rows_step *s)
-{
-    switch (s->op) {
-    case VECTOR_STORE:
-    case VECTOR_STORE_LOOK_UP:
-    case VECTOR_LOOK_UP:
-    case VECTOR_LOAD_Y:
-    case VECTOR_KEPT_Y:
-    case VECTOR_LINE_Y:
-    case VECTOR_ROWS_Y:
-    case VECTOR_ZERO_Y:
-    case VECTOR_ROWS_X:
-    case VECTOR_SPREAD_X:
-    case VECTOR_SPREAD_Y:
-    case VECTOR_WIDE_X:
-    case VECTOR_WIDE_Y:
-    case VECTOR_LOAD_X:
-    case VECTOR_KEEP_Y:
-    case VECTOR_KEPT_X: return VECTOR_AS_IS;
-    // Beyond its range exp is zero, one or infinite already.
-    case VECTOR_EXP: return VECTOR_SIGNIFICAND;
-    default: return VECTOR_ROUND;
-    }
-}
-
-static bool ends_value(uint32_t op)
-{
-    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_ROWS_X ||
-           op == VECTOR_SPREAD_X || op == VECTOR_KEPT_X || op == VECTOR_EXP ||
-           op == VECTOR_LOOK_UP || op >= VECTOR_APPLY ||
-           (op >= VECTOR_SUB_F32 && op <= VECTOR_ADD_F32);
-}
-
-// Rounds no more than the ops behind it need.
-static void relax(uint32_t count, rows_step *steps)
-{
-    for (uint32_t n = 0; n < count; n++) {
-        vector_rounding most = VECTOR_AS_IS;
-        for (uint32_t next = n + 1; next < count; next++) {
-            vector_rounding wanted = wants(&steps[next]);
-            if (wanted > most) most = wanted;
-            if (ends_value(steps[next].op)) break;
-        }
-        if (steps[n].rounding > most) steps[n].rounding = most;
-    }
-}
-
-// --- Steps
-
-// A value that one vector program makes and takes is kept a unit at a time.
-static void find_passing(rows_builder *b)
-{
-    for (uint32_t n = 0; n < b->c->items.count; n++) {
-        const rows_item *item = &b->c->items.items[n];
-        for (uint32_t v = 0; v < b->value_count; v++)
-            if (b->values[v].made - item->first < item->count)
-                b->values[v].passes = b->values[v].last - item->first < item->count;
-    }
-}
-
-static bool stays(const rows_value *v)
-{
-    return v->kept && !v->passes;
-}
-
-// Only results are worth keeping for others: without them blocks are so long that what there is one
-// of a row costs little, and loading again is cheap.
-static void load_again(rows_builder *b)
-{
-    for (uint32_t v = 0; v < b->value_count; v++)
-        if (stays(&b->values[v]) && b->values[v].stored) return;
-    for (uint32_t n = 0; n < b->c->steps.count; n++) {
-        rows_step *s = &b->c->steps.items[n];
-        if (s->op != VECTOR_KEPT_X && s->op != VECTOR_KEPT_Y) continue;
-        if (!stays(&b->values[s->value])) continue;
-        s->place = b->values[s->value].place;
-        if (s->place.format == SPYRE_FORMAT_IEEE_FP32)
-            s->op = s->op == VECTOR_KEPT_X ? VECTOR_WIDE_X : VECTOR_WIDE_Y;
-        else s->op = s->op == VECTOR_KEPT_X ? VECTOR_LOAD_X : VECTOR_LOAD_Y;
-    }
-    for (uint32_t v = 0; v < b->value_count; v++)
-        if (stays(&b->values[v])) b->values[v].kept = false;
-}
-
-static bool is_needed(const rows_builder *b, const rows_step *s, const bool *live)
-{
-    if (s->op == VECTOR_KEEP || s->op == VECTOR_KEEP_Y) return b->values[s->value].kept;
-    return (s->op != VECTOR_STORE && s->op != VECTOR_STORE_WIDE) || live[s->value];
-}
-
-// A vector program of loads alone does nothing.
-static bool has_effect(const rows_step *steps, uint32_t count)
-{
-    for (uint32_t n = 0; n < count; n++)
-        if (rows_stores(steps[n].op) || steps[n].op == VECTOR_KEEP ||
-            steps[n].op == VECTOR_KEEP_Y ||
-            vector_sums(steps[n].op))
-            return true;
-    return false;
-}
-
-// What is looked up and nothing but stored need not come to x. Returns how many steps are left.
-static uint32_t join_look_ups(rows_step *steps, uint32_t count)
-{
-    uint32_t kept = 0;
-    for (uint32_t n = 0; n < count; n++) {
-        rows_step step = steps[n];
-        bool last = n + 2 == count || (n + 2 < count && steps[n + 2].op <= VECTOR_KEPT_X);
-        if (step.op == VECTOR_LOOK_UP && last && steps[n + 1].op == VECTOR_STORE) {
-            step.op = VECTOR_STORE_LOOK_UP;
-            step.place = steps[++n].place;
-        }
-        steps[kept++] = step;
-    }
-    return kept;
-}
-
-static void drop_steps(rows_builder *b, const bool *live)
-{
-    row_fusion *c = b->c;
-    uint32_t items = 0, steps = 0;
-    for (uint32_t n = 0; n < c->items.count; n++) {
-        rows_item item = c->items.items[n];
-        uint32_t first = steps;
-        for (uint32_t s = item.first; s < item.first + item.count; s++)
-            if (is_needed(b, &c->steps.items[s], live)) c->steps.items[steps++] = c->steps.items[s];
-        bool is_program = item.count > 0;
-        item.first = first;
-        item.count = join_look_ups(c->steps.items + first, steps - first);
-        steps = first + item.count;
-        if (is_program && !has_effect(c->steps.items + first, item.count)) steps = first;
-        else c->items.items[items++] = item;
-        if (is_program) relax(item.count, c->steps.items + first);
-    }
-    c->items.count = items;
-    c->steps.count = steps;
-}
 
 // --- Areas
 
@@ -285,21 +147,10 @@ static spyre_status make_tile(arena *memory, const rows_item *item, uint32_t row
     return plan_make_tile(memory, i, out);
 }
 
-spyre_status rows_finish(rows_builder *b, const rows_live *live)
+// Of the rows of a block, and of those that are left in the end.
+static spyre_status make_tiles(rows_builder *b)
 {
     row_fusion *c = b->c;
-    find_passing(b);
-    load_again(b);
-    drop_steps(b, live->value);
-    rows_make_private(b, live->tile);
-    c->divisible = rows_divides(c);
-    choose_areas(b);
-    choose_lines(c);
-    c->block = choose_block(b);
-    size_t sticks = ((size_t)c->kept * c->block + c->lines) * c->sticks;
-    b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS && c->passing <= ROWS_MOST_PASSING;
-    if (!b->fits) return NULL;
-    TRY(list_places(b));
     uint32_t rest = c->rows % c->block;
     for (uint32_t n = 0; n < c->items.count; n++) {
         rows_item *item = &c->items.items[n];
@@ -308,4 +159,17 @@ spyre_status rows_finish(rows_builder *b, const rows_live *live)
         if (rest) TRY(make_tile(b->memory, item, rest, &item->tile[1]));
     }
     return NULL;
+}
+
+spyre_status rows_make_blocks(rows_builder *b)
+{
+    row_fusion *c = b->c;
+    choose_areas(b);
+    choose_lines(c);
+    c->block = choose_block(b);
+    size_t sticks = ((size_t)c->kept * c->block + c->lines) * c->sticks;
+    b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS && c->passing <= ROWS_MOST_PASSING;
+    if (!b->fits) return NULL;
+    TRY(list_places(b));
+    return make_tiles(b);
 }
