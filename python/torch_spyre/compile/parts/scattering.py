@@ -286,13 +286,14 @@ def index_put(
     values: torch.Tensor,
     accumulate: bool = False,
 ) -> torch.Tensor | NotTaken:
-    """Indices of several dims: the number of a row, of the dims that are indexed. A mask takes one
-    number."""
+    """Indices of several dims: the number of a row, of the dims that are indexed. A mask takes
+    what is the same for all its places."""
     if moved := on_device(x, [*indices, values]):
         put: torch.Tensor = _aten.index_put(x, moved[:-1], moved[-1], accumulate)
         return put
-    if len(indices) == 1 and indices[0] is not None and indices[0].dtype is torch.bool:
-        return _put_masked(x, indices[0], values, accumulate)
+    *front, last = indices
+    if last is not None and last.dtype is torch.bool and not any(i is not None for i in front):
+        return _put_masked(x, len(front), last, values, accumulate)
     dims = [d for d, index in enumerate(indices) if index is not None]
     given = [index for index in indices if index is not None]
     if not given or any(index.dtype not in INDICES or index.numel() == 0 for index in given):
@@ -343,16 +344,29 @@ def index_put_impl(
 
 
 def _put_masked(
-    x: torch.Tensor, mask: torch.Tensor, values: torch.Tensor, accumulate: bool
+    x: torch.Tensor, before: int, mask: torch.Tensor, values: torch.Tensor, accumulate: bool
 ) -> torch.Tensor | NotTaken:
-    """Of several numbers each goes to a place that depends on the mask's."""
-    if values.numel() != 1 or values.dtype != x.dtype or mask.dim() == 0 or x.numel() == 0:
+    """x[:, .., mask] with so many dims in front. Values that are the same for all places of the
+    mask: of several, each would go to a place that depends on the mask's."""
+    behind = x.dim() - before - mask.dim()
+    if values.dtype != x.dtype or mask.dim() == 0 or x.numel() == 0 or behind < 0:
         return NOT_TAKEN
-    if mask.shape != x.shape[: mask.dim()]:
+    if mask.shape != x.shape[before : before + mask.dim()]:
         return NOT_TAKEN
-    wide = mask.reshape(*mask.shape, *[1] * (x.dim() - mask.dim()))
-    number = values.reshape(())
-    return torch.where(wide, x + number if accumulate else number, x)
+    sizes = list(values.shape)
+    while sizes and sizes[0] == 1:
+        del sizes[0]
+    if len(sizes) > behind:
+        at = len(sizes) - behind - 1  # of the places
+        if sizes[at] != 1:
+            return NOT_TAKEN
+        sizes[at : at + 1] = [1] * mask.dim()
+    fits = zip(reversed(sizes), reversed(x.shape), strict=False)
+    if len(sizes) > x.dim() or any(size not in (1, wanted) for size, wanted in fits):
+        return NOT_TAKEN
+    wide = mask.reshape(*mask.shape, *[1] * behind)
+    new = values.reshape(sizes)
+    return torch.where(wide, x + new if accumulate else new, x)
 
 
 @part(_aten.masked_scatter.default, narrow=True)
