@@ -291,9 +291,9 @@ def index_put(
     if moved := on_device(x, [*indices, values]):
         put: torch.Tensor = _aten.index_put(x, moved[:-1], moved[-1], accumulate)
         return put
-    *front, last = indices
-    if last is not None and last.dtype is torch.bool and not any(i is not None for i in front):
-        return _put_masked(x, len(front), last, values, accumulate)
+    *none, last = indices
+    if last is not None and last.dtype is torch.bool and all(index is None for index in none):
+        return _put_masked(x, len(none), last, values, accumulate)
     dims = [d for d, index in enumerate(indices) if index is not None]
     given = [index for index in indices if index is not None]
     if not given or any(index.dtype not in INDICES or index.numel() == 0 for index in given):
