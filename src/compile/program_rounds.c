@@ -95,13 +95,32 @@ static int32_t dim_in_way(const search *f, uint32_t k, uint32_t way)
     return -1;
 }
 
+// Gives the layout the compiled one's dims: those of one index may be missing from either, but the
+// one that is longer. False when there are others.
+static bool align_dims(const spyre_layout *compiled, uint32_t dim, spyre_layout *layout)
+{
+    spyre_layout aligned = *compiled;
+    uint32_t from = spyrecode_longer_dim(layout, 0);
+    aligned.format = layout->format;
+    for (uint32_t d = 0; d < compiled->rank; d++) {
+        if (compiled->device_size[d] == 1 && d != dim) continue;
+        if (from == layout->rank) return false;
+        aligned.device_size[d] = layout->device_size[from];
+        aligned.stride_map[d] = layout->stride_map[from];
+        from = spyrecode_longer_dim(layout, from + 1);
+    }
+    bool all = from == layout->rank;
+    *layout = aligned;
+    return all;
+}
+
 // Makes the layout that of one tile; false when it is not so many times as long along that dim.
 // What lies outside of the dim on the host is nearer together then.
 static bool cut_tile(const spyre_layout *compiled, uint32_t dim, uint32_t times,
                      spyre_layout *layout, int64_t *out_bytes)
 {
     int64_t end = compiled->stride_map[dim] * compiled->device_size[dim];
-    if (layout->rank != compiled->rank || layout->device_size[dim] % times) return false;
+    if (!align_dims(compiled, dim, layout) || layout->device_size[dim] % times) return false;
     layout->device_size[dim] /= times;
     for (uint32_t d = 0; d < layout->rank; d++)
         if (d != dim && compiled->stride_map[d] >= end) layout->stride_map[d] /= times;

@@ -124,6 +124,32 @@ static void add_way(uint32_t way, uint32_t count, const int32_t *dims, argument_
             tiles[a][uses[a].operand.tile_count++] = (spyrecode_tile){way, (uint32_t)dims[a]};
 }
 
+// Gives the tiles along a dim its new number; false when there are none.
+static bool rename_dim(uint32_t count, spyrecode_tile *tiles, uint32_t from, uint32_t to)
+{
+    bool any = false;
+    for (uint32_t n = 0; n < count; n++) {
+        if (tiles[n].dim != from) continue;
+        tiles[n].dim = to;
+        any = true;
+    }
+    return any;
+}
+
+// Dims of one index that no tile is along are no matter, and loop IR does not have them.
+static void drop_short_dims(spyrecode_operand *operand, spyrecode_tile *tiles)
+{
+    spyre_layout *layout = &operand->layout;
+    uint32_t kept = 0;
+    for (uint32_t d = 0; d < layout->rank; d++) {
+        bool is_long = layout->device_size[d] > 1 || d + 1 == layout->rank;
+        if (!rename_dim(operand->tile_count, tiles, d, kept) && !is_long) continue;
+        layout->device_size[kept] = layout->device_size[d];
+        layout->stride_map[kept++] = layout->stride_map[d];
+    }
+    layout->rank = kept;
+}
+
 static spyre_status find_tiles(arena *memory, const bundle *b, argument_use *uses)
 {
     const launch_tile *found;
@@ -140,6 +166,7 @@ static spyre_status find_tiles(arena *memory, const bundle *b, argument_use *use
     for (uint32_t w = 0; w < ways; w++)
         if (find_dims(&found[w * count], count, uses, dims))
             add_way(added++, count, dims, uses, tiles);
+    for (uint32_t a = 0; a < count; a++) drop_short_dims(&uses[a].operand, tiles[a]);
     return NULL;
 }
 

@@ -40,8 +40,7 @@ spyre_status spyrecode_operand_at(const spyrecode_sizes *sizes, const spyrecode_
     return NULL;
 }
 
-// The next dim, from d on, that has more than one index.
-static uint32_t longer_dim(const spyre_layout *layout, uint32_t d)
+uint32_t spyrecode_longer_dim(const spyre_layout *layout, uint32_t d)
 {
     while (d < layout->rank && layout->device_size[d] == 1) d++;
     return d;
@@ -49,11 +48,11 @@ static uint32_t longer_dim(const spyre_layout *layout, uint32_t d)
 
 bool spyrecode_same_places(const spyre_layout *a, const spyre_layout *b)
 {
-    uint32_t i = longer_dim(a, 0), j = longer_dim(b, 0);
+    uint32_t i = spyrecode_longer_dim(a, 0), j = spyrecode_longer_dim(b, 0);
     while (i < a->rank && j < b->rank && a->device_size[i] == b->device_size[j] &&
            a->stride_map[i] == b->stride_map[j]) {
-        i = longer_dim(a, i + 1);
-        j = longer_dim(b, j + 1);
+        i = spyrecode_longer_dim(a, i + 1);
+        j = spyrecode_longer_dim(b, j + 1);
     }
     return i == a->rank && j == b->rank;
 }

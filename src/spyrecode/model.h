@@ -195,6 +195,9 @@ SPYRE_MUST_CHECK spyre_status spyrecode_operand_at(const spyrecode_sizes *sizes,
                                                    const int64_t *granules,
                                                    spyrecode_operand *out_operand);
 
+// The next dim of the layout, from d on, that has more than one index, or its rank.
+uint32_t spyrecode_longer_dim(const spyre_layout *layout, uint32_t d);
+
 // Whether tensors of the two layouts have the same elements in the same places.
 bool spyrecode_same_places(const spyre_layout *a, const spyre_layout *b);
 
