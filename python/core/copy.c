@@ -3,9 +3,9 @@
 // `aten::_copy_from`: every copy that touches the card.
 //
 // A copy of a whole storage is one transfer, from and to host tensors of any strides. On one card
-// an operator converts between floating-point formats, and reorders. Any other copy of a part, or
-// one that converts, stages what the part touches on the host, and lets PyTorch's CPU kernels do
-// the rest.
+// an operator converts between floating-point formats. Any other copy of a part, or one that
+// converts, stages what the part touches on the host, and lets PyTorch's CPU kernels do the rest:
+// it takes any view without a program for its sizes.
 #include "core.h"
 
 #include <pthread.h>
@@ -249,10 +249,7 @@ bool copy_is_operator(const void *from, const void *to)
         source.storage == target.storage || source.numel == 0 || !settle_type(&source) ||
         !settle_type(&target))
         return false; // and copy() says what is wrong
-    return is_float(&source) && is_float(&target) &&
-           source.storage->card == target.storage->card && fills(&target) &&
-           tensor_is_contiguous(&target) &&
-           (source.torch_dtype != target.torch_dtype || !same_bytes(&source, &target));
+    return converts(&source, &target) && fills(&target) && tensor_is_contiguous(&target);
 }
 
 static bool copy_on_card(const tensor_info *source, const tensor_info *target);

@@ -62,7 +62,7 @@ bool storage_copy_bytes(void *target, const void *source, int64_t bytes);  // ei
 // A tensor that is its whole storage, copied as it lies on the card; null for any other.
 bool copy_whole(const void *tensor, void **out_tensor);
 // Whether an operator of the card is to write the whole of `to`, which lies on the same card:
-// `from` has another floating-point type, or other strides.
+// `from` has another floating-point type.
 bool copy_is_operator(const void *from, const void *to);
 
 // ---- tensors (tensor.c)
