@@ -120,7 +120,7 @@ def work(count: int) -> None:
 
 def test_no_table_grows() -> None:
     with config.patch(eager_bytes=1 << 20, graph_bytes=1 << 20, report_bytes=1 << 14):
-        work(45)  # what is bounded is full
+        work(70)  # what is bounded is full
         before = sizes()
         work(30)
         after = sizes()

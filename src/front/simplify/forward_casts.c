@@ -3,7 +3,9 @@
 // forward_casts: sums, differences and products in float32 read 16 bits where they are, instead of
 // what a cast makes of them, which is twice as long. The numbers are the same, so no bit changes:
 //     w = dl16tofp32(x); d = sub(w, mean)      becomes      d = sub(x, mean)
-// Only where nothing else needs the cast's result, which then goes.
+// Only where nothing else needs the cast's result, which then goes; and not in a program for
+// several sizes that are no whole sticks of 16 bits: rows of an odd number of half sticks would be
+// walked otherwise than the largest size's.
 #include "front/front.h"
 #include "front/ir/flow.h"
 
@@ -45,9 +47,17 @@ static bool forward(loop_graph *loops, const flow *f, const loop_op *cast)
     return true;
 }
 
+static bool may_end_in_half_sticks(const spyre_settings *settings)
+{
+    const int64_t lanes = SPYRE_STICK_BYTES / 2;
+    return (settings->symbolic_size && settings->symbolic_granule % lanes != 0) ||
+           (settings->second_symbolic_size && settings->second_symbolic_granule % lanes != 0);
+}
+
 spyre_status pass_forward_casts(loop_graph *loops, bool *out_changed)
 {
     flow f;
+    if (may_end_in_half_sticks(&loops->settings)) return NULL;
     TRY(flow_build(loops, &f));
     bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(gone);
