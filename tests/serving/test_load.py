@@ -110,8 +110,9 @@ def test_a_second_server_on_the_card(server, model, tmp_path):
 
 
 def test_sigterm_under_load(server):
-    """Without a time to end in, requests are cut off: vLLM's way."""
-    assert any(isinstance(answer, OSError) for answer in _terminate_under_load(server, 10, 40))
+    """Without a time to end in, requests are cut off, some with the words they have: vLLM's way."""
+    answers = _terminate_under_load(server, 10, 40)
+    assert any(isinstance(answer, OSError) or len(answer.split()) < 100 for answer in answers)
 
 
 def test_a_cache_that_does_not_fit_says_so_before_warm_up(model, tmp_path):
