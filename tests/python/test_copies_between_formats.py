@@ -6,6 +6,8 @@ import torch
 import torch_spyre
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
+PAIRS = [(torch.float32, torch.float16), (torch.float16, torch.float32),
+         (torch.float32, torch.bfloat16), (torch.bfloat16, torch.bfloat16)]  # fmt: skip
 # The part that is written, and what is read, of x: (6, 130) and (130, 6) or less.
 TARGETS = {
     "whole": lambda z: z,
@@ -26,9 +28,9 @@ SOURCES = {
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("to", FLOATS)
-@pytest.mark.parametrize("of", FLOATS)
-def test_a_copy_is_the_converted_source(of, to, target, source):
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_a_copy_is_the_converted_source(pair, target, source):
+    of, to = pair
     z = torch.randn(6, 130).to(to).to("spyre")
     part = TARGETS[target]
     x = SOURCES[source](part(z))
