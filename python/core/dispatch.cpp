@@ -211,7 +211,8 @@ void to_copy(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit
 void copy_to(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
 {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-    if (copy_is_operator(&arguments[1].toTensor(), &arguments[0].toTensor()))
+    const auto &to = arguments[0].toTensor(), &from = arguments[1].toTensor();
+    if (to.scalar_type() != from.scalar_type() && copy_is_operator(&from, &to))
         eager(op, keys, stack);
     else
         op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CompositeExplicitAutograd), stack);

@@ -14,7 +14,7 @@ typedef struct {
     int64_t size_bytes;
 } bundle_buffer;
 
-// buffers[0..args.count): one a launch argument. `lx` is BUNDLE_MAX_CORES * BUNDLE_LX_BYTES bytes
+// buffers[0..args.count): one per launch argument. `lx` is BUNDLE_MAX_CORES * BUNDLE_LX_BYTES bytes
 // that persist from one call to the next. Bounds are checked: SPYRE_DEVICE_FAULT names step,
 // tensor, core, index and address. `no_rounding` (for telling precision problems from wrong code)
 // is not offered here: formats round on store, always.

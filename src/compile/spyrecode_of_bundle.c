@@ -170,7 +170,7 @@ static spyre_status find_tiles(arena *memory, const bundle *b, argument_use *use
     return NULL;
 }
 
-// `layouts`, one a launch argument, or null.
+// `layouts` has one per launch argument, or is null.
 static void state_layouts(const bundle *b, const spyre_layout *layouts, argument_use *uses)
 {
     uint32_t launch = 0;

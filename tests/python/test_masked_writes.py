@@ -29,13 +29,12 @@ def shapes_of(shape, before, masked):
     yield (1, *behind)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("place", PLACES, ids=str)
-@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize(
+    "dtype, accumulate", [*((d, False) for d in DTYPES), *((d, True) for d in DTYPES[:-1])]
+)
 def test_values_of_all_places_are_written_on_the_card(place, dtype, accumulate):
     shape, before, masked = place
-    if accumulate and dtype is torch.bool:
-        pytest.skip("sums of bools are another matter")
     mask = torch.randint(0, 2, shape[before : before + masked]).bool()
     for given in shapes_of(*place):
         x, values = numbers(shape, dtype), numbers(given, dtype)
