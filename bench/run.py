@@ -17,6 +17,7 @@ import pathlib
 import sys
 
 import backend
+import beside
 import breadth
 import collectives
 import compare
@@ -35,8 +36,8 @@ import timing
 import torch
 
 SECTIONS = (
-    "operations", "breadth", "minilm", "dispatch", "copies", "compile", "memory", "sticks",
-    "timing", "plans", "import", "comm", "backend", "kernels",
+    "operations", "breadth", "minilm", "dispatch", "copies", "beside", "compile", "memory",
+    "sticks", "timing", "plans", "import", "comm", "backend", "kernels",
 )  # fmt: skip
 
 
@@ -53,6 +54,8 @@ def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, f
             return dispatch.run(options.only)
         case "copies":
             return copies.run(options.only)
+        case "beside":
+            return beside.run(options.only)
         case "compile":
             return compilation.run(options.only)
         case "memory":

@@ -191,6 +191,15 @@ SPYRE_API void spyre_card_cancel(spyre_context *context, uint32_t card);
 typedef bool (*spyre_interrupt)(void);
 SPYRE_API void spyre_set_interrupt(spyre_interrupt ask);
 
+// A framework's threads. Calls body(context) on `threads` of them at once, the caller's included, and
+// returns true when all calls have returned; false, without a call, when it has not so many.
+typedef bool (*spyre_thread_team)(void (*body)(void *context), void *context, uint32_t threads);
+
+// From now on the team does what this thread runs on cards and transfers, instead of threads of the
+// library's own, which would wait for cores on which a framework's idle threads spin. Launches of
+// some milliseconds then run before they return, as small ones always do. Null: no team.
+SPYRE_API void spyre_use_thread_team(spyre_thread_team team);
+
 // Where the caller's program is, for the errors of launches that are only known when they run: what
 // launches of programs with gathers and scatters call, on the caller's thread and without a lock of
 // the library (null: nothing). Writes a text of at most `size` bytes with its end, "" if unknown.

@@ -62,6 +62,7 @@ bool device_is_forked(void);
 spyre_context *device_context(void);            // starts the runtime on the first call; may fail
 void device_profile(bool enabled);              // whether the runtime records, now and once started
 bool device_register(PyObject *module);
+void core_use_pytorch_threads(void);            // team.c; of the calling thread
 bool stream_register(PyObject *module);
 bool memory_register(PyObject *module);
 bool placement_register(PyObject *module);

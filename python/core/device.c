@@ -193,6 +193,7 @@ static bool start(void)
     context_of_process = created;
     spyre_set_interrupt(core_interrupted);
     spyre_set_caller(core_caller);
+    core_use_pytorch_threads();
     if (profiling) spyre_profile_enable(created, true);
     return true;
 }

@@ -18,6 +18,7 @@
 enum {
     CHUNKS_A_THREAD = 8,
     AWAKE_NANOSECONDS = 50000,      // about what it takes a host to wake a thread
+    TEAM_AWAKE_NANOSECONDS = 1000000,   // the threads of OpenMP spin for 3 ms and more
     LOOKS_A_CLOCK = 64,             // clocks take longer than looks
 };
 
@@ -27,6 +28,7 @@ typedef struct {
     size_t count;
     size_t chunk;
     atomic_size_t next;
+    atomic_uint joined;             // threads of a team
 } job;
 
 typedef struct {
@@ -54,6 +56,11 @@ struct pool {
 
 // How many runs this thread is inside of; a thread inside one must not wait for a pool's turn.
 static _Thread_local uint32_t depth;
+
+static _Thread_local struct {
+    thread_team run;                // null: there is none
+    int64_t last_run_ns;
+} team;
 
 uint32_t thread_cores(void)
 {
@@ -91,6 +98,32 @@ static void work(job *j, uint32_t index)
         for (size_t i = begin; i < end; i++) j->fn(j->context, i, index);
     }
     depth--;
+}
+
+// --- Teams
+
+void thread_use_team(thread_team run)
+{
+    team.run = run;
+}
+
+bool thread_has_team(void)
+{
+    return team.run != NULL;
+}
+
+static void join_team(void *context)
+{
+    job *j = context;
+    work(j, atomic_fetch_add(&j->joined, 1));
+}
+
+// False when the team has not enough threads.
+static bool run_by_team(job *j, uint32_t threads)
+{
+    if (!team.run || !team.run(join_team, j, threads)) return false;
+    team.last_run_ns = clock_now_ns();
+    return true;
 }
 
 // --- Waiting
@@ -242,6 +275,7 @@ static void set_current(pool *p, job *j)
 
 bool pool_awake(const pool *workers)
 {
+    if (team.run && clock_now_ns() - team.last_run_ns < TEAM_AWAKE_NANOSECONDS) return true;
     return atomic_load_explicit(&workers->looking, memory_order_relaxed) != 0;
 }
 
@@ -260,13 +294,13 @@ void pool_run(pool *workers, size_t count, pool_fn *fn, void *context)
     job j = {.fn = fn, .context = context, .count = count};
     size_t chunks = (size_t)workers->threads * CHUNKS_A_THREAD;
     j.chunk = count / chunks ? count / chunks : 1;
-    bool alone = workers->threads == 1 || count <= 1;
+    bool alone = workers->threads == 1 || count <= 1 || (depth && team.run);
     if (!alone && depth == 0) pthread_mutex_lock(&workers->turn);
     else if (!alone) alone = pthread_mutex_trylock(&workers->turn) != 0;
     if (alone) {
         work(&j, 0);
         return;
     }
-    run_shared(workers, &j);
+    if (!run_by_team(&j, workers->threads)) run_shared(workers, &j);
     pthread_mutex_unlock(&workers->turn);
 }

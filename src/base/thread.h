@@ -35,8 +35,17 @@ void pool_destroy(pool *workers);
 uint32_t pool_threads(const pool *workers);
 
 // True while another thread than the caller's would take part in a run at once. For some 50 us
-// after a run it would; later it must be woken first, which takes about that long.
+// after a run it would, a team's for a millisecond; later it must be woken first, which takes about
+// 50 us.
 bool pool_awake(const pool *workers);
+
+// Threads of the program around the library: see spyre_use_thread_team().
+typedef bool (*thread_team)(void (*body)(void *context), void *context, uint32_t threads);
+
+// Runs of the calling thread are the team's from now on, where it has as many threads as the pool.
+void thread_use_team(thread_team team);
+
+bool thread_has_team(void);
 
 // Calls fn(context, i, worker) for every i in 0..count-1, in no order, and returns when all are
 // done; what they wrote is visible to the caller. Iterations must not wait for one another: several

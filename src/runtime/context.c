@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
+#include "base/thread.h"
 #include "runtime/activity.h"
 #include "runtime/metrics.h"
 
@@ -125,4 +126,9 @@ void spyre_context_destroy(spyre_context *context)
         spyre_status_free(spyre_card_synchronize(context, n));
     job_forget_context(context);
     stop(context);
+}
+
+void spyre_use_thread_team(spyre_thread_team team)
+{
+    thread_use_team(team);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "runtime/activity.h"
 #include "runtime/launch_recorder.h"
 #include "tensor/scalar.h"
@@ -19,6 +20,10 @@
 #define SMALL_BYTES (1 << 20)
 #define SMALL_ELEMENTS (1 << 19)
 #define SMALL_MACS (8 << 20)
+
+// So much more takes some ten milliseconds. The threads of OpenMP spin about as long after a
+// framework's own operators, beside whatever other threads would run the launch meanwhile.
+enum { BRIEF_TIMES = 256 };
 
 // Bytes of the caller's place in a task.
 enum { PLACE_TEXT = 160 };
@@ -42,7 +47,9 @@ struct job {
     card_counters *kernels;             // of the program
     _Atomic(activity_outline *) outline;    // null until a launch is profiled
     card_counters total;
-    bool small, forgets_lx;
+    bool small;                         // runs at once on an idle card
+    bool brief;                         // so where the caller's thread has a team
+    bool forgets_lx;
     bool takes_indices;                 // which may be out of range
     pthread_mutex_t lock;               // guards bindings
     job_binding *bindings;
@@ -62,6 +69,13 @@ typedef struct {
 
 // --- Life
 
+static bool is_within(const card_counters *work, int64_t times)
+{
+    return work->memory_read_bytes + work->memory_written_bytes <= times * SMALL_BYTES &&
+           work->vector_element_count <= times * SMALL_ELEMENTS &&
+           work->mac_count <= times * SMALL_MACS;
+}
+
 // A program that cannot end is a fault of its launches, which name more than its timing does.
 static spyre_status count_work(const isa_program *program, job *j)
 {
@@ -70,9 +84,8 @@ static spyre_status count_work(const isa_program *program, job *j)
     spyre_status_free(status);
     for (uint32_t k = 0; k < program->kernels.count; k++)
         card_counters_add(&j->total, &j->kernels[k]);
-    const card_counters *all = &j->total;
-    j->small = all->memory_read_bytes + all->memory_written_bytes <= SMALL_BYTES &&
-               all->vector_element_count <= SMALL_ELEMENTS && all->mac_count <= SMALL_MACS;
+    j->small = is_within(&j->total, 1);
+    j->brief = is_within(&j->total, BRIEF_TIMES);
     return NULL;
 }
 
@@ -476,5 +489,6 @@ spyre_status job_launch(spyre_context *context, uint32_t card_id, uint32_t strea
     TRY_ALLOC(self);
     self->inputs = inputs;
     self->buffers = buffers;
-    return device_submit(d, stream_id, &self->base, j->small);
+    bool here = j->small || (j->brief && thread_has_team());
+    return device_submit(d, stream_id, &self->base, here);
 }

@@ -8,6 +8,19 @@ import pytest
 import torch
 
 
+def test_launches_of_milliseconds_run_on_the_threads_of_pytorch():
+    a, b = (torch.rand(shape).half().to("spyre") for shape in ((512, 768), (768, 640)))
+    torch.spyre.synchronize()
+    product = a @ b
+    assert torch.spyre.current_stream().query()  # done by the caller and its team
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)  # fewer than the card has: its own work then
+        assert torch.equal((a @ b).cpu(), product.cpu())
+    finally:
+        torch.set_num_threads(threads)
+
+
 def test_the_module_has_the_names_of_the_device_api():
     names = """is_available device_count current_device set_device is_initialized
     get_amp_supported_dtype manual_seed manual_seed_all get_rng_state set_rng_state initial_seed

@@ -132,6 +132,80 @@ static void thread__several_callers_take_turns(void **state)
     pool_destroy(n.other);
 }
 
+// A team of some threads.
+enum { TEAM_THREADS = 3 };
+
+typedef struct {
+    void (*body)(void *context);
+    void *context;
+} team_call;
+
+static atomic_uint team_runs;
+
+static void *call_body(void *argument)
+{
+    const team_call *call = argument;
+    call->body(call->context);
+    return NULL;
+}
+
+static bool run_in_team(void (*body)(void *context), void *context, uint32_t threads)
+{
+    pthread_t others[TEAM_THREADS];
+    team_call call = {body, context};
+    if (threads > TEAM_THREADS) return false;
+    atomic_fetch_add(&team_runs, 1);
+    for (uint32_t i = 1; i < threads; i++)
+        assert_int_equal(pthread_create(&others[i], NULL, call_body, &call), 0);
+    body(context);
+    for (uint32_t i = 1; i < threads; i++) pthread_join(others[i], NULL);
+    return true;
+}
+
+static void *run_without_team(void *context)
+{
+    assert_false(thread_has_team());
+    pool_run(((nest *)context)->workers, 20, count_leaf, context);
+    return NULL;
+}
+
+// One that is too small leaves a run to the pool, and so does another thread; a run inside of one
+// is the thread's own.
+static void thread__runs_of_a_thread_are_its_team_s(void **state)
+{
+    (void)state;
+    static const uint32_t threads[] = {2, TEAM_THREADS, TEAM_THREADS + 1};
+    counts *c = malloc(sizeof *c);
+    thread_use_team(run_in_team);
+    assert_true(thread_has_team());
+    for (size_t t = 0; t < 3; t++) {
+        nest n = {0};
+        pthread_t other;
+        atomic_store(&team_runs, 0);
+        assert_ok(pool_create(threads[t], &n.workers));
+        assert_ok(pool_create(2, &n.other));
+        memset(c, 0, sizeof *c);
+        c->threads = threads[t];
+        pool_run(n.workers, LARGEST, count_call, c);
+        assert_each_once(c, LARGEST);
+        pool_run(n.workers, 20, run_nested, &n);
+        assert_int_equal(n.done, 20 * 10);
+        bool fits = threads[t] <= TEAM_THREADS;
+        if (fits) assert_int_equal(team_runs, 2);
+        if (fits) assert_true(pool_awake(n.workers));
+        uint32_t before = team_runs;
+        assert_int_equal(pthread_create(&other, NULL, run_without_team, &n), 0);
+        pthread_join(other, NULL);
+        assert_int_equal(n.done, 20 * 10 + 20);
+        assert_int_equal(team_runs, before);
+        pool_destroy(n.workers);
+        pool_destroy(n.other);
+    }
+    thread_use_team(NULL);
+    assert_false(thread_has_team());
+    free(c);
+}
+
 static void thread__count_comes_from_the_environment(void **state)
 {
     (void)state;
@@ -168,6 +242,7 @@ int main(void)
         cmocka_unit_test(thread__runs_in_quick_succession),
         cmocka_unit_test(thread__nested_runs_finish),
         cmocka_unit_test(thread__several_callers_take_turns),
+        cmocka_unit_test(thread__runs_of_a_thread_are_its_team_s),
         cmocka_unit_test(thread__count_comes_from_the_environment),
         cmocka_unit_test(thread__pool_size_is_checked),
     };
