@@ -191,8 +191,8 @@ SPYRE_API void spyre_card_cancel(spyre_context *context, uint32_t card);
 typedef bool (*spyre_interrupt)(void);
 SPYRE_API void spyre_set_interrupt(spyre_interrupt ask);
 
-// A framework's threads. Calls body(context) on `threads` of them at once, the caller's included, and
-// returns true when all calls have returned; false, without a call, when it has not so many.
+// A framework's threads. Calls body(context) on `threads` of them at once, the caller's included,
+// and returns true when all calls have returned; false, without a call, when it has not so many.
 typedef bool (*spyre_thread_team)(void (*body)(void *context), void *context, uint32_t threads);
 
 // From now on the team does what this thread runs on cards and transfers, instead of threads of the
