@@ -2,6 +2,8 @@
 """Storages: sizes, resizing, tensors set on them, other dtypes, ways out to other libraries."""
 
 import copy
+import math
+from random import Random
 
 import numpy
 import pytest
@@ -32,6 +34,46 @@ def test_resizing(dtype):
     assert storage.nbytes() == 0
     storage.resize_(6 * card.element_size())
     assert card.copy_(torch.ones(6)).tolist() == [1] * 6
+
+
+def _random_view(random, t):
+    for _ in range(random.randint(0, 2)):
+        dim = random.randrange(t.dim())
+        begin = random.randint(0, t.shape[dim])
+        t = t.narrow(dim, begin, random.randint(0, t.shape[dim] - begin))
+        t = t.transpose(0, -1) if random.random() < 0.5 else t
+    return t
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_resized_views_stay_on_their_storage(dtype):
+    """Other tensors over the storage see what is written, behind its old end as well."""
+    for seed in range(8):
+        seen = []
+        for device in ("cpu", "spyre"):
+            random = Random(seed)
+            shape = [random.choice([1, 3, 8, 70]) for _ in range(random.randint(1, 3))]
+            base = torch.arange(math.prod(shape)).remainder(100).to(dtype).view(shape).to(device)
+            view = _random_view(random, base)
+            for _ in range(2):
+                size = [random.choice([0, 2, 7, 64]) for _ in range(random.randint(1, 3))]
+                before = base.untyped_storage().nbytes() // base.element_size()
+                view.resize_(size)
+                added = base.untyped_storage().nbytes() // base.element_size() - before
+                place = (base.untyped_storage(), before, (added,), (1,))
+                torch.zeros(0, dtype=dtype, device=device).set_(*place).zero_()
+                seen_now = [view.shape, view.stride(), view.storage_offset(), view.tolist()]
+                view.fill_(1)
+                seen.append([*seen_now, base.tolist()])
+        assert seen[: len(seen) // 2] == seen[len(seen) // 2 :]
+
+
+def test_an_empty_view_as_a_result():
+    """As PyTorch's own fftfreq writes its negative half."""
+    base = torch.arange(5.0, device="spyre")
+    torch.arange(-2, 0, out=base[3:3])
+    assert base.tolist() == [0, 1, 2, -2, -1]
+    assert torch.fft.fftfreq(5, device="spyre").cpu().equal(torch.fft.fftfreq(5))
 
 
 def test_tensors_set_on_a_storage():

@@ -39,7 +39,7 @@ def module() -> types.ModuleType:
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)
     _libraries.extend(autocast.register())
-    _libraries.append(resize.register(resize.by_host))
+    _libraries.append(resize.register())
     _libraries.append(collectives.register())
     atexit.register(_C._leave)
     differences.install()

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -11,22 +11,16 @@ from torch import Tensor
 from .._pytorch.dynamo import untraced
 
 
-def _by_card(tensor: Tensor, fresh: Tensor, kept: int) -> None:
-    fresh.view(-1)[:kept].copy_(tensor.reshape(-1)[:kept])
-
-
-def by_host(tensor: Tensor, fresh: Tensor, kept: int) -> None:
-    """Takes the first `kept` elements along as torch-spyre does: by none of its kernels."""
-    host = torch.empty(fresh.shape, dtype=fresh.dtype)
-    host.view(-1)[:kept] = tensor.cpu().reshape(-1)[:kept]
-    fresh.copy_(host)
+def _make_room(tensor: Tensor, elements: int) -> None:
+    """Lengthens the storage, which other tensors may lie over, to that many elements."""
+    storage = tensor.untyped_storage()
+    bytes_ = elements * tensor.element_size()
+    if storage.nbytes() < bytes_:
+        storage.resize_(bytes_)
 
 
 def _resize_(
-    keep: Callable[[Tensor, Tensor, int], None],
-    tensor: Tensor,
-    size: Sequence[int],
-    memory_format: torch.memory_format | None,
+    tensor: Tensor, size: Sequence[int], *, memory_format: torch.memory_format | None = None
 ) -> Tensor:
     shape = torch.Size(size)
     if memory_format is torch.preserve_format:
@@ -36,23 +30,17 @@ def _resize_(
         memory_format is None or tensor.is_contiguous(memory_format=form)
     ):
         return tensor
-    fresh = torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
-    kept = min(fresh.numel(), tensor.numel())
-    if kept:
-        keep(tensor, fresh, kept)
     stride = torch.empty(shape, device="meta", memory_format=form).stride()
-    return tensor.set_(fresh.untyped_storage(), 0, fresh.shape, stride)
+    storage, offset = tensor.untyped_storage(), int(tensor.storage_offset())
+    if not storage.nbytes() and not offset:  # one with the layout of that shape
+        storage = torch.empty(shape, dtype=tensor.dtype, device=tensor.device).untyped_storage()
+    elif shape.numel():
+        _make_room(tensor, offset + shape.numel())
+    return tensor.set_(storage, offset, shape, stride)
 
 
-def register(keep: Callable[[Tensor, Tensor, int], None] = _by_card) -> torch.library.Library:
-    """Registers the operator; it stays as long as what is returned. `keep` moves elements."""
+def register() -> torch.library.Library:
+    """Registers the operator; it stays as long as what is returned."""
     aten = torch.library.Library("aten", "IMPL", "PrivateUse1")
-
-    def resize_(
-        tensor: Tensor, size: Sequence[int], *, memory_format: torch.memory_format | None = None
-    ) -> Tensor:
-        return _resize_(keep, tensor, size, memory_format)
-
-    untraced(_resize_)
-    aten.impl("resize_", untraced(resize_))
+    aten.impl("resize_", untraced(_resize_))
     return aten
