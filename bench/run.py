@@ -35,53 +35,26 @@ import restickify
 import timing
 import torch
 
-SECTIONS = (
-    "operations", "breadth", "minilm", "dispatch", "copies", "beside", "compile", "memory",
-    "sticks", "timing", "plans", "import", "comm", "backend", "kernels",
-)  # fmt: skip
-
-
-def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, float]]:
-    inductor = not options.no_inductor
-    match name:
-        case "operations":
-            return operations.run(options.only, inductor, peak)
-        case "breadth":
-            return breadth.run(options.only, inductor)
-        case "minilm":
-            return minilm.run(options.only, inductor, peak)
-        case "dispatch":
-            return dispatch.run(options.only)
-        case "copies":
-            return copies.run(options.only)
-        case "beside":
-            return beside.run(options.only)
-        case "compile":
-            return compilation.run(options.only)
-        case "memory":
-            return compilation.memory(options.only)
-        case "sticks":
-            return restickify.run(options.only)
-        case "timing":
-            return timing.run(options.only)
-        case "import":
-            return imports.run(options.only)
-        case "comm":
-            return collectives.run(options.only)
-        case "backend":
-            return backend.run(options.only)
-        case "kernels":
-            return kernels.run(options.only)
-        case "plans":
-            return plans.run(options.only)
-        case _:
-            raise ValueError(name)
+# Of options.only, options.no_inductor and the host's peak.
+SECTIONS = {
+    "operations": lambda o, peak: operations.run(o.only, not o.no_inductor, peak),
+    "breadth": lambda o, _: breadth.run(o.only, not o.no_inductor),
+    "minilm": lambda o, peak: minilm.run(o.only, not o.no_inductor, peak),
+    "memory": lambda o, _: compilation.memory(o.only),
+} | {
+    name: lambda o, _, section=section: section.run(o.only)
+    for name, section in {
+        "dispatch": dispatch, "copies": copies, "beside": beside, "compile": compilation,
+        "sticks": restickify, "timing": timing, "plans": plans, "import": imports,
+        "comm": collectives, "backend": backend, "kernels": kernels,
+    }.items()
+}  # fmt: skip
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--section", nargs="+", choices=SECTIONS, default=SECTIONS)
+    parser.add_argument("--section", nargs="+", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--no-inductor", action="store_true", help="saves minutes of compilation")
     parser.add_argument("--json", type=pathlib.Path, help="also write host and tables there")
     return parser.parse_args()
@@ -96,7 +69,7 @@ def main() -> int:
     print("\n".join(f"{key:12s} {value}" for key, value in description.items()))
     results: dict = {"host": description, "tables": {}}
     for name in options.section:
-        results["tables"][name] = run_section(name, options, peak)
+        results["tables"][name] = SECTIONS[name](options, peak)
         if options.json:  # after every section: what was measured is kept
             options.json.write_text(json.dumps(results, indent=1) + "\n")
     compare.report(results)
