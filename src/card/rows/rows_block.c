@@ -79,9 +79,10 @@ static uint32_t choose_block(const rows_builder *b)
 {
     const row_fusion *c = b->c;
     size_t row = (size_t)c->sticks * (c->kept ? c->kept * STICK_BYTES : STICK_BYTES / 2);
-    size_t rows = (c->kept ? KEPT_BYTES : PASSING_BYTES) / row / 2 * 2;
-    if (rows < 2) rows = 2;
-    if (rows > ROWS_MOST_ROWS) rows = ROWS_MOST_ROWS;
+    size_t rows = (c->kept ? KEPT_BYTES : PASSING_BYTES) / row;
+    if (rows < 1) rows = 1;
+    // One vector program passes by once.
+    if (rows > ROWS_MOST_ROWS || c->items.count == 1) rows = ROWS_MOST_ROWS;
     if (rows > c->rows) rows = c->rows;
     // Whole blocks for each core.
     uint32_t share = c->rows % ISA_CORES ? 0 : c->rows / ISA_CORES;

@@ -15,7 +15,7 @@ typedef struct {
     uint8_t *step[ROWS_MOST_STEPS];         // of elements of row 0
     bool halves[ROWS_MOST_STEPS];           // they lie with the host
     float (*kept)[STICK];                   // [area][stick][row of the block]
-    float (*passing)[VECTOR_UNIT_FLOATS];   // [area]
+    float (*passing)[STICK];                // [area]
     float (*sums)[ROWS_MOST_ROWS][STICK];
     float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
     int64_t (*row_at)[ROWS_MOST_ROWS];      // where blocks lie differently, [step]
@@ -296,7 +296,7 @@ static bool next_iteration(progress *g)
 void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_range rows)
 {
     _Alignas(64) float kept[ROWS_KEPT_FLOATS / STICK][STICK];
-    _Alignas(64) float passing[ROWS_MOST_PASSING][VECTOR_UNIT_FLOATS];
+    _Alignas(64) float passing[ROWS_MOST_PASSING][STICK];
     _Alignas(64) float sums[ROWS_MOST_SUMS][ROWS_MOST_ROWS][STICK];
     float by_row[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
     int64_t row_at[ROWS_MOST_STEPS][ROWS_MOST_ROWS];

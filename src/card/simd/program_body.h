@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The loops of card/simd/vector_program.h, over the layer that card/simd/simd_body.h describes,
-// whose part this is. A unit is the stick of one row, or of two where there are registers for them:
-// it stays in x while all steps pass by. An odd last row is its own neighbour, and counted once.
+// whose part this is. A unit is a stick of one row: it stays in x while all steps pass by. Two rows
+// at once would share the way to each step, but x and y then have no room in registers beside what
+// a step needs.
 #include "card/simd/vector_program.h"
 
-enum {
-    ROW_PAIRS = STICK_LANES / STEP,
-    HALF_PAIRS = ROW_PAIRS / 2,
-    UNIT_ROWS = LANES == 16 ? 2 : 1,
-    UNIT_PAIRS = UNIT_ROWS * ROW_PAIRS,
-};
-_Static_assert(UNIT_ROWS * STICK_LANES <= VECTOR_UNIT_FLOATS, "a unit's values");
+enum { UNIT_PAIRS = STICK_LANES / STEP, HALF_PAIRS = UNIT_PAIRS / 2 };
 
-// Which unit: `second` is 1 when it has a second row.
 typedef struct {
-    size_t stick, row, second, rows;
-    bool last;                          // stick of its rows
+    size_t stick, row, sticks, rows;
+    size_t next;                        // the stick to fetch meanwhile,
+    bool turns;                         // of the next block's rows
 } unit;
 
 #define EACH_PAIR(n) for (size_t n = 0; n < UNIT_PAIRS; n++)
-#define ROW_OF(n)    ((n) / ROW_PAIRS * u->second)
-#define LANE_OF(n)   ((n) % ROW_PAIRS * STEP)
+#define LANE_OF(n)   ((n) * STEP)
 
 // Steps that are functions of their own take a copy of x, which would lie in memory otherwise.
 typedef struct {
@@ -40,15 +34,10 @@ ALWAYS_INLINE uint8_t *elements_of(const vector_step *s, const unit *u)
     return s->at + s->stick_at[u->stick] + s->row_at[u->row];
 }
 
-// Bytes from the unit's first row to its second.
-ALWAYS_INLINE int64_t next_row_of(const vector_step *s, const unit *u)
+// Bytes to what the host's second cache fetches meanwhile.
+ALWAYS_INLINE int64_t ahead_of(const vector_step *s, const unit *u)
 {
-    return s->row_at[u->row + u->second] - s->row_at[u->row];
-}
-
-ALWAYS_INLINE int64_t row_of_pair(const vector_step *s, const unit *u, size_t n)
-{
-    return n / ROW_PAIRS ? next_row_of(s, u) : 0;
+    return s->stick_at[u->next] - s->stick_at[u->stick] + (u->turns ? s->ahead : 0);
 }
 
 ALWAYS_INLINE uint8_t *kept_of(const vector_step *s, const unit *u)
@@ -60,31 +49,27 @@ ALWAYS_INLINE uint8_t *kept_of(const vector_step *s, const unit *u)
 ALWAYS_INLINE void load_elements(pair *x, const vector_step *s, const unit *u)
 {
     const uint8_t *at = elements_of(s, u);
-    const int64_t next = next_row_of(s, u);
-    for (size_t r = 0; r < UNIT_ROWS; r++) {
-        const uint8_t *row = at + (int64_t)r * next;
-        __builtin_prefetch(row + s->ahead, 0, 2);
-        __builtin_prefetch(row + s->ahead + 64, 0, 2);
-        for (size_t p = 0; p < ROW_PAIRS; p++)
-            x[r * ROW_PAIRS + p] = s->halves ? pair_load_f16(row + p * STEP * 2)
-                                             : pair_load_dl16(row + p * STEP * 2);
-    }
+    const int64_t ahead = ahead_of(s, u);
+    __builtin_prefetch(at + ahead, 0, 2);
+    __builtin_prefetch(at + ahead + 64, 0, 2);
+    EACH_PAIR(n)
+    x[n] = s->halves ? pair_load_f16(at + LANE_OF(n) * 2) : pair_load_dl16(at + LANE_OF(n) * 2);
 }
 
 // Runs of 32 elements in fp32.
 ALWAYS_INLINE uint8_t *wide_of(const vector_step *s, const unit *u, size_t n)
 {
     const size_t lane = LANE_OF(n);
-    return elements_of(s, u) + row_of_pair(s, u, n) + (lane < 32 ? 0 : s->upper) +
-           lane % 32 * 4;
+    return elements_of(s, u) + (lane < 32 ? 0 : s->upper) + lane % 32 * 4;
 }
 
 ALWAYS_INLINE void load_wide(pair *x, const vector_step *s, const unit *u)
 {
+    const int64_t ahead = ahead_of(s, u);
     EACH_PAIR(n)
     {
         const uint8_t *at = wide_of(s, u, n);
-        for (size_t line = 0; line < STEP * 4; line += 64) __builtin_prefetch(at + s->ahead + line);
+        for (size_t line = 0; line < STEP * 4; line += 64) __builtin_prefetch(at + ahead + line);
         x[n] = pair_load_f32(at);
     }
 }
@@ -94,32 +79,20 @@ ALWAYS_INLINE void store_wide(const pair *x, const vector_step *s, const unit *u
     EACH_PAIR(n) pair_store_f32(wide_of(s, u, n), x[n]);
 }
 
-ALWAYS_INLINE void store_halves(const pair *x, const vector_step *s, const unit *u)
-{
-    uint8_t *at = elements_of(s, u);
-    EACH_PAIR(n)
-    pair_store_f16(at + row_of_pair(s, u, n) + LANE_OF(n) * 2, x[n]);
-}
-
 ALWAYS_INLINE void store_elements(const pair *x, const vector_step *s, const unit *u)
 {
     uint8_t *at = elements_of(s, u);
-    if (s->halves) {
-        store_halves(x, s, u);
-        return;
-    }
-    const int64_t next = next_row_of(s, u);
-    for (size_t r = 0; r < UNIT_ROWS; r++) {
-        __builtin_prefetch(at + (int64_t)r * next + s->ahead, 1, 2);
-        __builtin_prefetch(at + (int64_t)r * next + s->ahead + 64, 1, 2);
-    }
+    const int64_t ahead = ahead_of(s, u);
+    __builtin_prefetch(at + ahead, 1, 2);
+    __builtin_prefetch(at + ahead + 64, 1, 2);
     EACH_PAIR(n)
-    pair_store_dl16(at + row_of_pair(s, u, n) + LANE_OF(n) * 2, x[n]);
+    if (s->halves) pair_store_f16(at + LANE_OF(n) * 2, x[n]);
+    else pair_store_dl16(at + LANE_OF(n) * 2, x[n]);
 }
 
 ALWAYS_INLINE pair load_kept_pair(const vector_step *s, const unit *u, size_t n)
 {
-    return load_same(kept_of(s, u), SIMD_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
+    return load_same(kept_of(s, u), SIMD_F32, LANE_OF(n));
 }
 
 ALWAYS_INLINE void load_kept(pair *x, const vector_step *s, const unit *u)
@@ -131,7 +104,7 @@ ALWAYS_INLINE void keep(const pair *x, const vector_step *s, const unit *u)
 {
     uint8_t *at = kept_of(s, u);
     EACH_PAIR(n)
-    store_same(at, SIMD_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n), x[n]);
+    store_same(at, SIMD_F32, LANE_OF(n), x[n]);
 }
 
 ALWAYS_INLINE void load_line(pair *y, const vector_step *s, const unit *u)
@@ -143,11 +116,8 @@ ALWAYS_INLINE void load_line(pair *y, const vector_step *s, const unit *u)
 
 ALWAYS_INLINE void repeat_rows(pair *y, const vector_step *s, const unit *u)
 {
-    EACH_PAIR(n)
-    {
-        V value = v_set(s->values[u->row + ROW_OF(n)]);
-        y[n] = (pair){value, value};
-    }
+    const V value = v_set(s->values[u->row]);
+    EACH_PAIR(n) y[n] = (pair){value, value};
 }
 
 static float element_at(const vector_step *s, const uint8_t *at)
@@ -164,14 +134,8 @@ static float element_at(const vector_step *s, const uint8_t *at)
 
 ALWAYS_INLINE void spread(pair *y, const vector_step *s, const unit *u)
 {
-    const uint8_t *at = elements_of(s, u);
-    const float first = element_at(s, at);
-    const float second = u->second ? element_at(s, at + next_row_of(s, u)) : first;
-    EACH_PAIR(n)
-    {
-        const V value = v_set(n < ROW_PAIRS ? first : second);
-        y[n] = (pair){value, value};
-    }
+    const V value = v_set(element_at(s, elements_of(s, u)));
+    EACH_PAIR(n) y[n] = (pair){value, value};
 }
 
 static void look_up_unit(pair *x, const uint16_t *table)
@@ -187,15 +151,11 @@ static void look_up_unit(pair *x, const uint16_t *table)
 static void store_found(const pair *x, const vector_step *s, const unit *u)
 {
     uint8_t codes[UNIT_PAIRS * STEP * 2], *at = elements_of(s, u);
-    const int64_t next = next_row_of(s, u);
     EACH_PAIR(n)
     pair_store_dl16(codes + n * STEP * 2, x[n]);
-    for (size_t r = 0; r <= u->second && r < UNIT_ROWS; r++) {
-        uint8_t *row = at + (int64_t)r * next, *of = codes + r * STICK_LANES * 2;
-        look_up(s->halves ? of : row, of, s->table, STICK_LANES);
-        for (size_t n = 0; s->halves && n < STICK_LANES; n += STEP)
-            pair_store_f16(row + n * 2, pair_load_dl16(of + n * 2));
-    }
+    look_up(s->halves ? codes : at, codes, s->table, STICK_LANES);
+    for (size_t n = 0; s->halves && n < STICK_LANES; n += STEP)
+        pair_store_f16(at + n * 2, pair_load_dl16(codes + n * 2));
 }
 
 // --- Sums of rows: in the order of a pair's lanes while the program lasts
@@ -203,8 +163,6 @@ static void store_found(const pair *x, const vector_step *s, const unit *u)
 #define GATHER_ROWS(combine)                                                                  \
     EACH_PAIR(n)                                                                              \
     {                                                                                         \
-        if (n >= ROW_PAIRS && !u->second) break;                                              \
-        uint8_t *at = (uint8_t *)(s->values + (u->row + ROW_OF(n)) * STICK_LANES);            \
         pair sum = load_same(at, SIMD_F32, LANE_OF(n));                                       \
         sum = (pair){combine(sum.a, x[n].a), combine(sum.b, x[n].b)};                         \
         store_same(at, SIMD_F32, LANE_OF(n), sum);                                            \
@@ -212,18 +170,16 @@ static void store_found(const pair *x, const vector_step *s, const unit *u)
 
 // Of fp32 in sticks of 32: both halves of x join the row's, one after the other.
 #define GATHER_HALVES(combine)                                                                \
-    for (size_t r = 0; r <= u->second && r < UNIT_ROWS; r++) {                                \
-        uint8_t *at = (uint8_t *)(s->values + (u->row + r) * STICK_LANES);                    \
-        for (size_t n = r * ROW_PAIRS; n < r * ROW_PAIRS + HALF_PAIRS; n++) {                 \
-            pair sum = load_same(at, SIMD_F32, LANE_OF(n)), last = x[n + HALF_PAIRS];         \
-            sum = (pair){combine(sum.a, x[n].a), combine(sum.b, x[n].b)};                     \
-            sum = (pair){combine(sum.a, last.a), combine(sum.b, last.b)};                     \
-            store_same(at, SIMD_F32, LANE_OF(n), sum);                                        \
-        }                                                                                     \
+    for (size_t n = 0; n < HALF_PAIRS; n++) {                                                 \
+        pair sum = load_same(at, SIMD_F32, LANE_OF(n)), last = x[n + HALF_PAIRS];             \
+        sum = (pair){combine(sum.a, x[n].a), combine(sum.b, x[n].b)};                         \
+        sum = (pair){combine(sum.a, last.a), combine(sum.b, last.b)};                         \
+        store_same(at, SIMD_F32, LANE_OF(n), sum);                                            \
     }
 
 ALWAYS_INLINE void gather_sums(const pair *x, uint32_t op, const vector_step *s, const unit *u)
 {
+    uint8_t *at = (uint8_t *)(s->values + u->row * STICK_LANES);
     switch (op) {
     case VECTOR_SUM: GATHER_ROWS(ADD_UP) break;
     case VECTOR_SQUARES: GATHER_ROWS(ADD_EXACT_SQUARE) break;
@@ -273,8 +229,8 @@ static void begin_sums(const vector_program *w)
 #define ROW_FOLDER(name, combine)                                                             \
     static void name(float *values, size_t pairs)                                             \
     {                                                                                         \
-        pair x[ROW_PAIRS];                                                                    \
-        for (size_t n = 0; n < ROW_PAIRS; n++)                                                \
+        pair x[UNIT_PAIRS];                                                                   \
+        for (size_t n = 0; n < UNIT_PAIRS; n++)                                               \
             x[n] = load_same((const uint8_t *)values, SIMD_F32, n * STEP);                    \
         for (size_t half = pairs / 2; half > 0; half /= 2)                                    \
             for (size_t n = 0; n < half; n++)                                                 \
@@ -311,7 +267,7 @@ static void end_sums(const vector_step *s, size_t rows)
                                    : op == VECTOR_MIN ? fold_row_min
                                                       : fold_row_sum;
     for (size_t row = 0; row < rows; row++)
-        end(s->values + row * STICK_LANES, wide ? HALF_PAIRS : ROW_PAIRS);
+        end(s->values + row * STICK_LANES, wide ? HALF_PAIRS : UNIT_PAIRS);
 }
 
 // --- Steps
@@ -387,7 +343,7 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
     case VECTOR_WIDE_SQUARES:
     case VECTOR_WIDE_MAX:
     case VECTOR_WIDE_MIN:
-        if (s->rest && u->last) gather_rest(copy_of(x), s, u);
+        if (s->rest && u->stick + 1 == u->sticks) gather_rest(copy_of(x), s, u);
         else gather_sums(x, op, s, u);
         break;
     COMMON_ROWS(APPLY)
@@ -408,10 +364,10 @@ typedef void unit_loop(const vector_program *w);
     {                                                                                         \
         begin_sums(w);                                                                        \
         for (size_t stick = 0; stick < w->sticks; stick++) {                                  \
-            for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                           \
-                const unit here = {.stick = stick, .row = row, .rows = w->rows,               \
-                                   .last = stick + 1 == w->sticks,                            \
-                                   .second = UNIT_ROWS == 2 && row + 1 < w->rows};            \
+            for (size_t row = 0; row < w->rows; row++) {                                      \
+                const unit here = {.stick = stick, .row = row, .sticks = w->sticks,           \
+                                   .rows = w->rows, .turns = stick + 1 == w->sticks,          \
+                                   .next = stick + 1 < w->sticks ? stick + 1 : 0};            \
                 const unit *u = &here;                                                        \
                 pair x[UNIT_PAIRS], y[UNIT_PAIRS];                                            \
                 EACH_PAIR(n)                                                                  \
@@ -516,7 +472,7 @@ ALWAYS_INLINE void load_held(pair *held, const vector_step *s, const unit *u)
     const V begin = v_set(s->begin);
     EACH_PAIR(n)
     held[n] = s->begins ? (pair){begin, begin}
-                        : load_same(at, SIMD_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
+                        : load_same(at, SIMD_F32, LANE_OF(n));
 }
 
 ALWAYS_INLINE void store_held(const pair *held, const vector_step *s, const unit *u)
@@ -525,8 +481,7 @@ ALWAYS_INLINE void store_held(const pair *held, const vector_step *s, const unit
     uint8_t *at = (uint8_t *)(s->values + u->row * STICK_LANES);
     EACH_PAIR(n)
     {
-        if (n >= ROW_PAIRS && !u->second) break;
-        store_same(at, SIMD_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n), held[n]);
+        store_same(at, SIMD_F32, LANE_OF(n), held[n]);
     }
 }
 
@@ -551,15 +506,15 @@ ALWAYS_INLINE void add_held(pair *held, uint32_t op, const pair *x)
 #define SUMMING(name, STEPS)                                                                  \
     static void name(const vector_program *w)                                                 \
     {                                                                                         \
-        for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                               \
-            unit here = {.row = row, .rows = w->rows,                                         \
-                         .second = UNIT_ROWS == 2 && row + 1 < w->rows};                      \
+        for (size_t row = 0; row < w->rows; row++) {                                          \
+            unit here = {.row = row, .sticks = w->sticks, .rows = w->rows, .turns = true};    \
             const unit *u = &here;                                                            \
             pair sums[UNIT_PAIRS], squares[UNIT_PAIRS], x[UNIT_PAIRS], y[UNIT_PAIRS];         \
             EACH_PAIR(n)                                                                      \
             sums[n] = squares[n] = x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};            \
             STEPS(LOAD_HELD)                                                                  \
             for (; here.stick < w->sticks; here.stick++) {                                    \
+                here.next = here.stick;                                                       \
                 STEPS(TAKE_HELD)                                                              \
             }                                                                                 \
             STEPS(STORE_HELD)                                                                 \

@@ -12,8 +12,6 @@
 
 #include "tensor/opfunc.h"
 
-enum { VECTOR_UNIT_FLOATS = 2 * 64 };   // of the rows that a host takes through all steps at once
-
 typedef enum {
 #define VECTOR_ROW(name, meaning) VECTOR_##name,
 #include "card/simd/vector_op.def"
@@ -46,7 +44,7 @@ typedef struct {
     uint8_t *at;                        // elements of the block's first row
     const int64_t *row_at, *stick_at;   // bytes to each row, and from there to each stick
     int64_t upper;                      // of fp32 elements: bytes from lane 0 to lane 32
-    int64_t ahead;                      // bytes to what the next program will load
+    int64_t ahead;                      // bytes to the next block's first row
     float *values;                      // kept: [stick][row][64]; line: [stick][64]; rows:
                                         // [row]; sums: [row][64], of which wide ones have 32
     const uint16_t *table;

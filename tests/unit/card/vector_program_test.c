@@ -401,7 +401,7 @@ static void vector_program__rotations(void **state)
 {
     (void)state;
     enum { REAL, LINE, FIRST, IMAGINARY, SINE, AREAS };
-    static float areas[AREAS][VECTOR_UNIT_FLOATS];
+    static float areas[AREAS][SIMD_LANES];
     static uint16_t out[2][ELEMENTS];
     uint64_t seed = 13;
     const float none[2] = {0};
