@@ -17,15 +17,15 @@ BELOW["graph"] = BELOW["isa"] | {"isa"}
 BELOW["bundle"] = BELOW["isa"] | {"isa", "mlir"}
 BELOW["front"] = BELOW["graph"] | {"graph", "bundle", "mlir"}
 BELOW["comm"] = BELOW["tensor"] | {"tensor"}
-BELOW["back"] = BELOW["front"] | {"front"}
-BELOW["spyrecode"] = BELOW["back"] | {"back"}
+# Between front and back lies the bundle: neither knows the other.
+BELOW["back"] = BELOW["bundle"] | {"bundle"}
+BELOW["spyrecode"] = BELOW["isa"] | {"isa"}
 # The emulated card knows programs through the ISA only, never the compiler that wrote them.
 BELOW["card"] = BELOW["isa"] | {"isa"}
-BELOW["runtime"] = BELOW["spyrecode"] | {"spyrecode", "card"}
-BELOW["compile"] = BELOW["runtime"] | {"runtime"}
-BELOW["import"] = BELOW["graph"] | {"graph"}
+BELOW["runtime"] = BELOW["isa"] | {"isa", "spyrecode", "card"}
+BELOW["compile"] = BELOW["front"] | BELOW["runtime"] | {"front", "back", "runtime"}
 BELOW["estimate"] = BELOW["compile"] | {"compile"}
-BELOW["ktir"] = BELOW["runtime"] | {"runtime", "compile"}
+BELOW["ktir"] = BELOW["runtime"] | {"mlir", "runtime", "compile"}
 BELOW["cli"] = set()
 
 # runtime.h of the public interface takes an executable, so the runtime reads compile's model.
