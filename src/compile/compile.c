@@ -277,11 +277,13 @@ static spyre_status attempt(compilation *c, const char *const *host_reasons)
     uint32_t count;
     c->attempts++;
     int64_t began = clock_now_ns();
-    const graph_rules rules = {.host_fallback = c->options->host_fallback,
-                               .published_opfuncs = c->options->settings.published_opfuncs,
-                               .extended = c->options->settings.profile == PROFILE_EXTENDED};
+    const spyre_settings *settings = &c->options->settings;
+    const graph_rules rules = {
+        .host_fallback = c->options->host_fallback,
+        .published_opfuncs = settings->published_opfuncs,
+        .extended = settings->profile == PROFILE_EXTENDED && !settings->published_opfuncs};
     spyre_status status = graph_prepare(c->graph, rules, host_reasons, e->memory, &e->prepared);
-    if (!status) status = graph_partition(e->prepared, c->options->settings.enable_fusion,
+    if (!status) status = graph_partition(e->prepared, settings->enable_fusion,
                                           c->most_tensors, e->memory, &segments, &count);
     if (!status) status = verify_graphs(c, segments, count);
     int64_t prepared = clock_now_ns();

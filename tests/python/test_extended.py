@@ -151,6 +151,14 @@ def test_it_is_never_the_default():
         torch.erf(x)
 
 
+@pytest.mark.parametrize("function", (torch.tanh, lambda x: x @ x.mT), ids=("tanh", "product"))
+def test_published_opfuncs_alone_leave_it_out(extended, function):
+    x = torch.randn(9, 40, device="spyre")
+    refused = pytest.raises(torch_spyre.FallbackError, match="(tanh|batchmatmul) on float32")
+    with torch_spyre.config.patch(published_opfuncs=True), refused:
+        torch.compile(function, dynamic=False)(x)
+
+
 @pytest.mark.parametrize("setting", ({"profile": "extended"}, {"published_opfuncs": True}), ids=str)
 def test_a_changed_setting_reaches_operators_that_ran_before(setting):
     """erf is an own opfunc in 16 bits and an extended one in 32."""
