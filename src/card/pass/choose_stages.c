@@ -36,7 +36,7 @@ static uint32_t count_kernels(const translation *t, uint32_t first)
     const plan_phase *phases = t->loaded->phases.items;
     const plan_kernel *kernel = phases[first].kernel;
     uint32_t all = t->loaded->phases.count, count = 1;
-    if (kernel->gather) return kernel->gather->phases;
+    if (kernel->all_gather) return kernel->all_gather->phases;
     if (kernel->sends_later) return 1 + count_kernels(t, first + 1);
     if (divides_rows(kernel)) return kernel->rows->kernels;
     if (divides_products(t, kernel)) return 1;
@@ -120,7 +120,7 @@ static spyre_status make_stage(const translation *t, plan_phase *first, uint32_t
     plan_stage *stage = ARENA_NEW(t->memory, plan_stage, 1);
     TRY_ALLOC(stage);
     const plan_kernel *kernel = first->kernel;
-    const fused_gather *gather = kernel->gather;
+    const fused_all_gather *all = kernel->all_gather;
     *stage = (plan_stage){.kernels = kernels};
     for (uint32_t k = 0; k < kernels; k++) {
         stage->cores |= first[k].kernel->source->active_cores;
@@ -128,9 +128,9 @@ static spyre_status make_stage(const translation *t, plan_phase *first, uint32_t
     }
     TRY(list_actions(t, first, stage));
     stage->divides_products = kernels == 1 && divides_products(t, kernel);
-    if (gather && gather->copies > 0) {
-        stage->cores = gather->cores;
-        stage->actions.items[0].shares = gather->rows;
+    if (all && all->copies > 0) {
+        stage->cores = all->cores;
+        stage->actions.items[0].shares = all->rows;
     } else if (divides_rows(kernel)) {
         TRY(share_rows(t, kernel->rows, stage));
     }

@@ -209,11 +209,11 @@ static void print_kernel(const translation *t, const plan_kernel *kernel, text *
     else if (kernel->steps[ISA_QUEUE_SEQ]) print_steps(kernel, out);
     else print_statements(t, kernel, out);
     if (kernel->rows) print_rows(kernel->rows, depth + 1, out);
-    begin_line(out, kernel->remote || kernel->gather ? depth + 1 : 0);
+    begin_line(out, kernel->remote || kernel->all_gather ? depth + 1 : 0);
     if (kernel->remote) text_append(out, "not copied: the next kernel reads it at the senders\n");
-    else if (kernel->gather)
+    else if (kernel->all_gather)
         text_printf(out, "gathers with the next %u kernels: each core makes what it receives\n",
-                    kernel->gather->phases - 1);
+                    kernel->all_gather->phases - 1);
 }
 
 static void print_joined(const joined_steps *joined, uint32_t depth, text *out)

@@ -68,7 +68,7 @@ static uint32_t divide_rows(const row_fusion *c, uint32_t most, uint32_t share)
     return most;
 }
 
-// One core's, which other cores may make rows of where they receive them (fused_gather).
+// One core's, which other cores may make rows of where they receive them (fused_all_gather).
 static bool may_be_gathered(const rows_builder *b)
 {
     uint32_t active = b->first[0].kernel->source->active_cores;

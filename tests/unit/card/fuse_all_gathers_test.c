@@ -160,7 +160,7 @@ static void fill(void)
     for (uint32_t n = 0; n < MEMORY; n++) initial[n] = (uint8_t)next_random(&seed);
 }
 
-static void fuse_gathers__receivers_make_the_rows_that_they_alone_want(void **state)
+static void fuse_all_gathers__receivers_make_the_rows_that_they_alone_want(void **state)
 {
     (void)state;
     static const program_of cases[] = {
@@ -182,9 +182,9 @@ static void fuse_gathers__receivers_make_the_rows_that_they_alone_want(void **st
             card_program *loaded;
             assert_ok(card_load(c, p, &loaded));
             card_program_forget_lx(loaded);
-            const fused_gather *s = loaded->phases.items[0].kernel->gather;
+            const fused_all_gather *s = loaded->phases.items[0].kernel->all_gather;
             assert_int_equal(s != NULL, cases[n].spreads);
-            assert_int_equal(loaded->phases.items[2].kernel->gather != NULL, cases[n].follows);
+            assert_int_equal(loaded->phases.items[2].kernel->all_gather != NULL, cases[n].follows);
             if (s) assert_int_equal(s->rows[3].begin, 3 * cases[n].rows / CORES);
             uint32_t result = cases[n].in_place ? 0 : 1;
             memcpy(exact, run(c, loaded, CARD_EXACT, result), MEMORY);
@@ -197,7 +197,7 @@ static void fuse_gathers__receivers_make_the_rows_that_they_alone_want(void **st
 }
 
 // Maxima that stay on one core: threads make some each.
-static void fuse_gathers__threads_share_the_rows_of_one_core(void **state)
+static void fuse_all_gathers__threads_share_the_rows_of_one_core(void **state)
 {
     (void)state;
     fill();
@@ -227,7 +227,7 @@ static void fuse_gathers__threads_share_the_rows_of_one_core(void **state)
 }
 
 // Of two runs of 32 lanes that lie apart, both, in all rows and sticks.
-static void fuse_gathers__a_step_touches_both_halves_of_sticks_of_float32(void **state)
+static void fuse_all_gathers__a_step_touches_both_halves_of_sticks_of_float32(void **state)
 {
     (void)state;
     const row_fusion c = {.rows = 2, .sticks = 3};
@@ -245,9 +245,9 @@ static void fuse_gathers__a_step_touches_both_halves_of_sticks_of_float32(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fuse_gathers__receivers_make_the_rows_that_they_alone_want),
-        cmocka_unit_test(fuse_gathers__threads_share_the_rows_of_one_core),
-        cmocka_unit_test(fuse_gathers__a_step_touches_both_halves_of_sticks_of_float32),
+        cmocka_unit_test(fuse_all_gathers__receivers_make_the_rows_that_they_alone_want),
+        cmocka_unit_test(fuse_all_gathers__threads_share_the_rows_of_one_core),
+        cmocka_unit_test(fuse_all_gathers__a_step_touches_both_halves_of_sticks_of_float32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static bool find_rows(const message_copies *x, const plan_kernel *maker, uint32_
 }
 
 // Every row is one core's.
-static bool rows_add_up(const fused_gather *s, const row_fusion *c)
+static bool rows_add_up(const fused_all_gather *s, const row_fusion *c)
 {
     uint32_t all = 0;
     for (uint32_t x = 0; x < ISA_CORES; x++) {
@@ -136,7 +136,7 @@ static bool stores(const plan_kernel *kernel)
 }
 
 // No other kernel touches LX where the first row fusion does, nor writes memory that it reads.
-static bool apart(const plan_phase *phases, const fused_gather *s, const message_copies *x,
+static bool apart(const plan_phase *phases, const fused_all_gather *s, const message_copies *x,
                   const row_fusion *taker)
 {
     const plan_kernel *maker = phases[0].kernel;
@@ -153,21 +153,21 @@ static bool apart(const plan_phase *phases, const fused_gather *s, const message
 // Messages and a row fusion behind them, which would need a barrier before it if all its kernels
 // stored what they make.
 static spyre_status follow_messages(arena *memory, const plan_phase *phases, uint32_t count,
-                                    const fused_gather **out)
+                                    const fused_all_gather **out)
 {
     const row_fusion *taker = rows_at(phases, 1, count);
     if (!taker || phases[1].kernel->no_barrier) return NULL;
     if (ranges_overlap(phases[0].kernel->messages->sent, lx_of(taker))) return NULL;
-    fused_gather *s = ARENA_NEW(memory, fused_gather, 1);
+    fused_all_gather *s = ARENA_NEW(memory, fused_all_gather, 1);
     TRY_ALLOC(s);
-    *s = (fused_gather){.phases = 1 + taker->kernels};
+    *s = (fused_all_gather){.phases = 1 + taker->kernels};
     s->cores = phases[0].kernel->source->active_cores | phases[1].kernel->source->active_cores;
     *out = s;
     return NULL;
 }
 
 static spyre_status find(arena *memory, const plan_phase *phases, uint32_t count,
-                         const fused_gather **out)
+                         const fused_all_gather **out)
 {
     *out = NULL;
     const plan_kernel *maker = phases[0].kernel;
@@ -180,9 +180,9 @@ static spyre_status find(arena *memory, const plan_phase *phases, uint32_t count
     const row_fusion *taker = rows_at(phases, at + 1, count);
     if (!taker || !plan_is_plain(&phases[at]) || !phases[at].kernel->messages) return NULL;
     const message_copies *x = phases[at].kernel->messages;
-    fused_gather *s = ARENA_NEW(memory, fused_gather, 1);
+    fused_all_gather *s = ARENA_NEW(memory, fused_all_gather, 1);
     TRY_ALLOC(s);
-    *s = (fused_gather){.copies = at, .phases = at + 1 + taker->kernels};
+    *s = (fused_all_gather){.copies = at, .phases = at + 1 + taker->kernels};
     s->cores = phases[at].kernel->source->active_cores |
                phases[at + 1].kernel->source->active_cores;
     for (uint32_t core = 0; core < ISA_CORES; core++)
@@ -191,13 +191,13 @@ static spyre_status find(arena *memory, const plan_phase *phases, uint32_t count
     return NULL;
 }
 
-spyre_status card_pass_fuse_gathers(translation *t)
+spyre_status card_pass_fuse_all_gathers(translation *t)
 {
     card_program *p = t->loaded;
     for (uint32_t n = 0; n < p->phases.count; n++) {
         const plan_phase *phase = &p->phases.items[n];
         if (plan_is_plain(phase) && (phase->kernel->rows || phase->kernel->messages))
-            TRY(find(t->memory, phase, p->phases.count - n, &phase->kernel->gather));
+            TRY(find(t->memory, phase, p->phases.count - n, &phase->kernel->all_gather));
     }
     return NULL;
 }
