@@ -82,14 +82,25 @@ static void swap_dims(plan_tile *tile, uint32_t a, uint32_t b)
     }
 }
 
+// Rows that follow each other lie near each other in the table: dims along which the row does not
+// move go around those that name it.
+static void gather_by_planes(plan_tile *tile)
+{
+    for (uint32_t d = 1; d + 1 < tile->dim_count; d++)
+        for (uint32_t e = d; e > 0 && tile->stride[2][e - 1] && !tile->stride[2][e]; e--)
+            swap_dims(tile, e - 1, e);
+}
+
 // A GATHER of elements keeps the offsets of rows that runs share.
 void plan_order_dims(plan_tile *tile)
 {
     uint32_t last = tile->dim_count - 1;
-    if (tile->instruction->opcode == ISA_GATHER && tile->stride[2][last]) return;
+    bool gathers = tile->instruction->opcode == ISA_GATHER;
+    if (gathers && tile->stride[2][last]) return;
     for (uint32_t d = 1; d <= last; d++)
         for (uint32_t e = d; e > 0 && tile->stride[0][e - 1] < tile->stride[0][e]; e--)
             swap_dims(tile, e - 1, e);
+    if (gathers) gather_by_planes(tile);
     merge_dims(tile);
     tile->run = tile_choose(tile);
 }

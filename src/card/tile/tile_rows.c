@@ -8,7 +8,7 @@
 #include "base/clones.h"
 #include "card/tile/runs.h"
 
-enum { OFFSETS = 1024 };
+enum { OFFSETS = 1024, ROWS_AHEAD = 32 };
 
 // Offsets of the rows of one run, or of a part of it.
 typedef struct {
@@ -131,43 +131,72 @@ static void run_elements(const plan_tile *tile, uint8_t *const *address, plan_sc
 
 // --- Rows, each as a whole
 
-// Rows of one stick; those that are named lie anywhere, so the host is told of them in time.
-static void copy_sticks(uint8_t *const *at, const int64_t *step, uint32_t table, int64_t row_stride,
-                        int64_t rows)
+// Rows on their way. Those that are named lie anywhere, so the host is told of each some rows
+// before it is moved, however short the dims are along which they follow each other. They are moved
+// in order.
+typedef struct {
+    const plan_tile *tile;
+    uint32_t table, element;                // operand whose rows are named; bytes of an element
+    bool sticks;                            // each row is a whole stick
+    uint32_t count;
+    uint8_t *to[2][ROWS_AHEAD];             // of this batch and the one before
+    const uint8_t *from[2][ROWS_AHEAD];
+} row_moves;
+
+BASE_CLONES
+static void move_sticks(uint8_t *const *to, const uint8_t *const *from, uint32_t count)
 {
-    enum { AHEAD = 16 };
-    const uint8_t *names = at[2];
-    for (int64_t n = 0; n < rows; n++, names += step[2]) {
-        int32_t row, later;
-        memcpy(&row, names, sizeof row);
-        memcpy(&later, names + (rows - n > AHEAD ? AHEAD * step[2] : 0), sizeof later);
-        uint8_t *moved[2] = {at[0] + n * step[0], at[1] + n * step[1]};
-        const uint8_t *next = moved[table] + later * row_stride;
-        __builtin_prefetch(next);
-        __builtin_prefetch(next + SPYRE_STICK_BYTES / 2);
-        moved[table] += row * row_stride;
-        memcpy(moved[0], moved[1], SPYRE_STICK_BYTES);
-    }
+    for (uint32_t n = 0; n < count; n++) memcpy(to[n], from[n], SPYRE_STICK_BYTES);
 }
 
-// All rows along the dim around the innermost one. Operand `table` is the one whose rows are named.
-static void copy_rows(const plan_tile *tile, const runs *r, uint32_t table)
+static void move_rows(const row_moves *m, uint32_t batch, uint32_t count)
 {
-    const isa_instruction *i = tile->instruction;
-    uint32_t bytes = spyre_format_bytes(i->operand[0].format);
-    int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
-    int64_t step[3], rows = outer_extent(tile, 1);
-    for (uint32_t o = 0; o < 3; o++) step[o] = outer_stride(tile, 1, o);
-    if (to == bytes && from == bytes && count * bytes == SPYRE_STICK_BYTES && i->row_lanes == 0) {
-        copy_sticks(r->at, step, table, i->row_stride, rows);
+    const plan_tile *tile = m->tile;
+    if (m->sticks) {
+        move_sticks(m->to[batch], m->from[batch], count);
         return;
     }
+    for (uint32_t n = 0; n < count; n++)
+        copy_elements(m->to[batch][n], run_stride(tile, 0), m->from[batch][n], run_stride(tile, 1),
+                      run_length(tile), m->element);
+}
+
+static inline void announce(const uint8_t *row)
+{
+    __builtin_prefetch(row);
+    __builtin_prefetch(row + SPYRE_STICK_BYTES / 2);
+}
+
+// Moves the batch before where this one is full.
+static inline void add_row_move(row_moves *m, uint8_t *to, const uint8_t *from)
+{
+    const uint32_t batch = m->count / ROWS_AHEAD % 2, at = m->count % ROWS_AHEAD;
+    m->to[batch][at] = to;
+    m->from[batch][at] = from;
+    announce(m->table == 0 ? to : from);
+    m->count++;
+    if (at == ROWS_AHEAD - 1 && m->count > ROWS_AHEAD) move_rows(m, 1 - batch, ROWS_AHEAD);
+}
+
+static void finish_row_moves(const row_moves *m)
+{
+    const uint32_t full = m->count / ROWS_AHEAD, rest = m->count % ROWS_AHEAD;
+    if (full) move_rows(m, (full - 1) % 2, ROWS_AHEAD);
+    move_rows(m, full % 2, rest);
+}
+
+// All rows along the dim around the innermost one.
+static void add_row_moves(row_moves *m, const runs *r)
+{
+    const isa_instruction *i = m->tile->instruction;
+    int64_t step[3], rows = outer_extent(m->tile, 1);
+    for (uint32_t o = 0; o < 3; o++) step[o] = outer_stride(m->tile, 1, o);
     for (int64_t n = 0; n < rows; n++) {
         int32_t row;
         memcpy(&row, r->at[2] + n * step[2], sizeof row);
         uint8_t *at[2] = {r->at[0] + n * step[0], r->at[1] + n * step[1]};
-        at[table] += isa_row_offset(i, row);
-        copy_elements(at[0], to, at[1], from, count, bytes);
+        at[m->table] += i->row_lanes ? isa_row_offset(i, row) : row * i->row_stride;
+        add_row_move(m, at[0], at[1]);
     }
 }
 
@@ -177,10 +206,16 @@ static void run_rows(const plan_tile *tile, uint8_t *const *address, plan_scratc
         exact_run(tile, address, scratch);
         return;
     }
+    const isa_instruction *i = tile->instruction;
+    row_moves m = {tile, isa_row_operand(i->opcode), spyre_format_bytes(i->operand[0].format),
+                   .count = 0};
+    m.sticks = run_stride(tile, 0) == m.element && run_stride(tile, 1) == m.element &&
+               run_length(tile) * m.element == SPYRE_STICK_BYTES;
     runs r;
     first_run(&r, tile, address, 2);
-    do copy_rows(tile, &r, isa_row_operand(tile->instruction->opcode));
+    do add_row_moves(&m, &r);
     while (next_run(&r));
+    finish_row_moves(&m);
 }
 
 plan_run *tile_rows(const plan_tile *tile)
