@@ -106,6 +106,22 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_pieces(spyre_context *context
                                                           const spyre_piece *pieces,
                                                           uint32_t count);
 
+// Elements from a view of one storage to those of a view of another, both of one format and with
+// the same sizes: bits stay as they are, and only these elements are written. `address` is the
+// storage's, `dense` the host tensor that its layout describes, `view` in that tensor's elements. A
+// source may have strides of 0, a target has each element once; the storages do not overlap.
+// SPYRE_UNSUPPORTED, and nothing is done, for views that go along several dims of a layout at once.
+typedef struct {
+    uint64_t address;
+    const spyre_layout *layout;
+    const spyre_view *dense, *view;
+} spyre_card_view;
+
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_views(spyre_context *context, uint32_t card,
+                                                         uint32_t stream,
+                                                         const spyre_card_view *target,
+                                                         const spyre_card_view *source);
+
 // The host's pointer to allocated card memory, for those who move bytes between cards: all of the
 // `bytes` are read or, with `writes`, written. They wait first for the work of `stream`, which is
 // the one whose order the access belongs to, and keep the memory allocated.

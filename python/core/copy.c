@@ -3,9 +3,10 @@
 // `aten::_copy_from`: every copy that touches the card.
 //
 // A copy of a whole storage is one transfer, from and to host tensors of any strides. On one card
-// an operator converts between floating-point formats. Any other copy of a part, or one that
-// converts, stages what the part touches on the host, and lets PyTorch's CPU kernels do the rest:
-// it takes any view without a program for its sizes.
+// an operator converts between floating-point formats, and views of one format are copied bit for
+// bit (spyre_copy_views). Any other copy of a part, or one that converts, stages what the part
+// touches on the host, and lets PyTorch's CPU kernels do the rest. None needs a program for its
+// sizes.
 #include "core.h"
 
 #include <pthread.h>
@@ -263,16 +264,64 @@ static bool copy_converted(const tensor_info *source, const tensor_info *target)
     return ok;
 }
 
+// A tensor as a view of its storage's elements.
+static bool own_view(const tensor_info *t, spyre_view *out)
+{
+    const storage *s = t->storage;
+    return s->typed && t->rank <= SPYRE_MAX_RANK && dtype_of_torch(t->torch_dtype) == s->dtype &&
+           !glue_is_lazy(t->handle) && tensor_view(t, out);
+}
+
+// The view with the sizes of another, which it broadcasts to.
+static bool expand_view(const spyre_view *to, spyre_view *view)
+{
+    if (view->rank > to->rank) return false;
+    uint32_t more = to->rank - view->rank;
+    spyre_view wide = {.rank = to->rank, .offset = view->offset};
+    for (uint32_t i = 0; i < to->rank; i++) {
+        int64_t size = i < more ? 1 : view->size[i - more];
+        wide.size[i] = to->size[i];
+        wide.stride[i] = size == 1 ? 0 : view->stride[i - more];
+        if (size != 1 && size != to->size[i]) return false;
+    }
+    *view = wide;
+    return true;
+}
+
+// Bit for bit, from one storage to another of the same form. *out_done: false where views take
+// another way.
+static bool copy_views(const tensor_info *source, const tensor_info *target, bool *out_done)
+{
+    const storage *from = source->storage;
+    storage *to = target->storage;
+    spyre_view views[2];
+    *out_done = false;
+    if (from == to || from->card != to->card || storage_is_over(from, to) ||
+        source->torch_dtype != target->torch_dtype || !own_view(target, &views[0]) ||
+        !own_view(source, &views[1]) ||
+        !tensor_is_disjoint(target) || !expand_view(&views[0], &views[1]))
+        return true;
+    if (!device_context() || !storage_own(to)) return false;
+    spyre_card_view into = {to->address, &to->layout, &to->dense, &views[0]};
+    spyre_card_view out_of = {from->address, &from->layout, &from->dense, &views[1]};
+    *out_done = core_check(spyre_copy_views(device_context(), to->card, stream_current(to->card),
+                                            &into, &out_of));
+    return *out_done || core_error_code() == SPYRE_UNSUPPORTED;
+}
+
 static bool copy_on_card(const tensor_info *source, const tensor_info *target)
 {
     const storage *from = source->storage;
     storage *to = target->storage;
+    bool done;
     if (from != to && from->card == to->card && fills(source) && fills(target) &&
         same_bytes(source, target) && spyre_layout_equal(&from->layout, &to->layout))
         return device_context() && storage_own(to) &&
                core_check(spyre_copy_raw(device_context(), to->card, stream_current(to->card),
                                          to->address, from->address, to->card_bytes));
     if (converts(source, target)) return copy_converted(source, target);
+    if (!copy_views(source, target, &done)) return false;
+    if (done) return true;
     stage staged;
     tensor_info moved;
     bool ok = stage_open(source, true, &staged) && stage_read(&staged, from) &&

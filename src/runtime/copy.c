@@ -14,6 +14,7 @@
 #include "runtime/copy_log.h"
 #include "runtime/device.h"
 #include "runtime/nan_guard.h"
+#include "tensor/card_copy.h"
 #include "tensor/dci.h"
 
 // Threads gain from transfers of at least DIVIDED_BYTES. Of DISCARDED_BYTES and up zeros are pages
@@ -465,5 +466,95 @@ spyre_status spyre_copy_pieces(spyre_context *context, uint32_t card_id, uint32_
     self->base.recorded = true;
     self->base.kind = SPYRE_ACTIVITY_COPY_ON_CARD;
     self->base.card_us = raw_us((double)self->base.bytes, true);
+    return device_submit(d, stream_id, &self->base, true);
+}
+
+// --- Views of storages
+
+typedef struct {
+    task base;
+    uint64_t address[2];                // target, source
+    int64_t bytes[2];                   // of the storages
+    char *target;
+    const char *source;
+    bool whole;                         // all of the target is written
+    pool *workers;                      // null: not divided
+    card_copy copy;
+} views_task;
+
+static spyre_status prepare_views(device *d, task *t)
+{
+    const views_task *self = (const views_task *)(const void *)t;
+    TRY(status_at(claim(d, t, self->address[0], self->bytes[0], false), "copy of a view"));
+    TRY(status_at(claim(d, t, self->address[1], self->bytes[1], true), "copy of a view"));
+    if (self->whole) memory_restore(d, self->address[0], self->bytes[0]);
+    return NULL;
+}
+
+static void run_view_part(void *context, size_t index, uint32_t worker)
+{
+    (void)worker;
+    const views_task *self = context;
+    card_copy_run(&self->copy, self->target, self->source, (uint32_t)index,
+                  pool_threads(self->workers));
+}
+
+static spyre_status run_views(device *d, task *t)
+{
+    (void)d;
+    views_task *self = (views_task *)(void *)t;
+    if (self->workers)
+        pool_run(self->workers, pool_threads(self->workers), run_view_part, self);
+    else
+        card_copy_run(&self->copy, self->target, self->source, 0, 1);
+    return NULL;
+}
+
+static int64_t element_count(const spyre_view *view)
+{
+    int64_t count = 1;
+    for (uint32_t i = 0; i < view->rank; i++) count *= view->size[i];
+    return count;
+}
+
+static spyre_status describe_views(spyre_context *context, views_task *self,
+                                   const spyre_card_view *target, const spyre_card_view *source)
+{
+    const spyre_card_view *views[] = {target, source};
+    for (uint32_t n = 0; n < 2; n++) {
+        TRY(spyre_layout_check(views[n]->layout));
+        TRY(check_rank(views[n]->view, "view"));
+        self->address[n] = views[n]->address;
+        self->bytes[n] = spyre_layout_bytes(views[n]->layout);
+    }
+    if (!card_copy_build(&(laid_view){target->layout, target->dense, target->view},
+                         &(laid_view){source->layout, source->dense, source->view}, &self->copy))
+        return status_new(SPYRE_UNSUPPORTED, "a view along several dims of a layout at once");
+    self->whole = element_count(target->view) == element_count(target->dense);
+    if (self->copy.bytes < DIVIDED_BYTES) return NULL;
+    return start_workers(context->transfers, &self->workers);
+}
+
+spyre_status spyre_copy_views(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                              const spyre_card_view *target, const spyre_card_view *source)
+{
+    device *d;
+    TRY(device_of(context, card_id, stream_id, &d));
+    views_task *self = calloc(1, sizeof *self);
+    TRY_ALLOC(self);
+    spyre_status status = describe_views(context, self, target, source);
+    if (status) {
+        free(self);
+        return status;
+    }
+    self->target = card_memory(d->machine, target->address, (uint64_t)self->bytes[0]);
+    self->source = card_memory(d->machine, source->address, (uint64_t)self->bytes[1]);
+    self->base.prepare = prepare_views;
+    self->base.run = run_views;
+    self->base.release = release_raw;
+    self->base.recorded = true;
+    self->base.kind = SPYRE_ACTIVITY_COPY_ON_CARD;
+    self->base.bytes = self->copy.bytes;
+    self->base.card_us = raw_us((double)self->copy.bytes, true);
     return device_submit(d, stream_id, &self->base, true);
 }
