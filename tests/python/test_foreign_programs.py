@@ -342,6 +342,15 @@ def compiled_for_any_size(m, x):
 
 
 @program
+def compiled_of_ragged_batches(m, x):
+    compiled, found = torch.compile(m), []
+    for sizes in ([1, 3], [2, 2], [3, 1]):
+        batch = torch.nested.as_nested_tensor(list(x.split(sizes)), layout=torch.jagged)
+        found += compiled(batch).unbind()
+    return found
+
+
+@program
 def branches_and_loops(m, x):
     branch = torch.compile(
         lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))

@@ -207,8 +207,8 @@ def _bounded(placeholders: Iterable[torch.fx.Node]) -> tuple[Sizes, Sizes]:
             if not isinstance(size, torch.SymInt) or not size.node.expr.is_symbol:
                 continue
             symbol = size.node.expr
-            bounds = size.node.shape_env.var_to_range[symbol]
-            if not (bounds.lower.is_Integer and bounds.upper.is_Integer):
+            bounds = size.node.shape_env.var_to_range.get(symbol)  # none: a ragged size
+            if bounds is None or not (bounds.lower.is_Integer and bounds.upper.is_Integer):
                 continue
             if int(bounds.upper) >= 2**31:
                 continue

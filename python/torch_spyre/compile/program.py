@@ -211,8 +211,9 @@ class Program:
 
     @staticmethod
     def _pairs(ids: int | list[int], values: Any) -> list[tuple[int, Any]]:
-        """(id, value) of each result of a node."""
-        return list(zip(ids, values, strict=True)) if isinstance(ids, list) else [(ids, values)]
+        """(id, value) of each result of a node; one that a mask leaves out is None and not here."""
+        pairs = zip(ids, values, strict=True) if isinstance(ids, list) else [(ids, values)]
+        return [(value, result) for value, result in pairs if result is not None]
 
     def _id(self, node: torch.fx.Node) -> int:
         """Of a node with one result."""
@@ -543,7 +544,7 @@ class Program:
             result = function(*args, **kwargs) if function else call(op, args, kwargs)
             if self._is_rounded(node, result):
                 result = in_float32(op, args, kwargs)
-            for value, tensor in self._pairs(self.ids[node], result):
+            for value, tensor in self._kept(node, result):
                 local[value] = _as_traced(tensor, self.fakes[value])
                 made_by[value] = node
 
@@ -572,7 +573,7 @@ class Program:
             isinstance(tensor, torch.Tensor)
             and tensor.dtype in (torch.float16, torch.bfloat16)
             and self.fakes[value].dtype is torch.float32
-            for value, tensor in self._pairs(self.ids[node], result)
+            for value, tensor in self._kept(node, result)
         )
 
     def _is_called(self, node: torch.fx.Node) -> bool:
@@ -595,8 +596,12 @@ class Program:
 
     def _results(self, node: torch.fx.Node) -> list[int]:
         """Ids of values."""
-        ids = self.ids[node]
-        return [ids] if isinstance(ids, int) else ids
+        return [value for value, _result in self._pairs(self.ids[node], self.values[node])]
+
+    def _kept(self, node: torch.fx.Node, result: object) -> list[tuple[int, Any]]:
+        """A call's results by id; kernels of the CPU may compute one that a mask leaves out."""
+        pairs = self._pairs(self.ids[node], result)
+        return [(value, tensor) for value, tensor in pairs if value in self.fakes]
 
     def _account(
         self, node: torch.fx.Node, to_host: int, to_card: int, seconds: float, calls: int = 1

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +12,9 @@ import sympy
 import torch
 
 from .._pytorch import pytree
+from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fake import FakeTensor, FakeTensorMode
-from .._pytorch.fx import SYMBOLIC
+from .._pytorch.fx import SYMBOLIC, arguments_of
 
 
 class UnknownSize(Exception):
@@ -25,7 +28,46 @@ def node_values(gm: torch.fx.GraphModule, args: Sequence[Any]) -> NodeValues:
     """Each node's value: fake tensors of static sizes, numbers. Symbolic sizes are what they are in
     this call."""
     sizes = _Sizes(gm, args)
-    return {node: pytree.tree_map(sizes.of_value, node.meta.get("val")) for node in gm.graph.nodes}
+    moved = _moved(gm, args, sizes)
+    return {
+        node: pytree.tree_map(
+            functools.partial(sizes.of_value, moved=moved.get(node, 0)), node.meta.get("val")
+        )
+        for node in gm.graph.nodes
+    }
+
+
+def _moved(
+    gm: torch.fx.GraphModule, args: Sequence[Any], sizes: _Sizes
+) -> dict[torch.fx.Node, int]:
+    """By how many elements the arguments of a call, and views of them, lie further in their
+    storage than those that the graph was traced with: guards do not tell these apart."""
+    moved = {}
+    for node, value in zip(gm.graph.find_nodes(op="placeholder"), args, strict=True):
+        fake = node.meta.get("val")
+        if isinstance(fake, torch.Tensor) and isinstance(value, torch.Tensor):
+            moved[node] = value.storage_offset() - sizes.number(fake.storage_offset())
+    for node in gm.graph.nodes:
+        base = _base(node)
+        if isinstance(base, torch.fx.Node) and base in moved:
+            moved[node] = moved[base]
+    return {node: distance for node, distance in moved.items() if distance}
+
+
+def _base(node: torch.fx.Node) -> Any:
+    """The node whose storage a node's results are in, at places that follow its own."""
+    arguments = arguments_of(node)
+    base = arguments[0] if arguments else None
+    if node.target is operator.getitem:
+        return base
+    if not isinstance(node.target, OpOverload):
+        return None
+    schema = schema_of(node.target)
+    names = [argument.name for argument in schema.arguments]
+    named = {**dict(zip(names, arguments, strict=False)), **node.kwargs}
+    if named.get("storage_offset") is not None:
+        return None  # a place in the storage itself
+    return base if any(result.alias_info for result in schema.returns) else None
 
 
 def fake_of(
@@ -62,19 +104,20 @@ class _Sizes:
                     self._bind(size, number)
 
     def _bind(self, symbolic: Any, number: Any) -> None:
-        if isinstance(symbolic, SYMBOLIC) and symbolic.node.expr.is_symbol:
+        is_number = not isinstance(number, SYMBOLIC)  # a ragged size is a name: data tells it
+        if is_number and isinstance(symbolic, SYMBOLIC) and symbolic.node.expr.is_symbol:
             self.symbols[symbolic.node.expr] = sympy.sympify(number)
 
-    def of_value(self, value: Any) -> Any:
+    def of_value(self, value: Any, moved: int = 0) -> Any:
         if isinstance(value, SYMBOLIC):
             return self.number(value)
         if not isinstance(value, torch.Tensor):
             return value
         size, stride, offset = value.shape, value.stride(), value.storage_offset()
-        if not any(isinstance(part, SYMBOLIC) for part in (*size, *stride, offset)):
+        if not moved and not any(isinstance(n, SYMBOLIC) for n in (*size, *stride, offset)):
             return value
         sizes, strides = [self.number(n) for n in size], [self.number(n) for n in stride]
-        return fake_of(self.mode, value, sizes, strides, self.number(offset))
+        return fake_of(self.mode, value, sizes, strides, self.number(offset) + moved)
 
     def number(self, value: Any) -> Any:
         if not isinstance(value, SYMBOLIC):
