@@ -29,6 +29,7 @@ typedef struct {
     size_t chunk;
     atomic_size_t next;
     atomic_uint joined;             // threads of a team
+    atomic_llong ended_ns;          // when a thread of the team did the last of it
 } job;
 
 typedef struct {
@@ -57,11 +58,6 @@ struct pool {
 // How many runs this thread is inside of; a thread inside one must not wait for a pool's turn.
 static _Thread_local uint32_t depth;
 
-static _Thread_local struct {
-    thread_team run;                // null: there is none
-    int64_t last_run_ns;
-} team;
-
 uint32_t thread_cores(void)
 {
     cpu_set_t cores;
@@ -88,23 +84,46 @@ spyre_status thread_default_count(uint32_t *out_count)
     return NULL;
 }
 
-static void work(job *j, uint32_t index)
+// Whether the thread had a part in it.
+static bool work(job *j, uint32_t index)
 {
+    bool any = false;
     depth++;
     for (;;) {
         size_t begin = atomic_fetch_add_explicit(&j->next, j->chunk, memory_order_relaxed);
         if (begin >= j->count) break;
         size_t end = j->count - begin < j->chunk ? j->count : begin + j->chunk;
         for (size_t i = begin; i < end; i++) j->fn(j->context, i, index);
+        any = true;
     }
     depth--;
+    return any;
 }
 
 // --- Teams
+//
+// A team's run ends when each of its threads has come and gone. On a host with other work one of
+// them may have no core for milliseconds, even if there was nothing left to do for it. A team
+// that was so late rests, longer each time, and the pool, which waits for nobody who has not
+// begun, does its work.
+
+enum {
+    LATE_NANOSECONDS = 500000,      // to wake a thread takes a tenth of that
+    FIRST_REST_NANOSECONDS = 20000000,
+    DOUBLED_RESTS = 8,              // 5 s at most
+};
+
+typedef struct {
+    thread_team run;                // null: there is none
+    int64_t ran_ns, rests_until_ns;
+    uint32_t late;                  // times; one less after as long a time as it last rested
+} own_team;
+
+static _Thread_local own_team team;
 
 void thread_use_team(thread_team run)
 {
-    team.run = run;
+    team = (own_team){.run = run};
 }
 
 bool thread_has_team(void)
@@ -115,14 +134,29 @@ bool thread_has_team(void)
 static void join_team(void *context)
 {
     job *j = context;
-    work(j, atomic_fetch_add(&j->joined, 1));
+    if (work(j, atomic_fetch_add(&j->joined, 1))) atomic_store(&j->ended_ns, clock_now_ns());
 }
 
-// False when the team has not enough threads.
+static bool team_is_ready(void)
+{
+    return team.run && clock_now_ns() >= team.rests_until_ns;
+}
+
+static void note_end(int64_t now, bool late)
+{
+    int64_t rest = (int64_t)FIRST_REST_NANOSECONDS << team.late;
+    team.ran_ns = now;
+    if (late) team.rests_until_ns = now + rest;
+    if (late && team.late < DOUBLED_RESTS) team.late++;
+    if (!late && team.late && now - team.rests_until_ns > rest) team.late--;
+}
+
+// False when the team rests, or has not enough threads.
 static bool run_by_team(job *j, uint32_t threads)
 {
-    if (!team.run || !team.run(join_team, j, threads)) return false;
-    team.last_run_ns = clock_now_ns();
+    if (!team_is_ready() || !team.run(join_team, j, threads)) return false;
+    int64_t now = clock_now_ns();
+    note_end(now, now - atomic_load(&j->ended_ns) > LATE_NANOSECONDS);
     return true;
 }
 
@@ -275,7 +309,7 @@ static void set_current(pool *p, job *j)
 
 bool pool_awake(const pool *workers)
 {
-    if (team.run && clock_now_ns() - team.last_run_ns < TEAM_AWAKE_NANOSECONDS) return true;
+    if (team_is_ready() && clock_now_ns() - team.ran_ns < TEAM_AWAKE_NANOSECONDS) return true;
     return atomic_load_explicit(&workers->looking, memory_order_relaxed) != 0;
 }
 

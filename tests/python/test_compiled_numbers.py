@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils import _pytree as pytree
 from torch_spyre.compile import backend
 
 CALLS = 12
@@ -88,6 +89,21 @@ def test_gradients(x):
     compiled = torch.compile(step)
     for s, t in numbers(2)[:4]:
         torch.testing.assert_close(compiled(x, s, t), step(x, s, t), rtol=1e-2, atol=5e-2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_scalars_computed_on_the_host_meet_the_card_there(x, dtype):
+    """As an optimizer's step, counted on the host; a fallback would fail."""
+
+    def corrected(x, step):
+        return x / (1 - 0.9**step).sqrt(), torch._foreach_mul([x, x + 1], [step + 1, step * 2])
+
+    compiled = torch.compile(corrected)
+    for number in (1, 2, 7):
+        step = torch.tensor(number, dtype=dtype)
+        found, wanted = compiled(x, step), corrected(x.cpu(), step)
+        for a, b in zip(pytree.tree_leaves(found), pytree.tree_leaves(wanted), strict=True):
+            torch.testing.assert_close(a.cpu(), b, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.host("aten.mul.Tensor")

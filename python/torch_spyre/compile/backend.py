@@ -38,6 +38,7 @@ from . import (
     grown_arguments,
     handover,
     hint_scopes,
+    host_scalars,
     lengths,
     lowering,
     named_dims,
@@ -122,6 +123,7 @@ def compile_aten(
     passes.CustomPrePasses()(gm.graph)
     gm = lowering.lower(gm, example_inputs)
     attention.make_single(gm)
+    host_scalars.move_to_card(gm)
     passes.CustomPostPasses()(gm.graph)
     gm.recompile()
     trace = structured.Trace()

@@ -133,27 +133,27 @@ def _is_tensor(node: torch.fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.Tensor)
 
 
-def _is_of_host(node: torch.fx.Node) -> bool:
+def is_of_host(node: torch.fx.Node) -> bool:
     """A tensor of the host without dimensions."""
     value = node.meta.get("val")
     return isinstance(value, torch.Tensor) and value.device.type == "cpu" and value.dim() == 0
 
 
 def _is_float(node: torch.fx.Node) -> bool:
-    return _is_of_host(node) and node.meta["val"].dtype is torch.float64
+    return is_of_host(node) and node.meta["val"].dtype is torch.float64
 
 
 def _is_constant(node: torch.fx.Node) -> bool:
     """The 2 of `2 * number`."""
-    made = node.op == "call_function" and not node.all_input_nodes and _is_of_host(node)
-    return made and all(map(_is_of_host, node.users))
+    made = node.op == "call_function" and not node.all_input_nodes and is_of_host(node)
+    return made and all(map(is_of_host, node.users))
 
 
 def _is_arithmetic(node: torch.fx.Node, known: set[torch.fx.Node]) -> bool:
     """On numbers alone, with a number as its result."""
     if node.op != "call_function":
         return False
-    number = _is_of_host(node) or isinstance(node.meta.get("val"), _SYMBOLIC)
+    number = is_of_host(node) or isinstance(node.meta.get("val"), _SYMBOLIC)
     return number and all(s in known or _is_constant(s) for s in node.all_input_nodes)
 
 

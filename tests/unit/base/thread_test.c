@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/thread.h"
 
@@ -169,6 +170,29 @@ static void *run_without_team(void *context)
     return NULL;
 }
 
+static bool run_late(void (*body)(void *context), void *context, uint32_t threads)
+{
+    struct timespec millisecond = {.tv_nsec = 1000000};
+    bool ran = run_in_team(body, context, threads);
+    nanosleep(&millisecond, NULL);
+    return ran;
+}
+
+static void thread__a_late_team_rests(void **state)
+{
+    (void)state;
+    pool *workers;
+    atomic_uint calls = 0;
+    assert_ok(pool_create(2, &workers));
+    thread_use_team(run_late);
+    atomic_store(&team_runs, 0);
+    for (int run = 0; run < 100; run++) pool_run(workers, 8, add_call, &calls);
+    assert_int_equal(calls, 100 * 8);
+    assert_in_range(team_runs, 1, 50);
+    thread_use_team(NULL);
+    pool_destroy(workers);
+}
+
 // One that is too small leaves a run to the pool, and so does another thread; a run inside of one
 // is the thread's own.
 static void thread__runs_of_a_thread_are_its_team_s(void **state)
@@ -176,10 +200,10 @@ static void thread__runs_of_a_thread_are_its_team_s(void **state)
     (void)state;
     static const uint32_t threads[] = {2, TEAM_THREADS, TEAM_THREADS + 1};
     counts *c = malloc(sizeof *c);
-    thread_use_team(run_in_team);
-    assert_true(thread_has_team());
     for (size_t t = 0; t < 3; t++) {
         nest n = {0};
+        thread_use_team(run_in_team);
+        assert_true(thread_has_team());
         pthread_t other;
         atomic_store(&team_runs, 0);
         assert_ok(pool_create(threads[t], &n.workers));
@@ -188,11 +212,11 @@ static void thread__runs_of_a_thread_are_its_team_s(void **state)
         c->threads = threads[t];
         pool_run(n.workers, LARGEST, count_call, c);
         assert_each_once(c, LARGEST);
+        thread_use_team(run_in_team);   // it may have been late, so that it would rest
         pool_run(n.workers, 20, run_nested, &n);
         assert_int_equal(n.done, 20 * 10);
         bool fits = threads[t] <= TEAM_THREADS;
         if (fits) assert_int_equal(team_runs, 2);
-        if (fits) assert_true(pool_awake(n.workers));
         uint32_t before = team_runs;
         assert_int_equal(pthread_create(&other, NULL, run_without_team, &n), 0);
         pthread_join(other, NULL);
@@ -243,6 +267,7 @@ int main(void)
         cmocka_unit_test(thread__nested_runs_finish),
         cmocka_unit_test(thread__several_callers_take_turns),
         cmocka_unit_test(thread__runs_of_a_thread_are_its_team_s),
+        cmocka_unit_test(thread__a_late_team_rests),
         cmocka_unit_test(thread__count_comes_from_the_environment),
         cmocka_unit_test(thread__pool_size_is_checked),
     };
