@@ -148,3 +148,21 @@ def test_gradients_of_transposed_volumes() -> None:
     torch.manual_seed(5)
     x, weight = torch.randn(1, 4, 3, 4, 4), torch.randn(4, 3, 3, 3, 3) * 0.2
     check(lambda x, w: F.conv_transpose3d(x, w, stride=2, padding=1), x, weight)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("sizes", [(2, 1, 4, 5), (1, 3, 4, 5), (2, 3, 1, 5), (1, 1, 3, 1)])
+def test_images_of_one_channel_have_the_strides_of_pytorch(sizes, dtype, compiled):
+    """By them a convolution tells the memory format of its result."""
+    x, grid = torch.randn(sizes), torch.rand(sizes[0], 3, 6, 2) * 2 - 1
+
+    def sample(x, grid):
+        return F.grid_sample(x, grid, align_corners=False)
+
+    torch._dynamo.reset()
+    function = torch.compile(sample) if compiled else sample
+    found = function(x.to("spyre", dtype), grid.to("spyre", dtype))
+    expected = sample(x, grid)
+    assert found.stride() == expected.stride()
+    torch.testing.assert_close(found.cpu().float(), expected, atol=3e-2, rtol=3e-2)

@@ -39,6 +39,11 @@ def to_lines(x: torch.Tensor, dim: int) -> torch.Tensor:
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
+def packed(x: torch.Tensor) -> torch.Tensor:
+    """Contiguous, dims of one element, too, by whose strides PyTorch tells memory formats."""
+    return x.reshape(-1).view(x.shape)
+
+
 def from_lines(lines: torch.Tensor, shape: Sequence[int], dim: int) -> torch.Tensor:
     """The inverse for a tensor of sizes `shape` but along `dim`, whose size is the lines'."""
     if not shape:
@@ -46,7 +51,7 @@ def from_lines(lines: torch.Tensor, shape: Sequence[int], dim: int) -> torch.Ten
     sizes = list(shape)
     sizes.append(sizes.pop(dim))
     sizes[-1] = lines.shape[1]
-    return lines.reshape(sizes).movedim(-1, dim).contiguous()
+    return packed(lines.reshape(sizes).movedim(-1, dim))
 
 
 def count(n: int, like: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, count
+from .lines import FLOATS, count, packed
 
 _aten = torch.ops.aten
 LINEAR, NEAREST, CUBIC = range(3)  # PyTorch's numbers
@@ -186,7 +186,7 @@ def grid_sampler(
         total = value if total is None else total + value
     assert total is not None
     sizes = [x.shape[0], *grid.shape[1:-1], x.shape[1]]
-    return total.to(x.dtype).reshape(sizes).movedim(-1, 1).contiguous()
+    return packed(total.to(x.dtype).reshape(sizes).movedim(-1, 1))
 
 
 @part(_aten.grid_sampler_2d_backward.default, _aten.grid_sampler_3d_backward.default, narrow=True)
@@ -223,7 +223,7 @@ def grid_sampler_backward(
             zeros, [torch.cat(places)], torch.cat(rows).to(x.dtype), accumulate=True
         )
         order = [x.shape[0], *x.shape[2:], x.shape[1]]
-        to_image = added.reshape(order).movedim(-1, 1).contiguous()
+        to_image = packed(added.reshape(order).movedim(-1, 1))
     if not wanted[1]:
         return to_image, None
     if how == NEAREST:

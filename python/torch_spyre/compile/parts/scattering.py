@@ -26,6 +26,7 @@ from .lines import (
     MOST_COUNTED,
     checked,
     count,
+    packed,
     to_lines,
 )
 
@@ -153,7 +154,7 @@ def diagonal_scatter(
     below = square.shape[-2] - source.shape[-1] - above
     values = F.pad(source, (above, below)).unsqueeze(-1)
     written = torch.where(columns - rows.unsqueeze(1) == offset, values, square)
-    return written.movedim((-2, -1), (dim1, dim2)).contiguous()
+    return packed(written.movedim((-2, -1), (dim1, dim2)))
 
 
 @part(_aten.as_strided_scatter.default, narrow=True)
@@ -329,7 +330,7 @@ def index_put(
     rows_of = source.reshape(number.numel(), -1)
     result: torch.Tensor = _aten.index_put(front, [number.reshape(-1)], rows_of, accumulate)
     back = [order.index(d) for d in range(x.dim())]
-    return result.reshape([x.shape[d] for d in order]).permute(back).contiguous()
+    return packed(result.reshape([x.shape[d] for d in order]).permute(back))
 
 
 @part(_aten._index_put_impl.default, narrow=True)
