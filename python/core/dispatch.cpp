@@ -83,9 +83,37 @@ at::Tensor attention(const at::Tensor &query, const at::Tensor &key, const at::T
         .squeeze(0);
 }
 
+// Whether a gradient of some kind may be asked for, or somebody else looks at what is called.
+bool is_watched(const at::Tensor &x)
+{
+    return (at::GradMode::is_enabled() && x.requires_grad()) || x._fw_grad(0).defined() ||
+           x.key_set().has(c10::DispatchKey::Python) || c10::impl::dispatch_mode_enabled();
+}
+
+bool is_plain(const at::Tensor &x, const std::optional<at::Tensor> &vector)
+{
+    return !vector || !vector->defined() ||
+           (vector->scalar_type() == x.scalar_type() && !is_watched(*vector));
+}
+
+// Without gradients nobody reads the statistics that native_layer_norm gives besides.
+at::Tensor layer_norm(const at::Tensor &x, c10::SymIntArrayRef sizes,
+                      const std::optional<at::Tensor> &weight,
+                      const std::optional<at::Tensor> &bias, double eps, bool cudnn)
+{
+    bool computes = x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16 ||
+                    x.scalar_type() == at::kFloat;
+    if (!computes || sizes.size() != 1 || is_watched(x) || !is_plain(x, weight) ||
+        !is_plain(x, bias) || x.numel() == 0)
+        return at::native::layer_norm_symint(x, sizes, weight, bias, eps, cudnn);
+    at::AutoDispatchBelowAutograd below;
+    return at::layer_norm_symint(x, sizes, weight, bias, eps, cudnn);
+}
+
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library)
 {
     library.impl("scaled_dot_product_attention", attention);
+    library.impl("layer_norm", layer_norm);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)

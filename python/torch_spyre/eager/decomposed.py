@@ -152,6 +152,7 @@ def _trace(
 _KEEP_FLOAT32 = {
     torch.ops.aten._native_batch_norm_legit_functional.default,
     torch.ops.aten._batch_norm_with_update_functional.default,
+    torch.ops.aten.native_group_norm.default,
 }
 
 

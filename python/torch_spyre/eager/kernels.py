@@ -20,7 +20,7 @@ from .._pytorch.dispatch import (
     schema_of,
 )
 from .._pytorch.dynamo import untraced
-from ..compile.parts.lines import computed
+from ..compile.parts.lines import FLOATS, computed
 from ..compile.registered import composed
 from .dispatch import dispatch
 from .host import overlaps, run_on_cpu
@@ -129,6 +129,21 @@ def _convolution_backward(grad: Tensor, x: Tensor, weight: Tensor, *how: Any) ->
     return operator_of(_aten.convolution_backward.default)((grad, x, weight, sizes, *how), {})
 
 
+def _layer_norm(
+    x: Tensor,
+    sizes: list[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    _cudnn: bool = True,
+) -> Any:
+    dtypes = {value.dtype for value in (x, weight, bias) if value is not None}
+    rows = len(sizes) == 1 and sizes[0] > 1 and x.numel() > 0
+    if rows and len(dtypes) == 1 and x.dtype in FLOATS:
+        return dispatch(_aten.layer_norm.default, x, sizes, weight, bias, eps)
+    return _aten.native_layer_norm.default(x, sizes, weight, bias, eps)[0]
+
+
 def _layer_norm_backward(*args: Any) -> Any:
     # The CPU's kernel wants statistics in another dtype than devices give.
     return native_layer_norm_backward(*args)
@@ -215,6 +230,7 @@ def register() -> list[torch.library.Library]:
     aten.impl("equal", untraced(_equal))
     aten.impl("narrow_copy", untraced(_narrow_copy))
     aten.impl("log_sigmoid_backward", untraced(_log_sigmoid_backward))
+    register_kernel("layer_norm", _layer_norm)  # without gradients (core/dispatch.cpp)
     # PyTorch's compositions for devices: one resizes its first argument, one refuses devices, four
     # take any dtype.
     aten.impl("addr_", untraced(_addr_))
