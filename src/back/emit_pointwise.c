@@ -85,7 +85,7 @@ static void find_constants(pointwise *p)
 {
     const bundle_step *step = p->n.step;
     const opfunc_info *info = opfunc_describe(step->op);
-    for (uint32_t c = 0; c < OPFUNC_MAX_PARAMETERS && info->parameter[c]; c++) {
+    for (uint32_t c = 0; c < opfunc_constant_count(step->op, step->input_count); c++) {
         int32_t number = bundle_find_constant(step, info->parameter[c]);
         p->constants[c] = bundle_constant_value(step, (uint32_t)number);
     }

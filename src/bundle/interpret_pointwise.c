@@ -134,7 +134,7 @@ spyre_status interpret_pointwise(execution *x)
 {
     const opfunc_info *info = opfunc_describe(x->step->op);
     float parameters[OPFUNC_MAX_PARAMETERS] = {0.0f};
-    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
+    for (uint32_t i = 0; i < opfunc_constant_count(x->step->op, x->step->input_count); i++) {
         int32_t number = bundle_find_constant(x->step, info->parameter[i]);
         parameters[i] = bundle_constant_value(x->step, (uint32_t)number);
     }

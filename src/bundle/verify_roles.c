@@ -63,7 +63,7 @@ static spyre_status verify_constants(const bundle_step *step)
                               spyre_format_name(step->constants[i].format));
         }
     }
-    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
+    for (uint32_t i = 0; i < opfunc_constant_count(step->op, step->input_count); i++) {
         if (bundle_find_constant(step, info->parameter[i]) < 0) {
             return RULE("constantInfo_: %s needs a constant %s", info->name, info->parameter[i]);
         }

@@ -28,7 +28,8 @@ typedef enum {
 // How the front lowers a native. `x`, `y`, ... are tensors, all on the card with constant sizes.
 typedef enum {
     ATEN_KIND_POINTWISE,  // (x) (x, y) (c, x, y): one opfunc, broadcast as PyTorch does (right
-                          // aligned). clip and softplus: (x, REAL, REAL), the opfunc's parameters.
+                          // aligned). clip and softplus: (x, REAL, REAL), the opfunc's parameters,
+                          // or a rank-0 F32 tensor for each.
                           // Operands have one dtype; where3's first is BOOL
     ATEN_KIND_CONSTANT,   // (REAL value, DTYPE) -> rank 0
     ATEN_KIND_FULL,       // (REAL value) -> every element of the result

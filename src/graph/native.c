@@ -168,16 +168,33 @@ static uint32_t condition_dtypes(const operand *result)
     return result->dtype == SPYRE_DTYPE_F32 ? ATEN_DTYPES_F32 : ATEN_DTYPES_BOOL;
 }
 
+// Whether operands stand for the parameters of a PARAMETRIC native: one fp32 element each.
+static bool takes_parameters(const checker *c)
+{
+    return opfunc_describe(c->row->opfunc)->kind == OPFUNC_KIND_PARAMETRIC &&
+           c->node->arg_count > 1 && c->node->args[1].kind == SPYRE_ARG_VALUE;
+}
+
+static spyre_status check_parameter(const checker *c, uint32_t index)
+{
+    operand x;
+    TRY(load_arg(c, index, ATEN_DTYPES_F32, &x));
+    return x.view.rank ? rule("operand %u: expected rank 0", index) : NULL;
+}
+
 static spyre_status check_pointwise(const checker *c, const operand *result)
 {
     const opfunc_info *info = opfunc_describe(c->row->opfunc);
     enum { PARAMETERS = 2 }; // of every PARAMETRIC native, used or not
-    uint32_t parameters = info->kind == OPFUNC_KIND_PARAMETRIC ? PARAMETERS : 0;
-    uint32_t inputs = info->least_inputs;
+    bool takes = takes_parameters(c);
+    uint32_t parameters = info->kind == OPFUNC_KIND_PARAMETRIC && !takes ? PARAMETERS : 0;
+    uint32_t inputs = takes ? info->most_inputs : info->least_inputs;
     bool selects = c->row->opfunc == OPFUNC_WHERE3;
     operand x[MOST_OPERANDS];
     spyre_view sizes = {0};
     TRY(expect_args(c, inputs + parameters));
+    for (uint32_t i = 1; i < inputs && takes; i++) TRY(check_parameter(c, i));
+    if (takes) inputs = 1;
     for (uint32_t i = 0; i < inputs; i++) {
         TRY(load_arg(c, i, selects && i == 0 ? condition_dtypes(result) : c->dtypes, &x[i]));
         if (!broadcast(&x[i].view, &sizes)) {

@@ -25,6 +25,11 @@ spyre_scalar_rule spyre_op_scalar(const char *op, uint32_t argument)
     return SPYRE_SCALAR_FIXED;
 }
 
+static bool is_plain_exponent(double value)
+{
+    return value == 0 || fabs(value) == 0.5 || fabs(value) == 1 || value == 2 || value == 4;
+}
+
 bool spyre_scalar_like(spyre_scalar_rule rule, double value, bool is_int, double limit,
                        double *out_like)
 {
@@ -39,6 +44,7 @@ bool spyre_scalar_like(spyre_scalar_rule rule, double value, bool is_int, double
     case SPYRE_SCALAR_DIVISOR: return fabs(value) != 1 && value != 0;
     case SPYRE_SCALAR_FRACTION: *out_like = 0.5; return value > 0 && value < 1;
     case SPYRE_SCALAR_POSITIVE: return value > 0;
+    case SPYRE_SCALAR_EXPONENT: *out_like = 3; return !is_plain_exponent(value);
     case SPYRE_SCALAR_BASE: return value >= 0x1p-8 && value <= 0x1p15 && fabs(value - 1) > 0.01;
     case SPYRE_SCALAR_FIXED:
     case SPYRE_SCALAR_RULE_COUNT: break;

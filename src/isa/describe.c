@@ -60,10 +60,7 @@ uint32_t isa_constant_count(const isa_instruction *instruction)
 {
     if (instruction->opcode == ISA_FILL) return 1;
     if (instruction->opcode != ISA_VECTOR) return 0;
-    const opfunc_info *info = opfunc_describe(instruction->op);
-    uint32_t count = 0;
-    while (count < OPFUNC_MAX_PARAMETERS && info->parameter[count]) count++;
-    return count;
+    return opfunc_constant_count(instruction->op, 1);
 }
 
 void isa_operand_limits(const isa_instruction *instruction, uint32_t *out_least, uint32_t *out_most)

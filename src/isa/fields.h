@@ -7,7 +7,8 @@
 
 #include "isa/isa.h"
 
-// Constants that the instruction carries: 1 for FILL, the opfunc's parameters for VECTOR.
+// Constants that the instruction carries: 1 for FILL, the opfunc's parameters for VECTOR, zeros
+// where operands stand for them.
 uint32_t isa_constant_count(const isa_instruction *instruction);
 
 // Operands the instruction must have, least and most.

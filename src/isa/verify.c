@@ -206,7 +206,8 @@ static spyre_status check_scalars(const walk *w, const isa_instruction *i)
     int64_t low = 0, high = 0;
     if (!is_reachable(i->row_stride) || !widen(&low, &high, i->row_count, i->row_stride))
         BROKEN("rows reach beyond 2^56 bytes");
-    uint32_t constants = isa_constant_count(i);
+    bool takes = i->opcode == ISA_VECTOR && opfunc_takes_parameters(i->op, i->operand_count - 1u);
+    uint32_t constants = takes ? 0 : isa_constant_count(i);
     for (uint32_t c = 0; c < OPFUNC_MAX_PARAMETERS; c++) {
         if (isnan(i->constant[c]) && float_bits(i->constant[c]) != float_bits(NAN))
             BROKEN("constant %u is a NaN other than the positive quiet one", c);

@@ -52,6 +52,14 @@ const opfunc_info *opfunc_describe(opfunc op)
     return &table[op];
 }
 
+uint32_t opfunc_constant_count(opfunc op, uint32_t inputs)
+{
+    uint32_t count = 0;
+    if (opfunc_takes_parameters(op, inputs)) return 0;
+    while (count < OPFUNC_MAX_PARAMETERS && table[op].parameter[count]) count++;
+    return count;
+}
+
 static opfunc exactly_named(const char *name, size_t length)
 {
     for (int op = 0; op < OPFUNC_COUNT; op++) {
@@ -87,7 +95,7 @@ INLINED double larger(double a, double b)
     return a > b ? a : b;
 }
 
-static double smaller(double a, double b)
+INLINED double smaller(double a, double b)
 {
     if (isnan(a)) return a;
     if (isnan(b)) return b;
@@ -238,10 +246,8 @@ static double int4_pair(double low, double high)
     return (double)(int8_t)(uint8_t)(int4_of(high) << 4 | int4_of(low));
 }
 
-static double apply_formula(opfunc op, double x, double y, double z, const float *parameters)
+static double apply_formula(opfunc op, double x, double y, double z, double p, double q)
 {
-    const double p = parameters ? (double)parameters[0] : 0.0;
-    const double q = parameters ? (double)parameters[1] : 0.0;
     switch ((int)op) {
 #define OPFUNC_FORMULA(id, formula) \
     case OPFUNC_##id: return (double)(formula);
@@ -250,6 +256,16 @@ static double apply_formula(opfunc op, double x, double y, double z, const float
     }
     assert(false && "an opfunc with a formula");
     return 0.0;
+}
+
+static double apply_parametric(opfunc op, const double *inputs, uint32_t count,
+                               const float *parameters)
+{
+    bool takes = opfunc_takes_parameters(op, count);
+    double x = inputs[0], y = count > 1 ? inputs[1] : 0.0;
+    double p = takes ? y : parameters ? (double)parameters[0] : 0.0;
+    double q = takes && count > 2 ? inputs[2] : parameters ? (double)parameters[1] : 0.0;
+    return apply_formula(op, x, y, 0.0, p, q);
 }
 
 static double layernormnorm(const double *inputs, uint32_t count)
@@ -274,11 +290,12 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
     double x = inputs[0], y = count > 1 ? inputs[1] : 0.0, z = count > 2 ? inputs[2] : 0.0;
     switch (info->kind) {
     case OPFUNC_KIND_UNARY:
-    case OPFUNC_KIND_BINARY: return positive_nan(apply_formula(op, x, y, z, NULL));
-    case OPFUNC_KIND_PARAMETRIC: return positive_nan(apply_formula(op, x, y, z, parameters));
+    case OPFUNC_KIND_BINARY: return positive_nan(apply_formula(op, x, y, z, 0.0, 0.0));
+    case OPFUNC_KIND_PARAMETRIC:
+        return positive_nan(apply_parametric(op, inputs, count, parameters));
     case OPFUNC_KIND_TERNARY:
         if (op == OPFUNC_WHERE3) return x != 0.0 ? y : z;
-        return positive_nan(apply_formula(op, x, y, z, NULL));
+        return positive_nan(apply_formula(op, x, y, z, 0.0, 0.0));
     case OPFUNC_KIND_COPY: return x;
     case OPFUNC_KIND_NORM:
         if (op == OPFUNC_LAYERNORMNORM) return positive_nan(layernormnorm(inputs, count));
@@ -325,8 +342,8 @@ void opfunc_apply_lanes(opfunc op, double *result, const double *const *inputs,
 {
     const opfunc_info *info = opfunc_describe(op);
     bool pairs = opfunc_makes_pairs(op);
-    const double *first = inputs[0], *second = inputs[info->most_inputs > 1 || pairs ? 1 : 0];
-    const double *third = inputs[info->most_inputs > 2 ? 2 : 0];
+    const double *first = inputs[0], *second = inputs[info->least_inputs > 1 || pairs ? 1 : 0];
+    const double *third = inputs[info->least_inputs > 2 ? 2 : 0];
     bool parametric = info->kind == OPFUNC_KIND_PARAMETRIC;
     const double p = parametric ? (double)parameters[0] : 0.0;
     const double q = parametric ? (double)parameters[1] : 0.0;
@@ -429,7 +446,7 @@ opfunc opfunc_accumulator_of(opfunc pairwise)
 
 enum { DL16_CODES = 1 << 16 };
 
-static uint16_t *build_dl16_table(opfunc op, const float *parameters)
+uint16_t *opfunc_dl16_table_build(opfunc op, const float *parameters)
 {
     uint16_t *codes = malloc(DL16_CODES * sizeof *codes);
     if (!codes) return NULL;
@@ -448,7 +465,7 @@ const uint16_t *opfunc_dl16_table(opfunc op)
     assert(opfunc_describe(op)->kind == OPFUNC_KIND_UNARY);
     uint16_t *present = atomic_load_explicit(&tables[op], memory_order_acquire);
     if (present) return present;
-    uint16_t *fresh = build_dl16_table(op, NULL);
+    uint16_t *fresh = opfunc_dl16_table_build(op, NULL);
     if (!fresh) return NULL;
     // Threads may build the same table at once; the first to publish it wins.
     if (atomic_compare_exchange_strong(&tables[op], &present, fresh)) return fresh;
@@ -475,7 +492,7 @@ static const uint16_t *parametric_dl16_table(opfunc op, const float *parameters)
             found = t->codes;
     }
     if (!found && count < OPFUNC_PARAMETRIC_TABLES) {
-        parametric_table fresh = {.op = op, .codes = build_dl16_table(op, parameters)};
+        parametric_table fresh = {.op = op, .codes = opfunc_dl16_table_build(op, parameters)};
         memcpy(fresh.parameters, parameters, sizeof fresh.parameters);
         if (fresh.codes) tables[count++] = fresh;
         found = fresh.codes;

@@ -84,6 +84,16 @@ static inline uint32_t opfunc_moments(opfunc op)
     return op == OPFUNC_EXX2 || op == OPFUNC_EXX2_ZEROMEAN ? 2 : 1;
 }
 
+// Whether inputs behind the first stand for the parameters of an opfunc with so many.
+static inline bool opfunc_takes_parameters(opfunc op, uint32_t inputs)
+{
+    return inputs > 1 && opfunc_describe(op)->kind == OPFUNC_KIND_PARAMETRIC &&
+           !opfunc_makes_pairs(op);
+}
+
+// Parameters that are constants of an opfunc with so many inputs.
+uint32_t opfunc_constant_count(opfunc op, uint32_t inputs);
+
 // Whether opfunc_dl16_table_of() knows the opfunc: a function of one element.
 static inline bool opfunc_has_table(opfunc op)
 {
@@ -111,12 +121,13 @@ void element_store(void *address, spyre_format format, double value);
 // Element-wise opfuncs (UNARY, BINARY, TERNARY, PARAMETRIC, layernormnorm, COPY): the exact or
 // faithfully rounded fp64 result for inputs[0..count). Comparisons give 1.0 or 0.0. NaN: maximum
 // and minimum return NaN when an input is NaN; every NaN is the positive quiet one, except where
-// where3 and COPY pass an input on. layernormnorm(x, mean, scale, w = 1, b = 0) is
+// where3 and COPY pass an input on. Of a PARAMETRIC one inputs[1 + n] is parameter n, where there
+// is such an input. layernormnorm(x, mean, scale, w = 1, b = 0) is
 // ((x - mean) * scale) * w + b in fp32, each step rounded.
 double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float *parameters);
 
-// The same of `count` elements, for the opfuncs of the section FORMULA in opfunc.def; `result` is
-// none of the inputs.
+// The same of `count` elements, for the opfuncs of the section FORMULA in opfunc.def, with
+// parameters as constants; `result` is none of the inputs.
 void opfunc_apply_lanes(opfunc op, double *result, const double *const *inputs,
                         const float *parameters, size_t count);
 
@@ -162,5 +173,14 @@ const uint16_t *opfunc_dl16_table(opfunc op);
 // process keeps the first OPFUNC_PARAMETRIC_TABLES; null for more of them.
 enum { OPFUNC_PARAMETRIC_TABLES = 16 };
 const uint16_t *opfunc_dl16_table_of(opfunc op, const float *parameters);
+
+// A new one; the caller's to free().
+uint16_t *opfunc_dl16_table_build(opfunc op, const float *parameters);
+
+// The same of parameters that change (changing_tables.c), for `elements` elements that would be
+// looked up; null: to compute them costs less. A table is given back when nothing is looked up any
+// more. Thread safe.
+const uint16_t *opfunc_dl16_table_take(opfunc op, const float *parameters, uint64_t elements);
+void opfunc_dl16_table_give(const uint16_t *codes);
 
 #endif

@@ -137,16 +137,12 @@ CALLS = {
     "gated": lambda d, s: d.x.clamp(max=s) * torch.sigmoid(d.x * s),
 }
 
-OPFUNC = "parameters of an opfunc stand in instructions"
-CHOSEN = "the number chooses the operations"
+NORM = "eps is one of few, and stands in the instruction that norms of rows are made of"
 FEW_ARE = "one of few"
 
 # Numbers that stand in programs of 16 bits, and why.
 OF_VALUES = {
-    "hardshrink": OPFUNC, "softshrink": OPFUNC, "threshold": OPFUNC, "softplus": OPFUNC,
-    "threshold of softplus": OPFUNC, "layer_norm": OPFUNC, "group_norm": OPFUNC, "logit": OPFUNC,
-    "pow": OPFUNC, "foreach_pow": OPFUNC, "local_response_norm": OPFUNC,
-    "dist": CHOSEN, "norm": CHOSEN, "cdist": CHOSEN, "lp_pool": CHOSEN,
+    "layer_norm": NORM, "group_norm": NORM,
     "var": FEW_ARE, "std": FEW_ARE, "std_mean": FEW_ARE,
 }  # fmt: skip
 

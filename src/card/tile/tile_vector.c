@@ -66,14 +66,8 @@ static void run_simd(const plan_tile *tile, uint8_t *const *address, plan_scratc
 
 // --- Chunks
 
-static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+static void look_up(const plan_tile *tile, uint8_t *const *address, const uint16_t *table)
 {
-    const isa_instruction *i = tile->instruction;
-    const uint16_t *table = opfunc_dl16_table_of(i->op, i->constant);
-    if (!table || !plan_independent(tile, address, 1)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
     runs r;
     first_run(&r, tile, address, 1);
@@ -86,6 +80,14 @@ static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scrat
             memcpy(r.at[0] + n * to, &table[code], sizeof code);
         }
     } while (next_run(&r));
+}
+
+static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    const isa_instruction *i = tile->instruction;
+    const uint16_t *table = opfunc_dl16_table_of(i->op, i->constant);
+    if (!table || !plan_independent(tile, address, 1)) exact_run(tile, address, scratch);
+    else look_up(tile, address, table);
 }
 
 // Lanes in fp32, or wide, in fp64.
@@ -283,7 +285,84 @@ static bool copies_bits(const isa_instruction *i)
 static bool has_table(const isa_instruction *i)
 {
     return opfunc_describe(i->op)->kind == OPFUNC_KIND_UNARY ||
-           (opfunc_has_table(i->op) && opfunc_dl16_table_of(i->op, i->constant));
+           opfunc_dl16_table_of(i->op, i->constant);
+}
+
+static void list_inputs(const isa_instruction *i, spyre_format *out)
+{
+    for (uint32_t o = 1; o < i->operand_count; o++) out[o - 1] = i->operand[o].format;
+}
+
+static bool looks_up(const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    spyre_format inputs[OPFUNC_MAX_INPUTS], result = i->operand[0].format;
+    list_inputs(i, inputs);
+    return result == SPYRE_FORMAT_SEN169_FP16 && inputs[0] == SPYRE_FORMAT_SEN169_FP16 &&
+           !tile_codes(tile) && opfunc_has_table(i->op) &&
+           !lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
+}
+
+static plan_run *choose_computed(plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    if (tile_codes(tile)) return tile_codes(tile);
+    spyre_format inputs[OPFUNC_MAX_INPUTS], result = i->operand[0].format;
+    list_inputs(i, inputs);
+    tile->simd = simd_find(i->op, result, inputs, i->operand_count - 1u);
+    if (tile->simd && simd_shaped(tile)) return run_simd;
+    bool suffices = lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
+    return suffices && lanes_f32_function(i->op) ? run_vector_f32 : run_vector_f64;
+}
+
+// --- Parameters that are operands
+
+static bool stands(const plan_tile *tile, uint32_t operand)
+{
+    for (uint32_t d = 0; d < tile->dim_count; d++)
+        if (tile->stride[operand][d] != 0) return false;
+    return lanes_fits_f32(tile->instruction->operand[operand].format);
+}
+
+static bool parameters_stand(const plan_tile *tile)
+{
+    for (uint32_t o = 2; o < tile->instruction->operand_count; o++)
+        if (!stands(tile, o)) return false;
+    return true;
+}
+
+static isa_instruction with_constants(const isa_instruction *i, uint8_t *const *address)
+{
+    isa_instruction carries = isa_copy(i);
+    carries.operand_count = 2;
+    for (uint32_t o = 2; o < i->operand_count; o++)
+        carries.constant[o - 2] = (float)element_load(address[o], i->operand[o].format);
+    return carries;
+}
+
+static uint64_t element_count(const plan_tile *tile)
+{
+    uint64_t count = 1;
+    for (uint32_t d = 0; d < tile->dim_count; d++) count *= (uint64_t)tile->extent[d];
+    return count;
+}
+
+static void run_with_constants(const plan_tile *tile, uint8_t *const *address,
+                               plan_scratch *scratch)
+{
+    if (!runs_independent(tile, address)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    isa_instruction carries = with_constants(tile->instruction, address);
+    plan_tile same = *tile;
+    same.instruction = &carries;
+    const uint16_t *codes = NULL;
+    if (looks_up(&same))
+        codes = opfunc_dl16_table_take(carries.op, carries.constant, element_count(tile));
+    if (codes) look_up(&same, address, codes);
+    else choose_computed(&same)(&same, address, scratch);
+    if (codes) opfunc_dl16_table_give(codes);
 }
 
 plan_run *tile_vector(plan_tile *tile)
@@ -291,15 +370,7 @@ plan_run *tile_vector(plan_tile *tile)
     const isa_instruction *i = tile->instruction;
     if (copies_bits(i)) return tile_copy(tile);
     if (integer_wraps(i)) return run_integers;
-    if (tile_codes(tile)) return tile_codes(tile);
-    spyre_format inputs[OPFUNC_MAX_INPUTS];
-    for (uint32_t o = 1; o < i->operand_count; o++) inputs[o - 1] = i->operand[o].format;
-    spyre_format result = i->operand[0].format;
-    bool dl16 = result == SPYRE_FORMAT_SEN169_FP16 && inputs[0] == SPYRE_FORMAT_SEN169_FP16;
-    bool suffices = lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
-    if (!suffices && dl16 && has_table(i)) return run_table;
-    tile->simd = simd_find(i->op, result, inputs, i->operand_count - 1u);
-    if (tile->simd && simd_shaped(tile)) return run_simd;
-    if (suffices && lanes_f32_function(i->op)) return run_vector_f32;
-    return run_vector_f64;
+    if (opfunc_takes_parameters(i->op, i->operand_count - 1u))
+        return parameters_stand(tile) ? run_with_constants : exact_run;
+    return looks_up(tile) && has_table(i) ? run_table : choose_computed(tile);
 }

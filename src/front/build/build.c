@@ -9,21 +9,30 @@
 
 #include "graph/view.h"
 
+// Inputs of a node: of a PARAMETRIC opfunc one alone, or one for each parameter, too.
+static uint32_t count_inputs(const builder *b, const opfunc_info *info)
+{
+    const graph_node *node = build_node_of(b);
+    bool more = node->arg_count > 1 && node->args[1].kind == SPYRE_ARG_VALUE;
+    return more ? info->most_inputs : info->least_inputs;
+}
+
 static spyre_status build_pointwise(builder *b, opfunc func)
 {
     const opfunc_info *info = opfunc_describe(func);
+    uint32_t inputs = count_inputs(b, info);
     space dims = {0};
     loop_op op;
     TRY(build_space(b, build_node_of(b)->results[0], &dims));
     TRY(build_begin_op(b, func, &dims, &op));
-    for (uint32_t i = 0; i < info->most_inputs; i++) {
+    for (uint32_t i = 0; i < inputs; i++) {
         uint32_t value;
         TRY(build_tensor_arg(b, i, &value));
         TRY(build_add_value(b, &op, &dims, value, NULL));
     }
-    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
+    for (uint32_t i = 0; i < opfunc_constant_count(func, inputs); i++) {
         double parameter;
-        TRY(graph_arg_real(b->graph, b->node, info->most_inputs + i, 0, &parameter));
+        TRY(graph_arg_real(b->graph, b->node, inputs + i, 0, &parameter));
         op.parameter[i] = (float)parameter;
     }
     TRY(build_add_result(b, &op, &dims, NULL));

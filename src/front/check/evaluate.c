@@ -46,7 +46,7 @@ static void describe_step(evaluation *e)
         step->size[v] = op->extent[v];
         e->cores.slices[v] = 1;
     }
-    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
+    for (uint32_t i = 0; i < opfunc_constant_count(op->op, op->operand_count - 1u); i++) {
         bundle_constant *constant = &step->constants[step->constant_count++];
         snprintf(constant->name, sizeof constant->name, "%s", info->parameter[i]);
         constant->format = SPYRE_FORMAT_IEEE_FP32;

@@ -242,7 +242,7 @@ static void add_constants(emitter *e)
 {
     bundle_step *step = e->step;
     const opfunc_info *info = opfunc_describe(step->op);
-    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++)
+    for (uint32_t i = 0; i < opfunc_constant_count(e->op->op, e->op->operand_count - 1u); i++)
         add_step_constant(step, info->parameter[i], SPYRE_FORMAT_IEEE_FP32, e->op->parameter[i]);
     step->mask_constant = -1;
     for (uint8_t d = 0; opfunc_reduces(step->op) && d < step->dim_count; d++) {

@@ -176,7 +176,7 @@ static json_t *info_of(printer *p, const loop_op *op)
     const opfunc_info *about = opfunc_describe(op->op);
     json_t *out = json_object(), *constants = json_object(), *strides = json_object();
     json_t *depths = json_object();
-    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && about->parameter[i]; i++)
+    for (uint32_t i = 0; i < opfunc_constant_count(op->op, op->operand_count - 1u); i++)
         put(p, constants, about->parameter[i], op_spec_real((double)op->parameter[i]));
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->split[v] > 1) put(p, strides, TEXT(p, "c%u", v), number(op->core_stride[v]));

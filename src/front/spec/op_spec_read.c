@@ -86,13 +86,14 @@ static spyre_status read_tiled_symbols(const spec_reader *r, const json_node *sp
     return NULL;
 }
 
-static spyre_status read_parameters(const json_node *info, loop_op *op)
+static spyre_status read_parameters(const json_node *info, uint32_t inputs, loop_op *op)
 {
     const opfunc_info *about = opfunc_describe(op->op);
+    uint32_t count = opfunc_constant_count(op->op, inputs);
     json_node constants = {0};
-    if (!about->parameter[0]) return NULL;
+    if (count == 0) return NULL;
     TRY(json_get_object(info, "constants", &constants));
-    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && about->parameter[i]; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         json_node member;
         double value;
         TRY(json_member(&constants, about->parameter[i], &member));
@@ -109,10 +110,11 @@ static spyre_status read_parameters(const json_node *info, loop_op *op)
 
 static spyre_status read_info(spec_reader *r, const json_node *spec, symbols *s, loop_op *op)
 {
-    json_node info, member, of, strides;
+    json_node info, member, of, strides, arguments;
     const char *location;
+    TRY(json_get_array(spec, "args", &arguments));
     TRY(json_get_object(spec, "op_info", &info));
-    TRY(read_parameters(&info, op));
+    TRY(read_parameters(&info, (uint32_t)json_count(&arguments) - 1, op));
     if (json_find(&info, "location", &member)) {
         TRY(json_as_string(&member, &location));
         op->location = arena_strdup(r->memory, location);

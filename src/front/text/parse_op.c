@@ -145,17 +145,20 @@ static spyre_status read_node(parse_reader *r, loop_op *op)
     return scan_accept_word(&r->in, "names") ? parse_dim_names(r, &node->names) : NULL;
 }
 
-static spyre_status read_parameters(parse_reader *r, loop_op *op)
+// None where inputs, which come later, stand for them.
+static spyre_status read_parameters(parse_reader *r, loop_op *op, uint32_t *out_count)
 {
     const opfunc_info *info = opfunc_describe(op->op);
     double value;
-    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS; i++) {
-        if (!info->parameter[i]) continue;
-        TRY(scan_expect(&r->in, info->parameter[i]));
+    *out_count = 0;
+    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
+        if (i == 0 && info->most_inputs > 1 && !scan_accept_word(&r->in, info->parameter[0])) break;
+        if (i > 0 || info->most_inputs == 1) TRY(scan_expect(&r->in, info->parameter[i]));
         TRY(scan_expect(&r->in, "("));
         TRY(parse_real(r, &value));
         op->parameter[i] = (float)value;
         TRY(scan_expect(&r->in, ")"));
+        ++*out_count;
     }
     if (!op->table) return NULL;
     TRY(scan_expect(&r->in, "rows"));
@@ -243,7 +246,7 @@ spyre_status parse_op(parse_reader *r)
     bool reduced[LOOP_MAX_VARS] = {false};
     const char *name, *location, *behind;
     int64_t id;
-    uint32_t count = r->loops->ops.count;
+    uint32_t count = r->loops->ops.count, parameters;
     TRY(scan_int(&r->in, &id));
     if (id != count) return scan_error(&r->in, "the next op is op %u", count);
     TRY(scan_name(&r->in, "an opfunc", &name));
@@ -260,7 +263,7 @@ spyre_status parse_op(parse_reader *r)
     while (scan_accept_word(&r->in, "split")) TRY(read_split(r, &op));
     TRY(read_wanted_stick(r, &op));
     TRY(read_origin(r, &op));
-    TRY(read_parameters(r, &op));
+    TRY(read_parameters(r, &op, &parameters));
     TRY(read_node(r, &op));
     TRY(parse_comment(r, ", ", &op.name, &behind));
     if (!behind) return scan_error(&r->in, "expected a value's name, a comma and a source line");
@@ -270,6 +273,9 @@ spyre_status parse_op(parse_reader *r)
     op.location = strcmp(location, "unknown") == 0 ? NULL : location;
     op.note = note ? note + 2 : NULL;
     TRY(read_operands(r, &op));
+    if (parameters != opfunc_constant_count(op.op, op.operand_count - 1u))
+        return scan_error(&r->in, "%s has %u parameters beside %u inputs", name, parameters,
+                          op.operand_count - 1u);
     TRY(check_reduced(r, &op, reduced));
     return VEC_PUSH(r->loops->memory, &r->loops->ops, op);
 }

@@ -205,8 +205,8 @@ static void print_division(const loop_op *op, text *out)
 static void print_parameters(const loop_op *op, text *out)
 {
     const opfunc_info *info = opfunc_describe(op->op);
-    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS; i++)
-        if (info->parameter[i]) text_printf(out, " %s(%.9g)", info->parameter[i], op->parameter[i]);
+    for (uint32_t i = 0; i < opfunc_constant_count(op->op, op->operand_count - 1u); i++)
+        text_printf(out, " %s(%.9g)", info->parameter[i], op->parameter[i]);
     if (op->table)
         text_printf(out, " rows(%" PRId64 ":%" PRId64 ")", op->row_count, op->row_stride);
 }

@@ -220,6 +220,21 @@ spyre_status make_parametric(rewriter *r, aten_op op, const tensor *x, double fi
     return make_node(r, op, args, 3, x->dtype, &view, into, out);
 }
 
+spyre_status make_parametric_of(rewriter *r, aten_op op, const tensor *x,
+                                const graph_number *first, const graph_number *second,
+                                const tensor *into, tensor *out)
+{
+    if (!first->scalar && !second->scalar)
+        return make_parametric(r, op, x, first->value, second->value, into, out);
+    const opfunc_info *info = opfunc_describe(aten_describe(op)->opfunc);
+    tensor parameters[2];
+    TRY(make_number(r, first, SPYRE_DTYPE_F32, &parameters[0]));
+    TRY(make_number(r, second, SPYRE_DTYPE_F32, &parameters[1]));
+    spyre_arg args[3] = {tensor_arg(x), tensor_arg(&parameters[0]), tensor_arg(&parameters[1])};
+    spyre_view view = view_contiguous(x->view.size, x->view.rank);
+    return make_node(r, op, args, info->most_inputs, x->dtype, &view, into, out);
+}
+
 spyre_status make_copy(rewriter *r, const tensor *x, const tensor *into, tensor *out)
 {
     return make_unary(r, ATEN_SPYRE_IDENTITY, x, into, out);

@@ -142,6 +142,11 @@ SPYRE_MUST_CHECK spyre_status make_where(rewriter *r, const tensor *condition, c
 SPYRE_MUST_CHECK spyre_status make_parametric(rewriter *r, aten_op op, const tensor *x,
                                               double first, double second, const tensor *into,
                                               tensor *out);
+// The same of numbers that each launch may give.
+SPYRE_MUST_CHECK spyre_status make_parametric_of(rewriter *r, aten_op op, const tensor *x,
+                                                 const graph_number *first,
+                                                 const graph_number *second, const tensor *into,
+                                                 tensor *out);
 // `reduced[i]` says whether dim i goes. No dim at all gives x itself (or a copy of it in `into`).
 SPYRE_MUST_CHECK spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x,
                                              const bool *reduced, bool keepdim, const tensor *into,

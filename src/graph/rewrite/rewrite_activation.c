@@ -50,26 +50,32 @@ spyre_status rewrite_leaky_relu(rewriter *r)
 }
 
 // An opfunc with the numbers behind x as parameters.
-static spyre_status apply_parameters(rewriter *r, double first, double second)
+static spyre_status apply_numbers(rewriter *r, const graph_number *first,
+                                  const graph_number *second)
 {
     tensor x, into;
     opfunc op = aten_describe((aten_op)r->from->op)->opfunc;
     TRY(rewrite_expect_allowed(r, op));
     TRY(load(r, &x, &into));
-    return make_parametric(r, native_of(op), &x, first, second, &into, NULL);
+    return make_parametric_of(r, native_of(op), &x, first, second, &into, NULL);
+}
+
+static spyre_status apply_parameters(rewriter *r, double first, double second)
+{
+    return apply_numbers(r, &(graph_number){.value = first}, &(graph_number){.value = second});
 }
 
 spyre_status rewrite_threshold(rewriter *r)
 {
-    double threshold, value;
+    graph_number threshold, value;
     tensor x, is_small, instead, into;
     TRY(load(r, &x, &into));
-    TRY(graph_arg_real(r->source, r->node, 1, 0, &threshold));
-    TRY(graph_arg_real(r->source, r->node, 2, 0, &value));
+    TRY(graph_arg_number(r->source, r->node, 1, 0, &threshold));
+    TRY(graph_arg_number(r->source, r->node, 2, 0, &value));
     if (x.dtype != SPYRE_DTYPE_I64 && x.dtype != SPYRE_DTYPE_I32)
-        return apply_parameters(r, threshold, value);
-    TRY(make_with(r, ATEN_SPYRE_LESSEREQUAL, &x, threshold, NULL, &is_small));
-    TRY(make_constant(r, value, x.dtype, &instead));
+        return apply_numbers(r, &threshold, &value);
+    TRY(make_with_number(r, ATEN_SPYRE_LESSEREQUAL, &x, &threshold, NULL, &is_small));
+    TRY(make_number(r, &value, x.dtype, &instead));
     return make_where(r, &is_small, &instead, &x, &into, NULL);
 }
 
@@ -89,10 +95,11 @@ spyre_status rewrite_polygamma(rewriter *r)
 spyre_status rewrite_shrink(rewriter *r)
 {
     tensor into;
-    graph_number lambda = {0};
+    graph_number lambda;
     TRY(rewrite_result(r, 0, &into));
-    TRY(graph_arg_real(r->source, r->node, 1, 0.5, &lambda.value));
-    return apply_parameters(r, number_in(lambda, into.dtype).value, 0);
+    TRY(graph_arg_number(r->source, r->node, 1, 0.5, &lambda));
+    lambda = number_in(lambda, into.dtype);
+    return apply_numbers(r, &lambda, &(graph_number){0});
 }
 
 // To multiples of 10^-decimals: the larger power of ten is exact.
@@ -107,12 +114,15 @@ spyre_status rewrite_round_decimals(rewriter *r)
 spyre_status rewrite_logit(rewriter *r)
 {
     tensor x, into;
-    double eps;
+    graph_number eps, rest;
     TRY(rewrite_expect_allowed(r, OPFUNC_LOGIT));
     TRY(load(r, &x, &into));
-    TRY(graph_arg_real(r->source, r->node, 1, -1, &eps));
-    if (eps >= 0 && rewrite_takes(r, ATEN_SPYRE_CLIP, x.dtype))
-        TRY(make_parametric(r, ATEN_SPYRE_CLIP, &x, eps, 1 - eps, NULL, &x));
+    TRY(graph_arg_number(r->source, r->node, 1, -1, &eps));
+    rest = eps;
+    if (eps.scalar) rest.form = SPYRE_SCALAR_REST;
+    else rest.value = 1 - eps.value;
+    if (eps.value >= 0 && rewrite_takes(r, ATEN_SPYRE_CLIP, x.dtype))
+        TRY(make_parametric_of(r, ATEN_SPYRE_CLIP, &x, &eps, &rest, NULL, &x));
     return make_unary(r, ATEN_SPYRE_LOGIT, &x, &into, NULL);
 }
 

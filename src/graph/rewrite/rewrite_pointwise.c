@@ -216,11 +216,11 @@ spyre_status rewrite_gelu(rewriter *r)
 spyre_status rewrite_softplus(rewriter *r)
 {
     tensor x, into;
-    double beta, threshold;
+    graph_number beta, threshold;
     TRY(load_unary(r, &x, &into));
-    TRY(graph_arg_real(r->source, r->node, 1, 1, &beta));
-    TRY(graph_arg_real(r->source, r->node, 2, 20, &threshold));
-    return make_parametric(r, ATEN_SPYRE_SOFTPLUS, &x, beta, threshold, &into, NULL);
+    TRY(graph_arg_number(r->source, r->node, 1, 1, &beta));
+    TRY(graph_arg_number(r->source, r->node, 2, 20, &threshold));
+    return make_parametric_of(r, ATEN_SPYRE_SOFTPLUS, &x, &beta, &threshold, &into, NULL);
 }
 
 // A bound of clamp: infinite where there is none, or a parameter.

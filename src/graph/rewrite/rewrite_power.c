@@ -23,13 +23,16 @@ static spyre_status power_of_two(rewriter *r, const tensor *x, int doublings, co
     return NULL;
 }
 
+// An exponent that is a parameter is none of those with an operator of their own
+// (scalar_rule.def).
 spyre_status rewrite_pow(rewriter *r)
 {
     tensor x, power, into;
-    double exponent;
+    graph_number number;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
-    TRY(graph_arg_real(r->source, r->node, 1, 1, &exponent));
+    TRY(graph_arg_number(r->source, r->node, 1, 1, &number));
+    const double exponent = number.value;
     if (exponent == 0) return make_full(r, 1, into.dtype, &into.view, &into, NULL);
     if (exponent == 1) return make_copy(r, &x, &into, NULL);
     if (exponent == 2) return power_of_two(r, &x, 1, &into, &power);
@@ -38,8 +41,9 @@ spyre_status rewrite_pow(rewriter *r)
     if (exponent == -0.5) return make_unary(r, ATEN_SPYRE_RSQRT, &x, &into, NULL);
     if (exponent == -1) return make_unary(r, ATEN_SPYRE_RECIPROCAL, &x, &into, NULL);
     if (rewrite_takes(r, ATEN_SPYRE_POWER, into.dtype) && rewrite_allows(r, OPFUNC_POWER))
-        return make_parametric(r, ATEN_SPYRE_POWER, &x, exponent, 0, &into, NULL);
-    if (exponent != 3 && exponent != -2) {
+        return make_parametric_of(r, ATEN_SPYRE_POWER, &x, &number, &(graph_number){0}, &into,
+                                  NULL);
+    if (number.scalar || (exponent != 3 && exponent != -2)) {
         return status_new(SPYRE_UNSUPPORTED, "pow with exponent %g", exponent);
     }
     TRY(power_of_two(r, &x, 1, NULL, &power));

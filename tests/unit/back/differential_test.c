@@ -17,6 +17,7 @@ static void pointwise(uint64_t number)
     step.compute_format = format;
     uint32_t inputs = opfunc_describe(op)->least_inputs;
     if (op == OPFUNC_LAYERNORMNORM) inputs += pick(&t, 3);
+    if (op == OPFUNC_CLIP) inputs += 2 * pick(&t, 2);
     for (uint32_t i = 0; i < inputs; i++)
         add_tensor(&t, &step, format, all_dims(&step), "out",
                    pick(&t, 2) ? random_subset(&t, &step, 3) : "", 4);

@@ -50,7 +50,7 @@ static void lanes__fp32_rounds_every_code_as_fp64(void **state)
     const float constants[OPFUNC_MAX_PARAMETERS] = {-3.0f, 5.5f};
     uint32_t functions = 0;
     for (opfunc op = 0; op < OPFUNC_COUNT; op++) {
-        bool one = opfunc_describe(op)->most_inputs == 1 && opfunc_has_formula(op);
+        bool one = opfunc_describe(op)->least_inputs == 1 && opfunc_has_formula(op);
         if (!one || !lanes_f32_suffices(op, DL16, &format, 1)) continue;
         functions++;
         for (uint32_t first = 0; first < 65536; first += LANES_CHUNK) {

@@ -123,6 +123,14 @@ static spyre_format float_format(uint64_t *seed)
     return formats[next_random(seed) % 8];
 }
 
+// Most parameters are one element for the whole tile.
+static void stand_still(isa_instruction *i, uint64_t *seed)
+{
+    if (next_random(seed) % 4 == 0) return;
+    for (uint32_t o = 2; o < i->operand_count; o++)
+        for (uint32_t d = 0; d < i->dim_count; d++) i->operand[o].stride[d] = 0;
+}
+
 static isa_instruction *random_vector(isa_program *p, uint64_t *seed, opfunc op)
 {
     const opfunc_info *info = opfunc_describe(op);
@@ -130,7 +138,9 @@ static isa_instruction *random_vector(isa_program *p, uint64_t *seed, opfunc op)
     i->op = op;
     random_shape(i, seed);
     uint32_t inputs = info->least_inputs;
-    inputs += next_random(seed) % (info->most_inputs - info->least_inputs + 1u);
+    bool parametric = info->kind == OPFUNC_KIND_PARAMETRIC;
+    if (!parametric) inputs += next_random(seed) % (info->most_inputs - info->least_inputs + 1u);
+    else if (next_random(seed) % 2) inputs = info->most_inputs;
     if (op == OPFUNC_LAYERNORMSCALE || opfunc_makes_pairs(op)) inputs = 2;
     i->operand_count = (uint8_t)(inputs + 1);
     bool uniform = next_random(seed) % 2;
@@ -142,8 +152,10 @@ static isa_instruction *random_vector(isa_program *p, uint64_t *seed, opfunc op)
         i->operand[alias].offset = i->operand[0].offset + (int64_t)(next_random(seed) % 2) * 64;
         if (uniform && next_random(seed) % 2) i->operand[alias] = i->operand[0];
     }
-    if (info->parameter[0]) i->constant[0] = op == OPFUNC_CLIP ? -2.5f : 0.75f;
-    if (info->parameter[1]) i->constant[1] = 4.0f;
+    uint32_t constants = opfunc_constant_count(op, inputs);
+    if (opfunc_takes_parameters(op, inputs)) stand_still(i, seed);
+    if (constants > 0) i->constant[0] = op == OPFUNC_CLIP ? -2.5f : 0.75f;
+    if (constants > 1) i->constant[1] = 4.0f;
     return i;
 }
 
