@@ -14,4 +14,7 @@
 #include "isa/geometry.def"
 #undef GEOMETRY_ROW
 
+// Bytes per us of a link of the ring, and direction.
+#define RING_BANDWIDTH (GEOMETRY_RING_WIDTH * CLOCK)
+
 #endif

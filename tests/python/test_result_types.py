@@ -53,7 +53,7 @@ def arguments(op):
             (False, True),
         ):
             yield [x, dim, widen]
-    elif name == "native_layer_norm.default":
+    elif name in ("layer_norm.default", "native_layer_norm.default"):
         for dtype in FLOATS:
             x, w = tensors((2, 3, 4), (4,), dtype=dtype)
             yield from ([x, [4], w, None, 1e-5], [x, [4], w, w, 1e-5], [x, [3], w, w, 1e-5])

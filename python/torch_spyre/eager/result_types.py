@@ -208,6 +208,17 @@ def _layer_norm(
     )
 
 
+def _layer_norm_alone(
+    x: Tensor,
+    sizes: Sequence[int],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    *_cudnn: bool,
+) -> Tensor:
+    return _layer_norm(x, sizes, weight, bias, eps)[0]
+
+
 def _reduction(
     x: Tensor, dims: Sequence[int] | None, keep: bool, dtype: torch.dtype | None = None
 ) -> Tensor:
@@ -308,6 +319,7 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten.scaled_dot_product_attention.default: _attention,
         _aten._softmax.default: _softmax,
         _aten._log_softmax.default: _softmax,
+        _aten.layer_norm.default: _layer_norm_alone,
         _aten.native_layer_norm.default: _layer_norm,
         _aten.sum.dim_IntList: _reduction,
         _aten.mean.dim: _reduction,

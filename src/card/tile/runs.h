@@ -103,7 +103,7 @@ plan_run *tile_vector(plan_tile *tile);
 plan_run *tile_codes(const plan_tile *tile);     // null: it has none
 plan_run *tile_reduce(plan_tile *tile);
 plan_run *tile_copy(plan_tile *tile);
-plan_run *tile_rows(const plan_tile *tile);
+plan_run *tile_gather(const plan_tile *tile);
 plan_run tile_scatter_add, tile_fold, tile_rank, tile_ranked;
 
 // `count` elements of `bytes` bytes, each operand's `stride` bytes apart.

@@ -2,7 +2,7 @@
 //
 // Tiles as loops over runs of lanes: the same bytes as exec_exact.c. What has no fast form, or
 // overlaps in a way that makes the order of elements matter, goes to exact_run. This file has the
-// choice and matmuls; tile_copy.c, tile_rows.c, tile_vector.c and tile_reduce.c the rest.
+// choice and matmuls; tile_copy.c, tile_gather.c, tile_vector.c and tile_reduce.c the rest.
 #include <string.h>
 
 #include "card/tile/runs.h"
@@ -75,7 +75,7 @@ plan_run *tile_choose(plan_tile *tile)
     case ISA_LOAD:
     case ISA_STORE: return tile_copy(tile);
     case ISA_GATHER:
-    case ISA_SCATTER: return tile_rows(tile);
+    case ISA_SCATTER: return tile_gather(tile);
     case ISA_SCATTERADD: return tile_scatter_add;
     case ISA_VECTOR: return tile_vector(tile);
     case ISA_FILL: return run_fill;

@@ -91,7 +91,7 @@ static void count_kernel(const time_kernel *k, time_messages messages, sums *s)
 // Every core has a link to each side; messages take the shorter way and load all of them alike.
 static double ring_links_us(double carried_bytes)
 {
-    return carried_bytes / (2 * ISA_CORES * GEOMETRY_RING_WIDTH * CLOCK);
+    return carried_bytes / (2 * ISA_CORES * RING_BANDWIDTH);
 }
 
 static spyre_status time_one(arena *memory, time_state *s, uint32_t begin, uint32_t end)

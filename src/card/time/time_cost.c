@@ -167,7 +167,7 @@ static void cost_matmul(const isa_instruction *i, double cores, time_cost *out)
 static void cost_message(const isa_instruction *i, time_cost *out)
 {
     out->message_bytes = tile_elements(i) * spyre_format_bytes(i->operand[0].format);
-    out->us = out->message_bytes / (GEOMETRY_RING_WIDTH * CLOCK);
+    out->us = out->message_bytes / RING_BANDWIDTH;
 }
 
 // What the operands in LX move, once each.

@@ -94,7 +94,7 @@ static double ring_of(const loop_op *op, const division_sizes *sizes, const divi
         else
             partial *= (double)division_slice(sizes, v, d->split[v]);
     }
-    return (chain - 1) * partial / (GEOMETRY_RING_WIDTH * CLOCK);
+    return (chain - 1) * partial / RING_BANDWIDTH;
 }
 
 // Tiles that pass through a core, by its largest operand.

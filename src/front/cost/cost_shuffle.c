@@ -129,7 +129,7 @@ shuffle_cost shuffle_cost_between(const lx_slices *from, const lx_slices *to, do
     for (uint32_t core = 0; core < BUNDLE_MAX_CORES; core++)
         if (load[core] > busiest) busiest = load[core];
     return (shuffle_cost){bytes / units * fmax(busiest, (double)carried / (2 * BUNDLE_MAX_CORES)) /
-                              (GEOMETRY_RING_WIDTH * CLOCK),
+                              RING_BANDWIDTH,
                           count_messages(from, to)};
 }
 

@@ -40,7 +40,7 @@ static double sharing_us(const product *s, const division *d)
             if (!op->operand[k].stride[v]) times *= d->split[v];
         if (times > 1) bytes += times * s->p->basis[s->index]->bytes[k];
     }
-    return bytes / (8 * GEOMETRY_RING_WIDTH * CLOCK);
+    return bytes / (8 * RING_BANDWIDTH);
 }
 
 // True when a core has room for its parts of what would be in LX, and the form they come from.

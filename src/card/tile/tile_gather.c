@@ -218,7 +218,7 @@ static void run_rows(const plan_tile *tile, uint8_t *const *address, plan_scratc
     finish_row_moves(&m);
 }
 
-plan_run *tile_rows(const plan_tile *tile)
+plan_run *tile_gather(const plan_tile *tile)
 {
     return run_stride(tile, 2) == 0 ? run_rows : run_elements;
 }
