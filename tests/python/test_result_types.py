@@ -54,11 +54,13 @@ def arguments(op):
         ):
             yield [x, dim, widen]
     elif name in ("layer_norm.default", "native_layer_norm.default"):
+        more = [True] if name == "layer_norm.default" else []  # cudnn_enable
         for dtype in FLOATS:
             x, w = tensors((2, 3, 4), (4,), dtype=dtype)
-            yield from ([x, [4], w, None, 1e-5], [x, [4], w, w, 1e-5], [x, [3], w, w, 1e-5])
-        yield [x, [3, 4], None, None, 1e-5]
-        yield [tensors((2, 3, 8))[0][..., 3:7], [4], *tensors((4,), (4,)), 1e-5]
+            for sizes, weight, bias in (([4], w, None), ([4], w, w), ([3], w, w)):
+                yield [x, sizes, weight, bias, 1e-5, *more]
+        yield [x, [3, 4], None, None, 1e-5, *more]
+        yield [tensors((2, 3, 8))[0][..., 3:7], [4], *tensors((4,), (4,)), 1e-5, *more]
     elif name in ("sum.default", "mean.default"):
         yield from (
             [*tensors((3, 4)), None],
