@@ -52,7 +52,7 @@ def _sums(module, operands, settings) -> tuple[int, int, float, bool]:
         try:
             with (
                 torch._dynamo.config.patch(debug_dir_root=folder),
-                torch_spyre._inductor.config.patch(settings),
+                torch_spyre.config.patch(settings),
             ):
                 card = [x.to("spyre") for x in operands]
                 torch.compile(module.to("spyre"), dynamic=False)(*card)

@@ -98,7 +98,7 @@ def __getattr__(name: str) -> Any:
 def _module(name: str) -> Any:
     path = f"{__name__}.{name}"
     try:
-        if not name.startswith("_"):
+        if not name.startswith("__"):
             return importlib.import_module(path)
     except ModuleNotFoundError as error:
         if error.name != path:
