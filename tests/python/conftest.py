@@ -60,6 +60,23 @@ def registrations_are_undone():
         assert table == before[name], f"{name} is not as it was before the file"
 
 
+@pytest.fixture
+def counted(monkeypatch):
+    """The operators that a program was tried to be made for, in order; none is known before."""
+    from torch_spyre.eager import operator_program
+
+    operator_program.programs.clear()
+    made = []
+    compile_call = operator_program.Operator._compile
+
+    def count(self, *how):
+        made.append(self.op)
+        return compile_call(self, *how)
+
+    monkeypatch.setattr(operator_program.Operator, "_compile", count)
+    return made
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(0)

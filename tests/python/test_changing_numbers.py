@@ -147,21 +147,6 @@ OF_VALUES = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def counted(monkeypatch):
-    """Attempts to make a program."""
-    operator_program.programs.clear()
-    made = []
-    compile_call = operator_program.Operator._compile
-
-    def count(self, *how):
-        made.append(self.op)
-        return compile_call(self, *how)
-
-    monkeypatch.setattr(operator_program.Operator, "_compile", count)
-    return made
-
-
 def _run(call, operands, number, with_gradient):
     """The result and gradients, or None for a function without."""
     torch.manual_seed(7)

@@ -43,18 +43,6 @@ def _numbers(r, count):
     ]
 
 
-@pytest.fixture
-def counted(monkeypatch):
-    made = []
-    compile_call = operator_program.Operator._compile
-    monkeypatch.setattr(
-        operator_program.Operator,
-        "_compile",
-        lambda self, *how: (made.append(self.op), compile_call(self, *how))[1],
-    )
-    return made
-
-
 @pytest.mark.parametrize("trials", [30, pytest.param(1000, marks=pytest.mark.long)])
 def test_programs_that_hold_numbers_give_the_same_bits(trials, monkeypatch):
     r = torch.Generator().manual_seed(trials)

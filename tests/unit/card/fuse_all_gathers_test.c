@@ -26,7 +26,7 @@ typedef struct {
     uint32_t rows;
     bool in_place;                          // the result replaces what maxima are made of
     bool twice;                             // each core gets rows of the next one too
-    bool lacking;                           // nobody gets the last core's rows
+    bool lacking;                           // no core gets the last core's rows
     bool looks_back;                        // cores read where the maxima were made
     bool over;                              // what only a chain reads lies where they were made
     bool spreads, follows;                  // from the maxima on; from the exchange on

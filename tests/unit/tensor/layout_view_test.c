@@ -5,28 +5,6 @@
 
 #include "unit/tensor/dci_sample.h"
 
-// Where the transfer takes each element of the host tensor, in elements of the card.
-static int64_t *card_places(arena *memory, const sample *s)
-{
-    dci transfer;
-    int64_t *places = ARENA_NEW(memory, int64_t, (size_t)count_elements(&s->host) + 1);
-    assert_ok(dci_build(memory, &s->host, &s->layout, s->dtype, &transfer));
-    for (uint32_t n = 0; n < transfer.copy_count; n++) {
-        const dci_copy *copy = &transfer.copies[n];
-        int64_t index[SPYRE_MAX_DEVICE_RANK] = {0};
-        for (uint32_t at = 0; at < copy->rank;) {
-            int64_t host = copy->host_offset, card = copy->card_offset;
-            for (uint32_t i = 0; i < copy->rank; i++) {
-                host += index[i] * copy->host_stride[i];
-                card += index[i] * copy->card_stride[i];
-            }
-            places[host] = card;
-            for (at = 0; at < copy->rank && ++index[at] == copy->size[at]; at++) index[at] = 0;
-        }
-    }
-    return places;
-}
-
 static int64_t offset_of(const spyre_view *view, const int64_t *index)
 {
     int64_t offset = 0;
