@@ -83,7 +83,7 @@ at::Tensor attention(const at::Tensor &query, const at::Tensor &key, const at::T
         .squeeze(0);
 }
 
-// Whether a gradient of some kind may be asked for, or somebody else looks at what is called.
+// Whether autograd of some kind may want a gradient, or a dispatch mode sees the calls.
 bool is_watched(const at::Tensor &x)
 {
     return (at::GradMode::is_enabled() && x.requires_grad()) || x._fw_grad(0).defined() ||
@@ -96,7 +96,7 @@ bool is_plain(const at::Tensor &x, const std::optional<at::Tensor> &vector)
            (vector->scalar_type() == x.scalar_type() && !is_watched(*vector));
 }
 
-// Without gradients nobody reads the statistics that native_layer_norm gives besides.
+// native_layer_norm gives statistics besides, which only a gradient reads.
 at::Tensor layer_norm(const at::Tensor &x, c10::SymIntArrayRef sizes,
                       const std::optional<at::Tensor> &weight,
                       const std::optional<at::Tensor> &bias, double eps, bool cudnn)

@@ -104,8 +104,8 @@ static bool work(job *j, uint32_t index)
 //
 // A team's run ends when each of its threads has come and gone. On a host with other work one of
 // them may have no core for milliseconds, even if there was nothing left to do for it. A team
-// that was so late rests, longer each time, and the pool, which waits for nobody who has not
-// begun, does its work.
+// that was so late rests, longer each time, and the pool does its work: a run of the pool
+// waits only for threads that have begun.
 
 enum {
     LATE_NANOSECONDS = 500000,      // to wake a thread takes a tenth of that
@@ -140,6 +140,14 @@ static void join_team(void *context)
 static bool team_is_ready(void)
 {
     return team.run && clock_now_ns() >= team.rests_until_ns;
+}
+
+// Its threads still look for work.
+static bool team_is_awake(void)
+{
+    if (!team.run) return false;
+    int64_t now = clock_now_ns();
+    return now >= team.rests_until_ns && now - team.ran_ns < TEAM_AWAKE_NANOSECONDS;
 }
 
 static void note_end(int64_t now, bool late)
@@ -309,7 +317,7 @@ static void set_current(pool *p, job *j)
 
 bool pool_awake(const pool *workers)
 {
-    if (team_is_ready() && clock_now_ns() - team.ran_ns < TEAM_AWAKE_NANOSECONDS) return true;
+    if (team_is_awake()) return true;
     return atomic_load_explicit(&workers->looking, memory_order_relaxed) != 0;
 }
 

@@ -2,7 +2,7 @@
 //
 // Tables of opfuncs whose parameters are operands, and may be others at the next launch. A table
 // costs as much as its 65,536 results, so one is made once as many elements have asked for it; few
-// are kept, and those that nobody reads give way to others.
+// are kept, and the least recently used one that no launch reads gives way.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

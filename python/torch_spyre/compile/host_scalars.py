@@ -15,23 +15,31 @@ _copy = torch.ops.aten._to_copy.default
 def move_to_card(gm: torch.fx.GraphModule) -> None:
     """Copies them, each once, where operators that work by elements read them beside tensors of the
     card. Numbers that parameters of programs stand for stay as they are."""
-    plan = scalars.plan(gm)
+    found = [node for node in _of_inputs(gm) if scalars.is_of_host(node) and _readers(node)]
+    plan = scalars.plan(gm) if found else None
     parameters = set(plan.chain) if plan else set[Node]()
-    for node in _of_inputs(gm) - parameters:
-        readers = [user for user in node.users if scalars.takes_numbers(user)]
-        if readers and scalars.is_of_host(node):
-            copy = _copied(gm, node, _device_read_by(readers[0]))
-            for reader in readers:
-                reader.replace_input_with(node, copy)
+    for node in found:
+        if node in parameters:
+            continue
+        readers = _readers(node)
+        copy = _copied(gm, node, _device_read_by(readers[0]))
+        for reader in readers:
+            reader.replace_input_with(node, copy)
 
 
-def _of_inputs(gm: torch.fx.GraphModule) -> set[Node]:
-    """What operators compute of inputs; the compiler computes what is constant."""
-    found = set(gm.graph.find_nodes(op="placeholder"))
+def _readers(node: Node) -> list[Node]:
+    return [user for user in node.users if scalars.takes_numbers(user)]
+
+
+def _of_inputs(gm: torch.fx.GraphModule) -> list[Node]:
+    """What operators compute of inputs, in order; the compiler computes what is constant."""
+    known = set(gm.graph.find_nodes(op="placeholder"))
+    found = list[Node]()
     for node in gm.graph.nodes:
-        if node.op == "call_function" and found.intersection(node.all_input_nodes):
-            found.add(node)
-    return {node for node in found if node.op == "call_function"}
+        if node.op == "call_function" and not known.isdisjoint(node.all_input_nodes):
+            known.add(node)
+            found.append(node)
+    return found
 
 
 def _device_read_by(reader: Node) -> torch.device:
