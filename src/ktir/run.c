@@ -170,8 +170,8 @@ static spyre_status end_region(tile *t, const ktir_op *yield)
         return NULL;
     }
     bool loops = op->opcode != KTIR_OP_IF;
-    int64_t left = frame->end - frame->value;
-    bool more = loops && left > frame->step;
+    uint64_t left = (uint64_t)frame->end - (uint64_t)frame->value;
+    bool more = loops && left > (uint64_t)frame->step;
     if (yield && op->result_count && op->opcode != KTIR_OP_PARALLEL)
         hand_on(t, yield, 0, more ? region->first_argument + 1 : op->first_result);
     if (!more) {
