@@ -7,6 +7,7 @@
 
 #include "back/back.h"
 #include "back/place.h"
+#include "base/integer.h"
 
 enum { LX_ALIGNMENT = SPYRE_STICK_BYTES };
 
@@ -16,7 +17,7 @@ typedef struct {
 
 static inline int64_t lx_align(int64_t bytes)
 {
-    return (bytes + LX_ALIGNMENT - 1) / LX_ALIGNMENT * LX_ALIGNMENT;
+    return round_up(bytes, LX_ALIGNMENT);
 }
 
 // First byte of the share, and its size.

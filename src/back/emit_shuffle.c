@@ -8,6 +8,8 @@
 // cores, so one code serves all of them. What stays on its core takes the same way.
 #include "back/select.h"
 
+#include "base/integer.h"
+#include "base/odometer.h"
 #include "bundle/derived.h"
 
 enum { MOST_MESSAGES = 4096 }; // of one core
@@ -16,7 +18,7 @@ enum { MOST_MESSAGES = 4096 }; // of one core
 typedef struct {
     const bundle_division *of;
     uint8_t tensor;
-    int64_t units[BUNDLE_MAX_DIMS]; // of a slice
+    int64_t units[BUNDLE_MAX_DIMS]; // of a slice; 1 where the tensor does not move
 } side;
 
 typedef struct {
@@ -37,17 +39,6 @@ static bool moves(const shuffle *s, uint32_t d)
 
 // --- Units
 
-static int64_t common_multiple(int64_t a, int64_t b)
-{
-    int64_t x = a, y = b;
-    while (y) {
-        int64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return a / x * b;
-}
-
 // Cuts the dims; counts the messages that a core sends and receives.
 static spyre_status cut(shuffle *s, uint32_t *out_messages)
 {
@@ -60,6 +51,7 @@ static spyre_status cut(shuffle *s, uint32_t *out_messages)
             sent *= s->before.units[d] = s->units[d] / s->before.of->slices[d];
             received *= s->after.units[d] = s->units[d] / s->after.of->slices[d];
         } else {
+            s->before.units[d] = s->after.units[d] = 1;
             s->replicas *= (uint32_t)s->after.of->slices[d];
             sent *= s->after.of->slices[d];
         }
@@ -89,15 +81,6 @@ static uint32_t peer(const shuffle *s, const side *mine, const side *theirs, uin
         if (owns && n-- == 0) return other;
     }
     return 0; // verified: every unit has its owners
-}
-
-static bool next_unit(const shuffle *s, const side *of, int64_t *local)
-{
-    for (uint32_t d = s->step->dim_count; d-- > 0;) {
-        if (moves(s, d) && ++local[d] < of->units[d]) return true;
-        local[d] = 0;
-    }
-    return false;
 }
 
 // --- Messages
@@ -130,7 +113,7 @@ static spyre_status send_all(shuffle *s)
     do {
         for (uint32_t n = 0; n < s->replicas; n++)
             TRY(message(s, &s->before, &s->after, local, n));
-    } while (next_unit(s, &s->before, local));
+    } while (odometer_next(s->step->dim_count, s->before.units, local, NULL, 0));
     return NULL;
 }
 
@@ -139,7 +122,7 @@ static spyre_status receive_all(shuffle *s)
     int64_t local[BUNDLE_MAX_DIMS] = {0};
     do {
         TRY(message(s, &s->after, &s->before, local, 0));
-    } while (next_unit(s, &s->after, local));
+    } while (odometer_next(s->step->dim_count, s->after.units, local, NULL, 0));
     return NULL;
 }
 

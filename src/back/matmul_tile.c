@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "back/allocate.h"
+#include "base/integer.h"
 #include "bundle/derived.h"
 #include "isa/constants.h"
 
@@ -23,11 +24,6 @@ enum { LARGEST_ROWS = 512, LARGEST_ACCUMULATOR_BYTES = 256 << 10 };
 
 // What the resources that do not bind count for, and an instruction.
 static const double HIDDEN_SHARE = 1.0 / 16, INSTRUCTION_US = 0.05;
-
-static int64_t ceil_divide(int64_t value, int64_t by)
-{
-    return (value + by - 1) / by;
-}
 
 // --- Roles
 
@@ -130,8 +126,8 @@ static void set_rows(const problem *p, int64_t most, int64_t *tile)
         if (p->r->role[d] != MATMUL_ROW) continue;
         int64_t granule = nest_granule(n, d), size = n->most[d];
         if (granule > size) granule = size;
-        int64_t tiles = ceil_divide(size, most > granule ? most / granule * granule : granule);
-        tile[d] = ceil_divide(ceil_divide(size, tiles), granule) * granule;
+        int64_t tiles = divide_up(size, most > granule ? most / granule * granule : granule);
+        tile[d] = round_up(divide_up(size, tiles), granule);
         if (tile[d] > size) tile[d] = size;
         if (n->unit[d] && tile[d] < size) tile[d] = nest_divisor(n, d, tile[d]);
         most /= tile[d];
@@ -142,7 +138,7 @@ static void set_rows(const problem *p, int64_t most, int64_t *tile)
 
 static int64_t whole_sticks(const matmul_roles *r, int64_t elements)
 {
-    return ceil_divide(elements, r->lanes);
+    return divide_up(elements, r->lanes);
 }
 
 static int64_t columns_of(const matmul_roles *r, const int64_t *tile)
@@ -190,8 +186,8 @@ static double time_of(const problem *p, bool stationary, const matmul_tiles *t)
 {
     double element = spyre_format_bytes(p->r->format), rows = (double)row_count(p->r, t->tile);
     double row_tiles = ceil((double)p->rows / rows);
-    double column_tiles = (double)ceil_divide(p->columns, columns_of(p->r, t->tile));
-    double depth_tiles = (double)ceil_divide(p->depth, t->tile[p->r->k]);
+    double column_tiles = (double)divide_up(p->columns, columns_of(p->r, t->tile));
+    double depth_tiles = (double)divide_up(p->depth, t->tile[p->r->k]);
     double results = (double)p->rows * (double)p->columns, depth = (double)p->depth;
     double a_bytes = (double)p->rows * depth * element * column_tiles;
     double b_bytes = (double)p->columns * depth * element * row_tiles;
@@ -226,8 +222,8 @@ static int64_t even_part(const nest *n, uint32_t dim, int64_t most)
     int64_t whole = n->most[dim], granule = nest_granule(n, dim);
     if (most >= whole) return whole;
     if (n->unit[dim]) return nest_divisor(n, dim, most);
-    int64_t parts = ceil_divide(whole, most);
-    int64_t even = ceil_divide(ceil_divide(whole, parts), granule) * granule;
+    int64_t parts = divide_up(whole, most);
+    int64_t even = round_up(divide_up(whole, parts), granule);
     return even < whole ? even : whole;
 }
 

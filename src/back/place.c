@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/odometer.h"
 #include "bundle/derived.h"
 
 box box_kept(const nest *n, const box *b)
@@ -44,7 +45,7 @@ static bool has_work(const nest *n, const nest_class *c)
 
 // The different extents of a dim, ascending; false when a box cannot end at one of them.
 static bool find_ends(const nest *n, uint32_t d, int64_t ends[BUNDLE_MAX_CORES],
-                      uint32_t *out_count)
+                      int64_t *out_count)
 {
     uint32_t count = 0;
     for (uint32_t c = 0; c < n->class_count; c++) {
@@ -90,26 +91,22 @@ static uint32_t classes_as_pieces(const nest *n, piece *out)
 uint32_t pieces_of(const nest *n, piece out[BUNDLE_MAX_CORES])
 {
     int64_t ends[BUNDLE_MAX_DIMS][BUNDLE_MAX_CORES];
-    uint32_t ends_count[BUNDLE_MAX_DIMS], at[BUNDLE_MAX_DIMS] = {0}, count = 0;
-    int64_t cells = 1;
+    int64_t ends_count[BUNDLE_MAX_DIMS], at[BUNDLE_MAX_DIMS] = {0}, cells = 1;
+    uint32_t count = 0;
     for (uint32_t d = 0; d < n->dim_count; d++) {
         if (!find_ends(n, d, ends[d], &ends_count[d]) || ends_count[d] == 0)
             return classes_as_pieces(n, out);
         cells *= ends_count[d];
         if (cells > BUNDLE_MAX_CORES) return classes_as_pieces(n, out);
     }
-    for (int64_t cell = 0; cell < cells; cell++) {
+    do {
         box b = box_of_class(n, &n->classes[0]);
         for (uint32_t d = 0; d < n->dim_count; d++) {
             b.start[d] = at[d] ? ends[d][at[d] - 1] : 0;
             b.extent[d] = ends[d][at[d]] - b.start[d];
         }
         add_piece(n, &b, out, &count);
-        for (uint32_t d = n->dim_count; d-- > 0;) {
-            if (++at[d] < ends_count[d]) break;
-            at[d] = 0;
-        }
-    }
+    } while (odometer_next(n->dim_count, ends_count, at, NULL, 0));
     return count;
 }
 

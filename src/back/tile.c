@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "back/tile.h"
 
+#include "base/integer.h"
+
 void tile_smallest(const nest *n, int64_t *out_tile)
 {
     for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) {
@@ -29,9 +31,9 @@ static int64_t balance(int64_t size, int64_t largest, int64_t granule)
 {
     for (int64_t tile = largest; tile * 2 > largest; tile -= granule)
         if (size % tile == 0) return tile;
-    int64_t count = (size + largest - 1) / largest;
-    int64_t even = (size + count - 1) / count;
-    return (even + granule - 1) / granule * granule;
+    int64_t count = divide_up(size, largest);
+    int64_t even = divide_up(size, count);
+    return round_up(even, granule);
 }
 
 bool tile_grow(const nest *n, const tile_limits *limits, uint32_t dim, int64_t *tile)

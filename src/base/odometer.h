@@ -32,4 +32,15 @@ static inline bool odometer_next(uint32_t dims, const int64_t *extent, int64_t *
     return false;
 }
 
+// The same over some dims of an index, those in `dims`.
+static inline bool odometer_next_of(const uint8_t *dims, uint32_t count, const int64_t *extent,
+                                    int64_t *index)
+{
+    for (uint32_t n = count; n-- > 0;) {
+        if (++index[dims[n]] < extent[dims[n]]) return true;
+        index[dims[n]] = 0;
+    }
+    return false;
+}
+
 #endif

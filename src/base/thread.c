@@ -114,14 +114,14 @@ enum {
 };
 
 typedef struct {
-    thread_team run;                // null: there is none
+    spyre_thread_team run;          // null: there is none
     int64_t ran_ns, rests_until_ns;
     uint32_t late;                  // times; one less after as long a time as it last rested
 } own_team;
 
 static _Thread_local own_team team;
 
-void thread_use_team(thread_team run)
+void thread_use_team(spyre_thread_team run)
 {
     team = (own_team){.run = run};
 }

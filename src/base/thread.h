@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "spyre/runtime.h"
 
 enum { THREAD_LARGEST_COUNT = 256 };
 
@@ -39,11 +40,8 @@ uint32_t pool_threads(const pool *workers);
 // 50 us.
 bool pool_awake(const pool *workers);
 
-// Threads of the program around the library: see spyre_use_thread_team().
-typedef bool (*thread_team)(void (*body)(void *context), void *context, uint32_t threads);
-
-// Runs of the calling thread are the team's from now on, where it has as many threads as the pool.
-void thread_use_team(thread_team team);
+// Threads of the program around the library: runs of the calling thread are the team's from now on, where it has as many threads as the pool.
+void thread_use_team(spyre_thread_team team);
 
 bool thread_has_team(void);
 

@@ -103,15 +103,6 @@ spyre_status execution_store(const execution *x, uint32_t core, const int64_t *i
     return NULL;
 }
 
-bool execution_advance(const uint8_t *dims, uint32_t count, const int64_t *limits, int64_t *index)
-{
-    for (uint32_t i = count; i-- > 0;) {
-        if (++index[dims[i]] < limits[dims[i]]) return true;
-        index[dims[i]] = 0;
-    }
-    return false;
-}
-
 void execution_begin_core(execution *x, uint32_t core)
 {
     for (uint32_t d = 0; d < x->step->dim_count; d++)

@@ -5,6 +5,7 @@
 #ifndef BUNDLE_EXECUTION_H
 #define BUNDLE_EXECUTION_H
 
+#include "base/odometer.h"
 #include "bundle/interpret.h"
 
 typedef struct {
@@ -48,10 +49,6 @@ SPYRE_MUST_CHECK spyre_status execution_load(const execution *x, uint32_t tensor
                                              const int64_t *index, double *out_value);
 SPYRE_MUST_CHECK spyre_status execution_store(const execution *x, uint32_t core,
                                               const int64_t *index, uint32_t lane, double value);
-
-// Advances index[dims[..]], the last dim fastest, each below limits[dim]; false at the end, when
-// all are 0 again. Other entries of `index` stay as they are.
-bool execution_advance(const uint8_t *dims, uint32_t count, const int64_t *limits, int64_t *index);
 
 // Sets `local` to what the core owns.
 void execution_begin_core(execution *x, uint32_t core);

@@ -41,7 +41,7 @@ static spyre_status dot(const execution *x, uint32_t core, int64_t *index, bool 
         TRY(execution_load(x, step->inputs[0], core, index, &a));
         TRY(execution_load(x, step->inputs[1], core, index, &b));
         add_product(&sum, (float)a, (float)b, integers);
-    } while (execution_advance(x->reduced, x->reduced_count, x->local, index));
+    } while (odometer_next_of(x->reduced, x->reduced_count, x->local, index));
     *out_sum = sum;
     return NULL;
 }
@@ -51,7 +51,7 @@ static spyre_status dot_each(const execution *x, uint32_t core, bool integers, s
     int64_t index[BUNDLE_MAX_DIMS] = {0};
     do {
         TRY(dot(x, core, index, integers, sum++));
-    } while (execution_advance(x->kept, x->kept_count, x->local, index));
+    } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     return NULL;
 }
 
@@ -84,7 +84,7 @@ static spyre_status load_row(const execution *x, uint32_t tensor, uint32_t core,
         double value = 0;
         if (!execution_masked(x, core, index)) TRY(execution_load(x, tensor, core, index, &value));
         *out++ = (float)value;
-    } while (execution_advance(x->reduced, x->reduced_count, x->local, index));
+    } while (odometer_next_of(x->reduced, x->reduced_count, x->local, index));
     return NULL;
 }
 
@@ -101,7 +101,7 @@ static spyre_status load_operand(const execution *x, uint32_t tensor, uint32_t c
     TRY_ALLOC(out->values);
     for (float *row = out->values; rows-- > 0; row += k) {
         TRY(load_row(x, tensor, core, index, row));
-        execution_advance(out->dims, out->count, x->local, index);
+        odometer_next_of(out->dims, out->count, x->local, index);
     }
     return NULL;
 }
@@ -114,7 +114,7 @@ static spyre_status find_masked(const execution *x, uint32_t core, bool **out_ma
     *out_masked = masked;
     do {
         *masked++ = execution_masked(x, core, index);
-    } while (execution_advance(x->reduced, x->reduced_count, x->local, index));
+    } while (odometer_next_of(x->reduced, x->reduced_count, x->local, index));
     return NULL;
 }
 
@@ -139,7 +139,7 @@ static spyre_status dot_all(const execution *x, uint32_t core, bool integers, lo
         const float *row = a->values + row_of(x, a, index) * k;
         const float *column = b->values + row_of(x, b, index) * k;
         *sum++ = dot_loaded(row, column, masked, k, integers);
-    } while (execution_advance(x->kept, x->kept_count, x->local, index));
+    } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     return NULL;
 }
 
@@ -174,7 +174,7 @@ spyre_status interpret_matmul(execution *x)
             double value = integers ? (double)(int32_t)result->integer : (double)result->real;
             TRY(execution_store(x, core, index, 0, value));
             result++;
-        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+        } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     }
     return NULL;
 }

@@ -150,7 +150,7 @@ spyre_status interpret_pointwise(execution *x)
             else if (opfunc_makes_pairs(x->step->op))
                 TRY(pair_element(x, core, index, parameters));
             else TRY(float_element(x, core, index, parameters));
-        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+        } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     }
     return NULL;
 }
@@ -183,8 +183,8 @@ spyre_status interpret_layernormscale(execution *x)
                                                  element_load(mean_square, format), eps);
             do {
                 TRY(execution_store(x, core, index, 0, scale));
-            } while (execution_advance(&lane_dim, all_lanes, x->local, index));
-        } while (execution_advance(rows, row_count, x->local, index));
+            } while (odometer_next_of(&lane_dim, all_lanes, x->local, index));
+        } while (odometer_next_of(rows, row_count, x->local, index));
     }
     return NULL;
 }
@@ -257,7 +257,7 @@ spyre_status interpret_rows(execution *x)
             if (step->adds) interpret_add(row, other, step->tensors[rows].format);
             else memmove(scatters ? row : other, scatters ? other : row,
                          step->tensors[value].element_bytes);
-        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+        } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     }
     return NULL;
 }

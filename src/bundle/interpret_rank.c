@@ -43,7 +43,7 @@ static spyre_status enter_all(const execution *x, const ranking *r, uint32_t cor
         TRY(execution_place(x, x->step->inputs[0], core, index, 0, &element));
         rank_insert((uint8_t *)r->entries, sizeof *r->entries, r->rank_count,
                     rank_entry(rank_load(x->step->op, element, format), position++));
-    } while (execution_advance(x->reduced, x->reduced_count, x->local, index));
+    } while (odometer_next_of(x->reduced, x->reduced_count, x->local, index));
     return NULL;
 }
 
@@ -54,7 +54,7 @@ static spyre_status store_all(const execution *x, const ranking *r, uint32_t cor
         uint8_t *element;
         TRY(execution_place(x, x->step->output, core, index, 0, &element));
         rank_store(x->step->op, *entry++, element, x->step->tensors[x->step->output].format);
-    } while (execution_advance(r->ranks, r->rank_dims, x->local, index));
+    } while (odometer_next_of(r->ranks, r->rank_dims, x->local, index));
     return NULL;
 }
 
@@ -68,7 +68,7 @@ spyre_status interpret_rank(execution *x)
         do {
             TRY(enter_all(x, &r, core, index));
             TRY(store_all(x, &r, core, index));
-        } while (execution_advance(r.kept, r.kept_count, x->local, index));
+        } while (odometer_next_of(r.kept, r.kept_count, x->local, index));
     }
     return NULL;
 }
@@ -91,7 +91,7 @@ static spyre_status is_named(const execution *x, uint32_t core, int64_t *index, 
         double named;
         TRY(execution_load(x, x->step->inputs[1], core, index, &named));
         *out_named |= named == position;
-    } while (execution_advance(x->reduced, x->reduced_count, x->local, index));
+    } while (odometer_next_of(x->reduced, x->reduced_count, x->local, index));
     return NULL;
 }
 
@@ -107,7 +107,7 @@ spyre_status interpret_mask(execution *x)
             TRY(is_named(x, core, index, &named));
             TRY(execution_load(x, step->inputs[0], core, index, &value));
             TRY(execution_store(x, core, index, 0, named ? value : 0.0));
-        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+        } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     }
     return NULL;
 }

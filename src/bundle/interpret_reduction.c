@@ -95,7 +95,7 @@ static spyre_status reduce_one(const execution *x, const reduction *r, uint32_t 
     }
     do {
         TRY(accumulate(x, r, core, index, sums));
-    } while (execution_advance(x->reduced, x->reduced_count, r->limits, index));
+    } while (odometer_next_of(x->reduced, x->reduced_count, r->limits, index));
     for (uint32_t m = 0; m < r->moments; m++) {
         out_results[m] = fold_lanes(x->step->op, sums[m], r->lanes);
     }
@@ -135,7 +135,7 @@ static spyre_status store_results(execution *x, const reduction *r, const float 
                 TRY(execution_store(x, core, index, m, (double)value));
                 result++;
             }
-        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+        } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     }
     return NULL;
 }
@@ -154,7 +154,7 @@ spyre_status interpret_reduction(execution *x)
         do {
             TRY(reduce_one(x, &r, core, index, result));
             result += r.moments;
-        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+        } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     }
     execution_combine_cores(x, x->step->op, partial, per_core);
     return store_results(x, &r, partial, per_core);

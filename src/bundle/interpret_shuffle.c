@@ -51,7 +51,7 @@ spyre_status interpret_shuffle(execution *x)
                                        &element));
             TRY(execution_place(x, step->output, core, index, 0, &target));
             memmove(target, element, from->element_bytes);
-        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+        } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     }
     return NULL;
 }

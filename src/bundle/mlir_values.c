@@ -4,6 +4,7 @@
 // them, computed while reading. Operations outside the subset are refused by name.
 #include <string.h>
 
+#include "base/integer.h"
 #include "bundle/mlir_parser.h"
 
 static const char POOL[] = "%pool_base_addr";
@@ -219,8 +220,7 @@ static spyre_status read_allocation(mlir_parser *p, mlir_value *out_value)
                    "are possible", (long long)size.number, (long long)p->program->own_bytes,
                    MOST_OWN_BYTES);
     *out_value = (mlir_value){.arg = MLIR_OWN_MEMORY, .offset = p->program->own_bytes};
-    p->program->own_bytes += (size.number + SPYRE_STICK_BYTES - 1) / SPYRE_STICK_BYTES *
-                             SPYRE_STICK_BYTES;
+    p->program->own_bytes += round_up(size.number, SPYRE_STICK_BYTES);
     return skip_index_type(p);
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "bundle/derived.h"
 
 bundle *bundle_create(arena *memory)
@@ -112,11 +113,6 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-static int64_t ceil_divide(int64_t value, int64_t by)
-{
-    return value / by + (value % by > 0);
-}
-
 static int64_t window_extent(const bundle_window *window)
 {
     return window->total - window->front - window->back;
@@ -127,7 +123,7 @@ void bundle_window_inside(const bundle_step *step, const bundle_window *window, 
 {
     int64_t taps = step->size[window->kernel], at = i * window->stride - window->front;
     int64_t last = window_extent(window) - 1 - at;
-    *out_first = clamp(ceil_divide(-at, window->dilation), 0, taps);
+    *out_first = clamp(divide_up(-at, window->dilation), 0, taps);
     *out_end = last < 0 ? 0 : clamp(last / window->dilation + 1, 0, taps);
 }
 
@@ -182,7 +178,7 @@ static void add_dim(const bundle_step *step, const bundle_tensor *t, uint32_t d,
     for (uint32_t core = 0; core < step->cores->core_count; core++) {
         int64_t start = t->owners ? 0 : step->cores->core_slice[core][d] * held, used = held;
         if (start + used > geometry->valid[d]) used = geometry->valid[d] - start;
-        if (span > 1) used = ceil_divide(used, span);
+        if (span > 1) used = divide_up(used, span);
         if (used > 1) cores[core].end += (used - 1) * geometry->stride[d];
     }
 }
@@ -325,14 +321,14 @@ static spyre_status find_extents(const bundle *b, const bundle_step *step, uint3
         int64_t room = size + gap;
         if (gap < 0) geometry->valid[d] = step->size[d] + gap;
         if ((int32_t)d == indexed) room = geometry->valid[d] = tensor->indexed_extent;
-        room = ceil_divide(room, bundle_stick_span(tensor, d));
+        room = divide_up(room, bundle_stick_span(tensor, d));
         geometry->extent[d] = room;
         geometry->moves[d] = true;
     }
     if (indexed >= 0 && tensor->indexed_extent == 0) {
         uint32_t d = (uint32_t)indexed;
         TRY(extent_from_argument(b, step, tensor, d, geometry));
-        geometry->extent[d] = ceil_divide(geometry->valid[d], bundle_stick_span(tensor, d));
+        geometry->extent[d] = divide_up(geometry->valid[d], bundle_stick_span(tensor, d));
     }
     return NULL;
 }
@@ -346,7 +342,7 @@ static int64_t used_strides(const bundle_step *step, const bundle_tensor *tensor
     }
     if (bundle_window_of(step, (uint32_t)(tensor - step->tensors), d)) return geometry->extent[d];
     int64_t count = tensor->in_lx ? bundle_held_size(step, tensor, d) : step->size[d];
-    return ceil_divide(smaller(count, geometry->valid[d]), bundle_stick_span(tensor, d));
+    return divide_up(smaller(count, geometry->valid[d]), bundle_stick_span(tensor, d));
 }
 
 spyre_status bundle_tensor_geometry(const bundle *b, const bundle_step *step, uint32_t tensor,

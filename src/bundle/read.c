@@ -5,6 +5,7 @@
 #include "bundle/read.h"
 
 #include "base/file.h"
+#include "base/integer.h"
 #include "bundle/derived.h"
 #include "bundle/files.h"
 
@@ -140,7 +141,7 @@ static int64_t span_of(const bundle_step *step, const bundle_tensor *tensor,
     for (uint32_t d = 0; d < step->dim_count; d++) {
         int64_t slice = bundle_local_size(step, d);
         int64_t unit = bundle_stick_span(tensor, d);
-        int64_t steps = (slice + unit - 1) / unit;
+        int64_t steps = divide_up(slice, unit);
         if (!geometry->moves[d] || steps <= 1 || geometry->stride[d] <= farthest) continue;
         farthest = geometry->stride[d];
         span = farthest * steps;

@@ -5,6 +5,7 @@
 // then N_ says that this stick lies behind all rows: outside of the result, whose place it is not,
 // in memory that may be another tensor's. Where the steps behind read fewer sticks of it, those are
 // the result. (Arguments of a launch are left alone: the host reads them, too.)
+#include "base/integer.h"
 #include "bundle/read.h"
 #include "tensor/opfunc.h"
 
@@ -52,7 +53,7 @@ void read_trim_conversions(bundle *b)
         if (!mistakes_stick(b, step)) continue;
         const bundle_tensor *out = &step->tensors[step->output];
         int64_t read = elements_read(b, step), stick = out->stick_elements;
-        read = (read + stick - 1) / stick * stick;
+        read = round_up(read, stick);
         if (read > 0 && read < step->size[out->stick_dim]) step->size[out->stick_dim] = read;
     }
 }

@@ -6,6 +6,7 @@
 // who holds the tensors of a shuffle.
 #include <stdio.h>
 
+#include "base/integer.h"
 #include "bundle/derived.h"
 #include "bundle/write.h"
 
@@ -23,7 +24,7 @@ static fold_chain folds_of(const bundle_step *step, const bundle_tensor *tensor,
     if (stick && absent) return (fold_chain){{lanes, 0, 0, lanes, 0}, {1, 1, 1, 1, lanes}, 5};
     if (absent) return (fold_chain){{1, 0, 0, 1}, {1, 1, 1, 1}, 4};
     int64_t cores = tensor->owners ? tensor->owners->slices[d] : step->cores->slices[d];
-    int64_t sticks = (local + lanes - 1) / lanes;
+    int64_t sticks = divide_up(local, lanes);
     if (stick) return (fold_chain){{local, 0, 0, lanes, 1}, {cores, 1, 1, sticks, lanes}, 5};
     return (fold_chain){{local, 0, 0, 1}, {cores, 1, 1, local}, 4};
 }

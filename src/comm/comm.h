@@ -82,9 +82,6 @@ SPYRE_MUST_CHECK spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank
 void comm_sleep(const spyre_comm *c, uint32_t bell, uint32_t rings);
 uint32_t comm_rings(const spyre_comm *c, uint32_t bell);
 
-// Fails when the wait is past its deadline, was interrupted, or the communicator is broken.
-SPYRE_MUST_CHECK spyre_status comm_check_wait(spyre_comm *c, const comm_wait *w);
-
 // Nanoseconds to spin before sleeping.
 enum { COMM_SPIN_NS = 50000 };
 

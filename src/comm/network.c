@@ -344,6 +344,9 @@ static void prepare(int socket, int64_t timeout_ms)
     setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
 }
 
+static const comm_transport transport_network = {"TCP", push, ring, end, is_alive,
+                                                 has_left, death, close_network};
+
 spyre_status network_open(segment *s, const int *sockets, int64_t timeout_ms)
 {
     struct network *n = calloc(1, sizeof *n);
@@ -368,6 +371,3 @@ spyre_status network_open(segment *s, const int *sockets, int64_t timeout_ms)
     n->runs = true;
     return NULL;
 }
-
-const comm_transport transport_network = {"TCP", push, ring, end, is_alive,
-                                          has_left, death, close_network};

@@ -33,7 +33,6 @@ typedef struct {
     void (*close)(segment *s);
 } comm_transport;
 
-extern const comm_transport transport_shared;       // shared.c
-extern const comm_transport transport_network;      // network.c: with ranks of other hosts
+extern const comm_transport transport_shared;       // shared.c; network.c has that of other hosts
 
 #endif

@@ -120,7 +120,8 @@ void comm_sleep(const spyre_comm *c, uint32_t bell, uint32_t rings)
     atomic_fetch_sub(&b->sleepers, 1);
 }
 
-spyre_status comm_check_wait(spyre_comm *c, const comm_wait *w)
+// Fails when the wait is past its deadline, was interrupted, or the communicator is broken.
+static spyre_status check_wait(spyre_comm *c, const comm_wait *w)
 {
     pthread_mutex_lock(&c->lock);
     spyre_status broken = comm_copy_error(c->broken);
@@ -188,7 +189,7 @@ static spyre_status check_absent(spyre_comm *c, const comm_wait *w, bool look)
     }
     if (error && !all_have_come(c, &from)) return error;
     spyre_status_free(error);
-    return comm_check_wait(c, w);
+    return check_wait(c, w);
 }
 
 spyre_status comm_meet(spyre_comm *c, const comm_wait *w)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/odometer.h"
 #include "bundle/derived.h"
 
 typedef struct {
@@ -72,18 +73,11 @@ static void compare_core(const comparison *c)
         count[d] = count_along(c, d);
         if (count[d] <= 0) return;
     }
-    for (uint32_t d = dims; d > 0;) {
-        if (d == dims) {
-            int64_t offset = c->t->start[c->at->core];
-            for (uint32_t n = 0; n < dims; n++) offset += offset_along(c, n, index[n]);
-            compare_element(c, index, offset);
-        }
-        if (++index[d - 1] < count[d - 1]) {
-            d = dims;
-            continue;
-        }
-        index[--d] = 0;
-    }
+    do {
+        int64_t offset = c->t->start[c->at->core];
+        for (uint32_t d = 0; d < dims; d++) offset += offset_along(c, d, index[d]);
+        compare_element(c, index, offset);
+    } while (odometer_next(dims, count, index, NULL, 0));
 }
 
 spyre_status bisect_compare(arena *memory, const bundle *b, const bundle_step *step,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/card_bytes.h"
 
+#include "base/integer.h"
+
 enum { WORDS = SPYRE_STICK_BYTES / sizeof(int32_t) };
 
 int64_t card_bytes_sticks(int64_t bytes)
 {
-    return (bytes + SPYRE_STICK_BYTES - 1) / SPYRE_STICK_BYTES;
+    return divide_up(bytes, SPYRE_STICK_BYTES);
 }
 
 static spyre_status copy(const card_bytes *place, const void *source, void *target)

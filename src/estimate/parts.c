@@ -182,8 +182,9 @@ static void head(writer *w)
     text_append(&w->out, "return %l\n");
 }
 
-spyre_status part_write(const estimate_model *m, estimate_part part, const part_shape *shape,
-                        char **out_graph)
+// The graph's text, which is the caller's as text_give() makes it.
+static spyre_status write_part(const estimate_model *m, estimate_part part,
+                               const part_shape *shape, char **out_graph)
 {
     static void (*const write[PART_COUNT])(writer *) = {embedding, attention, mlp, head};
     writer w = {.m = m, .s = shape, .hidden = m->hidden, .sequences = shape->sequences,
@@ -202,8 +203,8 @@ static void add_kernels(const spyre_executable *executable, uint32_t segment, pa
     }
 }
 
-spyre_status part_price(const estimate_model *m, estimate_part part, const part_shape *shape,
-                        part_cost *out_cost)
+static spyre_status price_of(const estimate_model *m, estimate_part part, const part_shape *shape,
+                             part_cost *out_cost)
 {
     char *content = NULL;
     spyre_graph *graph = NULL;
@@ -211,7 +212,7 @@ spyre_status part_price(const estimate_model *m, estimate_part part, const part_
     spyre_compile_options options = spyre_compile_options_default();
     options.host_fallback = false;
     *out_cost = (part_cost){0, 0};
-    TRY(part_write(m, part, shape, &content));
+    TRY(write_part(m, part, shape, &content));
     spyre_status status = spyre_graph_parse(content, "layer", &graph);
     if (!status) status = spyre_compile(graph, &options, &executable);
     for (uint32_t s = 0; !status && s < spyre_executable_segment_count(executable); s++)
@@ -279,6 +280,6 @@ spyre_status price_list_find(price_list *list, estimate_part part, const part_sh
         *out_cost = list->items[i].cost;
         return NULL;
     }
-    TRY(part_price(list->model, part, shape, out_cost));
+    TRY(price_of(list->model, part, shape, out_cost));
     return add(list, &(price){part, *shape, *out_cost});
 }

@@ -26,14 +26,6 @@ typedef struct {
     double us, memory_us;
 } part_cost;
 
-// The graph's text, which is the caller's as text_give() makes it.
-SPYRE_MUST_CHECK spyre_status part_write(const estimate_model *m, estimate_part part,
-                                         const part_shape *shape, char **out_graph);
-
-// Compiles it. A part that the card cannot compute is an error that names the node.
-SPYRE_MUST_CHECK spyre_status part_price(const estimate_model *m, estimate_part part,
-                                         const part_shape *shape, part_cost *out_cost);
-
 // The prices that were asked for, each once.
 typedef struct price_list price_list;
 price_list *price_list_create(const estimate_model *m);

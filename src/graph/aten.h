@@ -94,9 +94,8 @@ const aten_row *aten_describe(aten_op op);
 // Integers of 8 and 16 bits, which the card stores and converts but does not compute with.
 bool aten_is_narrow(spyre_dtype dtype);
 
-// Dtypes of a native's operands. `extended`: with the profile of that name every native that
-// computes in 16 bits what it gives in 16 bits does so in float32.
-uint32_t aten_operand_dtypes(aten_op native, bool extended);
+// Whether a native has operands of a dtype. `extended`: with the profile of that name every native
+// that computes in 16 bits what it gives in 16 bits does so in float32.
 bool aten_takes(aten_op native, spyre_dtype dtype, bool extended);
 
 // The row of an op name; false when the table has none.

@@ -50,7 +50,7 @@ bool aten_is_narrow(spyre_dtype dtype)
     return (dtype_set(dtype) & (ATEN_DTYPES_I8 | ATEN_DTYPES_NARROW)) != 0;
 }
 
-uint32_t aten_operand_dtypes(aten_op native, bool extended)
+static uint32_t operand_dtypes(aten_op native, bool extended)
 {
     const aten_row *row = aten_describe(native);
     bool widens = extended && row->dtypes & ATEN_DTYPES_HALF && row->result == ATEN_RESULT_SAME;
@@ -59,7 +59,7 @@ uint32_t aten_operand_dtypes(aten_op native, bool extended)
 
 bool aten_takes(aten_op native, spyre_dtype dtype, bool extended)
 {
-    return (aten_operand_dtypes(native, extended) & dtype_set(dtype)) != 0;
+    return (operand_dtypes(native, extended) & dtype_set(dtype)) != 0;
 }
 
 // "add" of "spyre.add".
@@ -517,7 +517,7 @@ spyre_status native_check(const spyre_graph *graph, uint32_t node)
 {
     const graph_node *made = &graph->nodes.items[node];
     checker c = {graph, node, made, aten_describe((aten_op)made->op),
-                 aten_operand_dtypes((aten_op)made->op, graph->extended)};
+                 operand_dtypes((aten_op)made->op, graph->extended)};
     operand result;
     TRY(load_result(&c, &result));
     switch (c.row->kind) {

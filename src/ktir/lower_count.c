@@ -5,6 +5,7 @@
 // it. One that is larger, or negative, is such a number times a factor, plus a constant.
 #include <string.h>
 
+#include "base/integer.h"
 #include "ktir/lowering.h"
 
 // The least and the greatest number of a core, over all iterations.
@@ -48,16 +49,6 @@ static spyre_status load(lowering *w, const ktir_op *op, const lowered_index *fi
     return lower_tile(w, op, &tile);
 }
 
-static int64_t divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}
-
 // x = *out_factor * *out_count + *out_least, where counts begin at 0.
 static spyre_status split_number(lowering *w, const ktir_op *op, const lowered_index *x,
                                  lowered_index *out_count, int64_t *out_factor, int64_t *out_least)
@@ -68,10 +59,10 @@ static spyre_status split_number(lowering *w, const ktir_op *op, const lowered_i
         if (!(w->active >> c & 1)) continue;
         if (!find_range(w, x, c, &low, &high))
             return LOWER_NO(w, op, "numbers beyond 32 bits as elements");
-        if (least < INT64_MAX) factor = divisor(factor, low - least);
+        if (least < INT64_MAX) factor = common_divisor(factor, low - least);
         if (low < least) least = low;
     }
-    for (uint32_t n = 0; n < w->depth; n++) factor = divisor(factor, x->loop[n]);
+    for (uint32_t n = 0; n < w->depth; n++) factor = common_divisor(factor, x->loop[n]);
     if (!factor) factor = 1;
     *out_count = *x;
     for (uint32_t c = 0; c < ISA_CORES; c++)

@@ -23,11 +23,6 @@ static uint32_t argument_within(const ktir_module *m, const ktir_function *f, ui
     return argument_within(m, f, ktir_operand(m, op, 1), steps + 1);
 }
 
-uint32_t ktir_argument_of(const ktir_module *m, const ktir_function *f, uint32_t value)
-{
-    return argument_within(m, f, value, 0);
-}
-
 static void take_shape(const ktir_type *type, ktir_parameter *p)
 {
     p->form.is_memory = true;
@@ -128,7 +123,7 @@ static ktir_parameter *parameter_of(const ktir_module *m, const ktir_function *f
                                     const ktir_op *view, const parameter_list *list)
 {
     int64_t address;
-    uint32_t argument = ktir_argument_of(m, f, ktir_operand(m, view, 0));
+    uint32_t argument = argument_within(m, f, ktir_operand(m, view, 0), 0);
     if (argument != UINT32_MAX) return &list->items[argument];
     if (!constant_of(m, ktir_operand(m, view, 0), &address)) return NULL;
     for (uint32_t n = f->body.argument_count; n < list->count; n++) {
@@ -182,7 +177,7 @@ spyre_status ktir_find_parameters(const ktir_module *m, const ktir_function *f,
         const ktir_op *op = &m->ops.items[n];
         int64_t address;
         if (op->opcode != KTIR_OP_MEMORY_VIEW) continue;
-        uint32_t argument = ktir_argument_of(m, f, ktir_operand(m, op, 0));
+        uint32_t argument = argument_within(m, f, ktir_operand(m, op, 0), 0);
         if (argument != UINT32_MAX) TRY(use_argument(m, op, &list.items[argument]));
         else if (constant_of(m, ktir_operand(m, op, 0), &address))
             TRY(use_constant(m, op, address, &list));

@@ -25,7 +25,4 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status ktir_find_parameters(const ktir_module *m, const ktir_function *f,
                                                    ktir_parameters *out_parameters);
 
-// The argument that an address comes from by additions and subtractions, or UINT32_MAX.
-uint32_t ktir_argument_of(const ktir_module *m, const ktir_function *f, uint32_t value);
-
 #endif

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/divisor.h"
+#include "base/integer.h"
 #include "tensor/dci.h"
 
 typedef struct {
@@ -157,7 +157,7 @@ static void shorten_dim(dci_copy *copy, const box *b, uint32_t k, int64_t index)
         limit = copy->host_stride[i];
         int64_t step = limit / b->stride[k];
         int64_t before = b->first[k] - reach_of_loops(copy, b, k, limit) - index;
-        int64_t begin = before > 0 ? (before + step - 1) / step : 0;
+        int64_t begin = before > 0 ? divide_up(before, step) : 0;
         int64_t end = b->last[k] < index ? 0 : (b->last[k] - index) / step + 1;
         if (end > copy->size[i]) end = copy->size[i];
         copy->size[i] = end > begin ? end - begin : 0;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/odometer.h"
 
 static bool tile_dense(const plan_tile *tile)
@@ -122,7 +123,7 @@ uint32_t lx_list_dims(const isa_instruction *i, uint32_t operand, int64_t *out_e
     bool left = operand == 1;
     out_extent[0] = left ? i->extent[0] : i->extent[1];
     out_stride[0] = left ? o->stride[0] : o->stride[1];
-    out_extent[1] = left ? (k + lanes - 1) / lanes : k;
+    out_extent[1] = left ? divide_up(k, lanes) : k;
     out_stride[1] = o->stride[2];
     out_extent[2] = left && k < lanes ? k : lanes;
     out_stride[2] = spyre_format_bytes(o->format);
@@ -226,7 +227,7 @@ enum { STICKS = ISA_LX_BYTES / SPYRE_STICK_BYTES, MOST_RUNS = 1 << 14, MOST_FILL
 static void mark_sticks(byte_range run, bool *full)
 {
     if (run.low < 0 || run.high > ISA_LX_BYTES) return;
-    int64_t first = (run.low + SPYRE_STICK_BYTES - 1) / SPYRE_STICK_BYTES;
+    int64_t first = divide_up(run.low, SPYRE_STICK_BYTES);
     for (int64_t n = first; n < run.high / SPYRE_STICK_BYTES; n++) full[n] = true;
 }
 

@@ -17,7 +17,6 @@
 typedef struct {
     time_walk base;
     uint64_t steps;
-    bool waited_in_vain;
 } walk;
 
 static const time_step *step_of(const walk *w, const time_core *core, uint32_t q)

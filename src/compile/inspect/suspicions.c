@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include "back/back.h"
+#include "base/integer.h"
+#include "base/odometer.h"
 #include "bundle/derived.h"
 #include "bundle/interpret.h"
 #include "bundle/unroll.h"
@@ -130,31 +132,23 @@ static int64_t count_along(const look *l, const bundle_tensor *t, const bundle_g
     const bundle_window *window = bundle_window_of(l->f.step, number, d);
     if (window && window->kernel == d) return 1; // the windows' first elements stand for all
     int64_t span = bundle_stick_span(t, d);
-    return (count + span - 1) / span;
+    return divide_up(count, span);
 }
 
 static void visit_core(look *l, const bundle_tensor *t, const bundle_geometry *g, uint32_t core,
                        visit *each)
 {
     space *of = t->in_lx ? &l->lx[core] : &l->arguments[t->arg];
-    int64_t count[BUNDLE_MAX_DIMS], index[BUNDLE_MAX_DIMS] = {0}, offset = t->start[core];
+    int64_t count[BUNDLE_MAX_DIMS], index[BUNDLE_MAX_DIMS] = {0};
+    odometer_place place = {g->stride, t->start[core]};
     for (uint32_t d = 0; d < l->f.step->dim_count; d++) {
         count[d] = g->moves[d] ? count_along(l, t, g, core, d) : 1;
         if (count[d] == 0) return;
     }
-    for (uint32_t d = 0; d < l->f.step->dim_count;) {
-        if (d == 0) {
-            stick *at = stick_at(of, offset, &l->is_short);
-            if (at) each(l, t, core, at);
-        }
-        offset += g->stride[d];
-        if (++index[d] < count[d]) {
-            d = 0;
-            continue;
-        }
-        offset -= count[d] * g->stride[d];
-        index[d++] = 0;
-    }
+    do {
+        stick *at = stick_at(of, place.at, &l->is_short);
+        if (at) each(l, t, core, at);
+    } while (odometer_next(l->f.step->dim_count, count, index, &place, 1));
 }
 
 static spyre_status visit_sticks(look *l, uint32_t number, visit *each)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/odometer.h"
 #include "bundle/execution.h"
 
 int64_t evaluate_elements(const loop_buffer *buffer)
@@ -147,7 +148,7 @@ static spyre_status move_rows(const evaluation *e)
             position % e->row_lanes * e->tensors[e->op->table].element_bytes;
         if (e->op->adds) interpret_add(target, source, e->tensors[1].format);
         else memcpy(target, source, e->tensors[1].element_bytes);
-    } while (execution_advance(x->kept, x->kept_count, x->local, index));
+    } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     return NULL;
 }
 

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "graph/hint.h"
 
 // Extents from LONG on keep `tail` sticks and the remainder; shorter ones keep `few` and the
@@ -112,7 +113,7 @@ static void add_buffer(shrinker *s, uint32_t id)
     int64_t dense = 1;
     for (uint32_t d = 0; d < b->dim_count; d++) {
         int64_t lanes = loop_lanes(b), natural = b->dim[d].extent;
-        if (d == b->stick) natural = (natural + lanes - 1) / lanes;
+        if (d == b->stick) natural = divide_up(natural, lanes);
         if (b->dim[d].stride != dense) pin_buffer(s, id);
         if (b->kind == LOOP_INPUT && b->fixed_size[d] && b->fixed_size[d] != natural)
             pin(s, dim_node(id, d));
@@ -130,17 +131,6 @@ static void add_output(shrinker *s, const loop_output *output)
 }
 
 // --- Hints
-
-static int64_t common_multiple(int64_t a, int64_t b)
-{
-    int64_t x = a, y = b, out;
-    while (y) {
-        int64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return __builtin_mul_overflow(a / x, b, &out) ? 0 : out;
-}
 
 static bool has_name(const hint_entry *entry, const char *name, size_t length)
 {
@@ -238,7 +228,7 @@ static int64_t shortened(const shrinker *s, uint32_t node, uint32_t size)
         if (parts == 0 || extent % parts) return extent;
         if (__builtin_mul_overflow(parts, STICK, &unit)) return extent;
         if (extent % unit) unit = parts;
-        kept = (kept + unit - 1) / unit * unit;
+        kept = round_up(kept, unit);
     }
     return kept < extent ? kept : extent;
 }
@@ -285,7 +275,7 @@ static void rewrite_buffer(const shrinker *s, uint32_t id, uint32_t size)
             b->dim[d].stride = b->dim[d - 1].stride * b->dim[d - 1].extent;
         b->dim[d].extent = extent;
         if (b->fixed_size[d] && extent != old.dim[d].extent)
-            b->fixed_size[d] = d == b->stick ? (extent + lanes - 1) / lanes : extent;
+            b->fixed_size[d] = d == b->stick ? divide_up(extent, lanes) : extent;
     }
     for (uint32_t r = 0; r < b->storage.rank; r++) {
         if (b->storage.size[r] < 2) continue;

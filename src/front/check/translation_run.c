@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/odometer.h"
 #include "bundle/interpret.h"
 #include "front/check/evaluate.h"
 
@@ -10,35 +11,30 @@ enum { STALE = 0x7f, PITCH = EVALUATE_ELEMENT_BYTES };
 
 // --- Elements of a buffer
 
-// Advances index over the dims; false at the end.
-static bool advance(const loop_buffer *buffer, int64_t *index)
-{
-    for (uint32_t d = 0; d < buffer->dim_count; d++) {
-        if (++index[d] < buffer->dim[d].extent) return true;
-        index[d] = 0;
-    }
-    return false;
-}
-
 // Between host values and the bytes that the layout gives the buffer on the card.
 static void transfer(const loop_buffer *buffer, uint8_t *values, uint8_t *card, bool to_card)
 {
-    int64_t strides[LOOP_MAX_DIMS], bytes, index[LOOP_MAX_DIMS] = {0}, lanes = loop_lanes(buffer);
+    int64_t strides[LOOP_MAX_DIMS], host[LOOP_MAX_DIMS], extent[LOOP_MAX_DIMS], bytes;
+    int64_t index[LOOP_MAX_DIMS] = {0}, lanes = loop_lanes(buffer);
     uint32_t element = spyre_format_bytes(buffer->format);
     loop_device_strides(buffer, strides, &bytes);
+    for (uint32_t d = 0; d < buffer->dim_count; d++) {
+        host[d] = buffer->dim[d].stride * PITCH;
+        extent[d] = buffer->dim[d].extent;
+    }
+    odometer_place value = {host, 0};
     do {
-        int64_t host = 0, at = 0;
+        int64_t at = 0;
         for (uint32_t d = 0; d < buffer->dim_count; d++) {
             bool stick = d == buffer->stick;
-            host += index[d] * buffer->dim[d].stride;
             at += (stick ? index[d] / lanes : index[d]) * strides[d];
             if (stick) at += index[d] % lanes * element;
         }
         if (to_card)
-            memcpy(card + at, values + host * PITCH, element);
+            memcpy(card + at, values + value.at, element);
         else
-            memcpy(values + host * PITCH, card + at, element);
-    } while (advance(buffer, index));
+            memcpy(values + value.at, card + at, element);
+    } while (odometer_next(buffer->dim_count, extent, index, &value, 1));
 }
 
 // --- Executions

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/integer.h"
 #include "front/cost/cost_matmul.h"
 #include "front/cost/cost_shuffle.h"
 #include "isa/constants.h"
@@ -18,7 +19,7 @@ double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k
     for (uint32_t v = 0; v < op->var_count; v++) {
         bool by_index = loop_is_table(op, access) && op->operand[0].stride[v]; // a row an index
         if (v == stick && !by_index)
-            sticks *= (double)((op->extent[v] + lanes - 1) / lanes);
+            sticks *= (double)divide_up(op->extent[v], lanes);
         else if (access->stride[v] || by_index)
             sticks *= (double)op->extent[v];
     }
@@ -205,7 +206,7 @@ cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint
     while (v < op->var_count && !division_is_uneven(&basis->sizes, v, d->split[v])) v++;
     if (v == op->var_count) return cost_of_even(op, basis, d, resident);
     int32_t slices = d->split[v];
-    int64_t units = basis->sizes.units[v], most = (units + slices - 1) / slices;
+    int64_t units = basis->sizes.units[v], most = divide_up(units, slices);
     int64_t least = units - most * (slices - 1);
     cost_basis all = shortened(op, basis, v, least, slices);
     cost_basis others = shortened(op, basis, v, most - least, slices - 1);

@@ -4,6 +4,7 @@
 // dims, so the byte strides of the access are sorted and each dim's extent is stretched
 // (backGapCore_) to where the next dim starts. A first stride above one stick is reached by a dim
 // of size 1 whose gap takes the room.
+#include "base/integer.h"
 #include "bundle/derived.h"
 #include "front/cost/cost_shuffle.h"
 #include "front/emit/emit.h"
@@ -100,7 +101,7 @@ static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
             continue;
         }
         bool stick = v == place->stick_var;
-        int64_t room = room_of(e, k, d), extent = stick ? (room + lanes - 1) / lanes : room;
+        int64_t room = room_of(e, k, d), extent = stick ? divide_up(room, lanes) : room;
         int64_t stride = stick && extent == 1 ? 0 : place->stride[v];
         add_link(chain, &count, (chain_link){d, stride, extent});
     }
@@ -122,7 +123,7 @@ static bool ends_early(const emitter *e, uint32_t k)
     for (uint32_t v = 0; v < e->op->var_count; v++) {
         int64_t steps = room_of(e, k, e->dim_of_var[v]);
         if (v == place->stick_var)
-            steps = (steps + tensor->stick_elements - 1) / tensor->stick_elements;
+            steps = divide_up(steps, tensor->stick_elements);
         end += (steps - 1) * place->stride[v];
     }
     return end > bytes;

@@ -3,6 +3,7 @@
 // Between the two descriptions of where a buffer lies: spyre_layout, which lists device dims, and
 // loop_buffer, which orders host dims. Only layouts whose device dims are whole host dims (and the
 // tiles of one) have both.
+#include "base/integer.h"
 #include "front/front.h"
 
 #include <inttypes.h>
@@ -25,7 +26,7 @@ spyre_status front_take_layout(loop_buffer *buffer, const spyre_layout *layout)
         for (uint8_t d = 0; d < buffer->dim_count; d++) {
             const loop_dim *dim = &buffer->dim[d];
             bool tiles = d == buffer->stick && stride == dim->stride * lanes &&
-                         size == (dim->extent + lanes - 1) / lanes;
+                         size == divide_up(dim->extent, lanes);
             bool whole = d != buffer->stick && stride == dim->stride && size >= dim->extent;
             if (!placed[d] && (tiles || whole)) found = d;
         }

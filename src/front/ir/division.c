@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/divisor.h"
+#include "base/integer.h"
 #include "front/ir/padded_sizes.h"
 
 division division_get(const loop_op *op)
@@ -138,11 +138,6 @@ division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
     return sizes;
 }
 
-static int64_t ceil_divide(int64_t value, int64_t by)
-{
-    return (value + by - 1) / by;
-}
-
 static int64_t nearest_divisor(int64_t units, int64_t wanted)
 {
     int64_t best = 1;
@@ -159,9 +154,9 @@ int64_t division_nearest(int64_t units, int64_t wanted, bool uneven)
     if (wanted < 1) wanted = 1; // counts of hints are any numbers
     if (!uneven) return nearest_divisor(units, wanted);
     if (wanted >= units) return units;
-    int64_t length = ceil_divide(units, wanted);
-    int64_t below = ceil_divide(units, length);
-    int64_t above = length > 1 ? ceil_divide(units, length - 1) : units;
+    int64_t length = divide_up(units, wanted);
+    int64_t below = divide_up(units, length);
+    int64_t above = length > 1 ? divide_up(units, length - 1) : units;
     return wanted - below <= above - wanted ? below : above;
 }
 
@@ -169,7 +164,7 @@ bool division_cuts(int64_t units, int64_t slices, bool uneven)
 {
     if (slices < 1 || slices > units) return false;
     return units % slices == 0 ||
-           (uneven && ceil_divide(units, ceil_divide(units, slices)) == slices);
+           (uneven && divide_up(units, divide_up(units, slices)) == slices);
 }
 
 int32_t division_largest(int64_t units, int64_t limit, bool uneven)
@@ -182,7 +177,7 @@ int32_t division_largest(int64_t units, int64_t limit, bool uneven)
 int64_t division_slice(const division_sizes *sizes, uint32_t v, int32_t split)
 {
     if (split == 1) return sizes->size[v];
-    return ceil_divide(sizes->units[v], split) * (sizes->size[v] / sizes->units[v]);
+    return divide_up(sizes->units[v], split) * (sizes->size[v] / sizes->units[v]);
 }
 
 bool division_is_uneven(const division_sizes *sizes, uint32_t v, int32_t split)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "tensor/scalar.h"
 
 bool loop_var_is_reduced(const loop_op *op, uint32_t var)
@@ -227,8 +228,8 @@ void loop_set_layout(loop_buffer *buffer, uint8_t stick)
 int64_t loop_device_extent(const loop_buffer *buffer, uint32_t d)
 {
     int64_t extent = buffer->dim[d].extent, lanes = loop_lanes(buffer);
-    if (buffer->in_lx) extent = (extent + buffer->slices[d] - 1) / buffer->slices[d];
-    return d == buffer->stick ? (extent + lanes - 1) / lanes : extent;
+    if (buffer->in_lx) extent = divide_up(extent, buffer->slices[d]);
+    return d == buffer->stick ? divide_up(extent, lanes) : extent;
 }
 
 int64_t loop_allocated_extent(const loop_buffer *buffer, uint32_t d)
@@ -453,7 +454,7 @@ const char *loop_locate(const loop_graph *loops, const loop_op *op, const loop_a
 int64_t loop_row_steps(const loop_graph *loops, const loop_op *op, const loop_location *table)
 {
     int64_t lanes = loop_lanes(loop_operand_buffer(loops, op, op->table));
-    return table->stick_var == LOOP_ROWS ? (op->row_count + lanes - 1) / lanes : op->row_count;
+    return table->stick_var == LOOP_ROWS ? divide_up(op->row_count, lanes) : op->row_count;
 }
 
 const char *loop_op_place(const loop_graph *loops, uint32_t index)

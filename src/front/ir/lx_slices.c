@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "bundle/interpret.h"
 
 int64_t lx_limit_bytes(const loop_graph *loops)
@@ -155,11 +156,11 @@ bool lx_slices_are_whole(const loop_buffer *b, const lx_slices *view, bool short
 {
     for (uint32_t d = 0; d < b->dim_count; d++) {
         int64_t unit = d == b->stick ? loop_lanes(b) : 1;
-        int64_t units = (b->dim[d].extent + unit - 1) / unit;
+        int64_t units = divide_up(b->dim[d].extent, unit);
         int32_t slices = view->slices[d];
         if (slices == 1) continue;
         if (!division_cuts(units, slices, shorter)) return false;
-        if (view->length[d] != (units + slices - 1) / slices * unit) return false;
+        if (view->length[d] != divide_up(units, slices) * unit) return false;
     }
     return true;
 }

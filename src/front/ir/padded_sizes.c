@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front/ir/padded_sizes.h"
 
-static int64_t round_up(int64_t value, int64_t unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
+#include "base/integer.h"
 
 // Sticks of operands along each variable: their smallest and largest length; 0 when there is none.
 typedef struct {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "front/layout/stick_refusal.h"
 
 // A whole copy stands for the same host tensor, a piece for what one access reaches.
@@ -279,11 +280,11 @@ spyre_status restickify_padded(restickifier *r, loop_op *op, uint32_t operand, u
     if (!next || !place.stride[padded]) return NULL;
     // Padding is cut off where the next dim starts right behind (emit_tensor.c).
     if (next == place.stride[padded] * op->extent[padded]) return NULL;
-    int64_t steps = (op->extent[padded] + lanes - 1) / lanes * lanes;
+    int64_t steps = round_up(op->extent[padded], lanes);
     int64_t end = place.offset + SPYRE_STICK_BYTES;
     for (uint32_t v = 0; v < op->var_count; v++) {
         int64_t count = v == padded ? steps : op->extent[v];
-        if (v == place.stick_var) count = (count + own - 1) / own;
+        if (v == place.stick_var) count = divide_up(count, own);
         end += (count - 1) * place.stride[v];
     }
     return end > loop_device_bytes(buffer) ? copy_piece(r, op, operand, place.stick_var) : NULL;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/integer.h"
 #include "front/cost/cost.h"
 #include "front/front.h"
 #include "front/ir/lx_slices.h"
@@ -23,7 +24,7 @@ static double points_of(const loop_graph *loops, const loop_op *op, const stick_
         int64_t extent = op->extent[v], lanes = 1;
         if (v == mode->stick[0]) lanes = loop_lanes(loop_operand_buffer(loops, op, 0));
         if (v == mode->stick[1]) lanes = loop_lanes(loop_operand_buffer(loops, op, 1));
-        points *= (double)((extent + lanes - 1) / lanes * lanes);
+        points *= (double)round_up(extent, lanes);
     }
     return points;
 }
@@ -180,7 +181,7 @@ double stick_output_us(const loop_graph *loops, const loop_buffer *buffer, uint8
     double bytes = SPYRE_STICK_BYTES;
     for (uint32_t d = 0; d < buffer->dim_count; d++) {
         int64_t extent = buffer->dim[d].extent, lanes = d == stick ? loop_lanes(buffer) : 1;
-        bytes *= (double)((extent + lanes - 1) / lanes);
+        bytes *= (double)divide_up(extent, lanes);
     }
     return 2 * cost_memory_us(&copy, bytes, bytes);
 }

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "front/spec/op_spec.h"
 
 enum { MOST_DEPTH = 32 };
@@ -29,16 +30,6 @@ static fraction fail(reader *r, const char *why)
     return (fraction){0, 1};
 }
 
-static int64_t common(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}
-
 static fraction reduced(reader *r, wide above, wide below)
 {
     if (below == 0) return fail(r, "a division by zero");
@@ -48,7 +39,7 @@ static fraction reduced(reader *r, wide above, wide below)
     }
     if (above > INT64_MAX / 2 || above < -(INT64_MAX / 2) || below > INT64_MAX / 2)
         return fail(r, "a number beyond 62 bits");
-    int64_t divisor = common((int64_t)above, (int64_t)below);
+    int64_t divisor = common_divisor((int64_t)above, (int64_t)below);
     if (divisor == 0) divisor = 1;
     return (fraction){(int64_t)above / divisor, (int64_t)below / divisor};
 }

@@ -4,6 +4,7 @@
 // indices become the number of a row, or of an element of all. An index that is out of its dim
 // must stay one that is out of the table: the card faults there, and a sum of indices could hide
 // it.
+#include "base/integer.h"
 #include "graph/rewrite/rewrite.h"
 
 // Integers are multiplied through float32, which has each of these.
@@ -123,7 +124,7 @@ spyre_status make_gathered_elements(rewriter *r, const tensor *table, const indi
         lines.size[to] = table->view.size[i];
     }
     if (rank == 1) return make_take(r, table, &index, 0, NULL, out);
-    lines.size[0] = (length + STICK - 1) / STICK;
+    lines.size[0] = divide_up(length, STICK);
     TRY(line_up_sticks(r, table, &elements));
     TRY(split_index(r, &index, length, &sticks.items[0], &place));
     TRY(make_joined_index(r, &sticks, &lines, &row));

@@ -9,7 +9,7 @@
 
 typedef struct {
     bool causal;
-    int64_t batch, heads, key_heads, group, queries, keys, width, value_width;
+    int64_t batch, heads, key_heads, group, queries, keys, width;
     graph_number scale;
 } attention;
 
@@ -39,8 +39,7 @@ static spyre_status load_shape(const tensor *q, const tensor *k, const tensor *v
                      .key_heads = k->view.size[1],
                      .queries = q->view.size[2],
                      .keys = k->view.size[2],
-                     .width = q->view.size[3],
-                     .value_width = v->view.size[3]};
+                     .width = q->view.size[3]};
     if (a->width != k->view.size[3] || a->keys != v->view.size[2]) {
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "queries of width %lld, keys of width %lld; %lld keys, %lld values",

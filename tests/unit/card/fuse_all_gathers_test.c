@@ -143,17 +143,6 @@ static const uint8_t *run(card *c, card_program *loaded, card_mode mode, uint32_
     return card_memory(c, arguments[result].base, MEMORY);
 }
 
-static card *card_of(uint32_t threads)
-{
-    char count[8];
-    card *c;
-    snprintf(count, sizeof count, "%u", threads);
-    setenv("SPYRE_THREADS", count, 1);
-    assert_ok(card_create(&c));
-    unsetenv("SPYRE_THREADS");
-    return c;
-}
-
 static void fill(void)
 {
     uint64_t seed = 3;
@@ -176,7 +165,7 @@ static void fuse_all_gathers__receivers_make_the_rows_that_they_alone_want(void 
     };
     fill();
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        card *c = card_of(threads);
+        card *c = card_with_threads(threads);
         for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
             isa_program *p = make_program(&cases[n]);
             card_program *loaded;
@@ -202,7 +191,7 @@ static void fuse_all_gathers__threads_share_the_rows_of_one_core(void **state)
     (void)state;
     fill();
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        card *c = card_of(threads);
+        card *c = card_with_threads(threads);
         isa_program *p = new_program(2);
         make_maxima(p, MOST_ROWS);
         begin_kernel(p, 1, 0);

@@ -6,6 +6,9 @@
 
 #include "unit/check.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "card/card.h"
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16
@@ -101,6 +104,17 @@ static inline isa_instruction *emit_flat(isa_program *p, isa_opcode opcode, uint
         i->operand[o].stride[0] = spyre_format_bytes(operand[o].format);
     }
     return i;
+}
+
+static inline card *card_with_threads(uint32_t threads)
+{
+    char count[8];
+    card *c;
+    snprintf(count, sizeof count, "%u", threads);
+    setenv("SPYRE_THREADS", count, 1);
+    assert_ok(card_create(&c));
+    unsetenv("SPYRE_THREADS");
+    return c;
 }
 
 static inline uint32_t next_random(uint64_t *state)

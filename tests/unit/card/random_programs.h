@@ -11,17 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static inline card *card_with_threads(uint32_t threads)
-{
-    char count[8];
-    card *c;
-    snprintf(count, sizeof count, "%u", threads);
-    setenv("SPYRE_THREADS", count, 1);
-    assert_ok(card_create(&c));
-    unsetenv("SPYRE_THREADS");
-    return c;
-}
-
 typedef struct {
     void (*add_kernels)(isa_program *p, uint64_t *seed);
     uint64_t seed;

@@ -137,17 +137,6 @@ static const uint8_t *run(card *c, card_program *loaded, card_mode mode)
     return card_memory(c, 2 * MEMORY, MEMORY);
 }
 
-static card *card_of(uint32_t threads)
-{
-    char count[8];
-    card *c;
-    snprintf(count, sizeof count, "%u", threads);
-    setenv("SPYRE_THREADS", count, 1);
-    assert_ok(card_create(&c));
-    unsetenv("SPYRE_THREADS");
-    return c;
-}
-
 static void fill(void)
 {
     uint64_t seed = 11;
@@ -170,7 +159,7 @@ static void remote_operands__products_read_what_nobody_else_wants_with_the_sende
     };
     fill();
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        card *c = card_of(threads);
+        card *c = card_with_threads(threads);
         for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
             isa_program *p = make_program(&cases[n]);
             card_program *loaded;
