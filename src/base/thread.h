@@ -40,7 +40,8 @@ uint32_t pool_threads(const pool *workers);
 // 50 us.
 bool pool_awake(const pool *workers);
 
-// Threads of the program around the library: runs of the calling thread are the team's from now on, where it has as many threads as the pool.
+// From now on the team, threads of the program around the library, does the runs of the calling
+// thread, where it has as many threads as the pool.
 void thread_use_team(spyre_thread_team team);
 
 bool thread_has_team(void);

@@ -40,7 +40,7 @@ typedef struct {
 } mlir_program;
 
 // Parses the null-terminated `source` of `length` bytes. `pool_first` counts arguments from 1 even
-// when the function does not take the pool. Errors start with "bundle.mlir: line 3: ".
+// when the function does not take the pool. Errors start with "bundle.mlir:3:14: ".
 SPYRE_MUST_CHECK spyre_status mlir_read(arena *memory, const char *source, size_t length,
                                         bool pool_first, mlir_program *out_program);
 

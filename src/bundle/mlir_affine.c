@@ -4,13 +4,13 @@
 #include <stdarg.h>
 #include <string.h>
 
-spyre_status mlir_error(uint32_t line, spyre_code code, const char *format, ...)
+spyre_status mlir_error(const token *at, spyre_code code, const char *format, ...)
 {
     va_list values;
     va_start(values, format);
     spyre_status status = status_vnew(code, format, values);
     va_end(values);
-    return status_at(status, "bundle.mlir: line %u", line);
+    return status_at(status, "bundle.mlir:%u:%u", at->line, at->column);
 }
 
 typedef struct {
@@ -19,31 +19,31 @@ typedef struct {
     token names[AFFINE_MAX_OPERANDS];
 } affine_names;
 
-static spyre_status overflow(uint32_t line)
+static spyre_status overflow(const token *at)
 {
-    return mlir_error(line, SPYRE_INVALID_FORMAT, "an index beyond 64 bits");
+    return mlir_error(at, SPYRE_INVALID_FORMAT, "an index beyond 64 bits");
 }
 
-spyre_status mlir_add_scaled(uint32_t line, const mlir_value *a, int64_t factor,
+spyre_status mlir_add_scaled(const token *at, const mlir_value *a, int64_t factor,
                              const mlir_value *b, mlir_value *out_value)
 {
     mlir_value sum = *a;
     if (a->symbol || b->symbol)
-        return mlir_error(line, SPYRE_UNSUPPORTED, "arithmetic with a size that a launch chooses");
+        return mlir_error(at, SPYRE_UNSUPPORTED, "arithmetic with a size that a launch chooses");
     if (b->arg != MLIR_NO_ARG && factor != 0) {
         if (factor != 1 || a->arg != MLIR_NO_ARG) {
-            return mlir_error(line, SPYRE_INVALID_FORMAT,
+            return mlir_error(at, SPYRE_INVALID_FORMAT,
                                "an address can only be added once to a number");
         }
         sum.arg = b->arg;
     }
     int64_t product;
-    if (__builtin_mul_overflow(factor, b->offset, &product)) return overflow(line);
-    if (__builtin_add_overflow(sum.offset, product, &sum.offset)) return overflow(line);
+    if (__builtin_mul_overflow(factor, b->offset, &product)) return overflow(at);
+    if (__builtin_add_overflow(sum.offset, product, &sum.offset)) return overflow(at);
     for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
         int64_t *stride = &sum.loop_stride[loop];
-        if (__builtin_mul_overflow(factor, b->loop_stride[loop], &product)) return overflow(line);
-        if (__builtin_add_overflow(*stride, product, stride)) return overflow(line);
+        if (__builtin_mul_overflow(factor, b->loop_stride[loop], &product)) return overflow(at);
+        if (__builtin_add_overflow(*stride, product, stride)) return overflow(at);
     }
     *out_value = sum;
     return NULL;
@@ -57,7 +57,7 @@ static spyre_status read_names(affine_names *names, const char *open, const char
     TRY(lexer_expect(l, open));
     while (!lexer_at(l, close)) {
         if (names->count == AFFINE_MAX_OPERANDS) {
-            return mlir_error(l->line, SPYRE_UNSUPPORTED, "an affine_map of more than %d operands",
+            return mlir_error(&l->now, SPYRE_UNSUPPORTED, "an affine_map of more than %d operands",
                                AFFINE_MAX_OPERANDS);
         }
         TRY(lexer_take(l, TOKEN_WORD, "the name of a dim", &names->names[names->count++]));
@@ -76,7 +76,7 @@ static spyre_status find_name(const affine_names *names, const token *name, uint
         *out_number = i;
         if (same) return NULL;
     }
-    return mlir_error(name->line, SPYRE_INVALID_FORMAT, "'%.*s' is not a dim of the affine_map",
+    return mlir_error(name, SPYRE_INVALID_FORMAT, "'%.*s' is not a dim of the affine_map",
                        name->length < 40 ? (int)name->length : 40, name->start);
 }
 
@@ -86,15 +86,15 @@ static spyre_status read_term(const affine_names *names, int64_t sign, affine_ma
     lexer *l = names->l;
     int64_t factor = sign;
     token name = {0};
-    uint32_t line = l->now.line;
+    const token at = l->now;
     for (bool more = true; more;) {
         if (l->now.kind == TOKEN_NUMBER) {
-            if (__builtin_mul_overflow(factor, l->now.number, &factor)) return overflow(line);
+            if (__builtin_mul_overflow(factor, l->now.number, &factor)) return overflow(&at);
             TRY(lexer_next(l));
         } else if (name.length == 0) {
             TRY(lexer_take(l, TOKEN_WORD, "a dim or a number", &name));
         } else {
-            return mlir_error(line, SPYRE_UNSUPPORTED, "an affine_map that is not linear");
+            return mlir_error(&at, SPYRE_UNSUPPORTED, "an affine_map that is not linear");
         }
         more = lexer_at(l, "*");
         if (more) TRY(lexer_next(l));
@@ -105,7 +105,7 @@ static spyre_status read_term(const affine_names *names, int64_t sign, affine_ma
         TRY(find_name(names, &name, &number));
         target = &map->factor[number];
     }
-    return __builtin_add_overflow(*target, factor, target) ? overflow(line) : NULL;
+    return __builtin_add_overflow(*target, factor, target) ? overflow(&at) : NULL;
 }
 
 spyre_status affine_read(lexer *l, affine_map *out_map)
@@ -127,18 +127,18 @@ spyre_status affine_read(lexer *l, affine_map *out_map)
         more = plus || minus || (l->now.kind == TOKEN_NUMBER && l->now.number < 0);
     }
     if (lexer_at(l, ",")) {
-        return mlir_error(l->line, SPYRE_UNSUPPORTED, "an affine_map of more than one result");
+        return mlir_error(&l->now, SPYRE_UNSUPPORTED, "an affine_map of more than one result");
     }
     TRY(lexer_expect(l, ")"));
     return lexer_expect(l, ">");
 }
 
-spyre_status affine_apply(uint32_t line, const affine_map *map, const mlir_value *operands,
+spyre_status affine_apply(const token *at, const affine_map *map, const mlir_value *operands,
                           mlir_value *out_value)
 {
     mlir_value sum = {.arg = MLIR_NO_ARG, .offset = map->constant};
     for (uint32_t i = 0; i < map->dim_count + map->symbol_count; i++) {
-        TRY(mlir_add_scaled(line, &sum, map->factor[i], &operands[i], &sum));
+        TRY(mlir_add_scaled(at, &sum, map->factor[i], &operands[i], &sum));
     }
     *out_value = sum;
     return NULL;

@@ -15,19 +15,19 @@ typedef struct {
     int64_t factor[AFFINE_MAX_OPERANDS];    // dims, then symbols
 } affine_map;
 
-// An error at a line of bundle.mlir.
-SPYRE_MUST_CHECK spyre_status mlir_error(uint32_t line, spyre_code code, const char *format, ...)
+// An error at a token of bundle.mlir.
+SPYRE_MUST_CHECK spyre_status mlir_error(const token *at, spyre_code code, const char *format, ...)
     SPYRE_PRINTF(3, 4);
 
 // Parses from behind the word affine_map to behind its '>'.
 SPYRE_MUST_CHECK spyre_status affine_read(lexer *l, affine_map *out_map);
 
 // constant + sum of factor[i] * operands[i], an error when it is no index value.
-SPYRE_MUST_CHECK spyre_status affine_apply(uint32_t line, const affine_map *map,
+SPYRE_MUST_CHECK spyre_status affine_apply(const token *at, const affine_map *map,
                                            const mlir_value *operands, mlir_value *out_value);
 
 // a + factor * b.
-SPYRE_MUST_CHECK spyre_status mlir_add_scaled(uint32_t line, const mlir_value *a, int64_t factor,
+SPYRE_MUST_CHECK spyre_status mlir_add_scaled(const token *at, const mlir_value *a, int64_t factor,
                                               const mlir_value *b, mlir_value *out_value);
 
 #endif

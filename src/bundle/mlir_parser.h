@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the parts of the parser of bundle.mlir share; mlir.h is for others. Every function consumes
-// what it names from the lexer; errors are the lexer's, with the line.
+// what it names from the lexer; errors are the lexer's, with the place.
 #ifndef BUNDLE_MLIR_PARSER_H
 #define BUNDLE_MLIR_PARSER_H
 
@@ -10,7 +10,7 @@
 #include "bundle/mlir_affine.h"
 #include "mlir/lexer.h"
 
-#define BAD(line, ...) mlir_error((line), SPYRE_INVALID_FORMAT, __VA_ARGS__)
+#define BAD(at, ...) mlir_error((at), SPYRE_INVALID_FORMAT, __VA_ARGS__)
 
 typedef struct {
     mlir_value value;

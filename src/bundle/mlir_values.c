@@ -19,12 +19,12 @@ spyre_status mlir_define(mlir_parser *p, const token *name, const mlir_value *va
 {
     uint32_t number;
     if (name->start[0] != '%') {
-        return BAD(name->line, "'%.*s' is no value", token_shown(name), name->start);
+        return BAD(name, "'%.*s' is no value", token_shown(name), name->start);
     }
     TRY(map_bytes_intern(p->memory, &p->value_numbers, name->start, name->length, p->values.count,
                          &number));
     if (number != p->values.count) {
-        return BAD(name->line, "%.*s is defined twice", token_shown(name), name->start);
+        return BAD(name, "%.*s is defined twice", token_shown(name), name->start);
     }
     definition fresh = {.value = *value};
     return VEC_PUSH(p->memory, &p->values, fresh);
@@ -34,10 +34,10 @@ static spyre_status look_up(mlir_parser *p, const token *name, mlir_value *out_v
 {
     uint32_t number;
     if (!map_bytes_get(&p->value_numbers, name->start, name->length, &number)) {
-        return BAD(name->line, "%.*s is not defined", token_shown(name), name->start);
+        return BAD(name, "%.*s is not defined", token_shown(name), name->start);
     }
     if (p->values.items[number].ended) {
-        return BAD(name->line, "%.*s is used outside of its loop", token_shown(name), name->start);
+        return BAD(name, "%.*s is used outside of its loop", token_shown(name), name->start);
     }
     *out_value = p->values.items[number].value;
     return NULL;
@@ -53,13 +53,13 @@ spyre_status mlir_take_value(mlir_parser *p, mlir_value *out_value)
 // A number that does not depend on a loop or an argument.
 spyre_status mlir_take_constant(mlir_parser *p, int64_t *out_number)
 {
-    uint32_t line = p->l.now.line;
+    const token at = p->l.now;
     mlir_value value, zero = {.arg = MLIR_NO_ARG};
     TRY(mlir_take_value(p, &value));
     *out_number = zero.offset = value.offset;
     if (value.symbol || memcmp(value.loop_stride, zero.loop_stride, sizeof zero.loop_stride) != 0 ||
         value.arg != MLIR_NO_ARG) {
-        return BAD(line, "a loop bound must be a constant");
+        return BAD(&at, "a loop bound must be a constant");
     }
     return NULL;
 }
@@ -92,11 +92,11 @@ static spyre_status check_name(mlir_parser *p, const token *name)
         number = (number < 0 ? 0 : number * 10) + (c - '0');
     }
     if (!fits || number < 0 || number >= MOST_ARGUMENTS) {
-        return BAD(name->line, "argument %.*s is neither %%pool_base_addr nor %%arg_<i>_base_addr",
+        return BAD(name, "argument %.*s is neither %%pool_base_addr nor %%arg_<i>_base_addr",
                    token_shown(name), name->start);
     }
     if (number < p->next_argument)
-        return BAD(name->line, "argument %.*s: the numbers of arguments must ascend",
+        return BAD(name, "argument %.*s: the numbers of arguments must ascend",
                    token_shown(name), name->start);
     p->next_argument = number + 1;
     return NULL;
@@ -118,10 +118,10 @@ static spyre_status read_argument_type(mlir_parser *p, int64_t *out_granularity,
         TRY(lexer_take(&p->l, TOKEN_NUMBER, "an integer", &number));
         bool granularity = token_is(&key, "granularity");
         if (!granularity && !token_is(&key, "max_value"))
-            return BAD(key.line, "%.*s is neither granularity nor max_value", token_shown(&key),
+            return BAD(&key, "%.*s is neither granularity nor max_value", token_shown(&key),
                        key.start);
         if (number.number < 1 || number.number > MOST_SIZE)
-            return BAD(number.line, "%.*s is %lld, 1 to %lld are possible", token_shown(&key),
+            return BAD(&number, "%.*s is %lld, 1 to %lld are possible", token_shown(&key),
                        key.start, (long long)number.number, MOST_SIZE);
         *(granularity ? out_granularity : out_most) = number.number;
     }
@@ -140,13 +140,13 @@ static spyre_status define_symbol(mlir_parser *p, const token *name, int64_t gra
     if (length >= sizeof symbol.name) length = sizeof symbol.name - 1;
     memcpy(symbol.name, name->start + 1, length);
     if (!granularity || !most || most % granularity)
-        return BAD(name->line, "%.*s: max_value %lld is no multiple of granularity %lld",
+        return BAD(name, "%.*s: max_value %lld is no multiple of granularity %lld",
                    token_shown(name), name->start, (long long)most, (long long)granularity);
     for (uint32_t s = 0; s < p->program->symbols.count; s++)
         if (strcmp(p->program->symbols.items[s].name, symbol.name) == 0)
-            return BAD(name->line, "two sizes are named %s", symbol.name);
+            return BAD(name, "two sizes are named %s", symbol.name);
     if (p->program->symbols.count == BUNDLE_MAX_SYMBOLS)
-        return mlir_error(name->line, SPYRE_UNSUPPORTED, "more than %d sizes that a launch chooses",
+        return mlir_error(name, SPYRE_UNSUPPORTED, "more than %d sizes that a launch chooses",
                           BUNDLE_MAX_SYMBOLS);
     TRY(VEC_PUSH(p->memory, &p->program->symbols, symbol));
     mlir_value value = {.symbol = p->program->symbols.count, .arg = MLIR_NO_ARG};
@@ -162,7 +162,7 @@ static spyre_status read_argument(mlir_parser *p)
     TRY(read_argument_type(p, &granularity, &most));
     if (granularity || most) return define_symbol(p, &name, granularity, most);
     if (token_is(&name, POOL)) {
-        if (p->values.count > 0) return BAD(name.line, "the pool must be the first argument");
+        if (p->values.count > 0) return BAD(&name, "the pool must be the first argument");
         p->program->has_pool = true;
     }
     TRY(check_name(p, &name));
@@ -196,7 +196,7 @@ static spyre_status read_extract(mlir_parser *p, mlir_value *out_value)
     if (!token_is(&field, "value")) {
         bool step = token_is(&field, "granularity");
         if (!out_value->symbol || (!step && !token_is(&field, "max_value")))
-            return BAD(field.line, "the argument has no %.*s", token_shown(&field), field.start);
+            return BAD(&field, "the argument has no %.*s", token_shown(&field), field.start);
         const bundle_symbol *symbol = &p->program->symbols.items[out_value->symbol - 1];
         *out_value = (mlir_value){.arg = MLIR_NO_ARG,
                                   .offset = step ? symbol->granularity : symbol->most};
@@ -216,7 +216,7 @@ static spyre_status read_allocation(mlir_parser *p, mlir_value *out_value)
     TRY(lexer_take(&p->l, TOKEN_NUMBER, "a number of bytes", &size));
     TRY(lexer_expect(&p->l, "bytes"));
     if (size.number < 1 || size.number > MOST_OWN_BYTES - p->program->own_bytes)
-        return BAD(size.line, "device_mem_allocate of %lld bytes beside %lld others, at most %lld "
+        return BAD(&size, "device_mem_allocate of %lld bytes beside %lld others, at most %lld "
                    "are possible", (long long)size.number, (long long)p->program->own_bytes,
                    MOST_OWN_BYTES);
     *out_value = (mlir_value){.arg = MLIR_OWN_MEMORY, .offset = p->program->own_bytes};
@@ -234,26 +234,27 @@ static spyre_status read_constant(mlir_parser *p, mlir_value *out_value)
 
 static spyre_status read_sum(mlir_parser *p, mlir_value *out_value)
 {
-    uint32_t line = p->l.now.line;
+    const token at = p->l.now;
     mlir_value a, b;
     TRY(mlir_take_value(p, &a));
     TRY(lexer_expect(&p->l, ","));
     TRY(mlir_take_value(p, &b));
-    TRY(mlir_add_scaled(line, &a, 1, &b, out_value));
+    TRY(mlir_add_scaled(&at, &a, 1, &b, out_value));
     return skip_index_type(p);
 }
 
 static spyre_status take_operands(mlir_parser *p, const char *open, const char *close,
                                   uint32_t expected, mlir_value *out_values)
 {
-    uint32_t line = p->l.now.line, count = 0;
+    const token at = p->l.now;
+    uint32_t count = 0;
     TRY(lexer_expect(&p->l, open));
     while (!lexer_at(&p->l, close)) {
-        if (count == expected) return BAD(line, "affine.apply has more operands than its map");
+        if (count == expected) return BAD(&at, "affine.apply has more operands than its map");
         TRY(mlir_take_value(p, &out_values[count++]));
         if (!lexer_at(&p->l, close)) TRY(lexer_expect(&p->l, ","));
     }
-    if (count < expected) return BAD(line, "affine.apply has fewer operands than its map");
+    if (count < expected) return BAD(&at, "affine.apply has fewer operands than its map");
     return lexer_next(&p->l);
 }
 
@@ -269,13 +270,13 @@ static spyre_status read_apply(mlir_parser *p, mlir_value *out_value)
     } else if (map_bytes_get(&p->map_numbers, name.start, name.length, &number)) {
         map = p->maps.items[number];
     } else {
-        return BAD(name.line, "affine map %.*s is not defined", token_shown(&name), name.start);
+        return BAD(&name, "affine map %.*s is not defined", token_shown(&name), name.start);
     }
     TRY(take_operands(p, "(", ")", map.dim_count, operands));
     if (map.symbol_count > 0 || lexer_at(&p->l, "[")) {
         TRY(take_operands(p, "[", "]", map.symbol_count, operands + map.dim_count));
     }
-    return affine_apply(name.line, &map, operands, out_value);
+    return affine_apply(&name, &map, operands, out_value);
 }
 
 spyre_status mlir_read_assignment(mlir_parser *p)
@@ -291,7 +292,7 @@ spyre_status mlir_read_assignment(mlir_parser *p)
     bool allocate = lexer_at(&p->l, "sdscbundle.device_mem_allocate");
     if (!extract && !constant && !sum && !apply && !allocate) {
         if (operation.kind != TOKEN_WORD) return lexer_unexpected(&p->l, "an operation");
-        return mlir_error(operation.line, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
+        return mlir_error(&operation, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
                            token_shown(&operation), operation.start);
     }
     TRY(lexer_next(&p->l));
@@ -317,7 +318,7 @@ spyre_status mlir_read_map(mlir_parser *p)
     TRY(map_bytes_intern(p->memory, &p->map_numbers, name.start, name.length, p->maps.count,
                          &number));
     if (number != p->maps.count) {
-        return BAD(name.line, "%.*s is defined twice", token_shown(&name), name.start);
+        return BAD(&name, "%.*s is defined twice", token_shown(&name), name.start);
     }
     return VEC_PUSH(p->memory, &p->maps, map);
 }

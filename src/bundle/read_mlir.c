@@ -27,13 +27,13 @@ static spyre_status take_end(mlir_parser *p, int64_t *out_last, uint32_t *out_sy
     return mlir_take_constant(p, out_last);
 }
 
-static spyre_status check_symbolic(const mlir_parser *p, uint32_t line, uint32_t symbol,
+static spyre_status check_symbolic(const mlir_parser *p, const token *at, uint32_t symbol,
                                    int64_t first, int64_t step)
 {
     if (!symbol) return NULL;
     const bundle_symbol *s = &p->program->symbols.items[symbol - 1];
     if (first == 0 && step >= 1 && s->granularity % step == 0) return NULL;
-    return BAD(line, "a loop to %s begins at 0 and has a step that divides its granularity %lld",
+    return BAD(at, "a loop to %s begins at 0 and has a step that divides its granularity %lld",
                s->name, (long long)s->granularity);
 }
 
@@ -42,7 +42,8 @@ static spyre_status read_loop(mlir_parser *p)
     token name;
     mlir_value induction = {.arg = MLIR_NO_ARG};
     int64_t first, last, step;
-    uint32_t line = p->l.now.line, scope = p->values.count, symbol;
+    const token at = p->l.now;
+    uint32_t scope = p->values.count, symbol;
     TRY(lexer_next(&p->l));
     TRY(lexer_take(&p->l, TOKEN_WORD, "a value", &name));
     TRY(lexer_expect(&p->l, "="));
@@ -51,20 +52,20 @@ static spyre_status read_loop(mlir_parser *p)
     TRY(take_end(p, &last, &symbol));
     TRY(lexer_expect(&p->l, "step"));
     TRY(mlir_take_constant(p, &step));
-    TRY(check_symbolic(p, line, symbol, first, step));
+    TRY(check_symbolic(p, &at, symbol, first, step));
     TRY(lexer_expect(&p->l, "{"));
     if (p->depth == BUNDLE_MAX_LOOPS) {
-        return mlir_error(line, SPYRE_UNSUPPORTED, "more than %d nested loops", BUNDLE_MAX_LOOPS);
+        return mlir_error(&at, SPYRE_UNSUPPORTED, "more than %d nested loops", BUNDLE_MAX_LOOPS);
     }
     const int64_t bound = 1LL << 40;
     if (first < -bound || last > bound || step < 1 || step > bound || last <= first) {
-        return BAD(line, "a loop from %lld to %lld by %lld", (long long)first, (long long)last,
+        return BAD(&at, "a loop from %lld to %lld by %lld", (long long)first, (long long)last,
                    (long long)step);
     }
-    mlir_statement loop = {.kind = BUNDLE_LOOP, .line = line,
+    mlir_statement loop = {.kind = BUNDLE_LOOP, .line = at.line,
                            .count = (last - first + step - 1) / step,
                            .loop_symbol = symbol, .per = symbol ? step : 0};
-    mlir_statement end = {.kind = BUNDLE_END, .line = line};
+    mlir_statement end = {.kind = BUNDLE_END, .line = at.line};
     induction.offset = first;
     induction.loop_stride[p->depth] = step;
     TRY(mlir_define(p, &name, &induction));
@@ -86,7 +87,7 @@ static spyre_status take_ids(mlir_parser *p, id_list *ids)
     TRY(lexer_expect(&p->l, "["));
     while (!lexer_at(&p->l, "]")) {
         TRY(lexer_take(&p->l, TOKEN_NUMBER, "a symbol id", &number));
-        if (number.number >= 0) return BAD(number.line, "a symbol id must be negative");
+        if (number.number >= 0) return BAD(&number, "a symbol id must be negative");
         TRY(VEC_PUSH(p->memory, ids, number.number));
         if (!lexer_at(&p->l, "]")) TRY(lexer_expect(&p->l, ","));
     }
@@ -110,7 +111,7 @@ static spyre_status take_attributes(mlir_parser *p, token *out_file, id_list *id
         } else if (token_is(&key, "symbol_ids")) {
             TRY(take_ids(p, ids));
         } else {
-            return mlir_error(key.line, SPYRE_UNSUPPORTED, "attribute %.*s is not supported",
+            return mlir_error(&key, SPYRE_UNSUPPORTED, "attribute %.*s is not supported",
                                token_shown(&key), key.start);
         }
         if (!lexer_at(&p->l, "}")) TRY(lexer_expect(&p->l, ","));
@@ -120,7 +121,7 @@ static spyre_status take_attributes(mlir_parser *p, token *out_file, id_list *id
 
 static spyre_status read_execute(mlir_parser *p)
 {
-    uint32_t line = p->l.now.line;
+    const token at = p->l.now;
     value_list values = {0};
     id_list ids = {0};
     token file;
@@ -134,15 +135,15 @@ static spyre_status read_execute(mlir_parser *p)
     }
     TRY(lexer_next(&p->l));
     TRY(take_attributes(p, &file, &ids));
-    if (file.length == 0) return BAD(line, "sdsc_execute without sdsc_filename");
+    if (file.length == 0) return BAD(&at, "sdsc_execute without sdsc_filename");
     if (memchr(file.start, '/', file.length) || file.start[0] == '.') {
-        return BAD(line, "sdsc_filename \"%.*s\" is not a plain file name", token_shown(&file),
+        return BAD(&at, "sdsc_filename \"%.*s\" is not a plain file name", token_shown(&file),
                    file.start);
     }
     if (ids.count != values.count || ids.count > MOST_SYMBOLS) {
-        return BAD(line, "%u operands for %u symbol_ids", values.count, ids.count);
+        return BAD(&at, "%u operands for %u symbol_ids", values.count, ids.count);
     }
-    mlir_statement execute = {.kind = BUNDLE_EXECUTE, .line = line, .symbol_count = ids.count,
+    mlir_statement execute = {.kind = BUNDLE_EXECUTE, .line = at.line, .symbol_count = ids.count,
                               .ids = ids.items, .values = values.items};
     execute.file = arena_strndup(p->memory, file.start, file.length);
     TRY_ALLOC(execute.file);
@@ -162,7 +163,7 @@ static spyre_status read_operations(mlir_parser *p)
         } else if (now->start[0] == '%') {
             TRY(mlir_read_assignment(p));
         } else {
-            return mlir_error(now->line, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
+            return mlir_error(now, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
                                token_shown(now), now->start);
         }
     }
@@ -175,7 +176,7 @@ spyre_status mlir_read(arena *memory, const char *source, size_t length, bool po
     *out_program = (mlir_program){0};
     mlir_parser p = {.memory = memory, .pool_first = pool_first, .program = out_program};
     token name;
-    TRY(lexer_start(&p.l, "bundle.mlir", false, source, length));
+    TRY(lexer_start(&p.l, "bundle.mlir", source, length));
     while (p.l.now.kind == TOKEN_WORD && p.l.now.start[0] == '#') TRY(mlir_read_map(&p));
     TRY(lexer_expect(&p.l, "module"));
     TRY(lexer_expect(&p.l, "{"));

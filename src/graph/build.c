@@ -4,9 +4,9 @@
 // through the checks here; what needs knowledge of an op is checked by graph_verify.
 #include "graph/build.h"
 
-#include <ctype.h>
 #include <string.h>
 
+#include "base/scanner.h"
 #include "graph/aten.h"
 #include "graph/view.h"
 
@@ -22,16 +22,11 @@ spyre_graph *graph_create(arena *memory)
     return status ? NULL : graph;
 }
 
-bool graph_is_name_character(char c)
-{
-    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '$';
-}
-
 static bool is_name(const char *name)
 {
     if (!*name) return false;
     for (const char *c = name; *c; c++) {
-        if (!graph_is_name_character(*c)) return false;
+        if (!scan_is_name_character(*c)) return false;
     }
     return true;
 }

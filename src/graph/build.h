@@ -39,9 +39,6 @@ SPYRE_MUST_CHECK spyre_status graph_view_from(spyre_graph *graph, const spyre_vi
 
 SPYRE_MUST_CHECK spyre_status graph_check_rank(uint32_t rank);
 
-// Letters, digits, '_', '.' and '$'.
-bool graph_is_name_character(char c);
-
 bool graph_is_name_taken(const spyre_graph *graph, const char *name);
 
 // A value without a producer. `name` is copied and must be unused and legal; null makes one.

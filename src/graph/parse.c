@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/scanner.h"
 #include "graph/print.h"
-#include "graph/lexer.h"
 #include "tensor/scalar.h"
 
 typedef struct {
@@ -22,8 +22,7 @@ static spyre_status at_line(const parser *p, spyre_status status)
 
 static spyre_status read_expression(parser *p, expr_id *out_expression)
 {
-    scan_blanks(&p->in);
-    *out_expression = expr_parse(p->graph->exprs, &p->in.at);
+    *out_expression = expr_parse(p->graph->exprs, &p->in);
     if (*out_expression != EXPR_NONE) return NULL;
     if (expr_short_of_memory(p->graph->exprs)) return status_no_memory();
     return scan_error(&p->in, "expected an expression of ints and declared symbols");
@@ -384,11 +383,7 @@ spyre_status spyre_graph_parse(const char *source, const char *file_name, spyre_
     *out_graph = NULL;
     spyre_graph *graph = NULL;
     TRY(spyre_graph_create(&graph));
-    parser p = {.in = {.file_name = file_name ? file_name : "graph",
-                       .at = source,
-                       .line_start = source,
-                       .line = 1,
-                       .memory = graph->memory},
+    parser p = {.in = scan_start(graph->memory, source, file_name ? file_name : "graph"),
                 .graph = graph};
     spyre_status status = read_graph(&p);
     if (status) {

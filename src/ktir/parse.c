@@ -321,7 +321,7 @@ spyre_status ktir_parse(arena *memory, const char *source, size_t length, const 
     m->file = arena_strdup(memory, file);
     TRY_ALLOC(m->file);
     parser p = {.m = m, .memory = memory, .statements = parse_statements};
-    TRY(lexer_start(&p.l, m->file, true, source, length));
+    TRY(lexer_start(&p.l, m->file, source, length));
     TRY(parse_aliases(&p));
     TRY(open_module(&p, &wrapped));
     do {

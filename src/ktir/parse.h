@@ -51,7 +51,7 @@ typedef struct {
     VEC(uint32_t) regions;              // in module->regions
 } statement;
 
-#define PARSE_BAD(p, t, ...) lexer_error(&(p)->l, (t)->line, (t)->column, __VA_ARGS__)
+#define PARSE_BAD(p, t, ...) lexer_error(&(p)->l, (t), __VA_ARGS__)
 
 // --- Values
 

@@ -270,7 +270,7 @@ static spyre_status find_alias(parser *p, const token *name, parse_alias_kind ki
 spyre_status parse_map(parser *p, const ktir_map **out_map)
 {
     token name = p->l.now;
-    const parse_alias *alias;
+    const parse_alias *alias = NULL;
     if (name.kind == TOKEN_WORD && name.start[0] == '#') {
         TRY(find_alias(p, &name, PARSE_MAP, &alias));
         *out_map = alias->map;
@@ -286,7 +286,7 @@ spyre_status parse_map(parser *p, const ktir_map **out_map)
 spyre_status parse_set(parser *p, const ktir_set **out_set)
 {
     token name = p->l.now;
-    const parse_alias *alias;
+    const parse_alias *alias = NULL;
     if (name.kind == TOKEN_WORD && name.start[0] == '#') {
         TRY(find_alias(p, &name, PARSE_SET, &alias));
         *out_set = alias->set;

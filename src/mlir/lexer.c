@@ -1,34 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/lexer.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/scanner.h"
 
-spyre_status lexer_error(const lexer *l, uint32_t line, uint32_t column, const char *format, ...)
+spyre_status lexer_error(const lexer *l, const token *at, const char *format, ...)
 {
     char reason[256];
     va_list values;
     va_start(values, format);
     vsnprintf(reason, sizeof reason, format, values);
     va_end(values);
-    if (!l->columns)
-        return status_new(SPYRE_INVALID_FORMAT, "%s: line %u: %s", l->name, line, reason);
-    return status_new(SPYRE_INVALID_FORMAT, "%s:%u:%u: %s", l->name, line, column, reason);
-}
-
-static spyre_status error_here(const lexer *l, const char *reason)
-{
-    return lexer_error(l, l->now.line, l->now.column, "%s", reason);
-}
-
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == '$';
+    return status_new(SPYRE_INVALID_FORMAT, "%s:%u:%u: %s", l->name, at->line, at->column, reason);
 }
 
 static bool is_digit(char c)
@@ -58,17 +47,12 @@ static spyre_status take_string(lexer *l)
     const char *start = ++l->at;
     while (l->at < l->end && *l->at != '"' && *l->at != '\n' && *l->at != '\\') l->at++;
     if (l->at == l->end || *l->at != '"') {
-        return error_here(l, "a string without an end");
+        return lexer_error(l, &l->now, "a string without an end");
     }
     l->now.kind = TOKEN_STRING;
     l->now.start = start;
     l->now.length = (size_t)(l->at++ - start);
     return NULL;
-}
-
-static bool is_hex(char c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 static void skip_digits(lexer *l)
@@ -79,10 +63,10 @@ static void skip_digits(lexer *l)
 static spyre_status take_hexadecimal(lexer *l)
 {
     uint64_t number = 0;
-    for (l->at += 2; l->at < l->end && is_hex(*l->at); l->at++) {
+    for (l->at += 2; l->at < l->end && isxdigit((unsigned char)*l->at); l->at++) {
         char c = *l->at;
         unsigned digit = is_digit(c) ? (unsigned)(c - '0') : ((unsigned)c | 0x20u) - 'a' + 10;
-        if (number >> 60) return error_here(l, "a number beyond 64 bits");
+        if (number >> 60) return lexer_error(l, &l->now, "a number beyond 64 bits");
         number = number << 4 | digit;
     }
     memcpy(&l->now.number, &number, sizeof number);
@@ -105,7 +89,7 @@ static spyre_status take_number(lexer *l)
 {
     const char *start = l->at++;
     l->now.kind = TOKEN_NUMBER;
-    if (*start == '0' && l->end - l->at > 1 && *l->at == 'x' && is_hex(l->at[1])) {
+    if (*start == '0' && l->end - l->at > 1 && *l->at == 'x' && isxdigit((unsigned char)l->at[1])) {
         l->at = start;
         TRY(take_hexadecimal(l));
         l->now.length = (size_t)(l->at - start);
@@ -121,14 +105,14 @@ static spyre_status take_number(lexer *l)
     }
     l->now.length = (size_t)(l->at - start);
     if (json_parse_decimal(start, l->now.length, &l->now.number)) return NULL;
-    return error_here(l, "a number beyond 64 bits");
+    return lexer_error(l, &l->now, "a number beyond 64 bits");
 }
 
 spyre_status lexer_next(lexer *l)
 {
     skip_blanks(l);
     l->now = (token){.kind = TOKEN_END, .start = l->at, .line = l->line,
-                     .column = (uint32_t)(l->at - l->line_start) + 1};
+                     .column = scan_column(l->line_start, l->at)};
     if (l->at == l->end) return NULL;
     char c = *l->at;
     bool minus = c == '-' && l->end - l->at > 1;
@@ -138,22 +122,21 @@ spyre_status lexer_next(lexer *l)
     l->now.kind = TOKEN_SIGN;
     if (minus && l->at[0] == '>') {
         l->at++;
-    } else if (is_word(c) || (c && strchr("%#@!^", c))) {
+    } else if (scan_is_name_character(c) || (c && strchr("%#@!^", c))) {
         l->now.kind = TOKEN_WORD;
-        while (l->at < l->end && is_word(*l->at)) l->at++;
+        while (l->at < l->end && scan_is_name_character(*l->at)) l->at++;
     } else if (!c || !strchr("(){}[]<>,:=+-*/?", c)) {
-        return lexer_error(l, l->line, l->now.column, "unexpected character 0x%02x",
+        return lexer_error(l, &l->now, "unexpected character 0x%02x",
                            (unsigned)(unsigned char)c);
     }
     l->now.length = (size_t)(l->at - start);
     return NULL;
 }
 
-spyre_status lexer_start(lexer *l, const char *name, bool columns, const char *source,
-                         size_t length)
+spyre_status lexer_start(lexer *l, const char *name, const char *source, size_t length)
 {
-    *l = (lexer){.name = name, .columns = columns, .at = source, .end = source + length,
-                 .line_start = source, .line = 1};
+    *l = (lexer){.name = name, .at = source, .end = source + length, .line_start = source,
+                 .line = 1};
     return lexer_next(l);
 }
 
@@ -177,10 +160,10 @@ spyre_status lexer_skip(lexer *l, const char *expected, bool *out_found)
 spyre_status lexer_unexpected(const lexer *l, const char *expected)
 {
     if (l->now.kind == TOKEN_END) {
-        return lexer_error(l, l->now.line, l->now.column, "expected %s, found the end", expected);
+        return lexer_error(l, &l->now, "expected %s, found the end", expected);
     }
     int length = l->now.length < 40 ? (int)l->now.length : 40;
-    return lexer_error(l, l->now.line, l->now.column, "expected %s, found '%.*s'", expected, length,
+    return lexer_error(l, &l->now, "expected %s, found '%.*s'", expected, length,
                        l->now.start);
 }
 

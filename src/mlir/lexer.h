@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tokens of MLIR's text form, for every parser of it. A parser sees one token at a time. Errors are
-// SPYRE_INVALID_FORMAT and name the file and the place: "<name>: line 3: ", or, for a lexer that
-// tells columns, "<name>:3:14: ".
+// SPYRE_INVALID_FORMAT and name the file and the place: "<name>:3:14: ".
 #ifndef MLIR_LEXER_H
 #define MLIR_LEXER_H
 
@@ -32,7 +31,6 @@ typedef struct {
 
 typedef struct {
     const char *name;   // in front of errors
-    bool columns;
     const char *at, *end;
     const char *line_start;
     uint32_t line;
@@ -40,8 +38,8 @@ typedef struct {
 } lexer;
 
 // Starts at the first token.
-SPYRE_MUST_CHECK spyre_status lexer_start(lexer *l, const char *name, bool columns,
-                                          const char *source, size_t length);
+SPYRE_MUST_CHECK spyre_status lexer_start(lexer *l, const char *name, const char *source,
+                                          size_t length);
 
 // Moves to the next token.
 SPYRE_MUST_CHECK spyre_status lexer_next(lexer *l);
@@ -70,8 +68,8 @@ SPYRE_MUST_CHECK spyre_status lexer_take(lexer *l, token_kind kind, const char *
 // An error at the current token that says what was expected.
 SPYRE_MUST_CHECK spyre_status lexer_unexpected(const lexer *l, const char *expected);
 
-// An error at a place.
-SPYRE_MUST_CHECK spyre_status lexer_error(const lexer *l, uint32_t line, uint32_t column,
-                                          const char *format, ...) SPYRE_PRINTF(4, 5);
+// An error at a token.
+SPYRE_MUST_CHECK spyre_status lexer_error(const lexer *l, const token *at, const char *format, ...)
+    SPYRE_PRINTF(3, 4);
 
 #endif

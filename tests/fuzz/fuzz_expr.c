@@ -10,14 +10,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     expr_table *table = expr_table_create(memory);
     expr_symbol(table, "B", 1, 64, 1);
     expr_symbol(table, "S", 0, 4096, 32);
-    const char *at = fuzz_string(memory, bytes, count);
-    expr_id e = expr_parse(table, &at);
+    scanner in = scan_start(memory, fuzz_string(memory, bytes, count), "fuzz");
+    expr_id e = expr_parse(table, &in);
     FUZZ_HOLDS(!expr_short_of_memory(table));
     if (e != EXPR_NONE) {
         text printed = {0};
         expr_print(table, e, &printed);
-        const char *again = text_string(&printed);
-        FUZZ_HOLDS(expr_parse(table, &again) == e && *again == '\0');
+        in = scan_start(memory, text_string(&printed), "fuzz");
+        FUZZ_HOLDS(expr_parse(table, &in) == e && *in.at == '\0');
         text_free(&printed);
     }
     arena_destroy(memory);

@@ -63,7 +63,7 @@ static spyre_status read_setting(parse_reader *r)
 
 static spyre_status read_pool(parse_reader *r)
 {
-    TRY(parse_int(r, "a size", 1, PARSE_MOST_BYTES, &r->loops->pool_bytes));
+    TRY(scan_int_within(&r->in, "a size", 1, PARSE_MOST_BYTES, &r->loops->pool_bytes));
     return scan_line_end(&r->in);
 }
 
@@ -74,7 +74,7 @@ static spyre_status read_return(parse_reader *r)
     int64_t offset;
     TRY(parse_id(r, 'b', "a buffer", r->loops->buffers.count, &output.buffer));
     TRY(scan_expect(&r->in, "["));
-    TRY(parse_int(r, "an offset", 0, PARSE_MOST_ELEMENTS, &offset));
+    TRY(scan_int_within(&r->in, "an offset", 0, PARSE_MOST_ELEMENTS, &offset));
     TRY(scan_expect(&r->in, "]"));
     TRY(parse_view(r, &output.view));
     output.view.offset = offset;
@@ -110,11 +110,7 @@ static spyre_status check_replaced(const parse_reader *r)
 spyre_status loop_parse(const char *source, const char *file_name, const char *after,
                         arena *memory, loop_graph **out_loops)
 {
-    parse_reader r = {.in = {.file_name = file_name,
-                             .at = source,
-                             .line_start = source,
-                             .line = 1,
-                             .memory = memory},
+    parse_reader r = {.in = scan_start(memory, source, file_name),
                       .loops = ARENA_NEW(memory, loop_graph, 1),
                       .after = after};
     TRY_ALLOC(r.loops);

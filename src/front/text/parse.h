@@ -5,8 +5,8 @@
 #ifndef FRONT_PARSE_H
 #define FRONT_PARSE_H
 
+#include "base/scanner.h"
 #include "front/ir/loop.h"
-#include "graph/lexer.h"
 
 // Bounds of numbers, so that no later arithmetic overflows. 2^40 is a bundle's limit of points.
 #define PARSE_MOST_ELEMENTS ((int64_t)1 << 40)
@@ -34,11 +34,7 @@ typedef struct {
     VEC(parse_node) nodes;    // by number
 } parse_reader;
 
-// An int within bounds; errors are at its first character.
-SPYRE_MUST_CHECK spyre_status parse_int(parse_reader *r, const char *what, int64_t low,
-                                        int64_t high, int64_t *out);
-
-// The same in parentheses: "(7)".
+// An int within bounds in parentheses: "(7)".
 SPYRE_MUST_CHECK spyre_status parse_int_in_parens(parse_reader *r, const char *what, int64_t low,
                                                   int64_t high, int64_t *out);
 
@@ -49,9 +45,6 @@ SPYRE_MUST_CHECK spyre_status parse_reach(const parse_reader *r, int64_t steps, 
 // A letter and a number: "b7".
 SPYRE_MUST_CHECK spyre_status parse_id(parse_reader *r, char letter, const char *what,
                                        uint32_t count, uint32_t *out);
-
-// Also "inf", "-inf" and "nan".
-SPYRE_MUST_CHECK spyre_status parse_real(parse_reader *r, double *out);
 
 // Sizes and strides up to the end of the line or a parenthesis: "4:100 100:1".
 SPYRE_MUST_CHECK spyre_status parse_view(parse_reader *r, spyre_view *out);

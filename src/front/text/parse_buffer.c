@@ -14,9 +14,9 @@ static spyre_status read_dims(parse_reader *r, loop_buffer *buffer)
         if (buffer->dim_count == LOOP_MAX_DIMS)
             return scan_error(&r->in, "more than %d dims", LOOP_MAX_DIMS);
         loop_dim *dim = &buffer->dim[buffer->dim_count++];
-        TRY(parse_int(r, "an extent", 2, PARSE_MOST_ELEMENTS, &dim->extent));
+        TRY(scan_int_within(&r->in, "an extent", 2, PARSE_MOST_ELEMENTS, &dim->extent));
         TRY(scan_expect(&r->in, ":"));
-        TRY(parse_int(r, "a stride", 1, PARSE_MOST_ELEMENTS, &dim->stride));
+        TRY(scan_int_within(&r->in, "a stride", 1, PARSE_MOST_ELEMENTS, &dim->stride));
         TRY(parse_reach(r, dim->extent - 1, dim->stride, &reach));
     }
     buffer->storage = loop_plain_storage(buffer);
@@ -45,7 +45,7 @@ static spyre_status read_layout(parse_reader *r, loop_buffer *buffer)
     buffer->has_layout = true;
     TRY(scan_expect(&r->in, "("));
     while (ordered < buffer->dim_count) {
-        TRY(parse_int(r, "a dim", 0, buffer->dim_count - 1, &dim));
+        TRY(scan_int_within(&r->in, "a dim", 0, buffer->dim_count - 1, &dim));
         if (known & 1u << dim) return scan_error(&r->in, "dim %lld twice", (long long)dim);
         known |= 1u << dim;
         buffer->order[ordered++] = (uint8_t)dim;
@@ -61,9 +61,9 @@ static spyre_status read_layout(parse_reader *r, loop_buffer *buffer)
 static spyre_status read_place(parse_reader *r, loop_buffer *buffer)
 {
     TRY(scan_expect(&r->in, "("));
-    TRY(parse_int(r, "an offset", 0, PARSE_MOST_BYTES, &buffer->memory_offset));
+    TRY(scan_int_within(&r->in, "an offset", 0, PARSE_MOST_BYTES, &buffer->memory_offset));
     TRY(scan_expect(&r->in, "+"));
-    TRY(parse_int(r, "a size", 1, PARSE_MOST_BYTES, &buffer->bytes));
+    TRY(scan_int_within(&r->in, "a size", 1, PARSE_MOST_BYTES, &buffer->bytes));
     return scan_expect(&r->in, ")");
 }
 
@@ -72,9 +72,9 @@ static spyre_status read_room(parse_reader *r, loop_buffer *buffer)
 {
     int64_t dim, room;
     TRY(scan_expect(&r->in, "("));
-    TRY(parse_int(r, "a dim", 0, (int64_t)buffer->dim_count - 1, &dim));
+    TRY(scan_int_within(&r->in, "a dim", 0, (int64_t)buffer->dim_count - 1, &dim));
     TRY(scan_expect(&r->in, ":"));
-    TRY(parse_int(r, "a size", 1, PARSE_MOST_ELEMENTS, &room));
+    TRY(scan_int_within(&r->in, "a size", 1, PARSE_MOST_ELEMENTS, &room));
     buffer->fixed_size[dim] = room;
     return scan_expect(&r->in, ")");
 }
@@ -83,9 +83,9 @@ static spyre_status read_slices(parse_reader *r, loop_buffer *buffer)
 {
     int64_t dim, count;
     TRY(scan_expect(&r->in, "("));
-    TRY(parse_int(r, "a dim", 0, (int64_t)buffer->dim_count - 1, &dim));
+    TRY(scan_int_within(&r->in, "a dim", 0, (int64_t)buffer->dim_count - 1, &dim));
     TRY(scan_expect(&r->in, "/"));
-    TRY(parse_int(r, "a count of slices", 2, PARSE_MOST_SLICES, &count));
+    TRY(scan_int_within(&r->in, "a count of slices", 2, PARSE_MOST_SLICES, &count));
     buffer->slices[dim] = (int32_t)count;
     return scan_expect(&r->in, ")");
 }
@@ -122,7 +122,7 @@ static spyre_status read_scalar(parse_reader *r, loop_buffer *buffer)
     int64_t index;
     size_t length;
     TRY(scan_expect(&r->in, "("));
-    TRY(parse_int(r, "a scalar", 0, GRAPH_MOST_SCALARS - 1, &index));
+    TRY(scan_int_within(&r->in, "a scalar", 0, GRAPH_MOST_SCALARS - 1, &index));
     const char *word = scan_peek_word(&r->in, &length);
     if (!scalar_form_named(word, length, &buffer->form))
         return scan_error(&r->in, "a scalar has no form '%.*s'", (int)length, word);
@@ -145,7 +145,7 @@ static spyre_status read_traits(parse_reader *r, loop_buffer *buffer)
     if (buffer->kind == LOOP_CONSTANT) {
         TRY(scan_expect(&r->in, "value"));
         TRY(scan_expect(&r->in, "("));
-        TRY(parse_real(r, &buffer->value));
+        TRY(scan_real(&r->in, &buffer->value));
         TRY(scan_expect(&r->in, ")"));
         if (scan_accept_word(&r->in, "scalar")) TRY(read_scalar(r, buffer));
     }

@@ -19,7 +19,7 @@ static spyre_status read_loops(parse_reader *r, loop_op *op, bool *out_reduced)
         TRY(parse_id(r, 'c', "a loop", LOOP_MAX_VARS, &v));
         if (v != op->var_count) return scan_error(&r->in, "the next loop is c%u", op->var_count);
         TRY(scan_expect(&r->in, "<"));
-        TRY(parse_int(r, "an extent", 2, PARSE_MOST_ELEMENTS, &op->extent[v]));
+        TRY(scan_int_within(&r->in, "an extent", 2, PARSE_MOST_ELEMENTS, &op->extent[v]));
         if (__builtin_mul_overflow(points, op->extent[v], &points) || points > PARSE_MOST_ELEMENTS)
             return scan_error(&r->in, "more than 2^40 points");
         out_reduced[v] = scan_accept_word(&r->in, "reduced");
@@ -57,7 +57,7 @@ static spyre_status read_tiles(parse_reader *r, loop_op *op)
     TRY(scan_expect(&r->in, "("));
     TRY(parse_id(r, 't', "a counted loop", PARSE_MOST_TILES, &id));
     TRY(scan_expect(&r->in, "<"));
-    TRY(parse_int(r, "a count", 2, PARSE_MOST_ELEMENTS, &tiles.count));
+    TRY(scan_int_within(&r->in, "a count", 2, PARSE_MOST_ELEMENTS, &tiles.count));
     tiles.unrolled = scan_accept(&r->in, "*");
     TRY(read_dim_name(r, &tiles.name));
     while (r->loops->tiles.count <= id)
@@ -79,9 +79,9 @@ static spyre_status read_split(parse_reader *r, loop_op *op)
     TRY(scan_expect(&r->in, "("));
     TRY(parse_id(r, 'c', "a loop", op->var_count, &v));
     TRY(scan_expect(&r->in, "/"));
-    TRY(parse_int(r, "a count of slices", 2, PARSE_MOST_SLICES, &slices));
+    TRY(scan_int_within(&r->in, "a count of slices", 2, PARSE_MOST_SLICES, &slices));
     if (scan_accept(&r->in, ":"))
-        TRY(parse_int(r, "a step of cores", 1, PARSE_MOST_CORE_STRIDE, &step));
+        TRY(scan_int_within(&r->in, "a step of cores", 1, PARSE_MOST_CORE_STRIDE, &step));
     if (loop_core_count(op) * slices > PARSE_MOST_SLICES)
         return scan_error(&r->in, "more slices than a card has cores");
     op->split[v] = (int32_t)slices;
@@ -155,7 +155,7 @@ static spyre_status read_parameters(parse_reader *r, loop_op *op, uint32_t *out_
         if (i == 0 && info->most_inputs > 1 && !scan_accept_word(&r->in, info->parameter[0])) break;
         if (i > 0 || info->most_inputs == 1) TRY(scan_expect(&r->in, info->parameter[i]));
         TRY(scan_expect(&r->in, "("));
-        TRY(parse_real(r, &value));
+        TRY(scan_real(&r->in, &value));
         op->parameter[i] = (float)value;
         TRY(scan_expect(&r->in, ")"));
         ++*out_count;
@@ -163,9 +163,9 @@ static spyre_status read_parameters(parse_reader *r, loop_op *op, uint32_t *out_
     if (!op->table) return NULL;
     TRY(scan_expect(&r->in, "rows"));
     TRY(scan_expect(&r->in, "("));
-    TRY(parse_int(r, "a count of rows", 1, PARSE_MOST_ELEMENTS, &op->row_count));
+    TRY(scan_int_within(&r->in, "a count of rows", 1, PARSE_MOST_ELEMENTS, &op->row_count));
     TRY(scan_expect(&r->in, ":"));
-    TRY(parse_int(r, "a stride", 0, PARSE_MOST_ELEMENTS, &op->row_stride));
+    TRY(scan_int_within(&r->in, "a stride", 0, PARSE_MOST_ELEMENTS, &op->row_stride));
     return scan_expect(&r->in, ")");
 }
 
@@ -188,9 +188,9 @@ static spyre_status read_access(parse_reader *r, const loop_op *op, loop_access 
     uint32_t v, depth = 0;
     TRY(parse_id(r, 'b', "a buffer", r->loops->buffers.count, &out->buffer));
     TRY(scan_expect(&r->in, "["));
-    TRY(parse_int(r, "an offset", 0, PARSE_MOST_ELEMENTS, &out->offset));
+    TRY(scan_int_within(&r->in, "an offset", 0, PARSE_MOST_ELEMENTS, &out->offset));
     while (scan_accept(&r->in, "+")) {
-        TRY(parse_int(r, "a stride", 1, PARSE_MOST_ELEMENTS, &stride));
+        TRY(scan_int_within(&r->in, "a stride", 1, PARSE_MOST_ELEMENTS, &stride));
         TRY(scan_expect(&r->in, "*"));
         if (*r->in.at != 't') {
             TRY(parse_id(r, 'c', "a loop", op->var_count, &v));

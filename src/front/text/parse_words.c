@@ -4,28 +4,13 @@
 #include "front/text/parse.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <string.h>
-
-spyre_status parse_int(parse_reader *r, const char *what, int64_t low, int64_t high, int64_t *out)
-{
-    scan_blanks(&r->in);
-    const scanner before = r->in;
-    TRY(scan_int(&r->in, out));
-    if (*out >= low && *out <= high) return NULL;
-    if (high < PARSE_MOST_ELEMENTS)
-        return scan_error(&before, "%s must be %lld to %lld", what, (long long)low,
-                          (long long)high);
-    bool small = *out < low;
-    return scan_error(&before, "%s must be %lld or %s", what, (long long)(small ? low : high),
-                      small ? "more" : "less");
-}
 
 spyre_status parse_int_in_parens(parse_reader *r, const char *what, int64_t low, int64_t high,
                                  int64_t *out)
 {
     TRY(scan_expect(&r->in, "("));
-    TRY(parse_int(r, what, low, high, out));
+    TRY(scan_int_within(&r->in, what, low, high, out));
     return scan_expect(&r->in, ")");
 }
 
@@ -49,21 +34,6 @@ spyre_status parse_id(parse_reader *r, char letter, const char *what, uint32_t c
     TRY(scan_int(&r->in, &id));
     if (id >= count) return scan_error(&before, "%c%lld is not known here", letter, (long long)id);
     *out = (uint32_t)id;
-    return NULL;
-}
-
-spyre_status parse_real(parse_reader *r, double *out)
-{
-    bool is_int;
-    int64_t whole;
-    bool negative = scan_accept(&r->in, "-");
-    if (scan_accept_word(&r->in, "inf")) *out = HUGE_VAL;
-    else if (scan_accept_word(&r->in, "nan")) *out = NAN;
-    else {
-        TRY(scan_number(&r->in, &is_int, &whole, out));
-        if (is_int) *out = (double)whole;
-    }
-    if (negative) *out = -*out;
     return NULL;
 }
 
@@ -101,9 +71,9 @@ spyre_status parse_view(parse_reader *r, spyre_view *out)
     while (!scan_line_ends(&r->in) && *r->in.at != ')') {
         uint32_t d = out->rank;
         if (d == SPYRE_MAX_RANK) return scan_error(&r->in, "more than %d dims", SPYRE_MAX_RANK);
-        TRY(parse_int(r, "a size", 0, PARSE_MOST_ELEMENTS, &out->size[d]));
+        TRY(scan_int_within(&r->in, "a size", 0, PARSE_MOST_ELEMENTS, &out->size[d]));
         TRY(scan_expect(&r->in, ":"));
-        TRY(parse_int(r, "a stride", 0, PARSE_MOST_ELEMENTS, &out->stride[d]));
+        TRY(scan_int_within(&r->in, "a stride", 0, PARSE_MOST_ELEMENTS, &out->stride[d]));
         out->rank++;
     }
     return NULL;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "base/scanner.h"
 #include "base/text.h"
 
 typedef uint32_t expr_id;
@@ -54,8 +54,8 @@ bool expr_is_constant(const expr_table *table, expr_id e, int64_t *out_value);
 // Prints as the text form writes it: 4096, s0, (s0 + 1), (B*S), (s0 // 2).
 void expr_print(const expr_table *table, expr_id e, text *out);
 
-// Reads one expression at *cursor and moves the cursor behind it; EXPR_NONE on bad text and on
-// names that are no symbols of the table, with the cursor at the offending character.
-expr_id expr_parse(expr_table *table, const char **cursor);
+// Reads the expression that comes next; EXPR_NONE on bad text and on names that are no symbols of
+// the table, with the scanner at the offending character.
+expr_id expr_parse(expr_table *table, scanner *in);
 
 #endif

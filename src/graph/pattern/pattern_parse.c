@@ -2,8 +2,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/scanner.h"
 #include "graph/pattern/pattern.h"
-#include "graph/lexer.h"
 
 typedef struct {
     scanner in;
@@ -169,8 +169,7 @@ spyre_status pattern_parse(const char *name, const char *source, arena *memory,
                            pattern *out_pattern)
 {
     *out_pattern = (pattern){.name = name};
-    reader r = {{.file_name = name, .at = source, .line_start = source, .line = 1,
-                 .memory = memory}, out_pattern};
+    reader r = {scan_start(memory, source, name), out_pattern};
     while (scan_next_line(&r.in)) TRY(read_line(&r));
     if (out_pattern->node_count == 0 || !out_pattern->becomes.op)
         return scan_error(&r.in, "a pattern needs nodes and what they become");

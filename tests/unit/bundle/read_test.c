@@ -178,7 +178,7 @@ static void read__missing_files_are_named(void **state)
     assert_error(bundle_read(memory, GOLDEN "/no_such_case", false, &b), SPYRE_NOT_FOUND,
                  "no_such_case/bundle.mlir");
     assert_error(bundle_read(memory, INVALID "/mlir_file_missing/files", false, &b),
-                 SPYRE_INVALID_FORMAT, "bundle.mlir: line 3");
+                 SPYRE_INVALID_FORMAT, "bundle.mlir:3:");
     arena_destroy(memory);
 }
 

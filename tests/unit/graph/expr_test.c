@@ -29,9 +29,9 @@ static int tear_down(void **state)
 
 static expr_id parse(fixture *f, const char *source)
 {
-    const char *cursor = source;
-    expr_id e = expr_parse(f->table, &cursor);
-    if (e != EXPR_NONE) assert_string_equal(cursor, "");
+    scanner in = scan_start(f->memory, source, "expr");
+    expr_id e = expr_parse(f->table, &in);
+    if (e != EXPR_NONE) assert_string_equal(in.at, "");
     return e;
 }
 
@@ -123,13 +123,12 @@ static void expr__failures_give_none(void **state)
 static void expr__parse_stops_behind_itself(void **state)
 {
     fixture *f = *state;
-    const char *cursor = "s, t";
-    assert_int_equal(expr_parse(f->table, &cursor), f->s);
-    assert_string_equal(cursor, ", t");
-    const char *source = "(s + u)";
-    cursor = source;
-    assert_int_equal(expr_parse(f->table, &cursor), EXPR_NONE);
-    assert_string_equal(cursor, "u)");
+    scanner in = scan_start(f->memory, "s, t", "expr");
+    assert_int_equal(expr_parse(f->table, &in), f->s);
+    assert_string_equal(in.at, ", t");
+    in = scan_start(f->memory, "(s + u)", "expr");
+    assert_int_equal(expr_parse(f->table, &in), EXPR_NONE);
+    assert_string_equal(in.at, "u)");
 }
 
 static void expr__nesting_is_bounded(void **state)

@@ -60,25 +60,27 @@ static void text__comments_and_line_ends(void **state)
     arena_destroy(memory);
 }
 
-static void text__errors_name_file_and_line(void **state)
+static void text__errors_name_file_and_place(void **state)
 {
     (void)state;
     static const struct {
         const char *source, *message;
     } cases[] = {
-        {"", "t:1: expected program"},
-        {"program\nargument 1 bytes 0\n", "t:2: expected argument 0"},
-        {"program\nkernel 0 \"a", "t:2: the string has no end"},
-        {"program\nkernel 0 \"\\q\"", "t:2: unknown escape in a string"},
-        {"program\ncode\njump 1\n", "t:3: jump is no instruction"},
-        {"program\ncode\nwait seq2 1\n", "t:3: seq2 is no queue"},
-        {"program\ncode\nwait load 32\n", "t:3: 32 is not in [0, 31]"},
-        {"program\ncode\nloop 99999999999999999999\n", "t:3: the number has more than 64 bits"},
-        {"program\ncode\nvector nothing [1]\n", "t:3: nothing is no opfunc"},
-        {"program\ncode\nload [4]\n  SEN1 lx+0 [1]\n", "t:4: SEN1 is no format"},
-        {"program\ncode\nload [4]\n  IEEE_FP32 lx+0 [1, 2]\n", "t:4: 2 strides for 1 extents"},
-        {"program\ncode\nload [0]\n", "t:3: 0 is not in [1, 4294967295]"},
-        {"program\ncode\nfill [4]\n", "t:3: expected '('"},
+        {"", "t:1:1: expected program"},
+        {"program\nargument 1 bytes 0\n", "t:2:11: expected argument 0"},
+        {"program\nkernel 0 \"a", "t:2:10: the string does not end on its line"},
+        {"program\nkernel 0 \"\\q\"",
+         "t:2:10: escapes in a string are \\\" \\\\ and \\xHH"},
+        {"program\ncode\njump 1\n", "t:3:1: jump is no instruction"},
+        {"program\ncode\nwait seq2 1\n", "t:3:6: expected a queue"},
+        {"program\ncode\nwait load 32\n", "t:3:11: a token must be 0 to 31"},
+        {"program\ncode\nloop 99999999999999999999\n",
+         "t:3:6: 99999999999999999999 is beyond 64 bits"},
+        {"program\ncode\nvector nothing [1]\n", "t:3:15: nothing is no opfunc"},
+        {"program\ncode\nload [4]\n  SEN1 lx+0 [1]\n", "t:4:3: SEN1 is no format"},
+        {"program\ncode\nload [4]\n  IEEE_FP32 lx+0 [1, 2]\n", "t:4:24: 2 strides for 1 extents"},
+        {"program\ncode\nload [0]\n", "t:3:9: an extent is 0"},
+        {"program\ncode\nfill [4]\n", "t:3:6: expected '('"},
         {"program\ncode\nloop 1\nendloop\n", "t: the program has no halt at its end"},
     };
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
@@ -130,7 +132,7 @@ int main(void)
         cmocka_unit_test(text__every_instruction_is_in_the_sample),
         cmocka_unit_test(text__fields),
         cmocka_unit_test(text__comments_and_line_ends),
-        cmocka_unit_test(text__errors_name_file_and_line),
+        cmocka_unit_test(text__errors_name_file_and_place),
         cmocka_unit_test(text__mutations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@ static const ktir_set *set_of(arena *memory, const char *source)
     static ktir_module m;
     parser p = {.memory = memory, .m = &m};
     const ktir_set *set;
-    assert_ok(lexer_start(&p.l, "set", true, source, strlen(source)));
+    assert_ok(lexer_start(&p.l, "set", source, strlen(source)));
     assert_ok(parse_set(&p, &set));
     return set;
 }

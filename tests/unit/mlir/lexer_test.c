@@ -5,7 +5,7 @@
 
 static void start(lexer *l, const char *source)
 {
-    assert_ok(lexer_start(l, "f", true, source, strlen(source)));
+    assert_ok(lexer_start(l, "f", source, strlen(source)));
 }
 
 static void lexer__kinds(void **state)
@@ -42,10 +42,10 @@ static void lexer__numbers(void **state)
     assert_true(l.now.number == INT64_MAX);
     assert_ok(lexer_next(&l));
     assert_true(token_is(&l.now, "1"));
-    assert_error(lexer_start(&l, "f", true, "\n  9223372036854775808", 22), SPYRE_INVALID_FORMAT,
+    assert_error(lexer_start(&l, "f", "\n  9223372036854775808", 22), SPYRE_INVALID_FORMAT,
                  "f:2:3: a number beyond 64 bits");
-    assert_error(lexer_start(&l, "f", false, "\n  0x10000000000000000", 23), SPYRE_INVALID_FORMAT,
-                 "f: line 2: a number beyond 64 bits");
+    assert_error(lexer_start(&l, "f", "\n  0x10000000000000000", 23), SPYRE_INVALID_FORMAT,
+                 "f:2:3: a number beyond 64 bits");
 }
 
 static void lexer__places(void **state)
@@ -61,7 +61,7 @@ static void lexer__places(void **state)
     assert_int_equal(l.now.line, 3);
     assert_int_equal(l.now.column, 4);
     assert_error(lexer_expect(&l, "f"), SPYRE_INVALID_FORMAT, "f:3:4: expected 'f', found 'e'");
-    assert_error(lexer_start(&l, "f", true, " \"x\n", 4), SPYRE_INVALID_FORMAT,
+    assert_error(lexer_start(&l, "f", " \"x\n", 4), SPYRE_INVALID_FORMAT,
                  "f:1:2: a string without an end");
 }
 

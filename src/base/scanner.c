@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/lexer.h"
+#include "base/scanner.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/build.h"
-
 enum { LONGEST_NUMBER = 64, LONGEST_MESSAGE = 256 };
+#define LARGE_BOUND ((int64_t)1 << 40) // of a range that is told by one end
+
+scanner scan_start(arena *memory, const char *source, const char *file_name)
+{
+    return (scanner){.file_name = file_name, .at = source, .line_start = source, .line = 1,
+                     .memory = memory};
+}
 
 spyre_status scan_error(const scanner *s, const char *format, ...)
 {
@@ -19,26 +25,31 @@ spyre_status scan_error(const scanner *s, const char *format, ...)
     va_start(values, format);
     vsnprintf(message, sizeof message, format, values);
     va_end(values);
-    return status_new(SPYRE_INVALID_FORMAT, "%s:%u:%ld: %s", s->file_name, s->line,
-                      (long)(s->at - s->line_start) + 1, message);
+    return status_new(SPYRE_INVALID_FORMAT, "%s:%u:%u: %s", s->file_name, s->line,
+                      scan_column(s->line_start, s->at), message);
 }
 
-void scan_blanks(scanner *s)
+static void skip_within_line(scanner *s)
 {
     while (*s->at == ' ' || *s->at == '\t' || *s->at == '\r') s->at++;
-    if (*s->at != '#') return;
-    while (*s->at && *s->at != '\n') s->at++;
+    if (*s->at == '#') s->at += strcspn(s->at, "\n");
 }
 
 bool scan_next_line(scanner *s)
 {
     for (;;) {
-        scan_blanks(s);
+        skip_within_line(s);
         if (*s->at != '\n') return *s->at != '\0';
         s->at++;
         s->line++;
         s->line_start = s->at;
     }
+}
+
+void scan_blanks(scanner *s)
+{
+    if (s->free_lines) scan_next_line(s);
+    else skip_within_line(s);
 }
 
 bool scan_accept(scanner *s, const char *token)
@@ -56,11 +67,16 @@ spyre_status scan_expect(scanner *s, const char *token)
     return scan_error(s, "expected '%s'", token);
 }
 
+bool scan_is_name_character(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '$';
+}
+
 const char *scan_peek_word(scanner *s, size_t *out_length)
 {
     scan_blanks(s);
     size_t length = 0;
-    while (graph_is_name_character(s->at[length])) length++;
+    while (scan_is_name_character(s->at[length])) length++;
     *out_length = length;
     return s->at;
 }
@@ -87,15 +103,17 @@ spyre_status scan_name(scanner *s, const char *what, const char **out_name)
 
 // Copies the number that comes next, sign, point and exponent included; its length, 0 when there is
 // none or it is too long. A ".." ends a number: it is the range sign.
-static size_t copy_number(scanner *s, char *digits)
+static size_t copy_number(const scanner *s, char *digits, bool *out_is_hexadecimal)
 {
     size_t length = 0;
-    const char *c = s->at;
+    const char *c = s->at, *first = c + (*c == '-' || *c == '+');
+    *out_is_hexadecimal = first[0] == '0' && first[1] == 'x';
     for (; length + 1 < LONGEST_NUMBER; c++) {
         bool sign = (*c == '-' || *c == '+') && (length == 0 || c[-1] == 'e');
         bool exponent = *c == 'e' && length > 0;
         bool point = *c == '.' && c[1] != '.';
-        if (!isdigit((unsigned char)*c) && !sign && !exponent && !point) break;
+        bool hexadecimal = *out_is_hexadecimal && (c == first + 1 || isxdigit((unsigned char)*c));
+        if (!isdigit((unsigned char)*c) && !sign && !exponent && !point && !hexadecimal) break;
         digits[length++] = *c;
     }
     digits[length] = '\0';
@@ -105,12 +123,13 @@ static size_t copy_number(scanner *s, char *digits)
 spyre_status scan_number(scanner *s, bool *out_is_int, int64_t *out_int, double *out_real)
 {
     char digits[LONGEST_NUMBER], *end = NULL;
+    bool hexadecimal;
     scan_blanks(s);
-    size_t length = copy_number(s, digits);
-    *out_is_int = !strpbrk(digits, ".e");
+    size_t length = copy_number(s, digits, &hexadecimal);
+    *out_is_int = hexadecimal || !strpbrk(digits, ".e");
     errno = 0;
     if (*out_is_int) {
-        *out_int = strtoll(digits, &end, 10);
+        *out_int = strtoll(digits, &end, hexadecimal ? 16 : 10);
         if (errno == ERANGE) return scan_error(s, "%s is beyond 64 bits", digits);
     } else {
         *out_real = strtod(digits, &end);
@@ -126,7 +145,39 @@ spyre_status scan_int(scanner *s, int64_t *out_value)
     double real;
     const scanner before = *s;
     TRY(scan_number(s, &is_int, out_value, &real));
-    return is_int ? NULL : scan_error(&before, "expected an int");
+    if (is_int) return NULL;
+    *s = before;
+    return scan_error(s, "expected an int");
+}
+
+spyre_status scan_int_within(scanner *s, const char *what, int64_t low, int64_t high,
+                             int64_t *out_value)
+{
+    scan_blanks(s);
+    const scanner before = *s;
+    TRY(scan_int(s, out_value));
+    if (*out_value >= low && *out_value <= high) return NULL;
+    if (high < LARGE_BOUND)
+        return scan_error(&before, "%s must be %lld to %lld", what, (long long)low,
+                          (long long)high);
+    bool small = *out_value < low;
+    return scan_error(&before, "%s must be %lld or %s", what, (long long)(small ? low : high),
+                      small ? "more" : "less");
+}
+
+spyre_status scan_real(scanner *s, double *out_value)
+{
+    bool is_int;
+    int64_t whole;
+    bool negative = scan_accept(s, "-");
+    if (scan_accept_word(s, "inf")) *out_value = HUGE_VAL;
+    else if (scan_accept_word(s, "nan")) *out_value = NAN;
+    else {
+        TRY(scan_number(s, &is_int, &whole, out_value));
+        if (is_int) *out_value = (double)whole;
+    }
+    if (negative) *out_value = -*out_value;
+    return NULL;
 }
 
 // One character of a string at *at, escapes undone; false for a bad escape.
