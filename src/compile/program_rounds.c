@@ -225,6 +225,17 @@ static spyre_status make_tiled(const search *f, spyre_program *tiled)
     return program_take_image(tiled, from->code, image, from->arguments);
 }
 
+static spyre_status make_apart(const search *f, spyre_program **out)
+{
+    spyre_program *tiled = program_new();
+    TRY_ALLOC(tiled);
+    spyre_program_set_name(tiled, f->program->name);
+    spyre_status status = make_tiled(f, tiled);
+    if (status) spyre_program_close(tiled);
+    else *out = tiled;
+    return status_at(status, "%u launches of %s", f->rounds, f->program->name);
+}
+
 static spyre_status take_tiled(const search *f, spyre_program *program, spyre_program **out)
 {
     bool apart = false;
@@ -233,17 +244,8 @@ static spyre_status take_tiled(const search *f, spyre_program *program, spyre_pr
     *out = apart ? program->tiled : program;
     if (!apart) return NULL;
     while (*out && !is_apart(f, *out)) *out = (*out)->next;
-    if (*out) return NULL;
-    spyre_program *tiled = program_new();
-    TRY_ALLOC(tiled);
-    spyre_program_set_name(tiled, program->name);
-    spyre_status status = make_tiled(f, tiled);
-    if (status) {
-        spyre_program_close(tiled);
-        return status_at(status, "%u launches of %s", f->rounds, program->name);
-    }
-    tiled->next = program->tiled;
-    *out = program->tiled = tiled;
+    if (!*out) TRY(make_apart(f, out));
+    program_keep(&program->tiled, *out);
     return NULL;
 }
 

@@ -47,6 +47,19 @@ static void close_all(spyre_program *first)
     }
 }
 
+void program_keep(spyre_program **list, spyre_program *latest)
+{
+    spyre_program **at = list;
+    while (*at && *at != latest) at = &(*at)->next;
+    if (*at) *at = latest->next;
+    latest->next = *list;
+    *list = latest;
+    at = &latest->next;
+    for (uint32_t count = 1; *at && count < PROGRAM_MOST_KEPT; count++) at = &(*at)->next;
+    close_all(*at);
+    *at = NULL;
+}
+
 void spyre_program_close(spyre_program *program)
 {
     if (!program) return;
@@ -472,9 +485,8 @@ spyre_status spyre_program_sized(spyre_program *program, const int64_t *argument
             spyre_program_close(sized);
             return program->bundle ? status_at(status, "%s", program->bundle) : status;
         }
-        sized->next = program->compiled;
-        program->compiled = sized;
     }
+    program_keep(&program->compiled, sized);
     *out_program = sized;
     return NULL;
 }

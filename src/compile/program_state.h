@@ -19,10 +19,10 @@ struct spyre_program {
     const char *foreign;                // null, or why `code` is listed and not launched
     const isa_program *image;           // of `code`
     const spyrecode_argument *arguments;    // of `image`
-    spyre_program *compiled;            // for sizes of launches so far, the latest first
+    spyre_program *compiled;            // for sizes of the last launches, the latest first
     spyre_program *next;                // among them
     int64_t *sized_bytes;               // one among them: the arguments it was made for
-    spyre_program *tiled;               // for larger arguments so far, likewise
+    spyre_program *tiled;               // for larger arguments of the last launches, likewise
     uint32_t rounds;                    // one among them: how many times as large, and from
     int64_t *steps;                     // one launch to the next by argument
     job *job;                           // null: launches choose sizes
@@ -37,6 +37,11 @@ struct spyre_program {
 
 // An empty program, or null when memory is short.
 spyre_program *program_new(void);
+
+// Puts the program in front of a list of those of one program, which keeps the last
+// PROGRAM_MOST_KEPT that launches took; others are made anew when a launch wants them.
+enum { PROGRAM_MOST_KEPT = 32 };
+void program_keep(spyre_program **list, spyre_program *latest);
 
 // Makes the program that of `image`, which follows from `code`: a job.
 SPYRE_MUST_CHECK spyre_status program_take_image(spyre_program *program, const spyrecode *code,

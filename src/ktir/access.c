@@ -195,7 +195,7 @@ static spyre_status check_order(tile *t, const ktir_op *op, const access_view *v
     machine *x = t->x;
     uint32_t me = t->number + 1;
     const uint32_t *clock = x->clocks + (size_t)t->number * x->tiles;
-    for (int64_t g = at / 2; g <= (at + v->element_bytes - 1) / 2; g++) {
+    for (int64_t g = at / x->unit; g <= (at + v->element_bytes - 1) / x->unit; g++) {
         machine_access *a = &v->memory->accesses[g];
         bool behind_writer = a->writer && a->writer != me && clock[a->writer - 1] < a->written;
         uint32_t reader = writes ? readers_ahead(&x->readers, a->readers, t->number, clock)

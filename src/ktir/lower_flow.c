@@ -10,28 +10,30 @@
 
 // What an attempt changes: a failed one is taken back.
 typedef struct {
-    uint32_t code, kernels, slots, depth, kernel_depth, active;
+    uint32_t code, kernels, known, depth, kernel_depth, active;
     bool in_kernel;
     isa_queue last_queue;
+    lowered_slots slots;
     lowered_heap heap;
 } attempt;
 
 static void save(const lowering *w, attempt *a)
 {
-    *a = (attempt){w->program->code.count, w->program->kernels.count, w->slots.count, w->depth,
-                   w->kernel_depth, w->active, w->in_kernel, w->last_queue, w->heap};
+    *a = (attempt){w->program->code.count, w->program->kernels.count, w->known.count, w->depth,
+                   w->kernel_depth, w->active, w->in_kernel, w->last_queue, w->slots, w->heap};
 }
 
 static void take_back(lowering *w, const attempt *a)
 {
     w->program->code.count = a->code;
     w->program->kernels.count = a->kernels;
-    w->slots.count = a->slots;
+    w->known.count = a->known;
     w->depth = a->depth;
     w->kernel_depth = a->kernel_depth;
     w->active = a->active;
     w->in_kernel = a->in_kernel;
     w->last_queue = a->last_queue;
+    w->slots = a->slots;                // a kernel that has begun since has slots of its own
     w->heap = a->heap;
 }
 
@@ -100,18 +102,16 @@ static spyre_status hand_on(lowering *w, const loop *l)
         const lowered_cell *from = lower_operand(w, l->yield, n);
         const lowered_cell *to = &w->cells[l->body->first_argument + 1 + n];
         if (!to->tensor) continue;
-        held[n] = *from->tensor;
-        bool in_place = !held[n].is_constant && held[n].offset == to->tensor->offset;
-        if (in_place || count == 1 || held[n].is_constant) continue;
         const lowered_tensor *t = from->tensor;
+        held[n] = *t;
+        if (lower_is_place(t, to->tensor) || count == 1 || t->is_constant) continue;
         TRY(lower_scratch(w, l->yield, t->format, t->rank, t->size, lower_number(w, l->yield),
                           &held[n]));
         TRY(lower_copy(w, l->yield, &held[n], t));
     }
     for (uint32_t n = 0; n < count; n++) {
         const lowered_tensor *to = w->cells[l->body->first_argument + 1 + n].tensor;
-        if (!to || (!held[n].is_constant && held[n].offset == to->offset)) continue;
-        TRY(lower_copy(w, l->yield, to, &held[n]));
+        if (to) TRY(lower_hand(w, l->yield, to, &held[n]));
     }
     return NULL;
 }
@@ -406,8 +406,7 @@ static spyre_status take_combined(lowering *w, const ktir_op *yield, lowered_cel
         result->index = from->index;
         return NULL;
     }
-    bool there = !from->tensor->is_constant && from->tensor->offset == result->tensor->offset;
-    return there ? NULL : lower_copy(w, yield, result->tensor, from->tensor);
+    return lower_hand(w, yield, result->tensor, from->tensor);
 }
 
 spyre_status lower_scf_reduce(lowering *w, const ktir_op *op)
@@ -476,7 +475,7 @@ static spyre_status branch(lowering *w, const ktir_op *op, uint32_t region, uint
                 TRY(lower_new(w, op, op->first_result + k, from->tensor->element,
                               from->tensor->rank, from->tensor->size, &place));
             }
-            TRY(lower_copy(w, op, to->tensor, from->tensor));
+            TRY(lower_hand(w, op, to->tensor, from->tensor));
         }
         if (inner != yield) TRY(w->op(w, n));
         lower_free(w, inner->end - 1);

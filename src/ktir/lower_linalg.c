@@ -168,8 +168,10 @@ static spyre_status matmul(lowering *w, const ktir_op *op)
         lowered_tensor to = matrix_of(&c, 2, out, n, KTIR_AXIS_N);
         lowered_tensor left = matrix_of(&c, 0, a, n, KTIR_AXIS_K);
         lowered_tensor right = matrix_of(&c, 1, b, n, KTIR_AXIS_N);
+        const lowered_heap before = w->heap;
         TRY(real ? product(w, op, left, right, &from, &to)
                  : integer_product(w, op, &left, &right, &from, &to));
+        w->heap = before;               // the next batch has the same room
     }
     return NULL;
 }

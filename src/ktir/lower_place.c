@@ -167,28 +167,40 @@ static spyre_status take(lowering *w, const ktir_op *op, uint32_t owner, const l
     return lower_meet(w, op, all);
 }
 
-spyre_status place_move(lowering *w, const ktir_op *op, bool loads, const access *a,
-                        const lowered_tensor *t)
+// Of active cores that have the place alike.
+static spyre_status move_alike(lowering *w, const ktir_op *op, bool loads, const access *a,
+                               const lowered_tensor *t, const lowered_tensor *place)
 {
     const view *v = &a->v;
-    lowered_index address = a->address;
-    lowered_tensor place = *t;
-    memcpy(place.stride, a->stride, sizeof place.stride);
-    memcpy(place.loop, address.loop, sizeof place.loop);
-    memset(address.loop, 0, sizeof address.loop);
-    address.memory = LOWERING_NO_MEMORY;
-    if (!lower_uniform(w, &address, &place.offset))
-        return LOWER_NO(w, a->op, "another place in LX for every core");
     uint32_t owners = v->owner == OWN_LX ? w->active : 1u << v->owner;
     uint32_t others = w->active & ~owners;
     if (others && !a->distributed)
         return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "compute tile %d: it touches LX of compute "
                           "tile %u without a message (the view of line %u)",
                           __builtin_ctz(others), v->owner, v->op->line);
-    if (loads) TRY(check_known(w, op, owners, place.offset));
-    else TRY(now_stored(w, owners, &place));
-    if (!others) return lower_copy(w, op, loads ? t : &place, loads ? &place : t);
-    return loads ? bring(w, op, v->owner, t, &place) : take(w, op, v->owner, t, &place);
+    if (loads) TRY(check_known(w, op, owners, place->offset));
+    else TRY(now_stored(w, owners, place));
+    if (!others) return lower_copy(w, op, loads ? t : place, loads ? place : t);
+    return loads ? bring(w, op, v->owner, t, place) : take(w, op, v->owner, t, place);
+}
+
+spyre_status place_move(lowering *w, const ktir_op *op, bool loads, const access *a,
+                        const lowered_tensor *t)
+{
+    const lowered_index *address = &a->address;
+    uint32_t all = w->active, alike;
+    for (uint32_t left = all; left; left &= ~alike) {
+        lowered_tensor place = *t;
+        place.offset = address->at[__builtin_ctz(left)];
+        memcpy(place.stride, a->stride, sizeof place.stride);
+        memcpy(place.loop, address->loop, sizeof place.loop);
+        alike = left;
+        for (uint32_t c = 0; c < ISA_CORES; c++)
+            if (address->at[c] != place.offset) alike &= ~(1u << c);
+        if (alike != w->active) TRY(lower_meet(w, op, alike));
+        TRY(move_alike(w, op, loads, a, t, &place));
+    }
+    return w->active == all ? NULL : lower_meet(w, op, all);
 }
 
 // --- Arrays of the caller

@@ -252,6 +252,42 @@ spyre_status lower_copy(lowering *w, const ktir_op *op, const lowered_tensor *ta
     return lower_vector(w, op, OPFUNC_IDENTITY, target, &source, 1);
 }
 
+// --- From one iteration to the next
+
+static int64_t reach(const lowered_tensor *t)
+{
+    int64_t bytes = spyre_format_bytes(t->format);
+    for (uint32_t d = 0; d < t->rank; d++) bytes += (t->size[d] - 1) * t->stride[d];
+    return bytes;
+}
+
+bool lower_is_place(const lowered_tensor *t, const lowered_tensor *place)
+{
+    bool same = !t->is_constant && t->offset == place->offset && t->rank == place->rank &&
+                memcmp(t->loop, place->loop, sizeof t->loop) == 0;
+    for (uint32_t d = 0; same && d < t->rank; d++)
+        same = t->size[d] == place->size[d] &&
+               (t->size[d] == 1 || t->stride[d] == place->stride[d]);
+    return same;
+}
+
+spyre_status lower_hand(lowering *w, const ktir_op *op, const lowered_tensor *place,
+                        const lowered_tensor *source)
+{
+    lowered_tensor held;
+    if (lower_is_place(source, place)) return NULL;
+    if (memcmp(source->size, place->size, place->rank * sizeof *place->size) != 0)
+        return LOWER_NO(w, op, "a tensor whose sizes change from one iteration, or one core, to "
+                        "another");
+    if (source->is_constant || source->offset >= place->offset + reach(place) ||
+        place->offset >= source->offset + reach(source))
+        return lower_copy(w, op, place, source);
+    TRY(lower_scratch(w, op, source->format, source->rank, source->size, lower_number(w, op),
+                      &held));
+    TRY(lower_copy(w, op, &held, source));
+    return lower_copy(w, op, place, &held);
+}
+
 spyre_status lower_in_lx(lowering *w, const ktir_op *op, const lowered_tensor *t,
                          lowered_tensor *out)
 {

@@ -39,7 +39,7 @@ static spyre_status hand_on(lowering *w, const ktir_op *op, const ktir_op *end, 
         lowered_cell *cell = &w->cells[to + n];
         if (from->tensor) {
             if (!cell->tensor) TRY(place_like(w, op, from->tensor, last, &cell->tensor));
-            TRY(lower_copy(w, end, cell->tensor, &held[n]));
+            TRY(lower_hand(w, end, cell->tensor, &held[n]));
             continue;
         }
         lowered_index *number = lower_index_of(w, 0);

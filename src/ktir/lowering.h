@@ -164,6 +164,12 @@ SPYRE_MUST_CHECK spyre_status lower_vector(lowering *w, const ktir_op *op, opfun
 SPYRE_MUST_CHECK spyre_status lower_copy(lowering *w, const ktir_op *op,
                                          const lowered_tensor *target,
                                          const lowered_tensor *source);
+// Whether a tensor is all of a place, element by element: other strides are another tensor.
+bool lower_is_place(const lowered_tensor *t, const lowered_tensor *place);
+// Gives a place the elements of `source`, which may lie in some of its bytes.
+SPYRE_MUST_CHECK spyre_status lower_hand(lowering *w, const ktir_op *op,
+                                         const lowered_tensor *place,
+                                         const lowered_tensor *source);
 // One that lies in LX: a constant is filled in.
 SPYRE_MUST_CHECK spyre_status lower_in_lx(lowering *w, const ktir_op *op, const lowered_tensor *t,
                                           lowered_tensor *out);

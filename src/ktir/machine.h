@@ -26,7 +26,7 @@ typedef struct {
 
 typedef enum { MACHINE_RUNS, MACHINE_WAITS, MACHINE_ENDED } machine_state;
 
-// Who has written two bytes of memory, when by its own clock, and who has read them since.
+// Who has written `unit` bytes of memory, when by its own clock, and who has read them since.
 typedef struct {
     uint32_t writer;                    // compute tile + 1; 0: none
     uint32_t written, readers;
@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
     uint8_t *bytes;
     int64_t byte_count;
-    machine_access *accesses;           // [byte_count / 2 + 1], or null
+    machine_access *accesses;           // [byte_count / unit + 1], or null
     uint8_t *known;                     // LX: a bit a byte that was written; or null
 } machine_memory;
 
@@ -43,6 +43,7 @@ typedef struct machine {
     const ktir_module *m;
     const ktir_call *call;
     uint32_t tiles;
+    int64_t unit;                       // bytes of the smallest element of a view, at most 2
     machine_memory *arguments;          // [function's arguments]
     machine_memory *placed;             // [call->placed_count]
     machine_memory *lx;                 // [tiles]

@@ -271,11 +271,22 @@ static spyre_status run_all(machine *x)
 
 // --- Beginning and end
 
-static bool watch(machine_memory *memory, uint8_t *bytes, int64_t byte_count)
+static int64_t smallest_element(const ktir_module *m)
+{
+    for (uint32_t n = 0; n < m->ops.count; n++) {
+        const ktir_op *op = &m->ops.items[n];
+        if (op->opcode == KTIR_OP_MEMORY_VIEW &&
+            ktir_element_describe(ktir_result_type(m, op)->element)->bytes == 1)
+            return 1;
+    }
+    return 2;
+}
+
+static bool watch(const machine *x, machine_memory *memory, uint8_t *bytes, int64_t byte_count)
 {
     memory->bytes = bytes;
     memory->byte_count = byte_count;
-    memory->accesses = calloc((size_t)byte_count / 2 + 1, sizeof *memory->accesses);
+    memory->accesses = calloc((size_t)(byte_count / x->unit) + 1, sizeof *memory->accesses);
     return memory->accesses;
 }
 
@@ -286,22 +297,20 @@ static bool begin_memories(machine *x)
     for (uint32_t a = 0; a < count; a++) {
         const ktir_argument *argument = &call->arguments[a];
         if (argument->is_memory &&
-            !watch(&x->arguments[a], argument->bytes, argument->byte_count))
+            !watch(x, &x->arguments[a], argument->bytes, argument->byte_count))
             return false;
     }
     for (uint32_t p = 0; p < call->placed_count; p++) {
         const ktir_placed *placed = &call->placed[p];
-        if (!watch(&x->placed[p], placed->bytes, placed->byte_count)) return false;
+        if (!watch(x, &x->placed[p], placed->bytes, placed->byte_count)) return false;
     }
     for (uint32_t n = 0; n < x->tiles; n++) {
         bool given = call->lx && call->lx[n].bytes;
         uint8_t *bytes = given ? call->lx[n].bytes : calloc(1, KTIR_LX_BYTES);
         if (!bytes) return false;
-        x->lx[n] = (machine_memory){.bytes = bytes, .byte_count = KTIR_LX_BYTES};
+        if (!watch(x, &x->lx[n], bytes, KTIR_LX_BYTES)) return false;
         if (!given) x->lx[n].known = calloc(1, KTIR_LX_BYTES / 8);
         if (!given && !x->lx[n].known) return false;
-        x->lx[n].accesses = calloc(KTIR_LX_BYTES / 2 + 1, sizeof *x->lx[n].accesses);
-        if (!x->lx[n].accesses) return false;
     }
     return true;
 }
@@ -371,7 +380,8 @@ static void end(machine *x)
 
 spyre_status ktir_run(const ktir_module *m, const ktir_call *call)
 {
-    machine x = {.m = m, .call = call, .tiles = 1, .compute = compute};
+    machine x = {.m = m, .call = call, .tiles = 1, .unit = smallest_element(m),
+                 .compute = compute};
     for (uint32_t d = 0; d < call->grid_rank; d++) x.tiles *= (uint32_t)call->grid[d];
     x.memory = arena_create();
     TRY_ALLOC(x.memory);

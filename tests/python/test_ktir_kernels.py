@@ -660,6 +660,48 @@ def swiglu() -> tuple[str, dict, torch.Tensor]:
     )
 
 
+SQUARE = "64x64xf32"
+HANDED_ON = {
+    "transposed": (
+        f"%y = linalg.transpose ins(%a : tensor<{SQUARE}>) outs(%e : tensor<{SQUARE}>) "
+        "permutation = [1, 0]\n",
+        lambda x: x.T,
+    ),
+    "first_row": (
+        f"%s = tensor.extract_slice %a[0, 0] [1, 64] [1, 1] : tensor<{SQUARE}> to tensor<64xf32>\n"
+        f"%y = linalg.broadcast ins(%s : tensor<64xf32>) outs(%e : tensor<{SQUARE}>) "
+        "dimensions = [0]\n",
+        lambda x: x[:1].expand(64, 64),
+    ),
+    "second_column": (
+        f"%s = tensor.extract_slice %a[0, 1] [64, 1] [1, 1] : tensor<{SQUARE}> to tensor<64xf32>\n"
+        f"%y = linalg.broadcast ins(%s : tensor<64xf32>) outs(%e : tensor<{SQUARE}>) "
+        "dimensions = [1]\n",
+        lambda x: x[:, 1:2].expand(64, 64),
+    ),
+}
+
+
+def handed_on(body: str, of: Callable) -> Callable:
+    """A loop whose next iteration gets the bytes of this one's argument in another order."""
+
+    def build() -> tuple[str, dict, torch.Tensor]:
+        text = (
+            view("x", "x_ptr", "64x64", "f32")
+            + view("o", "o_ptr", "64x64", "f32")
+            + load("v", "x", "%c0, %c0", "64x64", "64x64", "f32")
+            + f"%e = tensor.empty() : tensor<{SQUARE}>\n"
+            + f"%w = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %v) -> (tensor<{SQUARE}>) {{\n"
+            + f"{body}scf.yield %y : tensor<{SQUARE}>\n}}\n"
+            + store("w", "o", "%c0, %c0", "64x64", "64x64", "f32")
+        )
+        x = torch.randn(64, 64)
+        arguments = {"x_ptr": x, "o_ptr": torch.zeros(64, 64)}
+        return kernel("x_ptr o_ptr", 1, text), arguments, of(x)
+
+    return build
+
+
 KERNELS = {
     f.__name__: f
     for f in (
@@ -691,6 +733,7 @@ KERNELS = {
     )
     for dim in range(3)
 }
+KERNELS |= {f"handed_on_{name}": handed_on(*case) for name, case in HANDED_ON.items()}
 
 
 @pytest.mark.parametrize("name", KERNELS)

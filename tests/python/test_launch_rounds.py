@@ -110,6 +110,15 @@ def test_a_tensor_that_one_round_writes_and_all_read(plan_of):
     assert torch.equal(large.cpu(), product(numbers(256, 64), x).cpu())
 
 
+def test_more_sizes_than_programs_that_are_kept(plan_of):
+    plan = plan_of(softmax, (8, 256))
+    for rounds in [*range(2, 40), 2, 3]:
+        x = numbers(8 * rounds, 256)
+        result = torch.zeros_like(x)
+        _C.launch_jobplan(plan, [x, result])
+        assert torch.equal(result.cpu(), softmax(x).cpu()), rounds
+
+
 # ---- Random functions of whole numbers, which all orders of additions add to the same sums
 
 STEPS = [
