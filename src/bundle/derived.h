@@ -70,6 +70,13 @@ int64_t bundle_effective_gap(const bundle_step *step, const bundle_tensor *tenso
 int32_t bundle_find_constant(const bundle_step *step, const char *name);
 float bundle_constant_value(const bundle_step *step, uint32_t number);
 
+// The elements that a reduction joins into one, without those that are masked. Whether its factor
+// (of a mean, of exx2) is one part in them, in the format of the constant; `out_constant` is the
+// constant's number. bundle_set_mean() makes it so.
+int64_t bundle_reduced_count(const bundle *b, const bundle_step *step);
+bool bundle_is_mean(const bundle *b, const bundle_step *step, uint32_t *out_constant);
+void bundle_set_mean(const bundle *b, bundle_step *step, uint32_t constant);
+
 // What happens to the accumulator of a reduction before it is rounded: it is clipped, then scaled.
 typedef struct {
     bool clips, scales;

@@ -424,6 +424,40 @@ int64_t bundle_unmasked_size(const bundle_step *step, uint32_t dim)
     return step->size[dim];
 }
 
+int64_t bundle_reduced_count(const bundle *b, const bundle_step *step)
+{
+    uint8_t reduced[BUNDLE_MAX_DIMS];
+    int64_t elements = 1;
+    uint32_t count = bundle_reduced_dims(b, step, reduced);
+    for (uint32_t i = 0; i < count; i++) elements *= bundle_unmasked_size(step, reduced[i]);
+    return elements;
+}
+
+static uint32_t bits_of_mean(const bundle *b, const bundle_step *step, spyre_format format)
+{
+    uint32_t bits = 0;
+    element_store(&bits, format, (float)(1 / (double)bundle_reduced_count(b, step)));
+    return bits;
+}
+
+bool bundle_is_mean(const bundle *b, const bundle_step *step, uint32_t *out_constant)
+{
+    const char *name = opfunc_describe(step->op)->parameter[0];
+    bool scales = step->op == OPFUNC_MEAN || step->op == OPFUNC_EXX2 ||
+                  step->op == OPFUNC_EXX2_ZEROMEAN;
+    int32_t constant = scales ? bundle_find_constant(step, name) : -1;
+    if (constant < 0) return false;
+    *out_constant = (uint32_t)constant;
+    const bundle_constant *c = &step->constants[constant];
+    return c->bits == bits_of_mean(b, step, c->format);
+}
+
+void bundle_set_mean(const bundle *b, bundle_step *step, uint32_t constant)
+{
+    bundle_constant *c = &step->constants[constant];
+    c->bits = bits_of_mean(b, step, c->format);
+}
+
 bool bundle_fills_masked(const bundle_step *step)
 {
     return step->mask_count > 0 && opfunc_describe(step->op)->kind == OPFUNC_KIND_UNARY;

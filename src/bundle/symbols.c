@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes that a launch chooses, at one of their values. Only sizes, the counts of loops and where
-// slices begin change; everything that follows from them is derived anew.
+// Sizes that a launch chooses, at one of their values. Only sizes, the counts of loops, the factors
+// of means and where slices begin change; everything that follows from them is derived anew.
 #include "bundle/symbols.h"
 
 #include <errno.h>
@@ -99,6 +99,8 @@ static spyre_status bind_step(arena *memory, const bundle *b, const int64_t *val
         if (to->symbol[d]) to->size[d] = to->symbol_times[d] * values[to->symbol[d] - 1];
     TRY(own_tensors(memory, from, to));
     bind_gaps(b, values, to);
+    uint32_t factor;
+    if (bundle_is_mean(b, from, &factor)) bundle_set_mean(b, to, factor);
     for (uint32_t t = 0; t < to->tensor_count; t++) TRY(move_slices(b, from, to, t));
     return NULL;
 }

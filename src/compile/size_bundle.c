@@ -21,12 +21,19 @@ const char size_part_of_stick[] = "a granule is no whole number of sticks where 
 
 // --- The loop IR: the same ops on the same buffers
 
+// Factors of means are compared with the steps.
+static bool same_parameters(const loop_op *a, const loop_op *b)
+{
+    const uint32_t first = opfunc_describe(a->op)->kind == OPFUNC_KIND_REDUCTION;
+    return memcmp(a->parameter + first, b->parameter + first,
+                  sizeof a->parameter - first * sizeof *a->parameter) == 0;
+}
+
 static bool same_op(const loop_op *a, const loop_op *b)
 {
     bool same = a->op == b->op && a->operand_count == b->operand_count && !a->tile_depth &&
                 !b->tile_depth && a->table == b->table && a->adds == b->adds &&
-                a->row_count == b->row_count &&
-                memcmp(a->parameter, b->parameter, sizeof a->parameter) == 0;
+                a->row_count == b->row_count && same_parameters(a, b);
     for (uint32_t o = 0; same && o < a->operand_count; o++)
         same = a->operand[o].buffer == b->operand[o].buffer;
     return same;
@@ -67,14 +74,17 @@ static bool same_tensor(const bundle_tensor *a, const bundle_tensor *b)
     return owners && memcmp(a, &other, sizeof other) == 0;
 }
 
-static bool same_step(const bundle_step *a, const bundle_step *b)
+static bool same_step(const bundle *of, const bundle_step *a, const bundle_step *b)
 {
     bundle_step other = *b;
+    uint32_t factor, its;
     other.name = a->name;
     other.location = a->location;
     other.tensors = a->tensors;
     other.cores = a->cores;
     memcpy(other.size, a->size, sizeof other.size);
+    if (bundle_is_mean(of, a, &factor) && bundle_is_mean(of, b, &its) && its == factor)
+        other.constants[factor].bits = a->constants[factor].bits;
     bool same = memcmp(a, &other, sizeof other) == 0 &&
                 memcmp(a->cores, b->cores, sizeof *a->cores) == 0;
     for (uint32_t t = 0; same && t < a->tensor_count; t++)
@@ -307,7 +317,7 @@ const char *size_compare_plans(const executable_segment *largest, const executab
     bool same = a->steps.count == b->steps.count && same_arguments(a, b) &&
                 a->steps.count == largest->front.loops->ops.count;
     for (uint32_t s = 0; same && s < a->steps.count; s++)
-        same = same_step(&a->steps.items[s], &b->steps.items[s]);
+        same = same_step(a, &a->steps.items[s], &b->steps.items[s]);
     return same && same_loops(largest->front.loops, next->front.loops) ? NULL : size_other_plan;
 }
 

@@ -3,6 +3,7 @@
 // The numbers of a program in one fixed order, and programs made of others by changing them: how
 // one program serves tensors of many sizes. Which instructions there are, and what they are joined
 // by, is not among the numbers.
+#include <math.h>
 #include <string.h>
 
 #include "isa/fields.h"
@@ -50,6 +51,35 @@ static void visit_instruction(number_walk *w, isa_instruction *i)
     }
 }
 
+// A constant that is one part in a whole number is that number, so that 1/n follows from a size;
+// of any other one the number, below 0, says its bits.
+static int64_t number_of_constant(float constant)
+{
+    uint32_t bits;
+    int64_t parts = constant >= 0x1p-30f ? llround(1 / (double)constant) : 0;
+    if (parts && (float)(1 / (double)parts) == constant) return parts;
+    memcpy(&bits, &constant, sizeof bits);
+    return -1 - (int64_t)bits;
+}
+
+static bool constant_of_number(int64_t number, float *out_constant)
+{
+    if (number < -1 - (int64_t)UINT32_MAX) return false;
+    uint32_t bits = (uint32_t)(-1 - number);
+    if (number > 0) *out_constant = (float)(1 / (double)number);
+    else memcpy(out_constant, &bits, sizeof bits);
+    return !isnan(*out_constant) || bits == 0x7FC00000;
+}
+
+static void visit_constants(number_walk *w, isa_instruction *i)
+{
+    for (uint32_t c = 0; c < isa_constant_count(i); c++) {
+        int64_t number = number_of_constant(i->constant[c]);
+        visit(w, &number);
+        if (!constant_of_number(number, &i->constant[c])) w->unfit = true;
+    }
+}
+
 static void skip(number_walk *w, int64_t *number)
 {
     (void)w;
@@ -93,6 +123,10 @@ static void walk_constant(number_walk *w, const isa_program *program)
         isa_instruction copy = isa_copy(program->code.items[n]);
         visit_instruction(w, &copy);
     }
+    for (uint32_t n = 0; n < program->code.count; n++) {
+        isa_instruction copy = isa_copy(program->code.items[n]);
+        visit_constants(w, &copy);
+    }
 }
 
 uint32_t isa_number_count(const isa_program *program)
@@ -121,8 +155,7 @@ static bool same_instruction(const isa_instruction *a, const isa_instruction *b)
     bool same = a->opcode == b->opcode && a->queue == b->queue && a->op == b->op &&
                 a->operand_count == b->operand_count && a->dim_count == b->dim_count &&
                 a->token == b->token && (a->opcode == ISA_LOOP || a->count == b->count) &&
-                a->row_lanes == b->row_lanes &&
-                memcmp(a->constant, b->constant, sizeof a->constant) == 0;
+                a->row_lanes == b->row_lanes;
     for (uint32_t o = 0; same && o < a->operand_count; o++)
         same = same_operand(&a->operand[o], &b->operand[o]);
     return same;
@@ -185,6 +218,12 @@ spyre_status isa_correct(arena *memory, const isa_program *program, const int64_
             return status_new(SPYRE_INVALID_ARGUMENT,
                               "program: instruction %u: a corrected value beyond 32 bits", n);
         TRY(isa_append(out, &i));
+    }
+    for (uint32_t n = 0; n < out->code.count; n++) {
+        visit_constants(&w, out->code.items[n]);
+        if (w.unfit)
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "program: instruction %u: a corrected value is no constant", n);
     }
     *out_program = out;
     return NULL;

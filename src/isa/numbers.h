@@ -8,8 +8,9 @@
 #include "isa/isa.h"
 
 // The numbers of a program that depend on the sizes of what it works on: sizes of arguments,
-// parameters of kernels, then of each instruction counts, extents, offsets and strides. Two
-// programs of one form have as many, and differ in nothing else (names of kernels apart).
+// parameters of kernels, of each instruction counts, extents, offsets and strides, then constants,
+// of which 1/n is n. Two programs of one form have as many, and differ in nothing else (names of
+// kernels apart).
 uint32_t isa_number_count(const isa_program *program);
 void isa_numbers(const isa_program *program, int64_t *out_numbers);
 bool isa_same_form(const isa_program *a, const isa_program *b);

@@ -329,6 +329,9 @@ def test_a_program_of_all_buckets_has_no_reason_against_it():
         (attend, (2, 4, 64), 2),
         (lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x), (2, 4, 64), 2),
         (causal, (2, 4, 64), 2),
+        (lambda x: x - x.mean(0), (128,), 0),
+        (lambda x: x * x.mean(), (64,), 0),
+        (lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:]), (8,), 1),
     ],
     ids=[
         "softmax of sticks",
@@ -339,6 +342,9 @@ def test_a_program_of_all_buckets_has_no_reason_against_it():
         "attention by hand of heads",
         "attention of heads",
         "causal attention",
+        "mean",
+        "mean of all",
+        "layer_norm",
     ],
 )
 def test_one_program_serves_sizes_that_end_a_bucket(function, shape, dim):

@@ -36,6 +36,9 @@ STEPS = [
     lambda x, w: x.transpose(0, 1).contiguous().transpose(0, 1) * 0.5,
     lambda x, w: torch.cat((x[..., 32:], x[..., :32]), -1),
     lambda x, w: x * x.sum(1, keepdim=True).sigmoid(),
+    lambda x, w: x - x.mean(1, keepdim=True),
+    lambda x, w: x * x.mean((0, 1)).tanh(),
+    lambda x, w: x * (x * x).mean(0, keepdim=True).sqrt(),
 ]
 
 

@@ -206,11 +206,8 @@ static void look_at_scale(findings *f)
     const char *name = opfunc_describe(step->op)->parameter[0];
     int32_t constant = name ? bundle_find_constant(step, name) : -1;
     if ((step->op != OPFUNC_MEAN && step->op != OPFUNC_EXX2) || constant < 0) return;
-    uint8_t reduced[BUNDLE_MAX_DIMS];
-    uint32_t count = bundle_reduced_dims(f->b, step, reduced);
-    double elements = 1, scale = (double)bundle_constant_value(step, (uint32_t)constant);
-    for (uint32_t i = 0; i < count; i++)
-        elements *= (double)bundle_unmasked_size(step, reduced[i]);
+    double elements = (double)bundle_reduced_count(f->b, step);
+    double scale = (double)bundle_constant_value(step, (uint32_t)constant);
     if (fabs(scale * elements - 1) > ROUNDED)
         find(f, "%s is %g, not one part of the %g elements that are reduced", name, scale,
              elements);

@@ -58,6 +58,36 @@ static void numbers__a_launch_replaces_them(void **state)
     arena_destroy(memory);
 }
 
+// Of 1/n the number is n; other constants are corrected by their bits.
+static void numbers__constants(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    isa_program *program = parsed(memory,
+        "program\nvalues 2\ncorrect 11 value 1\nkernel 0 \"\" cores 0x00000001 slots 0\ncode\n"
+        "kernel 0\nfill (0.0625) [8]\nIEEE_FP32 lx+0 [4]\nendkernel\nhalt\n"), *out;
+    uint32_t count = isa_number_count(program);
+    int64_t *numbers = ARENA_NEW(memory, int64_t, count), values[] = {0, 48};
+    isa_numbers(program, numbers);
+    assert_int_equal(numbers[count - 1], 16);
+    program->corrections.items[0].number = count - 1;
+    assert_ok(isa_correct(memory, program, values, &out));
+    assert_true(out->code.items[1]->constant[0] == (float)(1 / 48.0));
+    assert_true(isa_same_form(program, out));
+    values[1] = -1 - (int64_t)0xC0400000;
+    assert_ok(isa_correct(memory, program, values, &out));
+    assert_true(out->code.items[1]->constant[0] == -3);
+    isa_numbers(out, numbers);
+    assert_int_equal(numbers[count - 1], values[1]);
+    const int64_t none[] = {0, -1 - (int64_t)UINT32_MAX - 1, -1 - (int64_t)0xFFC00000};
+    for (size_t n = 0; n < sizeof none / sizeof *none; n++) {
+        values[1] = none[n];
+        assert_error(isa_correct(memory, program, values, &out), SPYRE_INVALID_ARGUMENT,
+                     "instruction 1");
+    }
+    arena_destroy(memory);
+}
+
 static void numbers__corrections_beyond_the_program(void **state)
 {
     (void)state;
@@ -94,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers__a_launch_replaces_them),
+        cmocka_unit_test(numbers__constants),
         cmocka_unit_test(numbers__corrections_beyond_the_program),
         cmocka_unit_test(numbers__simplified_programs_are_equal),
     };
