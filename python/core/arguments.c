@@ -3,7 +3,6 @@
 // Values from and to Python.
 #include "core.h"
 
-#include <float.h>
 
 int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what)
 {
@@ -24,11 +23,6 @@ int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char
         if (PyErr_Occurred()) return -1;
     }
     return count;
-}
-
-double core_scalar_limit(bool has_float16)
-{
-    return has_float16 ? 65504 : (double)FLT_MAX;
 }
 
 int core_u32(PyObject *object, void *out)

@@ -33,8 +33,6 @@ int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char
 // Reads an int of 32 bits without sign, also as a converter ("O&"); 0 with an exception otherwise.
 int core_u32(PyObject *object, void *out);
 PyObject *core_int_list(const int64_t *values, uint32_t count);
-// The largest number that is a parameter of a program: one that every dtype of the call holds.
-double core_scalar_limit(bool has_float16);
 // The text that a function gave, which this frees, as str; null with an exception for an error.
 PyObject *core_text(spyre_status status, char **text);
 // ---- functions that Python hands over and the binding calls (hooks.c)
@@ -74,6 +72,7 @@ bool dtype_of_card(int32_t torch_dtype, spyre_dtype *out);   // fails without a 
 bool dtype_can_be_stored(int32_t torch_dtype);              // fails for quantized dtypes
 int32_t dtype_to_torch(spyre_dtype dtype);
 bool dtype_of_object(PyObject *object, spyre_dtype *out);   // of a torch.dtype; false: no exception
+double dtype_number_limit(int32_t torch_dtype);  // no number beyond is a parameter of a program
 bool dtype_register(PyObject *module);
 
 // ---- storages (storage.c)

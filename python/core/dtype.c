@@ -3,6 +3,8 @@
 // Element types: PyTorch's number, PyTorch's Python object and ours.
 #include "core.h"
 
+#include <float.h>
+
 enum { TORCH_DTYPES = 64 };
 
 static int32_t torch_of_spyre[SPYRE_DTYPE_COUNT];
@@ -37,6 +39,17 @@ bool dtype_can_be_stored(int32_t torch_dtype)
 int32_t dtype_to_torch(spyre_dtype dtype)
 {
     return torch_of_spyre[dtype];
+}
+
+double dtype_number_limit(int32_t torch_dtype)
+{
+    switch ((int)dtype_of_torch(torch_dtype)) {
+    case SPYRE_DTYPE_F16: return 65504;
+    case SPYRE_DTYPE_I16: return INT16_MAX;
+    case SPYRE_DTYPE_U8: return UINT8_MAX;
+    case SPYRE_DTYPE_I8: return INT8_MAX;
+    default: return (double)FLT_MAX;
+    }
 }
 
 bool dtype_of_object(PyObject *object, spyre_dtype *out)

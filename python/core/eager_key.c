@@ -3,6 +3,8 @@
 // What a call of an operator is known by (eager.c), as bytes: the operator, and of every argument
 // its number or its type, view and layout. The values of numbers that are parameters of programs
 // stand behind them.
+#include <float.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -67,7 +69,7 @@ void eager_begin(glue_call *call, const void *op)
     call->tensor_count = 0;
     call->op = op;
     call->rules = eager_rules_of(op);
-    call->has_float16 = false;
+    call->number_limit = (double)FLT_MAX;
     call->number_count = call->scalar_count = 0;
     eager_value(call, 'o', (uint64_t)(uintptr_t)op);
 }
@@ -124,7 +126,7 @@ static void add_number_of_tensor(glue_call *call, size_t index, const tensor_inf
 
 void eager_settle_scalars(glue_call *call)
 {
-    double limit = core_scalar_limit(call->has_float16), like;
+    double limit = call->number_limit, like;
     for (uint32_t i = 0; i < call->number_count && call->known; i++) {
         const glue_number *n = &call->numbers[i];
         spyre_scalar_rule rule = (spyre_scalar_rule)call->rules[n->argument];
@@ -163,7 +165,7 @@ void eager_tensor(glue_call *call, size_t index, const void *tensor)
         add_number_of_tensor(call, index, &t);
         return;
     }
-    call->has_float16 = call->has_float16 || t.torch_dtype == aoti_torch_dtype_float16();
+    call->number_limit = fmin(call->number_limit, dtype_number_limit(t.torch_dtype));
     call->known = call->known && t.storage && t.storage->typed;
     if (!call->known) return;
     eager_value(call, 't', 0);

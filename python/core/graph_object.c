@@ -342,31 +342,29 @@ static PyObject *py_op_scalars(PyObject *self, PyObject *args)
     return PyBytes_FromStringAndSize(rules, (Py_ssize_t)count);
 }
 
-// scalar_like(rule, value, has_float16) -> the number that stands for the class of an int or float,
-// or None: it is no parameter.
+// scalar_like(rule, value, limit) -> the number that stands for the class of an int or float, or
+// None: it is no parameter, like those beyond `limit`.
 static PyObject *py_scalar_like(PyObject *self, PyObject *args)
 {
     (void)self;
     unsigned rule;
     PyObject *value;
-    int has_float16;
-    double like;
-    if (!PyArg_ParseTuple(args, "IOp", &rule, &value, &has_float16)) return NULL;
+    double limit, like;
+    if (!PyArg_ParseTuple(args, "IOd", &rule, &value, &limit)) return NULL;
     bool is_int = PyLong_Check(value);
     double number = PyFloat_AsDouble(value);
     if (PyErr_Occurred()) {
         PyErr_Clear();          // an int beyond any float
         Py_RETURN_NONE;
     }
-    if (!spyre_scalar_like((spyre_scalar_rule)rule, number, is_int, core_scalar_limit(has_float16),
-                           &like))
+    if (!spyre_scalar_like((spyre_scalar_rule)rule, number, is_int, limit, &like))
         Py_RETURN_NONE;
     return PyFloat_FromDouble(like);
 }
 
 static PyMethodDef functions[] = {
     {"op_scalars", py_op_scalars, METH_VARARGS, "(op, count) -> rule of each argument"},
-    {"scalar_like", py_scalar_like, METH_VARARGS, "(rule, value, has_float16) -> number or None"},
+    {"scalar_like", py_scalar_like, METH_VARARGS, "(rule, value, limit) -> number or None"},
     {"op_names", py_op_names, METH_NOARGS, "Operators that are handed over whole."},
     {NULL, NULL, 0, NULL},
 };

@@ -11,6 +11,7 @@
 #include "graph/partition.h"
 #include "graph/pattern/pattern.h"
 #include "graph/print.h"
+#include "graph/promote.h"
 #include "graph/rewrite/rewrite.h"
 #include "graph/verify.h"
 
@@ -172,6 +173,7 @@ static spyre_status try_widths(rewriter *r, const char *const *host_reasons)
     spyre_status_free(status);
     take_back(r, nodes, values);
     r->widens = true;
+    r->common = promote_all(r);
     r->wide_results.count = 0;
     status = try_card(r, host_reasons);
     if (!status) status = rewrite_narrow_results(r);

@@ -42,7 +42,8 @@ static void add(arguments *all, int priority, spyre_dtype dtype)
     all->known[priority] = true;
 }
 
-static spyre_status add_arg(const rewriter *r, uint32_t index, arguments *all)
+// Whether the argument is a tensor or a number.
+static bool add_arg(const rewriter *r, uint32_t index, arguments *all)
 {
     const spyre_arg *arg = index < r->from->arg_count ? &r->from->args[index] : NULL;
     spyre_arg_kind kind = arg ? arg->kind : SPYRE_ARG_NONE;
@@ -58,28 +59,45 @@ static spyre_status add_arg(const rewriter *r, uint32_t index, arguments *all)
     } else if (kind == SPYRE_ARG_BOOL) {
         add(all, NUMBER, SPYRE_DTYPE_BOOL);
     } else {
-        return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a tensor or a number",
-                          index);
+        return false;
     }
-    return NULL;
+    return true;
+}
+
+static spyre_dtype promoted(const arguments *all)
+{
+    spyre_dtype dtype = SPYRE_DTYPE_BOOL;
+    bool found = false;
+    for (int priority = TENSOR; priority >= NUMBER; priority--) {
+        if (!all->known[priority]) continue;
+        spyre_dtype lower = all->dtype[priority];
+        if (!found)
+            dtype = lower;
+        else if (category(lower) > category(dtype))
+            dtype = common(dtype, lower);
+        found = true;
+    }
+    return dtype;
 }
 
 spyre_status promote_args(const rewriter *r, uint32_t first, uint32_t second,
                           spyre_dtype *out_dtype)
 {
     arguments all = {0};
-    TRY(add_arg(r, first, &all));
-    TRY(add_arg(r, second, &all));
-    bool found = false;
-    for (int priority = TENSOR; priority >= NUMBER; priority--) {
-        if (!all.known[priority]) continue;
-        spyre_dtype lower = all.dtype[priority];
-        if (!found)
-            *out_dtype = lower;
-        else if (category(lower) > category(*out_dtype))
-            *out_dtype = common(*out_dtype, lower);
-        found = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t index = i ? second : first;
+        if (add_arg(r, index, &all)) continue;
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a tensor or a number",
+                          index);
     }
-    *out_dtype = rewrite_computed(r, *out_dtype);
+    *out_dtype = rewrite_computed(r, promoted(&all));
     return NULL;
+}
+
+spyre_dtype promote_all(const rewriter *r)
+{
+    arguments all = {0};
+    for (uint32_t i = 0; i < r->from->arg_count; i++)
+        add_arg(r, i, &all);
+    return promoted(&all);
 }

@@ -11,5 +11,7 @@
 // those of rank 0, which outrank numbers, unless the lower one is of a higher category.
 SPYRE_MUST_CHECK spyre_status promote_args(const rewriter *r, uint32_t first, uint32_t second,
                                            spyre_dtype *out_dtype);
+// That of all tensors and numbers among the arguments, those in lists left out.
+spyre_dtype promote_all(const rewriter *r);
 
 #endif

@@ -17,6 +17,15 @@ static double finite_or(double rounded, double value)
     return isfinite(rounded) ? rounded : value;
 }
 
+// What `bits` bits keep of the whole part; signed ones of 2^(bits - 1) and more are negative.
+static double wrapped(double value, int bits, bool is_signed)
+{
+    double range = ldexp(1, bits), rest = fmod(trunc(value), range);
+    if (!isfinite(value)) return value;
+    if (rest < 0) rest += range;
+    return is_signed && rest >= range / 2 ? rest - range : rest;
+}
+
 double scalar_apply(spyre_scalar_form form, double value)
 {
     switch (form) {
@@ -27,6 +36,9 @@ double scalar_apply(spyre_scalar_form form, double value)
         return finite_or((double)fp16_to_float(fp16_from_float((float)value)), value);
     case SPYRE_SCALAR_AS_BF16:
         return finite_or((double)bf16_to_float(bf16_from_float((float)value)), value);
+    case SPYRE_SCALAR_AS_U8: return wrapped(value, 8, false);
+    case SPYRE_SCALAR_AS_I8: return wrapped(value, 8, true);
+    case SPYRE_SCALAR_AS_I16: return wrapped(value, 16, true);
     case SPYRE_SCALAR_AS_IS:
     case SPYRE_SCALAR_FORM_COUNT: break;
     }

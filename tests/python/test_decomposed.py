@@ -31,6 +31,23 @@ def test_numbers(name):
     )
 
 
+def test_steps_with_a_factor_compiled():
+    """Dynamo makes prims.fma of these, which optimizers without lists are."""
+
+    def step(x, y):
+        x = x * 1
+        x.addcdiv_(y, y + 1, value=-0.5)
+        return x.addcmul_(x, y, value=0.25)
+
+    x, y = pair()
+    torch._dynamo.reset()
+    with torch_spyre.fallback("error"):
+        actual = torch.compile(step)(x.to("spyre"), y.to("spyre"))
+    torch.testing.assert_close(
+        actual.cpu().float(), step(x.float(), y.float()), rtol=4e-3, atol=1e-3
+    )
+
+
 def test_one_program_a_call():
     x, y = (t.to("spyre") for t in pair())
     F.mse_loss(x, y)

@@ -254,3 +254,13 @@ def test_sums_into_few_of_many_rows():
         index, source = torch.randint(9, (50,)) * 7, numbers(F16, 50, 70)
         result = form(source.to("spyre"), index.to("spyre")).cpu()
         assert torch.equal(result, back(source.float(), index, 200, -1, False).to(F16))
+
+
+@pytest.mark.host("aten.index_add", "aten.index_put")
+@pytest.mark.filterwarnings("ignore")
+def test_a_sum_of_bools_with_a_factor():
+    """index_add of bools stays one of bools, whatever the factor is."""
+    x, index, source = numbers(torch.bool, 9), torch.tensor([0, 3]), torch.tensor([True, False])
+    for form in forms(lambda x, index, source: x.index_add(0, index, source, alpha=2)):
+        result = form(x.to("spyre"), index.to("spyre"), source.to("spyre"))
+        assert torch.equal(result.cpu(), x.index_add(0, index, source, alpha=2))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -108,6 +108,15 @@ class Scalar(NamedTuple):
 
     number: int
     like: int | float
+
+
+_LIMITS = {torch.float16: 65504.0, torch.int16: 32767.0, torch.uint8: 255.0, torch.int8: 127.0}
+_FLOAT32_MAX = torch.finfo(torch.float32).max
+
+
+def number_limit(dtypes: Iterable[torch.dtype]) -> float:
+    """The largest number that a parameter may be beside operands of these dtypes."""
+    return min((_LIMITS.get(dtype, _FLOAT32_MAX) for dtype in dtypes), default=_FLOAT32_MAX)
 
 
 def takes_scalars() -> bool:

@@ -44,12 +44,13 @@ def part(*ops: OpOverload, narrow: bool = False) -> Callable[[Function], Functio
 library_parts: dict[str, Callable[..., Any]] = {}
 
 
-def library_part(name: str) -> Callable[[Function], Function]:
-    """Registers a decomposition of "library::operator", whose integers are positions and counts."""
+def library_part(name: str, narrow: bool = False) -> Callable[[Function], Function]:
+    """The same for "library::operator"."""
 
     def register(function: Function) -> Function:
         library_parts[name] = function
-        _narrow.add(function)
+        if narrow:
+            _narrow.add(function)
         return function
 
     return register

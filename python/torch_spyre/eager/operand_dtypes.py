@@ -106,9 +106,14 @@ def _kind(value: object) -> torch.dtype | type:
 
 
 def _largest(values: Sequence[object]) -> float:
-    """The largest number of the narrowest float among the tensors."""
-    floats = {v.dtype for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()}
-    return min((torch.finfo(dtype).max for dtype in floats), default=_FLOAT32_MAX)
+    """The largest number of the narrowest float or integer among the tensors."""
+    dtypes = {value.dtype for value in values if isinstance(value, torch.Tensor)}
+    limits = [_limit(dtype) for dtype in dtypes - {torch.bool} if not dtype.is_complex]
+    return min([_FLOAT32_MAX, *limits])
+
+
+def _limit(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).max if dtype.is_floating_point else torch.iinfo(dtype).max
 
 
 def _is_beyond(value: object, largest: float) -> bool:

@@ -302,13 +302,13 @@ class Operator:
         """The arguments with `Scalar` in the place of parameters, and those numbers."""
         if not self.rules or not handover.takes_scalars():
             return values, ()
-        half = any(isinstance(v, Tensor) and v.dtype is torch.float16 for v in values)
+        limit = handover.number_limit(v.dtype for v in values if isinstance(v, Tensor))
         marked, scalars = list(values), list[float]()
         for index, rule in enumerate(self.rules):
             value = values[index]
             if not rule or type(value) not in (int, float):
                 continue
-            like = _C.scalar_like(rule, value, half)
+            like = _C.scalar_like(rule, value, limit)
             if like is not None:
                 marked[index] = handover.Scalar(len(scalars), type(value)(like))
                 scalars.append(float(value))

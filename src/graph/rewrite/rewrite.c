@@ -77,13 +77,36 @@ spyre_status rewrite_separate(rewriter *r, uint32_t index, tensor *out)
     return status_at(make_separate(r, out, out), "operand %u", index);
 }
 
-graph_number number_in(graph_number number, spyre_dtype dtype)
+static spyre_scalar_form form_in(spyre_dtype dtype)
 {
-    if (dtype != SPYRE_DTYPE_F16 && dtype != SPYRE_DTYPE_BF16) return number;
-    spyre_scalar_form form = dtype == SPYRE_DTYPE_F16 ? SPYRE_SCALAR_AS_F16 : SPYRE_SCALAR_AS_BF16;
+    switch ((int)dtype) {
+    case SPYRE_DTYPE_F16: return SPYRE_SCALAR_AS_F16;
+    case SPYRE_DTYPE_BF16: return SPYRE_SCALAR_AS_BF16;
+    case SPYRE_DTYPE_U8: return SPYRE_SCALAR_AS_U8;
+    case SPYRE_DTYPE_I8: return SPYRE_SCALAR_AS_I8;
+    case SPYRE_DTYPE_I16: return SPYRE_SCALAR_AS_I16;
+    default: return SPYRE_SCALAR_AS_IS;
+    }
+}
+
+graph_number number_in(const rewriter *r, graph_number number, spyre_dtype dtype)
+{
+    bool wraps = r->widens && dtype == SPYRE_DTYPE_I32 && aten_is_narrow(r->common);
+    spyre_scalar_form form = form_in(wraps ? r->common : dtype);
+    if (form == SPYRE_SCALAR_AS_IS) return number;
     if (!number.scalar) return (graph_number){.value = scalar_apply(form, number.value)};
     number.form = form;
     return number;
+}
+
+// A wider integer without dims, of what the node's narrow dtype holds.
+static spyre_status wrap(rewriter *r, uint32_t index, tensor *x)
+{
+    uint32_t value = r->from->args[index].of.value;
+    bool differs = r->target->values.items[value].dtype != r->common;
+    if (!r->widens || !aten_is_narrow(r->common) || !differs) return NULL;
+    TRY(make_cast(r, x, r->common, NULL, x));
+    return make_cast(r, x, SPYRE_DTYPE_I32, NULL, x);
 }
 
 static spyre_status load_operand(rewriter *r, uint32_t index, spyre_dtype dtype, bool is_stored,
@@ -94,6 +117,7 @@ static spyre_status load_operand(rewriter *r, uint32_t index, spyre_dtype dtype,
     graph_number number;
     if (is_value) {
         TRY(rewrite_separate(r, index, &given));
+        TRY(wrap(r, index, &given));
         return status_at(make_cast(r, &given, dtype, NULL, out), "operand %u", index);
     }
     if (index >= r->from->arg_count || r->from->args[index].kind == SPYRE_ARG_NONE) {
@@ -103,7 +127,7 @@ static spyre_status load_operand(rewriter *r, uint32_t index, spyre_dtype dtype,
                           index);
     }
     TRY(graph_arg_number(r->source, r->node, index, 0, &number));
-    if (is_stored) number = number_in(number, dtype);
+    if (is_stored || r->widens) number = number_in(r, number, dtype);
     return status_at(make_number(r, &number, dtype, out), "operand %u", index);
 }
 

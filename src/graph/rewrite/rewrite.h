@@ -50,6 +50,7 @@ typedef struct rewriter {
     const graph_node *from;
     uint32_t serial; // names the results of this node's natives
     bool widens;     // integers of 8 and 16 bits are int32 to the handler: rewrite_narrow.c
+    spyre_dtype common; // while it widens: what all operands and numbers promote to
     VEC(rewrite_wide) wide_results; // of this node
 } rewriter;
 
@@ -90,8 +91,9 @@ SPYRE_MUST_CHECK spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre
 // The same; a number is what a tensor of `dtype` holds of it, for ops that compare or store it.
 SPYRE_MUST_CHECK spyre_status rewrite_stored(rewriter *r, uint32_t index, spyre_dtype dtype,
                                              tensor *out);
-// A number as a tensor of `dtype` holds it, which may be coarser than the card's format.
-graph_number number_in(graph_number number, spyre_dtype dtype);
+// A number as a tensor of `dtype` holds it, which may be coarser than the card's format; int32
+// stands for the narrow integers of a node that is widened.
+graph_number number_in(const rewriter *r, graph_number number, spyre_dtype dtype);
 // A value of the source as tensor, for list items.
 SPYRE_MUST_CHECK spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out);
 // A copy in the place of a view that steps across the dims of its storage or overlaps itself, of no

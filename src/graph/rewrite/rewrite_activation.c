@@ -98,7 +98,7 @@ spyre_status rewrite_shrink(rewriter *r)
     graph_number lambda;
     TRY(rewrite_result(r, 0, &into));
     TRY(graph_arg_number(r->source, r->node, 1, 0.5, &lambda));
-    lambda = number_in(lambda, into.dtype);
+    lambda = number_in(r, lambda, into.dtype);
     return apply_numbers(r, &lambda, &(graph_number){0});
 }
 

@@ -67,7 +67,7 @@ static spyre_status fill(rewriter *r, graph_number number)
 {
     tensor into;
     TRY(rewrite_result(r, 0, &into));
-    number = number_in(number, into.dtype);
+    number = number_in(r, number, into.dtype);
     return make_full_of(r, &number, into.dtype, &into.view, &into, NULL);
 }
 

@@ -229,7 +229,7 @@ static spyre_status load_bound(rewriter *r, uint32_t index, double otherwise, sp
 {
     TRY(graph_arg_number(r->source, r->node, index, otherwise, out));
     if (isnan(out->value)) return status_new(SPYRE_UNSUPPORTED, "a bound that is NaN");
-    *out = number_in(*out, dtype);
+    *out = number_in(r, *out, dtype);
     return NULL;
 }
 

@@ -71,7 +71,7 @@ spyre_status rewrite_pad(rewriter *r)
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     TRY(graph_arg_number(r->source, r->node, 2, 0, &value));
-    value = number_in(value, x.dtype);
+    value = number_in(r, value, x.dtype);
     const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
     uint32_t count = list && list->kind == SPYRE_ARG_LIST ? list->of.list.count : 0;
     if (count % 2 != 0 || count / 2 > x.view.rank) {

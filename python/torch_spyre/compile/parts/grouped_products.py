@@ -22,7 +22,7 @@ _COPY_COST = 24
 
 
 # transformers calls its own where PyTorch compiles bfloat16 alone.
-@library_part("transformers::grouped_mm_fallback")
+@library_part("transformers::grouped_mm_fallback", narrow=True)
 @part(_aten._grouped_mm.default, narrow=True)
 def grouped_mm(
     a: torch.Tensor,

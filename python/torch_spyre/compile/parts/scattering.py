@@ -420,7 +420,8 @@ def index_copy(
 def index_add(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: float = 1
 ) -> torch.Tensor | NotTaken:
-    return _put_along(x, dim, index, source if alpha == 1 else source * alpha, True)
+    scaled = source if alpha == 1 else (source * alpha).to(source.dtype)
+    return _put_along(x, dim, index, scaled, True)
 
 
 def _put_along(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..registered import NOT_TAKEN, NotTaken, library_part, part
 from .lines import FLOATS, computed, is_composed
 
 _aten = torch.ops.aten
@@ -32,6 +32,12 @@ def addmv(
     if matrix.dtype not in computed() or matrix.dim() != 2 or vector.dim() != 1:
         return NOT_TAKEN
     return _weighted(x, beta, torch.mv(matrix, vector), alpha)
+
+
+@library_part("prims::fma")
+def fma(x: torch.Tensor, y: torch.Tensor | float, z: torch.Tensor) -> torch.Tensor:
+    """What Dynamo makes of addcmul_ and addcdiv_ with a factor."""
+    return z + x * y
 
 
 def _weighted(x: torch.Tensor, beta: float, product: torch.Tensor, alpha: float) -> torch.Tensor:
