@@ -14,6 +14,9 @@ CASES = {
     "depthwise": ((2, 4, 8, 8), (4, 1, 3, 3), 1, 1, 1, 4),
     "dilated": ((1, 8, 9, 9), (3, 8, 3, 3), 1, (2, 1), 2, 1),
     "few channels": ((1, 2, 9, 9), (3, 2, 3, 3), 1, (2, 1), 2, 1),
+    "few channels in steps": ((2, 3, 21, 26), (70, 3, 7, 7), 2, 3, 1, 1),
+    "few channels, taps of two dims": ((2, 1, 9, 9), (3, 1, 2, 2), 1, (0, 1), 1, 1),
+    "few channels, many taps": ((1, 1, 3, 150), (3, 1, 1, 40), (1, 20), 0, 1, 1),
     "dilated and strided": ((2, 70, 9, 12), (5, 70, 3, 2), (2, 3), (1, 0), (1, 2), 1),
     "one channel, taps of one dim": ((1, 1, 10, 20), (1, 1, 1, 5), 1, 0, 2, 1),
     "one channel, taps of lines": ((1, 1, 18, 2), (1, 1, 4, 1), 1, 0, 2, 1),
@@ -57,6 +60,33 @@ def test_windows_of_parts_and_of_what_was_folded():
     with torch_spyre.fallback("error"):
         check(CASES["dilated"], True, lambda x: torch.cat((x, x), 2)[:, :, 9:])
         check(CASES["one line of windows"], True, lambda x: x.flatten(1).neg().neg().view(x.shape))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_weight_whose_channels_are_two_dims_of_its_storage(groups):
+    x, w = numbers(2, 21 * groups, 9, 12), numbers(4, 3, 5, 7)
+
+    def function(x, w):
+        w = w.permute(0, 3, 1, 2).reshape(4, 21, 5, 1)
+        return F.conv2d(x, w, stride=(2, 1), groups=groups)
+
+    with torch_spyre.fallback("error"):
+        for f in (function, torch.compile(function)):
+            actual = f(x.to("spyre"), w.to("spyre"))
+            expected = function(x.float(), w.float())
+            torch.testing.assert_close(actual.cpu().float(), expected, atol=5e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("name", ["few channels", "few channels in steps", "patches"])
+def test_channels_last(name):
+    shapes, how = CASES[name][:2], CASES[name][2:]
+    x, w = (numbers(*shape) for shape in shapes)
+    x = x.to("spyre").contiguous(memory_format=torch.channels_last)
+    for f in (F.conv2d, torch.compile(F.conv2d)):
+        actual = f(x, w.to("spyre"), None, *how)
+        assert actual.is_contiguous(memory_format=torch.channels_last)
+        expected = F.conv2d(x.cpu().float(), w.float(), None, *how)
+        torch.testing.assert_close(actual.cpu().float(), expected, atol=5e-2, rtol=2e-2)
 
 
 @pytest.mark.host("aten.convolution")

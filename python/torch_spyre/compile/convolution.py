@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions that the compiler makes of others: it knows those of one to three dims.
 
-Windows of images of few channels become rows of a matrix, and products by the weight windows side
-by side. One of three dims is one for every image and group; a transposed convolution whose windows
-overlap is one over its input with zeros between the elements, by the weight turned around.
+Of images of few channels, what windows hold along a dim becomes channels; windows side by side are
+rows of a matrix. One of three dims is one for every image and group; a transposed convolution whose
+windows overlap is one over its input with zeros between the elements, by the weight turned around.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten
 
-# Fewer leave most of a stick empty at every tap of a window: there the windows become rows of a
-# matrix, whose sticks are full.
+# Fewer leave most of a stick empty at every tap of a window: there the taps along a dim become
+# channels, or, where they are too many to be copied one by one, the windows rows of a matrix.
 _FEW_CHANNELS = 8
+_MOST_COPIES = 32
 # Elements of such a matrix, where the windows overlap, for which the gradient of a weight is one
 # product: of few channels a group or many taps. Else it is one for every tap.
 _MOST_ELEMENTS = 1 << 26
@@ -44,9 +45,9 @@ def convolution(
 ) -> torch.Tensor | NotTaken:
     """Transposed ones, and several [C, D, H, W] or groups of them; NotImplemented for what the
     compiler knows, and for others."""
-    # One number stands for all dims, as padding="valid" gives it.
+    # One number stands for all dims, as padding="valid" gives it; another one is another program.
     stride, padding, dilation, output_padding = (
-        list(sizes) * (x.dim() - 2 if len(sizes) == 1 else 1)
+        [int(size) for size in sizes] * (x.dim() - 2 if len(sizes) == 1 else 1)
         for sizes in (stride, padding, dilation, output_padding)
     )
     check_convolution(
@@ -57,7 +58,11 @@ def convolution(
     if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
         w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
         few = x.shape[1] < _FEW_CHANNELS
-        if (are_tiles(w) and (few or leave_rest(w))) or (few and x.dim() < 5):
+        if are_tiles(w) and (few or leave_rest(w)):
+            return _of_rows(x, weight, bias, w)
+        if few and max(w.kernel) <= _MOST_COPIES:
+            return _of_more_channels(x, weight, bias, w)
+        if few and x.dim() < 5:
             return _of_rows(x, weight, bias, w)
     if not transposed:
         cut, stride, padding, dilation = _cut(x, weight, stride, padding, dilation)
@@ -117,6 +122,33 @@ def _of_rows(
     if _has_channels_last(x) or _has_channels_last(weight):
         return product.reshape(-1, *w.counts, features).movedim(-1, 1)
     return product.transpose(1, 2).contiguous().view(-1, features, *w.counts)
+
+
+def _of_more_channels(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows
+) -> torch.Tensor:
+    """The same with C times the taps along the last of the dims that have most of them."""
+    rank = len(w.kernel)
+    dim = max(range(rank), key=lambda d: (w.kernel[d], d))
+
+    def split(numbers: Sequence[int], default: int) -> tuple[list[int], list[int]]:
+        """Those of this dim alone, and of the others."""
+        chosen = [n if d == dim else default for d, n in enumerate(numbers)]
+        return chosen, [default if d == dim else n for d, n in enumerate(numbers)]
+
+    kernel, _ = split(w.kernel, 1)
+    stride, strides = split(w.stride, 1)
+    padding, paddings = split(w.padding, 0)
+    dilation, dilations = split(w.dilation, 1)
+    along = windows_of(w.sizes, kernel, stride, padding, dilation)
+    wide = padded(x, along, 0.0)
+    last = _has_channels_last(x) or _has_channels_last(weight)
+    x = torch.stack([at_tap(wide, along, tap) for tap in taps(along)], 1).flatten(1, 2)
+    weight = weight.movedim(dim + 2, 1).flatten(1, 2).unsqueeze(dim + 2).contiguous()
+    none = [0] * rank
+    how = strides, paddings, dilations
+    result: torch.Tensor = _aten.convolution(x, weight, bias, *how, False, none, 1)
+    return result.contiguous(memory_format=torch.channels_last) if last else result
 
 
 def _by_tiles(

@@ -32,10 +32,19 @@ static bool has_parted_columns(const loop_graph *loops, const loop_op *op)
     return op->extent[v] > part && part % loop_lanes(b) != 0;
 }
 
+// Whether a loop over windows of taps would have to be cut where the taps' dims end: those that
+// walk the windows cannot follow.
+static bool parts_taps(const loop_graph *loops, const loop_op *op)
+{
+    const loop_access *access = &op->operand[COLUMNS];
+    if (!opfunc_slides(op->op)) return false;
+    return !loop_stays_in_dims(&loops->buffers.items[access->buffer], op, access);
+}
+
 static bool must_be_copied(const loop_graph *loops, const loop_op *op, uint32_t operand)
 {
     if (loop_along_k(op, operand, false) != LOOP_NO_DIM) return true;
-    return operand == COLUMNS && has_parted_columns(loops, op);
+    return operand == COLUMNS && (has_parted_columns(loops, op) || parts_taps(loops, op));
 }
 
 // The loops that the copy has: those that move along the factor and those along k; `last`, which

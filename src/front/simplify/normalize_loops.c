@@ -283,14 +283,14 @@ static bool walks_evenly(const loop_graph *loops, const loop_op *op)
 }
 
 // What windows walk has both their loops in one dim, and their result a dim for each of the loops
-// that step from window to window.
+// that step from window to window. Neither can follow loops over parts of the sum that their taps'
+// weights would be cut into.
 static void keep_windows(const loop_graph *loops, bool *kept)
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         if (!opfunc_slides(op->op)) continue;
-        kept[op->operand[0].buffer] = true;
-        kept[loop_result(op)->buffer] = true;
+        for (uint32_t k = 0; k < op->operand_count; k++) kept[op->operand[k].buffer] = true;
     }
 }
 
