@@ -182,6 +182,49 @@ bool ktir_set_box(const ktir_set *set, const int64_t *symbols, int64_t *out_leas
     return true;
 }
 
+// The most that sign * (rest + terms of the dims but `dim`) can be; false where it has no end.
+static bool others_at_most(const ktir_set *set, const int64_t *factor, int64_t rest, int64_t sign,
+                           uint32_t dim, const int64_t *least, const int64_t *most, int64_t *out)
+{
+    const int64_t far = (int64_t)1 << MOST_BOUND;
+    *out = sign * rest;
+    for (uint32_t d = 0; d < set->dims; d++) {
+        int64_t product;
+        if (d == dim || !factor[d]) continue;
+        int64_t end = factor[d] * sign > 0 ? most[d] : least[d];
+        if (end == far || end == -far || __builtin_mul_overflow(factor[d] * sign, end, &product) ||
+            __builtin_add_overflow(*out, product, out))
+            return false;
+    }
+    return *out >= -far && *out <= far;
+}
+
+bool ktir_set_bounds(const ktir_set *set, int64_t *out_least, int64_t *out_most)
+{
+    const int64_t far = (int64_t)1 << MOST_BOUND;
+    int64_t factor[KTIR_MOST_NAMES], rest, most;
+    for (uint32_t d = 0; d < set->dims; d++) {
+        out_least[d] = -far;
+        out_most[d] = far;
+    }
+    for (uint32_t n = 0; n < (set->dims + 1) * set->count; n++) {
+        uint32_t c = n % set->count;
+        if (!ktir_expr_linear(set->constraints[c], factor, &rest) || rest < -far || rest > far)
+            continue;
+        for (uint32_t d = 0; d < set->dims; d++) {
+            if (!factor[d] || factor[d] < -far || factor[d] > far) continue;
+            if (others_at_most(set, factor, rest, 1, d, out_least, out_most, &most))
+                bound(factor[d], most, false, &out_least[d], &out_most[d]);
+            if (set->equal[c] &&
+                others_at_most(set, factor, rest, -1, d, out_least, out_most, &most))
+                bound(-factor[d], most, false, &out_least[d], &out_most[d]);
+        }
+    }
+    for (uint32_t d = 0; d < set->dims; d++)
+        if (out_least[d] == -far || out_most[d] == far) return false;
+    return true;
+}
+
 bool ktir_map_permutation(const ktir_map *map, uint32_t *out)
 {
     uint32_t seen = 0;

@@ -76,6 +76,10 @@ bool ktir_set_holds(const ktir_set *set, const int64_t *names);
 bool ktir_set_box(const ktir_set *set, const int64_t *symbols, int64_t *out_least,
                   int64_t *out_most);
 
+// Bounds of any set without symbols, as far as its linear constraints give them: every point of the
+// set is between them. False where a dim has none.
+bool ktir_set_bounds(const ktir_set *set, int64_t *out_least, int64_t *out_most);
+
 // out[k] is the dim that result k is: true when the map permutes its dims.
 bool ktir_map_permutation(const ktir_map *map, uint32_t *out);
 

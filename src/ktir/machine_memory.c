@@ -17,27 +17,6 @@ typedef struct {
     int64_t point[KTIR_MOST_RANK];      // by dim of the set
 } points;
 
-// The bounds of a set that is no box, from its constraints on single dims.
-static bool loose_box(const ktir_set *set, int64_t *least, int64_t *most)
-{
-    const ktir_expr *constraints[KTIR_MOST_CONSTRAINTS];
-    bool equal[KTIR_MOST_CONSTRAINTS];
-    ktir_set single = *set;
-    single.constraints = constraints;
-    single.equal = equal;
-    single.count = 0;
-    for (uint32_t c = 0; c < set->count; c++) {
-        int64_t factor[KTIR_MOST_NAMES], rest;
-        uint32_t dims = 0;
-        if (!ktir_expr_linear(set->constraints[c], factor, &rest)) continue;
-        for (uint32_t d = 0; d < set->dims; d++) dims += factor[d] != 0;
-        if (dims > 1) continue;
-        equal[single.count] = set->equal[c];
-        constraints[single.count++] = set->constraints[c];
-    }
-    return ktir_set_box(&single, NULL, least, most);
-}
-
 static spyre_status start_points(tile *t, const ktir_op *op, const int64_t *sizes, uint32_t rank,
                                  points *p)
 {
@@ -54,7 +33,7 @@ static spyre_status start_points(tile *t, const ktir_op *op, const int64_t *size
     if (set && set->set->symbols) return machine_fault(t, op, "its set has symbols");
     if (set && !ktir_set_box(set->set, NULL, least, most)) {
         p->set = set->set;
-        if (!loose_box(set->set, least, most))
+        if (!ktir_set_bounds(set->set, least, most))
             return machine_fault(t, op, "its set has no bounds");
     }
     for (uint32_t k = 0; k < rank; k++) {

@@ -291,6 +291,18 @@ class Program(Writer):
             f"tensor.splat {one} : {result.type}", result, lambda x: x.expand(shape).clone(), one
         )
 
+    def open_sizes(self) -> None:
+        """By types that leave sizes open."""
+        a = self.value(lambda v: bool(v.shape) and v.element != "i1")
+        kind = "f" if a.is_float else "i"
+        open_type = f"tensor<{'?x' * len(a.shape)}{a.element}>"
+        one, two = self.name(), self.name()
+        self.write(f"{one} = tensor.cast {a.name} : {a.type} to {open_type}")
+        self.write(f"{two} = arith.add{kind} {one}, {one} : {open_type}")
+        result = Value(self.name(), a.shape, a.element, self.fits(a.element, 2 * a.most))
+        text = f"tensor.cast {two} : {open_type} to {a.type}"
+        self.define(text, result, lambda x: x + x, a.name)
+
     def turn(self) -> None:
         """The same bytes in another order: two equal dims exchanged, or one row everywhere."""
         a = self.value(lambda v: len(set(v.shape)) < len(v.shape) and v.element != "i1")

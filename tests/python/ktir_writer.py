@@ -316,17 +316,20 @@ class Writer:
         return f"%{name}"
 
     def tile(
-        self, memory: Memory, at: list[Number], shape: tuple[int, ...]
-    ) -> tuple[str, str, Callable[[dict, Environment], torch.Tensor]]:
-        """An access tile of that shape; its elements by arrays and compute tile."""
+        self, memory: Memory, at: list[Number], shape: tuple[int, ...],
+        order: list[int] | None = None,
+    ) -> tuple[str, str, Callable[[dict, Environment], torch.Tensor]]:  # fmt: skip
+        """An access tile of that shape, with its dims in any order; its elements by arrays and
+        compute tile."""
         name, rank = self.name("t"), len(shape)
-        order, coordinates, attributes = list(range(rank)), list(range(rank)), []
+        order, coordinates, attributes = order or list(range(rank)), list(range(rank)), []
         if self.draw.random() < 0.2:
             self.draw.shuffle(coordinates)
             attributes.append(f"base_map = {axis_map(rank, coordinates)}")
-        if self.draw.random() < 0.3:
+        if order != sorted(order) or self.draw.random() < 0.3:
             attributes.append(f"access_tile_set = {box(shape)}")
-        result = shape
+            attributes.append(f"access_tile_order = {axis_map(rank, order)}")
+        result = tuple(shape[d] for d in order)
         operands = [0] * rank
         for place, operand in enumerate(coordinates):
             operands[operand] = place
@@ -357,10 +360,39 @@ class Writer:
         most = self.draw.choice([1, 4, 8])
         array = self.array(element, extent + shift, most)
         memory = self.view(array, element, room, strides, offset, most=most)
-        at = [self.coordinate(r - n) for r, n in zip(room, shape, strict=True)]
-        tile, type_, elements = self.tile(memory, at, shape)
-        result = Value(self.name(), shape, element, most)
+        if "?" not in memory.type and self.draw.random() < 0.2:
+            memory = self.subview(memory, shape)
+        at = [self.coordinate(r - n) for r, n in zip(memory.shape, shape, strict=True)]
+        order = list(range(len(shape)))
+        if self.draw.random() < 0.2:
+            self.draw.shuffle(order)
+        tile, type_, elements = self.tile(memory, at, shape, order)
+        result = Value(self.name(), tuple(shape[d] for d in order), element, most)
         self.load_into(result, tile, type_, elements)
+
+    def subview(self, memory: Memory, least: tuple[int, ...]) -> Memory:
+        """A part of a view that has room for `least` still, with steps where there is."""
+        sizes, steps, offsets = [], [], []
+        for n, m in zip(memory.shape, least, strict=True):
+            step = self.draw.choice([1, 2]) if 2 * (m - 1) < n else 1
+            sizes.append(self.draw.randint(m, (n - 1) // step + 1))
+            steps.append(step)
+            offsets.append(self.draw.randint(0, n - 1 - (sizes[-1] - 1) * step))
+        strides = tuple(s * t for s, t in zip(memory.strides, steps, strict=True))
+        begin = sum(o * s for o, s in zip(offsets, memory.strides, strict=True))
+        name = self.name("m")
+        type_ = (
+            f"memref<{dims(tuple(sizes))}{memory.element}, strided<{list(strides)}, offset: "
+            f"{begin}>>"
+        )
+        self.write(
+            f"{name} = memref.subview {memory.view}{offsets} {sizes} {steps} : {memory.type} to "
+            f"{type_}"
+        )
+        return Memory(
+            name, type_, memory.array, tuple(sizes), strides,
+            lambda tile: memory.start(tile) + begin, memory.element, memory.most,
+        )  # fmt: skip
 
     def load_into(self, result: Value, tile: str, type_: str, elements: Callable) -> None:
         def act(tiles: list[Environment]) -> None:

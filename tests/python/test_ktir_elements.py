@@ -6,6 +6,7 @@ import re
 
 import pytest
 import torch
+import torch_spyre
 import torch_spyre.ktir as ktir
 
 ROWS, COLUMNS = 6, 40
@@ -244,6 +245,26 @@ def test_tensors_of_open_types_that_differ_in_size_fault(rows: int, interpret: b
     arrays = {f"{name}p": torch.zeros(size).half() for name, (_, size) in sizes.items()}
     with pytest.raises(RuntimeError, match="addf.* tensors "):
         kernel.run(**arrays, interpret=interpret)
+
+
+SHRINKS = """%c1 = arith.constant 1 : index
+%c2 = arith.constant 2 : index
+%open = tensor.cast %a : tensor<4x64xf32> to tensor<?x64xf32>
+%last = scf.for %i = %c0 to %c2 step %c1 iter_args(%t = %open) -> (tensor<?x64xf32>) {
+  %half = tensor.extract_slice %a[2, 0] [2, 64] [1, 1] : tensor<4x64xf32> to tensor<2x64xf32>
+  %next = tensor.cast %half : tensor<2x64xf32> to tensor<?x64xf32>
+  scf.yield %next : tensor<?x64xf32>
+}
+%r = tensor.cast %last : tensor<?x64xf32> to tensor<2x64xf32>"""
+
+
+def test_a_tensor_that_shrinks_in_a_loop() -> None:
+    kernel = _kernel({"a": ("f32", (4, 64)), "y": ("f32", (2, 64))}, SHRINKS, "y")
+    a, y = torch.randn(4, 64), torch.zeros(2, 64)
+    kernel.run(ap=a, yp=y, interpret=True)
+    assert torch.equal(y, a[2:])
+    with pytest.raises(torch_spyre.Unsupported, match="scf.yield: a tensor whose sizes change"):
+        kernel.run(ap=a, yp=y)
 
 
 def test_a_large_tensor_over_its_own_memory_is_refused() -> None:

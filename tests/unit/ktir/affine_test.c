@@ -33,6 +33,33 @@ static void affine__boxes(void **state)
     assert_box("affine_set<(d0)[s0] : (d0 >= 0, d0 <= 3, s0 >= 1)>", 0, 0, -1);
 }
 
+// Bounds of a dim that follow from another dim's; none where a dim has no end.
+static void affine__bounds_of_any_set(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    static const struct {
+        const char *set;
+        int64_t least[2], most[2];
+    } cases[] = {
+        {"affine_set<(d0, d1) : (d0 >= 0, d0 <= 63, d1 >= 0, d0 - d1 >= 0)>", {0, 0}, {63, 63}},
+        {"affine_set<(d0, d1) : (d1 - d0 - 2 >= 0, d0 + d1 <= 9, d0 >= 1)>", {1, 3}, {6, 8}},
+        {"affine_set<(d0, d1) : (d0 >= 0, d0 <= 4, d1 - 3 * d0 - 1 == 0)>", {0, 1}, {4, 13}},
+        {"affine_set<(d0, d1) : (d0 >= 2, 6 - 2 * d0 - d1 >= 0, d1 >= 0)>", {2, 0}, {3, 2}},
+    };
+    int64_t low[KTIR_MOST_RANK], high[KTIR_MOST_RANK];
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        assert_true(ktir_set_bounds(set_of(memory, cases[n].set), low, high));
+        for (uint32_t d = 0; d < 2; d++) {
+            assert_int_equal(low[d], cases[n].least[d]);
+            assert_true(high[d] >= cases[n].most[d]);
+        }
+    }
+    assert_false(ktir_set_bounds(
+        set_of(memory, "affine_set<(d0, d1) : (d0 >= 0, d1 - d0 >= 0)>"), low, high));
+    arena_destroy(memory);
+}
+
 static void affine__what_is_no_box(void **state)
 {
     (void)state;
@@ -86,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(affine__boxes),
+        cmocka_unit_test(affine__bounds_of_any_set),
         cmocka_unit_test(affine__what_is_no_box),
         cmocka_unit_test(affine__boxes_hold_what_sets_hold),
         cmocka_unit_test(affine__values),
