@@ -112,6 +112,18 @@ def test_one_program_for_all_sizes(bundle_of, tmp_path, case, opens):
         )
 
 
+def test_a_mean_is_of_the_elements_that_there_are(bundle_of, tmp_path):
+    source = bundle_of(lambda x: x.mean(0), [(240, 128)])
+    symbolize(source, tmp_path / "any", [ROWS])
+    code = compiled(tmp_path / "any")
+    assert (code / "init.bin").exists(), "the bundle waits for sizes"
+    plan = _C.prepare_kernel(str(code))
+    for rows in ROWS.values:
+        x, out = numbers(rows, 128), torch.zeros(128, dtype=torch.float16, device="spyre")
+        _C.launch_jobplan(plan, [x, out])
+        torch.testing.assert_close(out.cpu(), x.cpu().mean(0), rtol=0.004, atol=0.001)
+
+
 CUBE = Size("s4", 64, 256)
 
 
