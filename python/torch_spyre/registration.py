@@ -27,7 +27,7 @@ from ._pytorch import (
 )
 from ._pytorch.dispatch import LazyNamespace, register_module
 from .constants import DEVICE_NAME
-from .device import namespace
+from .device import memory, namespace
 
 _lock = threading.RLock()
 _running = False
@@ -38,7 +38,7 @@ def register() -> None:
     """What `import torch` does."""
     backend_registration.rename_privateuse1_backend(DEVICE_NAME)
     register_module(DEVICE_NAME, namespace.make_module())
-    _C._on_empty_cache(namespace.forget_programs)
+    _C._on_empty_cache(memory.forget_programs)
     backend_registration.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.Tensor.device_tensor_layout = _device_tensor_layout  # type: ignore[attr-defined]
     torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]

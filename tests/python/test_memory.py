@@ -166,3 +166,19 @@ def test_results_together_that_exceed_the_card_are_refused(operands):
         kept = [torch.empty_like(x) for _ in range(40)]
         assert not kept
     assert torch.empty_like(x).numel() == x.numel()
+
+
+def test_names_of_programs_for_other_accelerators():
+    x = fresh(8)
+    nested = torch.spyre.memory_stats_as_nested_dict()
+    assert nested["allocated_bytes"]["all"]["current"] == torch.spyre.memory_allocated()
+    peak = torch.spyre.max_memory_allocated()
+    del x
+    torch.spyre.reset_max_memory_allocated()
+    assert torch.spyre.max_memory_allocated() == peak - 8 * MIB
+    assert not torch.spyre.is_current_stream_capturing()
+    assert len(torch.spyre.default_generators) == torch.spyre.device_count()
+    seed = torch.spyre.default_generators[0].initial_seed()
+    assert seed == torch.spyre.initial_seed()
+    with torch.spyre.device_of(torch.ones(1)), torch.spyre.device_of(fresh(1)):
+        assert torch.spyre.current_device() == 0

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 import types
 from collections.abc import Iterable
 
@@ -11,7 +10,7 @@ import torch
 
 from .. import _C
 from .._pytorch.dynamo import untraced
-from . import placement, properties, streams
+from . import memory, placement, properties, streams
 from .streams import Device
 
 
@@ -123,6 +122,14 @@ class device:
         _exchange_device(self._before)
 
 
+class device_of(device):
+    """`with torch.spyre.device_of(x):` makes a tensor's card the current one; a tensor that is on
+    none changes nothing."""
+
+    def __init__(self, tensor: torch.Tensor):
+        super().__init__(tensor.device if tensor.device.type == "spyre" else None)
+
+
 def set_device(device: Device) -> None:
     """Makes a card the current one of this thread.
 
@@ -132,57 +139,10 @@ def set_device(device: Device) -> None:
     _C.set_device(streams.device_index(device))
 
 
-def mem_get_info(device: Device = None) -> tuple[int, int]:
-    """Bytes of a card that are free and that it has."""
-    return torch.accelerator.get_memory_info(streams.device_index(device))
-
-
-_SUMMARY = (
-    ("Allocated memory", "allocated_bytes.all"),
-    ("Reserved memory", "reserved_bytes.all"),
-    ("Allocations", "allocation.all"),
-)
-
-
-def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
-    """memory_stats() as a table; `abbreviated` leaves out the totals."""
-    card = streams.device_index(device)
-    stats = torch.accelerator.memory_stats(card)
-    columns = ("current", "peak") if abbreviated else ("current", "peak", "allocated", "freed")
-    lines = [f"{f'spyre:{card}':<18}" + "".join(f"{column:>16}" for column in columns)]
-    for title, key in _SUMMARY:
-        values = [stats.get(f"{key}.{column}", 0) for column in columns]
-        show = _mebibytes if key.endswith("bytes.all") else str
-        lines.append(f"{title:<18}" + "".join(f"{show(value):>16}" for value in values))
-    lines.append(f"{'Retries':<18}{stats.get('num_alloc_retries', 0):>16}")
-    lines.append(f"{'Out of memory':<18}{stats.get('num_ooms', 0):>16}")
-    return "\n".join(lines)
-
-
-def _mebibytes(count: int) -> str:
-    return f"{count / 2**20:.2f} MiB"
-
-
 _OF_INDUCTOR = {
     "Scheduling": "SuperDSCScheduling",
     "PythonWrapperCodegen": "SpyrePythonWrapperCodegen",
 }
-
-
-def empty_cache() -> None:
-    """Gives freed card memory back to the host, and forgets programs: of single operators and of
-    compiled graphs. Those are compiled again when they are needed."""
-    forget_programs()
-    torch.accelerator.memory.empty_cache()
-
-
-def forget_programs() -> None:
-    """What the allocator calls when its cache is emptied."""
-    package = __package__.rpartition(".")[0]
-    for name in ("eager.operator_program", "compile.backend"):
-        module = sys.modules.get(f"{package}.{name}")
-        if module is not None:
-            module.programs.clear()
 
 
 def make_module() -> types.ModuleType:
@@ -193,7 +153,9 @@ def make_module() -> types.ModuleType:
         initial_seed, get_rng_state, set_rng_state, _exchange_device, device, set_device,
         streams.Stream, streams.Event, streams.stream, streams.current_stream,
         streams.default_stream, streams.set_stream, streams.synchronize,
-        mem_get_info, memory_summary, empty_cache, properties.get_device_properties,
+        device_of, streams.is_current_stream_capturing,
+        memory.mem_get_info, memory.memory_summary, memory.memory_stats_as_nested_dict,
+        memory.reset_max_memory_allocated, memory.empty_cache, properties.get_device_properties,
         properties.get_device_name, properties.get_device_capability,
         properties.is_bf16_supported, properties.get_arch_list, properties.can_device_access_peer,
         get_rng_state_all, set_rng_state_all, seed, seed_all,
@@ -216,6 +178,8 @@ def make_module() -> types.ModuleType:
     def __getattr__(name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name == "default_generators":
+            return tuple(_C._get_default_generator(card) for card in range(_C.device_count()))
         if name == "numerics":
             from ..debug.numerics import numerics
 

@@ -162,6 +162,11 @@ def stream(stream: torch.Stream | None) -> contextlib.AbstractContextManager[Any
     return stream
 
 
+def is_current_stream_capturing() -> bool:
+    """No: there are no graphs of streams' work."""
+    return False
+
+
 def current_stream(device: Device = None) -> Stream:
     """The stream of a card in which this thread's work runs."""
     card = device_index(device)

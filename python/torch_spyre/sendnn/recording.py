@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from .. import _C, report
-from ..device import namespace
+from ..device import memory
 from . import resident
 from .shared_steps import SharedSteps
 
@@ -72,7 +72,7 @@ def _open(path: str | None) -> TextIO | None:
 
 def _memory() -> dict[str, int]:
     """Bytes of the card by shared_steps.MEMORY."""
-    free, total = namespace.mem_get_info()
+    free, total = memory.mem_get_info()
     parameters, caches = resident.bytes_on_card()
     other = total - free - parameters - caches
     return {"parameters": parameters, "kv_cache": caches, "other": other, "free": free}

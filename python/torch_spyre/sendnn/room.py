@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import torch
 
-from ..device import namespace
+from ..device import memory
 from . import resident
 
 _MB = 1e6
@@ -21,7 +21,7 @@ def check(
     of_parameters = sum(map(resident.bytes_to_move, parameters))
     tables = list(caches)
     of_caches = sum(map(resident.bytes_of_new_cache, tables))
-    free, total = namespace.mem_get_info()
+    free, total = memory.mem_get_info()
     needed = of_parameters + of_caches + rows_bytes
     if needed <= free:
         return

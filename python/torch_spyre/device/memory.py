@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of the cards: what `torch.spyre` has beyond `torch.accelerator.memory`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from .streams import Device, device_index
+
+
+def mem_get_info(device: Device = None) -> tuple[int, int]:
+    """Bytes of a card that are free and that it has."""
+    return torch.accelerator.get_memory_info(device_index(device))
+
+
+_SUMMARY = (
+    ("Allocated memory", "allocated_bytes.all"),
+    ("Reserved memory", "reserved_bytes.all"),
+    ("Allocations", "allocation.all"),
+)
+
+
+def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
+    """memory_stats() as a table; `abbreviated` leaves out the totals."""
+    card = device_index(device)
+    stats = torch.accelerator.memory_stats(card)
+    columns = ("current", "peak") if abbreviated else ("current", "peak", "allocated", "freed")
+    lines = [f"{f'spyre:{card}':<18}" + "".join(f"{column:>16}" for column in columns)]
+    for title, key in _SUMMARY:
+        values = [stats.get(f"{key}.{column}", 0) for column in columns]
+        show = _mebibytes if key.endswith("bytes.all") else str
+        lines.append(f"{title:<18}" + "".join(f"{show(value):>16}" for value in values))
+    lines.append(f"{'Retries':<18}{stats.get('num_alloc_retries', 0):>16}")
+    lines.append(f"{'Out of memory':<18}{stats.get('num_ooms', 0):>16}")
+    return "\n".join(lines)
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / 2**20:.2f} MiB"
+
+
+def memory_stats_as_nested_dict(device: Device = None) -> dict[str, Any]:
+    """memory_stats(), the parts of a name apart: ["allocated_bytes"]["all"]["peak"]."""
+    nested: dict[str, Any] = {}
+    for name, value in torch.accelerator.memory_stats(device_index(device)).items():
+        *path, last = name.split(".")
+        inner = nested
+        for part in path:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return nested
+
+
+def reset_max_memory_allocated(device: Device = None) -> None:
+    """The same as reset_peak_memory_stats(), by the name that programs for CUDA still use."""
+    torch.accelerator.reset_peak_memory_stats(device_index(device))
+
+
+def empty_cache() -> None:
+    """Gives freed card memory back to the host, and forgets programs: of single operators and of
+    compiled graphs. Those are compiled again when they are needed."""
+    forget_programs()
+    torch.accelerator.memory.empty_cache()
+
+
+def forget_programs() -> None:
+    """What the allocator calls when its cache is emptied."""
+    package = __package__.rpartition(".")[0]
+    for name in ("eager.operator_program", "compile.backend"):
+        module = sys.modules.get(f"{package}.{name}")
+        if module is not None:
+            module.programs.clear()
