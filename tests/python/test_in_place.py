@@ -217,3 +217,11 @@ def test_updates_are_checked():
         graph.add_update(7, value)
     with pytest.raises(ValueError, match="no input"):
         graph.add_update(value, 7)
+
+
+def test_an_argument_beside_a_constant_tensor():
+    def function(x):
+        x.mul_(2)
+        return torch.isin(x, torch.tensor([0.0, 1.0, 2.0], dtype=x.dtype, device=x.device))
+
+    run(function, torch.randint(-4, 4, (5, 70)).half())

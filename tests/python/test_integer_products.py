@@ -39,3 +39,19 @@ def test_a_transposed_factor_and_scales_behind_it():
     actual = torch.compile(quantised_linear, dynamic=False)(*moved)
     assert torch_spyre.last_report().nodes_on_host == 0
     assert torch.equal(actual.cpu(), expected)
+
+
+@pytest.mark.parametrize("compiled", (False, True), ids=("eager", "compiled"))
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.host("aten.mm", "aten.linear", "aten.bmm", "aten.addmm")
+def test_products_of_int8_wrap(compiled):
+    """A product that stays int8."""
+    torch._dynamo.reset()
+    x, y = numbers(2, 7, 70), numbers(5, 70)
+
+    def function(x, y):
+        return x[0] @ y.t(), torch.nn.functional.linear(x, y), torch.addmm(x[0, :, :5], x[0], y.t())
+
+    given = torch.compile(function) if compiled else function
+    for actual, expected in zip(given(x.to("spyre"), y.to("spyre")), function(x, y), strict=True):
+        assert actual.dtype is torch.int8 and torch.equal(actual.cpu(), expected)

@@ -232,7 +232,7 @@ class Program:
 
     def _is_in_place(self, index: int, value: int) -> bool:
         """Whether a segment writes the new contents of an argument where the argument is."""
-        targets = {id for id, source in self.inputs if source == index and isinstance(source, int)}
+        targets = {id for id, source in self.inputs if isinstance(source, int) and source == index}
         return any(
             view.of_input
             and segment.outputs[view.result] == value

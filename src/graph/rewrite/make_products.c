@@ -100,6 +100,18 @@ static spyre_status narrow_factors(rewriter *r, tensor *x, tensor *y)
     return make_cast(r, y, dtype, NULL, y);
 }
 
+// Sums of int32; where int8 is wanted they wrap as they are cast.
+static spyre_status multiply_int8(rewriter *r, const spyre_arg *args, const spyre_view *view,
+                                  const tensor *into, tensor *out)
+{
+    tensor sums;
+    const aten_op op = ATEN_SPYRE_BATCHMATMULINT8;
+    if (into && into->dtype != SPYRE_DTYPE_I8)
+        return make_node(r, op, args, 2, SPYRE_DTYPE_I32, view, into, out);
+    TRY(make_node(r, op, args, 2, SPYRE_DTYPE_I32, view, NULL, &sums));
+    return make_cast(r, &sums, SPYRE_DTYPE_I8, into, out);
+}
+
 spyre_status make_matmul(rewriter *r, const tensor *first, const tensor *second,
                          const tensor *into, tensor *out)
 {
@@ -115,8 +127,7 @@ spyre_status make_matmul(rewriter *r, const tensor *first, const tensor *second,
     view_set_contiguous(&view);
     if (x->dtype == SPYRE_DTYPE_F8_E4M3)
         return make_node(r, ATEN_SPYRE_BATCHMATMULFP8, args, 2, SPYRE_DTYPE_F32, &view, into, out);
-    if (x->dtype == SPYRE_DTYPE_I8)
-        return make_node(r, ATEN_SPYRE_BATCHMATMULINT8, args, 2, SPYRE_DTYPE_I32, &view, into, out);
+    if (x->dtype == SPYRE_DTYPE_I8) return multiply_int8(r, args, &view, into, out);
     return make_node(r, ATEN_SPYRE_BATCHMATMUL, args, 2, dtype, &view, into, out);
 }
 

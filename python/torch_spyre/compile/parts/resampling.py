@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import computed, count
+from .lines import FLOATS, computed, count
 from .sampling import grid_sampler
 
 _aten = torch.ops.aten
@@ -61,9 +61,24 @@ def _smoothed(
 def _nearest(
     x: torch.Tensor, inputs: int, outputs: int, shift: float, scale: float | None
 ) -> torch.Tensor:
-    out, places = _grid(x, inputs, outputs)
+    """The input of each output."""
+    out = count(outputs, x).to(torch.float32)
     source = ((out + shift) * _step(inputs, outputs, False, scale)).floor()
-    return _is_at(source.clamp(max=float(inputs - 1)), places)
+    return source.clamp(max=float(inputs - 1))
+
+
+def _moved(
+    x: torch.Tensor, dim: int, outputs: int, shift: float, scale: float | None
+) -> torch.Tensor:
+    """By powers of two, whose steps are exact, every element is repeated."""
+    inputs = x.shape[dim]
+    factor = outputs // inputs
+    whole = outputs == inputs * factor and (scale is None or scale == factor)
+    if whole and factor & (factor - 1) == 0:
+        sizes = [*x.shape[: dim + 1], factor, *x.shape[dim + 1 :]]
+        return x.unsqueeze(dim + 1).expand(sizes).flatten(dim, dim + 1)
+    source = _nearest(x, inputs, outputs, shift, scale)
+    return x.index_select(dim, source.to(torch.int64))
 
 
 def _is_at(source: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
@@ -158,12 +173,25 @@ def _register(
     part(*backward, narrow=True)(hand_back)  # type: ignore[arg-type]
 
 
-def _exact(x: torch.Tensor, inputs: int, outputs: int, scale: float | None) -> torch.Tensor:
-    return _nearest(x, inputs, outputs, 0.5, scale)
+def _register_nearest(forward: Sequence[object], backward: Sequence[object], shift: float) -> None:
+    """Elements are moved, not multiplied: an infinity beside an element is none in it."""
 
+    def resample(
+        x: torch.Tensor, size: Sequence[int], *scales: float | None
+    ) -> torch.Tensor | NotTaken:
+        if x.dtype not in FLOATS or x.numel() == 0 or min(size) < 1:
+            return NOT_TAKEN
+        given = [*scales, *[None] * len(size)]
+        for i, outputs in enumerate(size):
+            x = _moved(x, x.dim() - len(size) + i, outputs, shift, given[i])
+        return x.contiguous()
 
-def _lower(x: torch.Tensor, inputs: int, outputs: int, scale: float | None) -> torch.Tensor:
-    return _nearest(x, inputs, outputs, 0.0, scale)
+    def weights(x: torch.Tensor, inputs: int, outputs: int, scale: float | None) -> torch.Tensor:
+        source = _nearest(x, inputs, outputs, shift, scale)
+        return _is_at(source.unsqueeze(1), count(inputs, x).to(torch.float32))
+
+    part(*forward, narrow=True)(resample)  # type: ignore[arg-type]
+    _register([], backward, weights)
 
 
 _register(
@@ -178,20 +206,20 @@ _register(
     _smoothed,
 )  # fmt: skip
 _register([_aten.upsample_bicubic2d.default], [_aten.upsample_bicubic2d_backward.default], _cubic)
-_register(
+_register_nearest(
     [_aten.upsample_nearest1d.default, _aten.upsample_nearest2d.default,
      _aten.upsample_nearest3d.default],
     [_aten.upsample_nearest1d_backward.default, _aten.upsample_nearest2d_backward.default,
      _aten.upsample_nearest3d_backward.default],
-    _lower,
+    0.0,
 )  # fmt: skip
-_register(
+_register_nearest(
     [_aten._upsample_nearest_exact1d.default, _aten._upsample_nearest_exact2d.default,
      _aten._upsample_nearest_exact3d.default],
     [_aten._upsample_nearest_exact1d_backward.default,
      _aten._upsample_nearest_exact2d_backward.default,
      _aten._upsample_nearest_exact3d_backward.default],
-    _exact,
+    0.5,
 )  # fmt: skip
 
 
