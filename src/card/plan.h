@@ -13,7 +13,6 @@
 typedef struct plan_tile plan_tile;
 typedef struct row_fusion row_fusion;
 typedef struct message_copies message_copies;
-typedef struct fused_all_gather fused_all_gather;
 typedef struct remote_operand remote_operand;
 
 // Rows of a row fusion.
@@ -92,16 +91,6 @@ typedef struct {
 // Opens or closes a loop when the next instruction, number `at`, does.
 void loop_nest_follow(loop_nest *nest, const isa_instruction *i, uint32_t at);
 
-// Kernels of which the first makes rows that another one, of messages, hands to cores that go on
-// with a row fusion. Valid when arguments lie apart (footprint_arguments_apart).
-struct fused_all_gather {
-    uint32_t copies;                        // the kernel of messages, counted from the first; 0:
-                                            // the first itself, nothing is made
-    uint32_t phases;                        // from the first kernel to the end of the row fusion
-    uint32_t cores;                         // that take part
-    row_range rows[ISA_CORES];              // of the first kernel, that each core makes
-};
-
 // A product that is the only reader of the rows that messages would copy: it reads them in LX of
 // the senders, where they stay until the next barrier.
 struct remote_operand {
@@ -128,7 +117,6 @@ typedef struct {
     bool sends_later;                       // match_messages: the next kernel's copies do it
     bool no_barrier;                        // remove_barriers: runs with the kernel before
     const row_fusion *rows;                 // fuse_rows: of this kernel and those behind it
-    const fused_all_gather *all_gather;     // fuse_all_gathers: of this kernel and those behind
     const remote_operand *remote;           // remote_operands: nothing is copied
 } plan_kernel;
 

@@ -47,3 +47,21 @@ bool levels_nest(uint32_t dims, const int64_t *extent, const int64_t *stride, in
     }
     return true;
 }
+
+// Point `at` lies from the one a block before it as the second block does from the first.
+static bool follows(uint32_t width, const int64_t *of, uint32_t block, uint32_t at)
+{
+    const int64_t *first = of, *second = of + (size_t)block * width;
+    const int64_t *point = of + (size_t)at * width, *before = point - (size_t)block * width;
+    for (uint32_t n = 0; n < width; n++)
+        if (point[n] - before[n] != second[n] - first[n]) return false;
+    return true;
+}
+
+uint32_t levels_count_blocks(uint32_t points, uint32_t width, const int64_t *of, uint32_t block)
+{
+    uint32_t end = block, blocks;
+    while (end < points && follows(width, of, block, end)) end++;
+    for (blocks = end / block; points % (block * blocks); blocks--) continue;
+    return blocks;
+}

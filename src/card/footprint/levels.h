@@ -26,4 +26,9 @@ void levels_merge(run_levels *l);
 // all shorter ones.
 bool levels_nest(uint32_t dims, const int64_t *extent, const int64_t *stride, int64_t bytes);
 
+// Points of `width` numbers each: how many blocks of `block` points lie at the distance of the
+// first two from each other, so many that all points are a multiple of them. `points` is one of
+// `block`.
+uint32_t levels_count_blocks(uint32_t points, uint32_t width, const int64_t *of, uint32_t block);
+
 #endif

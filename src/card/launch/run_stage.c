@@ -29,7 +29,7 @@ static bool run_tiles(launch *l, core_run *const *runs, uint32_t count, uint32_t
     return true;
 }
 
-// A share of the rows of the one core that has them.
+// A share of the rows of the one core that has them, or of those of all cores.
 static void run_share(launch *l, const plan_action *a, unit u)
 {
     const plan_kernel *kernel = l->first[a->first].kernel;
@@ -38,6 +38,7 @@ static void run_share(launch *l, const plan_action *a, unit u)
         launch_begin_run(l, kernel, (uint32_t)__builtin_ctz(kernel->source->active_cores), true,
                          &run);
         run.scratch = &l->owner->scratch[u.worker];
+        if (kernel->rows->joined) run.lx = l->owner->lx;
         rows_run(&run, kernel->rows, &l->first[a->first], a->shares[l->stage->group.order[n]]);
     }
 }

@@ -23,10 +23,12 @@ static bool divides_products(const translation *t, const plan_kernel *kernel)
            kernel->group.cores > cores_per_thread(t, cores);
 }
 
-// One core alone leaves the other threads nothing to do, unless they take some of its rows.
+// One core alone leaves the other threads nothing to do, unless they take some of its rows. Rows of
+// all cores are shared anyway.
 static bool divides_rows(const plan_kernel *kernel)
 {
     uint32_t active = kernel->source->active_cores;
+    if (kernel->rows && kernel->rows->joined) return true;
     return kernel->rows && kernel->rows->divisible && (active & (active - 1)) == 0 &&
            kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES;
 }
@@ -36,7 +38,6 @@ static uint32_t count_kernels(const translation *t, uint32_t first)
     const plan_phase *phases = t->loaded->phases.items;
     const plan_kernel *kernel = phases[first].kernel;
     uint32_t all = t->loaded->phases.count, count = 1;
-    if (kernel->all_gather) return kernel->all_gather->phases;
     if (kernel->sends_later) return 1 + count_kernels(t, first + 1);
     if (divides_rows(kernel)) return kernel->rows->kernels;
     if (divides_products(t, kernel)) return 1;
@@ -75,6 +76,7 @@ static spyre_status share_rows(const translation *t, const row_fusion *rows, pla
     TRY_ALLOC(shares);
     uint32_t blocks = (rows->rows - 1) / rows->block + 1;
     uint32_t share = ((blocks - 1) / ISA_CORES + 1) * rows->block, units = 0;
+    if (!rows->divisible) share = rows->rows;
     for (uint32_t begin = 0; begin < rows->rows; begin += share) {
         uint32_t end = rows->rows - begin > share ? begin + share : rows->rows;
         shares[units++] = (row_range){begin, end};
@@ -120,7 +122,6 @@ static spyre_status make_stage(const translation *t, plan_phase *first, uint32_t
     plan_stage *stage = ARENA_NEW(t->memory, plan_stage, 1);
     TRY_ALLOC(stage);
     const plan_kernel *kernel = first->kernel;
-    const fused_all_gather *all = kernel->all_gather;
     *stage = (plan_stage){.kernels = kernels};
     for (uint32_t k = 0; k < kernels; k++) {
         stage->cores |= first[k].kernel->source->active_cores;
@@ -128,12 +129,7 @@ static spyre_status make_stage(const translation *t, plan_phase *first, uint32_t
     }
     TRY(list_actions(t, first, stage));
     stage->divides_products = kernels == 1 && divides_products(t, kernel);
-    if (all && all->copies > 0) {
-        stage->cores = all->cores;
-        stage->actions.items[0].shares = all->rows;
-    } else if (divides_rows(kernel)) {
-        TRY(share_rows(t, kernel->rows, stage));
-    }
+    if (divides_rows(kernel)) TRY(share_rows(t, kernel->rows, stage));
     group_cores(t, first, stage);
     first->stage = stage;
     return NULL;

@@ -21,6 +21,7 @@ typedef struct {
     const lx_summaries *lx;
     const plan_phase *phases;
     uint32_t count;
+    bool joined;                            // all cores at once, across barriers and messages
 } search;
 
 // --- What is read afterwards
@@ -33,7 +34,7 @@ static byte_range range_of(const rows_tiles *tiles, const rows_place *place)
         const rows_access *a = &tiles->items[n].operand[0];
         if (a->place.space == place->space && a->place.offset == place->offset &&
             a->place.kernel == place->kernel && a->sums == ROWS_NONE)
-            range_add(&range, a->range);
+            range_add(&range, tiles->items[n].reach[0]);
     }
     return range.low <= range.high ? range : (byte_range){0, ISA_LX_BYTES};
 }
@@ -41,7 +42,10 @@ static byte_range range_of(const rows_tiles *tiles, const rows_place *place)
 static bool is_live(const search *s, uint32_t last, byte_range range)
 {
     const plan_kernel *kernel = s->phases[last].kernel;
-    return lx_read_after(s->lx, kernel->order, kernel->source->active_cores, range);
+    uint32_t cores = kernel->source->active_cores;
+    for (uint32_t n = 0; n < last && s->joined; n++)
+        cores |= s->phases[n].kernel->source->active_cores;
+    return lx_read_after(s->lx, kernel->order, cores, range);
 }
 
 // In front of instruction `at` of the same iteration something has written what it reads there.
@@ -76,7 +80,7 @@ static bool sums_die(const search *s, uint32_t last, const rows_tiles *tiles)
 {
     for (uint32_t n = 0; n < tiles->count; n++) {
         const rows_access *a = &tiles->items[n].operand[0];
-        if (a->sums != ROWS_NONE && is_live(s, last, a->range)) return false;
+        if (a->sums != ROWS_NONE && is_live(s, last, tiles->items[n].reach[0])) return false;
     }
     return true;
 }
@@ -98,7 +102,8 @@ static void find_live(const search *s, uint32_t first, uint32_t last, const rows
     }
     for (uint32_t n = 0; n < b->tiles->count; n++) {
         const rows_access *a = &b->tiles->items[n].operand[0];
-        live->tile[n] = a->place.space != ISA_SPACE_LX || is_live(s, last, a->range) ||
+        live->tile[n] = a->place.space != ISA_SPACE_LX ||
+                        is_live(s, last, b->tiles->items[n].reach[0]) ||
                         is_handed_on(s, first, b->tiles, a->range);
     }
 }
@@ -125,11 +130,11 @@ static bool may_stay_inside(const search *s, uint32_t last, const rows_tiles *ti
                             const rows_tile *t)
 {
     const rows_access *result = &t->operand[0];
-    bool inside = t->role == ROWS_STREAMS ? !t->loops.depth || is_alone(tiles, t)
-                                          : t->role == ROWS_BY_ROW && t->lanes == 1 &&
-                                                !t->loops.depth;
+    const bool own_loops = t->loops.depth > t->cores;
+    bool inside = t->role == ROWS_STREAMS ? !own_loops || is_alone(tiles, t)
+                                          : t->role == ROWS_BY_ROW && t->lanes == 1 && !own_loops;
     return inside && result->place.space == ISA_SPACE_LX &&
-           result->sums == ROWS_NONE && !result->constant && !is_live(s, last, result->range);
+           result->sums == ROWS_NONE && !result->constant && !is_live(s, last, t->reach[0]);
 }
 
 // The tile is in order behind all tiles before it. Where only its result conflicts with them, the
@@ -227,6 +232,7 @@ static spyre_status make_rows(const search *s, uint32_t first, uint32_t kernels,
     b->c->kernels = kernels;
     b->c->rows = shape->rows;
     b->c->sticks = shape->sticks;
+    b->c->joined = s->joined;
     b->c->loops = tiles->items[0].outer;
     memcpy(b->c->iterations, tiles->items[0].loops.iterations, sizeof b->c->iterations);
     TRY(rows_compose(b));
@@ -256,14 +262,21 @@ static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels, 
     rows_shapes shapes;
     while (tiles.items[tiles.count - 1].kernel >= kernels) tiles.count--;
     for (uint32_t n = 0; n < tiles.count; n++) {
-        rows_tile *t = &tiles.items[n];
-        *t = (rows_tile){.tile = t->tile, .at = t->at, .kernel = t->kernel, .loops = t->loops,
-                         .rest = t->rest,
-                         .outer = loops_outside ? t->loops.depth : 0};
+        rows_tile *t = &tiles.items[n], fresh = {.outer = loops_outside ? t->loops.depth : 0};
+        fresh.tile = t->tile;
+        fresh.at = t->at;
+        fresh.kernel = t->kernel;
+        fresh.loops = t->loops;
+        fresh.rest = t->rest;
+        fresh.joined = t->joined;
+        fresh.cores = t->cores;
+        memcpy(fresh.reach, t->reach, sizeof fresh.reach);
+        memcpy(fresh.sent, t->sent, sizeof fresh.sent);
+        *t = fresh;
     }
     rows_guess_shapes(&tiles, &shapes);
     // Streams alone go through a tile each at one stride, which is faster than to look up each row.
-    const uint32_t evennesses = has_reduction(&tiles) ? ROWS_EVENNESSES : 1;
+    const uint32_t evennesses = has_reduction(&tiles) || s->joined ? ROWS_EVENNESSES : 1;
     for (uint32_t n = 0; n < shapes.count * evennesses && !*out_rows; n++) {
         rows_shape shape = shapes.items[n % shapes.count];
         shape.evenness = (rows_evenness)(n / shapes.count);
@@ -308,19 +321,113 @@ static spyre_status fuse_between(const search *s)
     return NULL;
 }
 
+// --- All cores at once
+
+static bool has_tiles(const plan_kernel *kernel)
+{
+    return kernel->steps[ISA_QUEUE_SEQ] && !kernel->messages && !kernel->sends_later;
+}
+
+static spyre_status collect_kernel(const search *s, const plan_kernel *kernel, uint32_t number,
+                                   rows_sources *sources, rows_tiles *out, bool *out_good)
+{
+    const uint32_t own = out->count;
+    if (kernel->sends_later) return NULL;
+    if (kernel->messages) return rows_receive(sources, s->scratch, kernel, number, out_good);
+    TRY(rows_collect(s->program, s->forwarded, kernel, number, s->scratch, out, out_good));
+    if (*out_good) TRY(rows_join_cores(kernel->source, s->scratch, own, out, out_good));
+    *out_good = *out_good && rows_find_sources(sources, own, out);
+    rows_replace(sources, kernel, &s->lx->items[kernel->order].replaced);
+    return NULL;
+}
+
+static spyre_status collect_joined(const search *s, uint32_t first, rows_sources *sources,
+                                   rows_tiles *out, uint32_t *out_count)
+{
+    *sources = (rows_sources){0};
+    *out_count = out->count = 0;
+    for (uint32_t k = first; k < s->count && *out_count < MOST_KERNELS; k++) {
+        bool good = true;
+        TRY(collect_kernel(s, s->phases[k].kernel, k - first, sources, out, &good));
+        if (!good) return NULL;
+        ++*out_count;
+    }
+    return NULL;
+}
+
+// Kernels that end with tiles, that a barrier stands between, and behind which nothing reads what
+// messages between them brought.
+static bool may_join(const search *s, uint32_t first, uint32_t kernels, const rows_sources *sources)
+{
+    const uint32_t last = first + kernels - 1;
+    bool barrier = false;
+    for (uint32_t k = first + 1; k <= last; k++) barrier |= !s->phases[k].kernel->no_barrier;
+    if (!barrier || !has_tiles(s->phases[last].kernel)) return false;
+    for (uint32_t n = 0; n < sources->count; n++)
+        if (sources->maps[n]->kernel < kernels && is_live(s, last, sources->maps[n]->received))
+            return false;
+    return true;
+}
+
+// Between phases that row fusions do not know.
+static spyre_status fuse_joined(const search *s, rows_sources *sources)
+{
+    rows_tiles tiles = {0};
+    for (uint32_t first = 0; first < s->count; first++) {
+        uint32_t kernels;
+        const row_fusion *found = NULL;
+        if (!has_tiles(s->phases[first].kernel)) continue;
+        TRY(collect_joined(s, first, sources, &tiles, &kernels));
+        for (uint32_t n = kernels; n > 1 && !found; n--)
+            if (may_join(s, first, n, sources)) TRY(try_rows(s, first, n, false, &tiles, &found));
+        if (!found) continue;
+        s->phases[first].kernel->rows = found;
+        first += found->kernels - 1;
+    }
+    return NULL;
+}
+
+// --- The pass
+
+static bool may_be_joined(const plan_phase *phase)
+{
+    return plan_is_plain(phase) && (has_tiles(phase->kernel) || phase->kernel->messages ||
+                                    phase->kernel->sends_later);
+}
+
+static spyre_status fuse_across_barriers(translation *t)
+{
+    const plan_phase *phases = t->loaded->phases.items;
+    const uint32_t count = t->loaded->phases.count;
+    rows_sources *sources = ARENA_NEW(t->scratch, rows_sources, 1);
+    TRY_ALLOC(sources);
+    for (uint32_t first = 0, end; first < count; first = end + 1) {
+        for (end = first; end < count && may_be_joined(&phases[end]);) end++;
+        search s = {t->memory, t->scratch, t->program, t->forwarded, &t->lx, phases + first,
+                    end - first, true};
+        TRY(fuse_joined(&s, sources));
+    }
+    return NULL;
+}
+
 spyre_status card_pass_fuse_rows(translation *t)
 {
     const card_program *p = t->loaded;
+    TRY(fuse_across_barriers(t));
     for (uint32_t first = 0, end; first < p->phases.count; first = end) {
         const plan_phase *phases = p->phases.items;
         end = first + 1;
         if (!plan_is_plain(&phases[first]) || !phases[first].kernel->steps[ISA_QUEUE_SEQ])
             continue;
+        if (phases[first].kernel->rows) {
+            end = first + phases[first].kernel->rows->kernels;
+            continue;
+        }
         while (end < p->phases.count && phases[end].kind == PHASE_KERNEL &&
-               phases[end].kernel->no_barrier)
+               phases[end].kernel->no_barrier && !phases[end].kernel->rows)
             end++;
         search s = {t->memory, t->scratch, p->program, t->forwarded, &t->lx, phases + first,
-                    end - first};
+                    end - first, false};
         TRY(fuse_between(&s));
     }
     return NULL;

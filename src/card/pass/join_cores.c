@@ -11,6 +11,7 @@
 // memory: what lies in LX is best used while the host has it in its cache, and so is what another
 // kernel of the stage reads. Where a row does not exist, cores go one by one, and the fault is the
 // right one's.
+#include "card/footprint/levels.h"
 #include "card/pass/absorb.h"
 
 // Where each operand of an instruction begins on each core of a unit.
@@ -21,27 +22,10 @@ typedef struct {
 
 // --- Cores as dims
 
-// Core `at` lies from the one a block before it as the second block does from the first.
-static bool follows(const core_places *p, uint32_t at, uint32_t block, uint32_t operands)
-{
-    for (uint32_t o = 0; o < operands; o++)
-        if (p->of[at][o] - p->of[at - block][o] != p->of[block][o] - p->of[0][o]) return false;
-    return true;
-}
-
-// The blocks of so many cores that lie at equal distances, and of which all cores are a multiple.
-static uint32_t count_blocks(const core_places *p, uint32_t block, uint32_t operands)
-{
-    uint32_t end = block, blocks;
-    while (end < p->cores && follows(p, end, block, operands)) end++;
-    for (blocks = end / block; p->cores % (block * blocks); blocks--) continue;
-    return blocks;
-}
-
 static bool add_cores(isa_instruction *i, const core_places *p)
 {
     for (uint32_t block = 1, blocks; block < p->cores; block *= blocks) {
-        blocks = count_blocks(p, block, i->operand_count);
+        blocks = levels_count_blocks(p->cores, ISA_MAX_OPERANDS, p->of[0], block);
         if (blocks < 2 || !absorb_dim(i, blocks)) return false;
         for (uint32_t o = 0; o < i->operand_count; o++)
             i->operand[o].stride[0] = p->of[block][o] - p->of[0][o];

@@ -159,7 +159,8 @@ static void print_step(const rows_step *s, text *out)
 static void print_rows(const row_fusion *c, uint32_t depth, text *out)
 {
     begin_line(out, depth);
-    text_printf(out, "rows of %u kernel%s: ", c->kernels, plural(c->kernels));
+    text_printf(out, "rows of %u kernel%s%s: ", c->kernels, plural(c->kernels),
+                c->joined ? " of all cores" : "");
     for (uint32_t n = 0; n < c->loops; n++) text_printf(out, "%u times ", c->iterations[n]);
     text_printf(out, "%u rows of %u sticks, blocks of %u\n", c->rows, c->sticks, c->block);
     for (uint32_t n = 0; n < c->items.count; n++) {
@@ -209,11 +210,8 @@ static void print_kernel(const translation *t, const plan_kernel *kernel, text *
     else if (kernel->steps[ISA_QUEUE_SEQ]) print_steps(kernel, out);
     else print_statements(t, kernel, out);
     if (kernel->rows) print_rows(kernel->rows, depth + 1, out);
-    begin_line(out, kernel->remote || kernel->all_gather ? depth + 1 : 0);
+    begin_line(out, kernel->remote ? depth + 1 : 0);
     if (kernel->remote) text_append(out, "not copied: the next kernel reads it at the senders\n");
-    else if (kernel->all_gather)
-        text_printf(out, "gathers with the next %u kernels: each core makes what it receives\n",
-                    kernel->all_gather->phases - 1);
 }
 
 static void print_joined(const joined_steps *joined, uint32_t depth, text *out)

@@ -36,7 +36,7 @@ static spyre_status verify_rows(const plan_phase *phase, uint32_t left)
     if (!c) return NULL;
     if (c->kernels > left || !c->block || c->block > c->rows || c->block > ROWS_MOST_ROWS)
         FAULT(kernel, "%u kernels of %u rows in blocks of %u", c->kernels, c->rows, c->block);
-    for (uint32_t k = 1; k < c->kernels; k++)
+    for (uint32_t k = 1; k < c->kernels && !c->joined; k++)
         if (phase[k].kind != PHASE_KERNEL || !phase[k].kernel->no_barrier)
             FAULT(kernel, "its row fusion crosses a barrier");
     return NULL;

@@ -79,6 +79,8 @@ struct row_fusion {
     uint32_t loops;                         // around it; each iteration takes all rows
     uint32_t iterations[ISA_MAX_LOOPS];
     uint32_t rows, sticks, block;           // block: rows at a time
+    bool joined;                            // over all cores: places lie from core 0's LX on, and
+                                            // in memory without parameters
     uint32_t kept;                          // areas of kept values, a block of all sticks each
     uint32_t passing;                       // areas of those that pass, a unit each
     uint32_t lines;                         // areas of one row, the same for all rows
@@ -132,12 +134,30 @@ typedef struct {
     byte_range range;                       // bytes it touches, of a core with parameter 0
 } rows_access;
 
+// Rows as pieces of the loops and dims of a tile, innermost first: rows of index n of a piece lie n
+// times so many rows further on.
+typedef struct {
+    uint32_t count;
+    struct {
+        int64_t extent;
+        uint32_t rows, order;               // order: of the loop or dim, outermost first
+        bool loop;
+    } of[ISA_MAX_DIMS + ISA_MAX_LOOPS];
+} rows_pieces;
+
+// Messages of all cores as one map between their LX (rows_messages.c).
+typedef struct rows_messages rows_messages;
+
 // One tile of a kernel.
 typedef struct rows_tile {
     const plan_tile *tile;
     uint32_t at, kernel;
     loop_nest loops;
-    uint32_t outer;                         // of them, that stay outside: none or all
+    bool joined;                            // for all cores at once (rows_join.c):
+    uint32_t cores;                         // so many of the loops, the outermost, go over cores
+    byte_range reach[ISA_MAX_OPERANDS];     // bytes of one core's LX that an operand touches
+    const rows_messages *sent[ISA_MAX_OPERANDS];    // that bring what it reads; or NULL
+    uint32_t outer;                         // of the loops, that stay outside: none or all
     rows_role role;
     uint32_t lanes;                         // BY_ROW: elements a row; REDUCES: sums a row: 64, or
                                             // of IEEE_FP32 32; STREAMS: 0
@@ -146,6 +166,7 @@ typedef struct rows_tile {
     bool loops_are_rows;                    // the loops around go over rows, outermost first
     bool stays_inside;                      // its result must never reach LX: the row fusion alone
                                             // reads it, and something else lies there before it
+    rows_pieces pieces;                     // STREAMS, REDUCES
     rows_access operand[ISA_MAX_OPERANDS];
 } rows_tile;
 typedef VEC(rows_tile) rows_tiles;
@@ -169,7 +190,8 @@ bool rows_stores(uint32_t op);
 bool rows_step_in_lx(const rows_step *s);
 bool rows_operand_in_lx(const rows_operand *o);
 
-// The bytes that such a step touches over all rows, sticks and loops; whole sticks.
+// The bytes that such a step touches over all rows, sticks and loops; whole sticks. Of LX, those of
+// one core.
 byte_range rows_step_range(const row_fusion *c, const rows_step *s);
 
 // True for ops that keep a value or take one.

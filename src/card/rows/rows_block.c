@@ -8,7 +8,6 @@
 
 // Kept values stay in the host's first cache, what passes by more than once in the second.
 enum { KEPT_BYTES = 96 << 10, PASSING_BYTES = 128 << 10, STICK_BYTES = SIMD_LANES * 4 };
-enum { LEAST_SHARE = 4 };               // rows a core
 
 // --- Areas
 
@@ -59,20 +58,13 @@ static bool blocks_are_alike(const row_fusion *c, uint32_t rows)
     return true;
 }
 
-// The most rows up to so many that divide a share; fewer, but not much, for blocks that are alike.
-static uint32_t divide_rows(const row_fusion *c, uint32_t most, uint32_t share)
+// The most rows up to so many; fewer, but not much, for blocks that are alike.
+static uint32_t divide_rows(const row_fusion *c, uint32_t most)
 {
-    while (share % most || !tiles_are_even(c, most)) most--;
+    while (!tiles_are_even(c, most)) most--;
     for (uint32_t rows = most; rows > 0 && rows >= most / 4; rows--)
-        if (share % rows == 0 && tiles_are_even(c, rows) && blocks_are_alike(c, rows)) return rows;
+        if (tiles_are_even(c, rows) && blocks_are_alike(c, rows)) return rows;
     return most;
-}
-
-// One core's, which other cores may make rows of where they receive them (fused_all_gather).
-static bool may_be_gathered(const rows_builder *b)
-{
-    uint32_t active = b->first[0].kernel->source->active_cores;
-    return b->c->kernels == 1 && (active & (active - 1)) == 0;
 }
 
 static uint32_t choose_block(const rows_builder *b)
@@ -84,10 +76,7 @@ static uint32_t choose_block(const rows_builder *b)
     // One vector program passes by once.
     if (rows > ROWS_MOST_ROWS || c->items.count == 1) rows = ROWS_MOST_ROWS;
     if (rows > c->rows) rows = c->rows;
-    // Whole blocks for each core.
-    uint32_t share = c->rows % ISA_CORES ? 0 : c->rows / ISA_CORES;
-    if (!may_be_gathered(b) || share < LEAST_SHARE) share = 0;
-    return divide_rows(c, (uint32_t)rows, share);
+    return divide_rows(c, (uint32_t)rows);
 }
 
 // --- Places

@@ -40,6 +40,70 @@ SPYRE_MUST_CHECK spyre_status rows_collect(const isa_program *program, plan_tile
                                            const plan_kernel *kernel, uint32_t number,
                                            arena *scratch, rows_tiles *out, bool *out_good);
 
+// Makes tiles from `first` on, all those of a kernel, the tiles of all its cores: cores are loops
+// around. *out_good is false where cores do not lie at equal distances.
+SPYRE_MUST_CHECK spyre_status rows_join_cores(const isa_kernel *kernel, arena *scratch,
+                                              uint32_t first, rows_tiles *tiles, bool *out_good);
+
+// --- Messages (rows_messages.c)
+
+enum { ROWS_MESSAGE_LEVELS = ISA_MAX_DIMS + 6 };
+
+// Index i has a digit for each level, by rising `to`; its element goes from the sum of digits times
+// `from` to that of digits times `to`, both from LX of core 0 on.
+struct rows_messages {
+    spyre_format format;
+    uint32_t levels;
+    struct {
+        int64_t extent, to, from;
+    } level[ROWS_MESSAGE_LEVELS];
+    int64_t to, from;
+    byte_range received, sent;              // of one core's LX
+    uint32_t kernel;                        // which, from the first of the search on
+    bool stale;                             // something else lies where they came from
+};
+
+// False when the messages of a kernel do not make one map.
+SPYRE_MUST_CHECK spyre_status rows_map_messages(arena *scratch, const message_copies *copies,
+                                                rows_messages *out, bool *out_good);
+
+// The map from senders to receivers; false when it does not go back.
+bool rows_messages_turn(const rows_messages *m, rows_messages *out);
+
+// Where what lies `offset` bytes behind the receivers' LX came from.
+bool rows_messages_offset(const rows_messages *m, int64_t offset, int64_t *out);
+
+// Pieces of a level of the receivers, as it lies with the senders: adds them to `out`.
+bool rows_messages_level(const rows_messages *m, int64_t extent, int64_t stride, rows_nest *out);
+
+// The same of a place: its rows, sticks and runs of lanes, all of which were received.
+bool rows_messages_place(const rows_messages *m, int64_t lanes, int64_t lane, rows_place *place);
+
+// --- Which messages brought what (rows_sources.c)
+
+enum { ROWS_MOST_MAPS = 24 };
+
+// Of kernels that are followed in their order; zero before the first one.
+typedef struct {
+    uint32_t count, receivers;
+    rows_messages *maps[ROWS_MOST_MAPS];
+    uint8_t brought_by[ISA_LX_BYTES / SPYRE_STICK_BYTES];  // map n: n + 1; 0: a core's own
+} rows_sources;
+
+// The next kernel is one of messages. *out_good is false where it has no map.
+SPYRE_MUST_CHECK spyre_status rows_receive(rows_sources *s, arena *scratch,
+                                           const plan_kernel *kernel, uint32_t number,
+                                           bool *out_good);
+
+// The next kernel has tiles from `first` on: fills `sent` and `reach` of what they read. False
+// where they read what is no longer where it was sent from, or a mixture.
+bool rows_find_sources(rows_sources *s, uint32_t first, rows_tiles *tiles);
+
+// The last kernel surely wrote all these bytes.
+void rows_replace(rows_sources *s, const plan_kernel *kernel, const byte_ranges *replaced);
+
+// --- Streams and sums
+
 // Sums of a row of elements of the format: lanes of its sticks.
 uint32_t rows_sums_of(spyre_format format);
 

@@ -132,6 +132,16 @@ static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile 
     return NULL;
 }
 
+static void find_reach(rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        t->reach[o] = plan_range(t->tile, o);
+        for (uint32_t n = 0; n < t->loops.depth; n++)
+            range_repeat(&t->reach[o], i->operand[o].loop_stride[n], t->loops.iterations[n]);
+    }
+}
+
 spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarded,
                           const plan_kernel *kernel, uint32_t number, arena *scratch,
                           rows_tiles *out, bool *out_good)
@@ -156,6 +166,7 @@ spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarde
         if (out->items[n].loops.depth != loops->depth ||
             !same_loops(loops, &out->items[n].loops, loops->depth))
             return NULL;
+    for (uint32_t n = own; n < out->count; n++) find_reach(&out->items[n]);
     *out_good = out->count <= ROWS_MOST_STEPS;
     return NULL;
 }

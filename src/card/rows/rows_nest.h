@@ -15,7 +15,7 @@
 #include "card/footprint/levels.h"
 #include "card/footprint/range.h"
 
-enum { ROWS_MOST_LEVELS = 4 };
+enum { ROWS_MOST_LEVELS = 6 };
 
 typedef struct {
     uint32_t levels;

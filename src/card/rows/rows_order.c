@@ -39,6 +39,23 @@ static void find_distances(const plan_phase *first, const rows_place *a, const r
     }
 }
 
+static const byte_range *reach_of(const side *s)
+{
+    return &s->tile->reach[s->access - s->tile->operand];
+}
+
+// Of LX, the same bytes of a core.
+static bool may_overlap(const side *a, const side *b, int64_t behind)
+{
+    if (!ranges_overlap(a->access->range, range_shifted(b->access->range, behind))) return false;
+    return a->access->place.space != ISA_SPACE_LX || ranges_overlap(*reach_of(a), *reach_of(b));
+}
+
+static bool was_sent(const side *s)
+{
+    return s->tile->sent[s->access - s->tile->operand];
+}
+
 static bool is_own(const side *s)
 {
     return s->access->sums != ROWS_NONE || s->access->constant;
@@ -117,13 +134,14 @@ static bool in_order(const plan_phase *first, const side *a, const side *b)
     distances apart;
     if (!a->writes && !b->writes) return true;
     if (b->writes && a->tile != b->tile && b->tile->stays_inside) return true;
+    // What a tile reads of messages is not where it would write.
+    if (a->tile == b->tile && (was_sent(a) || was_sent(b)) && b->tile->stays_inside) return true;
     // Arguments that are stored to are apart from all others where kernels run without a barrier.
     if (x->space != y->space || x->arg != y->arg) return true;
     if (is_own(a) && is_own(b)) return true;
     find_distances(first, x, y, &apart);
     for (uint32_t n = 0; n < apart.count; n++) {
-        byte_range shifted = range_shifted(b->access->range, apart.bytes[n]);
-        if (!ranges_overlap(a->access->range, shifted)) continue;
+        if (!may_overlap(a, b, apart.bytes[n])) continue;
         int64_t behind = y->offset - x->offset + apart.bytes[n];
         bool same = is_stream(a) && is_stream(b) && behind == 0 && places_alike(x, y) &&
                     rows_lie_apart(x);

@@ -21,11 +21,17 @@ static bool lie_between(const rows_place *a, int64_t a_bytes, const rows_place *
     return behind >= a_bytes && behind + b_bytes <= row;
 }
 
+// Loops of its kernel, which come back to bytes of LX; each core has its own.
+static bool has_loops(const rows_tile *t)
+{
+    return t->loops.depth > t->cores;
+}
+
 // A vector program behind the maker takes the value as it is, or leaves its bytes alone.
 static bool program_suits(const rows_builder *b, const rows_item *program, const rows_item *maker,
                        byte_range range)
 {
-    const bool before = maker > program && !maker->made_of->loops.depth;
+    const bool before = maker > program && !has_loops(maker->made_of);
     for (uint32_t n = program->first; n < program->first + program->count; n++) {
         const rows_step *s = &b->c->steps.items[n];
         if (!rows_step_in_lx(s) || !ranges_overlap(rows_step_range(b->c, s), range)) continue;
@@ -46,9 +52,10 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
     for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
         const rows_access *a = &t->operand[o];
         const bool earlier = tile < maker || (tile == maker && o > 0);
-        if (!rows_operand_in_lx(&tile->operand[o]) || !ranges_overlap(a->range, range)) continue;
+        if (!rows_operand_in_lx(&tile->operand[o]) || !ranges_overlap(t->reach[o], range))
+            continue;
         const bool same = rows_same_place(b->first, &a->place, made);
-        if (earlier && !maker->made_of->loops.depth && !same) continue;
+        if (earlier && !has_loops(maker->made_of) && !same) continue;
         const bool one = t->lanes == 1 || a->lane == 0;
         const int64_t own_bytes = (int64_t)spyre_format_bytes(format_of(tile, o));
         if (one && lie_between(made, bytes, &a->place, own_bytes)) continue;
@@ -61,8 +68,7 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
 // there, unless a loop comes back to it.
 static bool suits(const rows_builder *b, const rows_item *maker)
 {
-    const rows_access *result = &maker->made_of->operand[0];
-    const byte_range range = result->range;
+    const byte_range range = maker->made_of->reach[0];
     for (uint32_t n = 0; n < b->c->items.count; n++) {
         const rows_item *item = &b->c->items.items[n];
         if (item->count ? !program_suits(b, item, maker, range)
@@ -88,20 +94,28 @@ static void move(rows_builder *b, rows_place was, rows_place now)
     }
 }
 
+static void move_out(rows_builder *b, const rows_item *item, int64_t area)
+{
+    rows_place own = item->operand[0].place;
+    own.own = true;
+    own.offset = area * ROWS_OWN_BYTES;
+    memset(own.outer, 0, sizeof own.outer);
+    own.row = rows_evenly(b->c->rows, (int64_t)spyre_format_bytes(format_of(item, 0)));
+    move(b, item->operand[0].place, own);
+}
+
+// One that goes may make room for another, over whose bytes it lay.
 void rows_make_private(rows_builder *b, const bool *tile_live)
 {
-    int64_t areas = 0;
-    for (uint32_t n = 0; n < b->c->items.count && areas < ROWS_MOST_OWN; n++) {
-        const rows_item *item = &b->c->items.items[n];
-        if (item->count || tile_live[item->made_of - b->tiles->items]) continue;
-        if (!rows_operand_in_lx(&item->operand[0]) || item->made_of->lanes != 1) continue;
-        if (!suits(b, item)) continue;
-        rows_place own = item->operand[0].place;
-        own.own = true;
-        own.offset = areas++ * ROWS_OWN_BYTES;
-        memset(own.outer, 0, sizeof own.outer);
-        own.row = rows_evenly(b->c->rows, (int64_t)spyre_format_bytes(format_of(item, 0)));
-        move(b, item->operand[0].place, own);
+    int64_t areas = 0, before = -1;
+    while (areas > before && areas < ROWS_MOST_OWN) {
+        before = areas;
+        for (uint32_t n = 0; n < b->c->items.count && areas < ROWS_MOST_OWN; n++) {
+            const rows_item *item = &b->c->items.items[n];
+            if (item->count || tile_live[item->made_of - b->tiles->items]) continue;
+            if (!rows_operand_in_lx(&item->operand[0]) || item->made_of->lanes != 1) continue;
+            if (suits(b, item)) move_out(b, item, areas++);
+        }
     }
 }
 

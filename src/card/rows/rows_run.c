@@ -114,16 +114,26 @@ bool rows_operand_in_lx(const rows_operand *o)
            !o->place.own;
 }
 
+// The range over all indices but those of cores.
+static void reach_in_core(const rows_nest *n, bool cores, byte_range *range)
+{
+    for (uint32_t level = 0; level < n->levels; level++)
+        if (!cores || n->stride[level] % ISA_LX_BYTES != 0)
+            range_repeat(range, n->stride[level], n->extent[level]);
+}
+
 byte_range rows_step_range(const row_fusion *c, const rows_step *s)
 {
     const int64_t bytes = SIMD_LANES / 2 * spyre_format_bytes(s->place.format);
-    byte_range r = {s->place.offset, s->place.offset + bytes};
+    const bool cores = c->joined && s->place.space == ISA_SPACE_LX;
+    const int64_t offset = cores ? s->place.offset % ISA_LX_BYTES : s->place.offset;
+    byte_range r = {offset, offset + bytes};
     range_repeat(&r, s->place.upper, 2);
-    rows_nest_reach(&s->place.row, &r);
-    rows_nest_reach(&s->place.stick, &r);
+    reach_in_core(&s->place.row, cores, &r);
+    reach_in_core(&s->place.stick, cores, &r);
     for (uint32_t n = 0; n < c->loops; n++)
         range_repeat(&r, s->place.outer[n], c->iterations[n]);
-    return r;
+    return cores && r.high > ISA_LX_BYTES ? (byte_range){0, ISA_LX_BYTES} : r;
 }
 
 bool rows_takes_halves(const row_fusion *c, uint32_t argument)

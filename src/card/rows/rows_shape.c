@@ -22,12 +22,15 @@ enum {
     RUN = LANES / 2,
     SUM_ROW = LANES * 4,                    // of the row fusion's own
     MOST_AXES = ISA_MAX_DIMS + ISA_MAX_LOOPS,
+    MOST_LABEL_CUTS = 2 + 4 * ROWS_MOST_LEVELS,
 };
+_Static_assert(2 + ROWS_MOST_CUTS <= MOST_LABEL_CUTS && 1 + MOST_AXES <= MOST_LABEL_CUTS, "");
 
 typedef struct {
     int64_t extent, stride[ISA_MAX_OPERANDS];
     uint32_t order;                         // outermost first
     uint32_t level;                         // of a piece: which of its label's
+    int64_t before;                         // of a piece: elements of the axis inside of it
     bool loop;
 } axis;
 
@@ -102,7 +105,7 @@ typedef struct {
 
 typedef struct {
     uint32_t count;
-    label_cut items[2 + 2 * ROWS_MOST_LEVELS + ROWS_MOST_CUTS];
+    label_cut items[MOST_LABEL_CUTS];
 } label_cuts;
 
 static void add_cut(label_cuts *cuts, label of, uint32_t level, int64_t extent)
@@ -117,6 +120,7 @@ static bool add_piece(part *p, const axis *whole, uint32_t level, int64_t before
     uint32_t at = p->count++;
     piece.extent = extent;
     piece.level = level;
+    piece.before = before;
     for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++) piece.stride[o] *= before;
     for (; at > 0 && p->pieces[at - 1].level > level; at--) p->pieces[at] = p->pieces[at - 1];
     p->pieces[at] = piece;
@@ -180,6 +184,47 @@ static bool keeps_order(const part *p)
     return true;
 }
 
+// As sums lie in operand o; loops, in whose iterations they may lie at one place, around them.
+static bool is_inside(const axis *a, const axis *b, uint32_t o)
+{
+    if (a->loop != b->loop) return b->loop;
+    if (!a->loop) return a->stride[o] < b->stride[o];
+    return a->order > b->order || (a->order == b->order && a->before < b->before);
+}
+
+// Sorts the axes, or pieces of them; `rows` goes along with them.
+static void sort_as_sums(axis *of, uint32_t count, uint32_t o, uint32_t *rows)
+{
+    for (uint32_t n = 1; n < count; n++) {
+        const axis a = of[n];
+        const uint32_t own = rows[n];
+        uint32_t at = n;
+        for (; at > 0 && is_inside(&a, &of[at - 1], o); at--) {
+            of[at] = of[at - 1];
+            rows[at] = rows[at - 1];
+        }
+        of[at] = a;
+        rows[at] = own;
+    }
+}
+
+// The pieces of rows as a reduction has their sums.
+static rows_pieces list_pieces(part p)
+{
+    uint32_t rows[MOST_AXES];
+    rows_pieces list = {.count = p.count};
+    int64_t inner = 1;
+    for (uint32_t n = 0; n < p.count; inner *= p.pieces[n++].extent) rows[n] = (uint32_t)inner;
+    sort_as_sums(p.pieces, p.count, 0, rows);
+    for (uint32_t n = 0; n < p.count; n++) {
+        list.of[n].extent = p.pieces[n].extent;
+        list.of[n].order = p.pieces[n].order;
+        list.of[n].loop = p.pieces[n].loop;
+        list.of[n].rows = rows[n];
+    }
+    return list;
+}
+
 // The inner part comes behind the outer one in the order of the dims, or out of the same.
 static bool follows(const part *inner, const part *outer)
 {
@@ -227,6 +272,15 @@ static void set_range(const rows_tile *t, uint32_t o, rows_access *a)
         range_repeat(&a->range, operand->loop_stride[n], t->loops.iterations[n]);
 }
 
+// What messages bring is read where they come from.
+static bool as_sent(const rows_tile *t, uint32_t o, rows_access *a)
+{
+    const rows_messages *m = t->sent[o];
+    if (!m) return true;
+    a->range = (byte_range){0, (int64_t)ISA_CORES * ISA_LX_BYTES};
+    return rows_messages_place(m, t->role == ROWS_BY_ROW ? t->lanes : RUN, a->lane, &a->place);
+}
+
 static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
                           const part *parts)
 {
@@ -251,8 +305,10 @@ static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
         !one_stride(&parts[UPPER], o, true, &a->place.upper) ||
         !nest_of(&parts[STICK], o, &a->place.stick))
         return false;
-    if (!summed) return nest_of(&parts[ROW], o, &a->place.row);
-    if (!one_stride(&parts[ROW], o, false, &row)) return false;
+    if (!summed) return nest_of(&parts[ROW], o, &a->place.row) && as_sent(t, o, a);
+    part rows = parts[ROW];
+    sort_as_sums(rows.pieces, rows.count, o, (uint32_t[MOST_AXES]){0});
+    if (!one_stride(&rows, o, false, &row)) return false;
     // One iteration's rows lie close together; the others are where the FILL's are.
     bool one_row = row == 0;
     for (uint32_t n = 0; n < parts[ROW].count; n++)
@@ -325,6 +381,46 @@ static bool has_loops(const part *p)
     return false;
 }
 
+// A reduction of the same kernel, or any tile over all elements.
+static const rows_tile *cut_before(const rows_tiles *earlier, const rows_tile *t, bool reduces)
+{
+    for (uint32_t n = earlier->count; n-- > 0 && earlier->items[n].kernel == t->kernel;) {
+        const rows_role role = earlier->items[n].role;
+        if (role == ROWS_REDUCES || (role == ROWS_STREAMS && !reduces)) return &earlier->items[n];
+    }
+    return NULL;
+}
+
+// Index of the next piece from this one on, of loops alone or of any.
+static uint32_t next_piece(const rows_pieces *p, uint32_t at, bool loops)
+{
+    while (loops && at < p->count && !p->of[at].loop) at++;
+    return at;
+}
+
+static bool pieces_alike(const rows_pieces *a, const rows_pieces *b, bool loops)
+{
+    uint32_t x = next_piece(a, 0, loops), y = next_piece(b, 0, loops);
+    while (x < a->count && y < b->count) {
+        if (a->of[x].loop != b->of[y].loop || a->of[x].extent != b->of[y].extent ||
+            a->of[x].rows != b->of[y].rows ||
+            (a->of[x].loop && a->of[x].order != b->of[y].order))
+            return false;
+        x = next_piece(a, x + 1, loops);
+        y = next_piece(b, y + 1, loops);
+    }
+    return x == a->count && y == b->count;
+}
+
+// Loops that tiles share go over the same rows in all of them, and so do the sums of reductions.
+static bool rows_as_before(const rows_tiles *earlier, const rows_tile *t)
+{
+    const rows_tile *any = cut_before(earlier, t, false);
+    const rows_tile *sums = t->role == ROWS_REDUCES ? cut_before(earlier, t, true) : NULL;
+    return (!any || pieces_alike(&t->pieces, &any->pieces, true)) &&
+           (!sums || pieces_alike(&t->pieces, &sums->pieces, false));
+}
+
 // Cuts the tile's axes as they lie in operand `by`.
 static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, const label_cuts *cuts,
                       uint32_t by, rows_tile *t)
@@ -333,12 +429,15 @@ static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, const 
     axes list = list_axes(t);
     part parts[LABELS] = {0};
     if (!sort_axes(&list, by) || !cut(&list, cuts, parts)) return false;
-    if (reduces && (!keeps_order(&parts[STICK]) || !keeps_order(&parts[ROW]))) return false;
+    if (reduces && !keeps_order(&parts[STICK])) return false;
+    if (reduces && !t->joined && !keeps_order(&parts[ROW])) return false;
+    t->pieces = list_pieces(parts[ROW]);
+    if (t->joined && !rows_as_before(earlier, t)) return false;
     if (reduces && t->lanes == RUN && !follows(&parts[UPPER], &parts[STICK])) return false;
     if (!place_operands(earlier, t, parts) || !has_sticks(t) || !are_even_enough(shape, t))
         return false;
     t->loops_are_rows = !has_loops(&parts[LANE]) && !has_loops(&parts[UPPER]) &&
-                        !has_loops(&parts[STICK]) && keeps_order(&parts[ROW]);
+                        !has_loops(&parts[STICK]) && (t->joined || keeps_order(&parts[ROW]));
     return !reduces || (t->operand[0].sums != ROWS_NONE && t->operand[0].lane == 4 &&
                         t->operand[0].place.upper == (t->lanes == RUN ? 0 : RUN * 4) &&
                         t->operand[0].place.offset == 0);
@@ -348,18 +447,28 @@ static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, const 
 typedef enum { AS_BEFORE, AS_SHAPE, STICKS_INSIDE, ROWS_INSIDE, RUNS_INSIDE, ARRANGEMENTS } order;
 _Static_assert(ROWS_WAYS == ARRANGEMENTS * ISA_MAX_OPERANDS + 1, "and by row");
 
+static bool is_one_a_row(const rows_tile *t, const rows_access *a)
+{
+    const bool one = t->role == ROWS_BY_ROW ? t->lanes == 1 : a->lane == 0;
+    return one && t->role != ROWS_CONSTANT && rows_nest_stands(&a->place.stick);
+}
+
 // What an earlier tile has at the place of operand `by`.
 static const rows_access *find_before(const rows_tiles *earlier, const rows_tile *t, uint32_t by)
 {
     const isa_operand *operand = &t->tile->instruction->operand[by];
-    const bool lx = operand->space == ISA_SPACE_LX;
+    const bool lx = operand->space == ISA_SPACE_LX, by_row = t->role == ROWS_BY_ROW;
+    int64_t offset = operand->offset;
+    if (t->sent[by] && !rows_messages_offset(t->sent[by], operand->offset, &offset)) return NULL;
     for (uint32_t n = earlier->count; n-- > 0;) {
         const rows_tile *other = &earlier->items[n];
         for (uint32_t o = 0; o < other->tile->instruction->operand_count; o++) {
             const rows_access *a = &other->operand[o];
-            if (other->role <= ROWS_REDUCES && a->sums == ROWS_NONE && a->lane != 0 &&
+            const bool suits = by_row ? is_one_a_row(other, a)
+                                      : other->role <= ROWS_REDUCES && a->lane != 0;
+            if (suits && a->sums == ROWS_NONE && !a->constant &&
                 a->place.space == operand->space && a->place.format == operand->format &&
-                a->place.offset == operand->offset && (lx || a->place.arg == operand->arg))
+                a->place.offset == offset && (lx || a->place.arg == operand->arg))
                 return a;
         }
     }
@@ -380,17 +489,39 @@ static bool add_sorted(label_cuts *cuts, int64_t *strides, label_cut one, int64_
     return true;
 }
 
-static bool cut_as_before(const rows_access *a, label_cuts *cuts)
+// A level of an earlier access; of what messages have brought, as the receivers have it.
+static bool add_level_before(label_cuts *cuts, int64_t *strides, const rows_messages *turned,
+                             label_cut one, int64_t stride)
 {
-    int64_t strides[2 + 2 * ROWS_MOST_LEVELS];
+    rows_nest nest = {0};
+    if (!turned) return rows_nest_add(&nest, one.extent, stride) &&
+                        (nest.levels == 0 || add_sorted(cuts, strides, one, stride));
+    if (!rows_messages_level(turned, one.extent, stride, &nest)) return false;
+    for (uint32_t n = 0; n < nest.levels; n++) {
+        label_cut piece = {one.of, one.level + n, nest.extent[n]};
+        if (cuts->count == MOST_LABEL_CUTS || !add_sorted(cuts, strides, piece, nest.stride[n]))
+            return false;
+    }
+    return true;
+}
+
+static bool cut_as_before(const rows_access *a, const rows_messages *sent, bool by_row,
+                          label_cuts *cuts)
+{
+    int64_t strides[MOST_LABEL_CUTS];
     const rows_nest *nests[2] = {&a->place.row, &a->place.stick};
-    if (!add_sorted(cuts, strides, (label_cut){LANE, 0, RUN}, a->lane) ||
-        !add_sorted(cuts, strides, (label_cut){UPPER, 0, LANES / RUN}, a->place.upper))
+    rows_messages turned;
+    const rows_messages *with = sent ? &turned : NULL;
+    if (sent && !rows_messages_turn(sent, &turned)) return false;
+    if (!by_row &&
+        (!add_level_before(cuts, strides, with, (label_cut){LANE, 0, RUN}, a->lane) ||
+         !add_level_before(cuts, strides, with, (label_cut){UPPER, 0, LANES / RUN},
+                           a->place.upper)))
         return false;
-    for (uint32_t of = 0; of < 2; of++)
+    for (uint32_t of = 0; of < (by_row ? 1 : 2); of++)
         for (uint32_t n = 0; n < nests[of]->levels; n++) {
-            label_cut one = {of ? STICK : ROW, n, nests[of]->extent[n]};
-            if (!add_sorted(cuts, strides, one, nests[of]->stride[n])) return false;
+            label_cut one = {of ? STICK : ROW, n * ROWS_MOST_LEVELS, nests[of]->extent[n]};
+            if (!add_level_before(cuts, strides, with, one, nests[of]->stride[n])) return false;
         }
     return true;
 }
@@ -447,26 +578,73 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, uint
                    ? 0 : rows_sums_of(i->operand[t->role == ROWS_REDUCES].format);
     if (o == AS_SHAPE) cut_as_shape(shape, wide, &cuts);
     else if (o != AS_BEFORE) cut_in_two(shape, o, &cuts);
-    else if (!cut_as_before(before, &cuts)) return false;
+    else if (!cut_as_before(before, t->sent[by], false, &cuts)) return false;
     return place_cut(shape, earlier, &cuts, by, t);
 }
 
-// One element a row, or as many as it has sums, rows and lanes in the order of the dims.
+static bool place_parts(const rows_shape *shape, const rows_tiles *earlier, const axes *list,
+                        const label_cuts *cuts, rows_tile *t)
+{
+    part parts[LABELS] = {0};
+    return (!cuts->count || cut(list, cuts, parts)) && place_operands(earlier, t, parts) &&
+           are_even_enough(shape, t);
+}
+
+// One element a row where an earlier tile has one, too.
+static bool place_as_values(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+{
+    for (uint32_t by = t->tile->instruction->operand_count; by-- > 0;) {
+        const rows_access *before = find_before(earlier, t, by);
+        axes list = list_axes(t);
+        label_cuts cuts = {0};
+        if (before && cut_as_before(before, t->sent[by], true, &cuts) && sort_axes(&list, by) &&
+            place_parts(shape, earlier, &list, &cuts, t))
+            return true;
+    }
+    return false;
+}
+
+// The operand that is sums; ISA_NO_OPERAND where there is none.
+static uint32_t find_sums(const rows_tiles *earlier, const rows_tile *t)
+{
+    for (uint32_t o = t->tile->instruction->operand_count; o-- > 0;) {
+        const rows_tile *fill = fill_of(earlier, t, o);
+        if (fill && fill->role == ROWS_BY_ROW) return o;
+    }
+    return ISA_NO_OPERAND;
+}
+
+// Rows and lanes in the order of the dims, or as sums lie, and then as the reduction has them.
+static bool place_as_dims(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+{
+    const axes list = list_axes(t);
+    const uint32_t sums = find_sums(earlier, t);
+    const bool summed = sums != ISA_NO_OPERAND;
+    const rows_tile *cut = summed ? cut_before(earlier, t, true) : NULL;
+    axes inward = list;
+    label_cuts cuts = {0};
+    add_cut(&cuts, LANE, 0, t->lanes);
+    if (!cut) add_cut(&cuts, ROW, 0, shape->rows);
+    for (uint32_t n = 0; cut && n < cut->pieces.count; n++)
+        add_cut(&cuts, ROW, cut->pieces.of[n].rows, cut->pieces.of[n].extent);
+    for (uint32_t n = 0; n < list.count; n++) inward.axes[n] = list.axes[list.count - 1 - n];
+    if (summed) sort_as_sums(inward.axes, inward.count, sums, (uint32_t[MOST_AXES]){0});
+    return place_parts(shape, earlier, &inward, &cuts, t);
+}
+
+// One element a row, or as many as it has sums. Of all cores, places that no loop of their kernel
+// comes back to say which rows they are.
 static bool place_by_row(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
 {
-    axes list = list_axes(t), inward;
-    part parts[LABELS] = {0};
-    label_cuts cuts = {0};
-    int64_t elements = elements_of(&list, true);
+    const int64_t elements = elements_in(t);
     t->lanes = elements == shape->rows ? 1 : elements == (int64_t)shape->rows * RUN ? RUN : LANES;
-    add_cut(&cuts, LANE, 0, t->lanes);
-    add_cut(&cuts, ROW, 0, shape->rows);
     if (t->lanes == RUN && t->tile->instruction->opcode != ISA_FOLD) return false;
     if (elements != (int64_t)shape->rows * t->lanes) return false;
-    inward = list;
-    for (uint32_t n = 0; n < list.count; n++) inward.axes[n] = list.axes[list.count - 1 - n];
-    if (cuts.count && !cut(&inward, &cuts, parts)) return false;
-    return place_operands(earlier, t, parts) && are_even_enough(shape, t);
+    if (!t->joined || find_sums(earlier, t) != ISA_NO_OPERAND)
+        return place_as_dims(shape, earlier, t);
+    if (t->loops.depth > t->cores) return false;
+    return (t->lanes == 1 && place_as_values(shape, earlier, t)) ||
+           place_as_dims(shape, earlier, t);
 }
 
 static uint32_t sums_before(const rows_tiles *earlier, uint32_t kernel)
@@ -489,7 +667,7 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
     if (i->operand[0].format != SPYRE_FORMAT_IEEE_FP32 || value != value) return false;
     if (elements_of(&list, false) == 1 && shape->rows > 1) {
         t->role = ROWS_CONSTANT;
-        for (uint32_t n = 0; n < t->loops.depth; n++)
+        for (uint32_t n = t->cores; n < t->loops.depth; n++)
             if (i->operand[0].loop_stride[n] != 0) return false;
         part parts[LABELS] = {0};
         if (!place_operands(&none, t, parts)) return false;
@@ -547,9 +725,15 @@ static void add_shape(rows_shapes *shapes, const rows_shape *shape)
 static bool add_level(rows_shape *shape, bool sticks, uint32_t level, int64_t extent)
 {
     uint32_t *whole = sticks ? &shape->sticks : &shape->rows;
+    rows_cut *last = shape->count ? &shape->cuts[shape->count - 1] : NULL;
     if (extent == 1) return true;
-    if (shape->count == ROWS_MOST_CUTS || *whole * extent > UINT32_MAX) return false;
+    if (*whole * extent > UINT32_MAX) return false;
     *whole *= (uint32_t)extent;
+    if (last && last->sticks == sticks && last->level == level) {
+        last->extent *= extent;
+        return true;
+    }
+    if (shape->count == ROWS_MOST_CUTS) return false;
     shape->cuts[shape->count++] = (rows_cut){sticks, level, extent};
     return true;
 }
@@ -566,6 +750,13 @@ static uint32_t level_of(const axes *list, uint32_t at)
     return inside;
 }
 
+// Rows in the order of memory: the level of another axis of them, number `at`.
+static uint32_t row_level(const rows_shape *shape, uint32_t at)
+{
+    const rows_cut *last = shape->count ? &shape->cuts[shape->count - 1] : NULL;
+    return last && !last->sticks ? last->level : at;
+}
+
 static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
 {
     axes list = list_axes(t);
@@ -575,7 +766,7 @@ static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
     for (uint32_t n = 0; n < list.count; n++) {
         const axis *a = &list.axes[n];
         const bool sticks = a->stride[0] == 0 && !a->loop;
-        const uint32_t level = level_of(&list, n);
+        const uint32_t level = t->joined && !sticks ? row_level(&shape, n) : level_of(&list, n);
         if (a->stride[0] == 4) continue;
         const bool split = wide && sticks && level == 0;
         if (split && a->extent % 2) return;

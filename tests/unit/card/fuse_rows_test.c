@@ -176,8 +176,8 @@ static void fuse_rows__softmax_is_one(void **state)
     }
 }
 
-// A kernel whose rows may be for all cores, 6 for each, under a mask that begins again every 64.
-static void fuse_rows__blocks_are_parts_of_masks_and_shares(void **state)
+// Rows under a mask that begins again every 64.
+static void fuse_rows__blocks_are_parts_of_masks(void **state)
 {
     (void)state;
     const shape s = {192, 1, true, 3, false, false, 0, 0};
@@ -196,7 +196,7 @@ static void fuse_rows__blocks_are_parts_of_masks_and_shares(void **state)
     assert_ok(card_load(the_card, p, &loaded));
     const row_fusion *c = loaded->phases.items[1].kernel->rows;
     assert_non_null(c);
-    assert_int_equal(c->block, 2);
+    assert_int_equal(c->block, 64);
     card_unload(the_card, loaded);
     check(p, 0);
     free_program(p);
@@ -277,7 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fuse_rows__forms_where_rows_agree_and_stores_what_is_read),
         cmocka_unit_test(fuse_rows__softmax_is_one),
-        cmocka_unit_test(fuse_rows__blocks_are_parts_of_masks_and_shares),
+        cmocka_unit_test(fuse_rows__blocks_are_parts_of_masks),
         cmocka_unit_test(fuse_rows__less_than_a_stick_is_none),
         cmocka_unit_test(fuse_rows__all_lanes_of_sums_are_no_stream),
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One core's values of rows for all cores: on any number of host threads as in exact mode; when the
-// threads of the receivers make them, and when not. And the rows of one core that threads share.
+// One core's values of rows for all cores: on any number of host threads as in exact mode, whether
+// they are fused with what the receivers do or not. And the rows of one core that threads share.
 #include "program.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ typedef struct {
     bool lacking;                           // no core gets the last core's rows
     bool looks_back;                        // cores read where the maxima were made
     bool over;                              // what only a chain reads lies where they were made
-    bool spreads, follows;                  // from the maxima on; from the exchange on
+    bool joins;                             // it is one row fusion of all cores
 } program_of;
 
 static uint8_t initial[MEMORY], exact[MEMORY];
@@ -149,19 +149,19 @@ static void fill(void)
     for (uint32_t n = 0; n < MEMORY; n++) initial[n] = (uint8_t)next_random(&seed);
 }
 
-static void fuse_all_gathers__receivers_make_the_rows_that_they_alone_want(void **state)
+static void rows_of_one_core__rows_that_messages_hand_out(void **state)
 {
     (void)state;
     static const program_of cases[] = {
-        {.rows = 512, .spreads = true},
-        {.rows = 256, .spreads = true},
-        {.rows = 96},                       // 12 rows a core are no whole blocks
-        {.rows = 512, .in_place = true},
+        {.rows = 512, .joins = true},
+        {.rows = 256, .joins = true},
+        {.rows = 96, .joins = true},
+        {.rows = 512, .in_place = true, .joins = true},
         {.rows = 512, .twice = true},
         {.rows = 512, .lacking = true},
         {.rows = 512, .looks_back = true},
-        {.rows = 512, .over = true, .spreads = true, .follows = true},
-        {.rows = 512, .over = true, .twice = true, .follows = true},
+        {.rows = 512, .over = true, .joins = true},
+        {.rows = 512, .over = true, .twice = true},
     };
     fill();
     for (uint32_t threads = 1; threads <= 3; threads++) {
@@ -171,10 +171,9 @@ static void fuse_all_gathers__receivers_make_the_rows_that_they_alone_want(void 
             card_program *loaded;
             assert_ok(card_load(c, p, &loaded));
             card_program_forget_lx(loaded);
-            const fused_all_gather *s = loaded->phases.items[0].kernel->all_gather;
-            assert_int_equal(s != NULL, cases[n].spreads);
-            assert_int_equal(loaded->phases.items[2].kernel->all_gather != NULL, cases[n].follows);
-            if (s) assert_int_equal(s->rows[3].begin, 3 * cases[n].rows / CORES);
+            const row_fusion *rows = loaded->phases.items[0].kernel->rows;
+            assert_int_equal(rows && rows->joined, cases[n].joins);
+            if (cases[n].joins) assert_int_equal(rows->kernels, loaded->phases.count);
             uint32_t result = cases[n].in_place ? 0 : 1;
             memcpy(exact, run(c, loaded, CARD_EXACT, result), MEMORY);
             assert_memory_equal(exact, run(c, loaded, CARD_FAST, result), MEMORY);
@@ -186,7 +185,7 @@ static void fuse_all_gathers__receivers_make_the_rows_that_they_alone_want(void 
 }
 
 // Maxima that stay on one core: threads make some each.
-static void fuse_all_gathers__threads_share_the_rows_of_one_core(void **state)
+static void rows_of_one_core__threads_share_the_rows_of_one_core(void **state)
 {
     (void)state;
     fill();
@@ -216,7 +215,7 @@ static void fuse_all_gathers__threads_share_the_rows_of_one_core(void **state)
 }
 
 // Of two runs of 32 lanes that lie apart, both, in all rows and sticks.
-static void fuse_all_gathers__a_step_touches_both_halves_of_sticks_of_float32(void **state)
+static void rows_of_one_core__a_step_touches_both_halves_of_sticks_of_float32(void **state)
 {
     (void)state;
     const row_fusion c = {.rows = 2, .sticks = 3};
@@ -234,9 +233,9 @@ static void fuse_all_gathers__a_step_touches_both_halves_of_sticks_of_float32(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fuse_all_gathers__receivers_make_the_rows_that_they_alone_want),
-        cmocka_unit_test(fuse_all_gathers__threads_share_the_rows_of_one_core),
-        cmocka_unit_test(fuse_all_gathers__a_step_touches_both_halves_of_sticks_of_float32),
+        cmocka_unit_test(rows_of_one_core__rows_that_messages_hand_out),
+        cmocka_unit_test(rows_of_one_core__threads_share_the_rows_of_one_core),
+        cmocka_unit_test(rows_of_one_core__a_step_touches_both_halves_of_sticks_of_float32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
