@@ -30,6 +30,7 @@ emit_step *select_emitter(const bundle_step *step)
     case OPFUNC_KIND_RANK: return emit_rank;
     case OPFUNC_KIND_POOL: return emit_reduction;
     case OPFUNC_KIND_MASK: return emit_mask;
+    case OPFUNC_KIND_SCAN: return emit_scan;
     }
     return emit_pointwise;
 }

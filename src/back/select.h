@@ -19,5 +19,6 @@ SPYRE_MUST_CHECK spyre_status emit_reduction(emitter *e, const bundle_step *step
 SPYRE_MUST_CHECK spyre_status emit_matmul(emitter *e, const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_rank(emitter *e, const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_mask(emitter *e, const bundle_step *step);
+SPYRE_MUST_CHECK spyre_status emit_scan(emitter *e, const bundle_step *step);
 
 #endif

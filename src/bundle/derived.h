@@ -16,7 +16,8 @@ int64_t bundle_slice_size(const bundle_step *step, uint32_t core, uint32_t dim);
 // not.
 bool bundle_is_rank_dim(const bundle_step *step, uint32_t dim);
 
-// True for the dims along which a MASK counts positions: those that its indices lack.
+// True for the dims along which a SCAN runs, or a MASK counts positions: those that its indices
+// lack.
 bool bundle_is_scan_dim(const bundle_step *step, uint32_t dim);
 
 // Elements of dim `dim` of a tensor that one of its owners holds in LX.

@@ -79,5 +79,6 @@ SPYRE_MUST_CHECK spyre_status interpret_reduction(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_matmul(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_rank(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_mask(execution *x);
+SPYRE_MUST_CHECK spyre_status interpret_scan(execution *x);
 
 #endif

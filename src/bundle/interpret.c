@@ -62,6 +62,7 @@ static spyre_status dispatch(execution *x)
     case OPFUNC_KIND_RANK: return interpret_rank(x);
     case OPFUNC_KIND_POOL: return interpret_reduction(x);
     case OPFUNC_KIND_MASK: return interpret_mask(x);
+    case OPFUNC_KIND_SCAN: return interpret_scan(x);
     }
     return status_new(SPYRE_INTERNAL, "an opfunc of no kind");
 }

@@ -40,9 +40,10 @@ bool bundle_is_rank_dim(const bundle_step *step, uint32_t dim)
 
 bool bundle_is_scan_dim(const bundle_step *step, uint32_t dim)
 {
-    return opfunc_describe(step->op)->kind == OPFUNC_KIND_MASK &&
-           step->tensors[step->output].scale[dim] > 0 &&
-           step->tensors[step->inputs[1]].scale[dim] <= 0;
+    return step->scanned[dim] ||
+           (opfunc_describe(step->op)->kind == OPFUNC_KIND_MASK &&
+            step->tensors[step->output].scale[dim] > 0 &&
+            step->tensors[step->inputs[1]].scale[dim] <= 0);
 }
 
 int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim)

@@ -112,6 +112,7 @@ typedef struct {
     opfunc op;
     bool nonstick;                          // the "...nonstick" form of a reduction
     bool adds;                              // a scatter that adds to what is there
+    bool scanned[BUNDLE_MAX_DIMS];          // dims along which a SCAN runs
     uint32_t dim_count;
     char dim_name[BUNDLE_MAX_DIMS][8];
     int64_t size[BUNDLE_MAX_DIMS];          // N_, padded

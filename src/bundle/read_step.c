@@ -207,6 +207,19 @@ static spyre_status read_operands(const json_node *compute, const char *key,
     return NULL;
 }
 
+static spyre_status read_scanned(const json_node *dims, bundle_step *step)
+{
+    json_node item;
+    uint8_t dim;
+    TRY(json_expect_array(dims));
+    for (uint32_t i = 0; i < json_count(dims); i++) {
+        TRY(json_item(dims, i, &item));
+        TRY(read_dim(&item, step, &dim));
+        step->scanned[dim] = true;
+    }
+    return NULL;
+}
+
 static spyre_status read_operation(const json_node *dsc, const char *name, bundle_step *step)
 {
     json_node list, compute, attributes, member;
@@ -229,6 +242,7 @@ static spyre_status read_operation(const json_node *dsc, const char *name, bundl
     if (outputs != 1) return json_error_at(&compute, "outputLabeledDs has no tensor");
     if (json_find(&compute, "addsToRows_", &member)) TRY(json_as_int(&member, 0, 1, &adds));
     step->adds = adds != 0;
+    if (json_find(&compute, "scannedDims_", &member)) TRY(read_scanned(&member, step));
     if (json_find(&compute, "indirectAccessIndexLabeledDs", &member)) {
         TRY(read_operands(&compute, "indirectAccessIndexLabeledDs", step, 2, step->indices,
                           &step->index_count));

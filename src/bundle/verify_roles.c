@@ -9,6 +9,7 @@
 #include "bundle/derived.h"
 #include "tensor/format.h"
 #include "tensor/rank.h"
+#include "tensor/running.h"
 
 enum { MOST_RANKS = 1 << 20 };
 
@@ -86,7 +87,8 @@ static spyre_status verify_masks(const bundle *b, const bundle_step *step)
         }
         seen |= 1u << mask->dim;
         const char *name = step->dim_name[mask->dim];
-        bool counts = opfunc_reduces(step->op) && is_one_of(reduced, reduced_count, mask->dim);
+        bool counts = step->scanned[mask->dim] ||
+                      (opfunc_reduces(step->op) && is_one_of(reduced, reduced_count, mask->dim));
         if (!counts && !elementwise) {
             return RULE("coordinateMasking_: dim %s is not reduced", name);
         }
@@ -233,6 +235,32 @@ static spyre_status verify_mask_dims(const bundle_step *step)
                       (long long)positions);
 }
 
+static spyre_status verify_scan(const bundle_step *step)
+{
+    const bundle_tensor *x = &step->tensors[step->inputs[0]];
+    const bundle_tensor *out = &step->tensors[step->output];
+    const char *name = opfunc_describe(step->op)->name;
+    int64_t positions = 1;
+    if (!running_takes(step->op, x->format, out->format)) {
+        return RULE("dataFormat_: %s from %s to %s", name, spyre_format_name(x->format),
+                    spyre_format_name(out->format));
+    }
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (step->scanned[d]) positions *= step->size[d];
+        if (x->scale[d] > 0 && out->scale[d] <= 0 && step->size[d] > 1) {
+            return RULE("scale_: %s keeps dim %s", name, step->dim_name[d]);
+        }
+        if (step->scanned[d] && out->scale[d] <= 0 && step->size[d] > 1) {
+            return RULE("scannedDims_: the output lacks dim %s", step->dim_name[d]);
+        }
+        if (step->cores->slices[d] == 1 || (!step->scanned[d] && out->scale[d] > 0)) continue;
+        return RULE("numWkSlicesPerDim_: dim %s of %s cannot be split", step->dim_name[d], name);
+    }
+    if (positions <= INT32_MAX) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "N_: %s of %lld, at most 2^31", name,
+                      (long long)positions);
+}
+
 static spyre_status verify_reduction(const bundle_step *step, const uint8_t *reduced,
                                      uint32_t reduced_count)
 {
@@ -305,6 +333,10 @@ static spyre_status verify_dims_of_role(const bundle *b, const bundle_step *step
         return verify_reduction(step, reduced, reduced_count);
     }
     if (opfunc_describe(step->op)->kind == OPFUNC_KIND_MASK) return verify_mask_dims(step);
+    if (opfunc_describe(step->op)->kind == OPFUNC_KIND_SCAN) return verify_scan(step);
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        if (step->scanned[d])
+            return RULE("scannedDims_: %s does not scan", opfunc_describe(step->op)->name);
     for (uint32_t i = 0; i < reduced_count; i++) {
         uint32_t d = reduced[i];
         if (step->op == OPFUNC_LAYERNORMSCALE || step->size[d] == 1) continue;

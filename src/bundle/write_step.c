@@ -372,6 +372,14 @@ static void add_operand(step_writer *s, json_t *list, uint32_t t)
     add(s, list, json_sprintf("%s-idx%u", s->step->tensors[t].name, t));
 }
 
+static json_t *scanned_dims(step_writer *s)
+{
+    json_t *dims = json_array();
+    for (uint32_t d = 0; d < s->step->dim_count; d++)
+        if (s->step->scanned[d]) add(s, dims, json_string(s->step->dim_name[d]));
+    return dims;
+}
+
 static json_t *operation(step_writer *s)
 {
     const bundle_step *step = s->step;
@@ -390,6 +398,7 @@ static json_t *operation(step_writer *s)
     if (step->index_count > 0) put(s, compute, "indirectAccessIndexLabeledDs", indices);
     else json_decref(indices);
     if (step->adds) put(s, compute, "addsToRows_", number(1));
+    if (kind == OPFUNC_KIND_SCAN) put(s, compute, "scannedDims_", scanned_dims(s));
     return json_pack("[o]", compute);
 }
 

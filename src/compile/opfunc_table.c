@@ -13,7 +13,7 @@ static const char *kind_name(opfunc_kind kind)
         [OPFUNC_KIND_NORM] = "norm",           [OPFUNC_KIND_COPY] = "copy",
         [OPFUNC_KIND_REDUCTION] = "reduction", [OPFUNC_KIND_MATMUL] = "matmul",
         [OPFUNC_KIND_RANK] = "rank",           [OPFUNC_KIND_POOL] = "pool",
-        [OPFUNC_KIND_MASK] = "mask",
+        [OPFUNC_KIND_MASK] = "mask",           [OPFUNC_KIND_SCAN] = "scan",
     };
     return names[kind];
 }

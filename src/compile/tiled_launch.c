@@ -43,7 +43,8 @@ static bool is_divisible(const way *w, uint32_t s, uint32_t d)
     const bundle_step *step = &w->b->steps.items[s];
     bool good = step->index_count == 0 && step->op != OPFUNC_SHUFFLE &&
                 opfunc_describe(step->op)->kind != OPFUNC_KIND_RANK &&
-                opfunc_describe(step->op)->kind != OPFUNC_KIND_MASK && step->window_count == 0 &&
+                opfunc_describe(step->op)->kind != OPFUNC_KIND_MASK && !step->scanned[d] &&
+                step->window_count == 0 &&
                 w->geometry[s][step->output].moves[d];
     for (uint32_t m = 0; m < step->mask_count; m++) good = good && step->masks[m].dim != d;
     for (uint32_t t = 0; t < step->tensor_count; t++) {

@@ -36,6 +36,7 @@ typedef enum {
     ATEN_KIND_REDUCTION,  // (x, INT LIST dims ascending and not empty, BOOL keepdim): one opfunc
     ATEN_KIND_RANK,       // (x, INT k, INT dim of size 2 or more): the dim has size k in the
                           // result; values, or positions as integers
+    ATEN_KIND_SCAN,       // (x, INT dim): running values along dim, or where they stand
     ATEN_KIND_MATMUL,     // (x [batch.., M, K], y [batch.., K, N]), or y [K, N] for all batches; no
                           // other broadcast of batch dims
     ATEN_KIND_WINDOWS,    // (x [batch.., extent.., K], y [batch.., taps.., K, N], INT LIST

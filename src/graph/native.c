@@ -302,6 +302,20 @@ static spyre_status check_rank(const checker *c, const operand *result)
     return expect_sizes(&result->view, &sizes, RESULT);
 }
 
+static spyre_status check_scan(const checker *c, const operand *result)
+{
+    operand x;
+    int64_t dim;
+    TRY(expect_args(c, 2));
+    TRY(load_arg(c, 0, c->dtypes, &x));
+    TRY(graph_arg_int(c->graph, c->node_id, 1, -1, &dim));
+    if (dim < 0 || dim >= x.view.rank) return rule("argument 1: dim %lld", (long long)dim);
+    if (c->row->result == ATEN_RESULT_SAME) TRY(expect_dtype(result->dtype, x.dtype, RESULT));
+    else if (dtype_set(result->dtype) != ATEN_DTYPES_INT)
+        return rule("result: positions in %s", spyre_dtype_name(result->dtype));
+    return expect_sizes(&result->view, &x.view, RESULT);
+}
+
 static spyre_status check_matmul(const checker *c, const operand *result)
 {
     operand a, b;
@@ -526,6 +540,7 @@ spyre_status native_check(const spyre_graph *graph, uint32_t node)
     case ATEN_KIND_FULL: return check_full(&c, &result);
     case ATEN_KIND_REDUCTION: return check_reduction(&c, &result);
     case ATEN_KIND_RANK: return check_rank(&c, &result);
+    case ATEN_KIND_SCAN: return check_scan(&c, &result);
     case ATEN_KIND_MATMUL: return check_matmul(&c, &result);
     case ATEN_KIND_WINDOWS: return check_windows(&c, &result);
     case ATEN_KIND_LAYER_NORM: return check_layer_norm(&c, &result);

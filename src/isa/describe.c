@@ -67,6 +67,8 @@ void isa_operand_limits(const isa_instruction *instruction, uint32_t *out_least,
 {
     *out_least = *out_most = (uint32_t)strlen(isa_describe(instruction->opcode)->roles);
     if (instruction->opcode == ISA_RANK) *out_least = 3;
+    if (instruction->opcode == ISA_SCAN)
+        *out_least = *out_most = opfunc_gives_positions(instruction->op) ? 4 : 3;
     if (instruction->opcode != ISA_VECTOR) return;
     const opfunc_info *info = opfunc_describe(instruction->op);
     *out_least = info->least_inputs + 1u;

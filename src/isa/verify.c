@@ -9,6 +9,7 @@
 #include "isa/numbers.h"
 #include "tensor/numeric.h"
 #include "tensor/rank.h"
+#include "tensor/running.h"
 
 typedef struct {
     const isa_program *program;
@@ -101,14 +102,20 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
     bool updates = isa_writes(i->opcode, o) && isa_reads(i->opcode, o);
     bool integers = i->opcode == ISA_MATMUL && i->operand[1].format == SPYRE_FORMAT_SENINT8;
     spyre_format sum = integers ? SPYRE_FORMAT_IEEE_INT32 : SPYRE_FORMAT_IEEE_FP32;
-    if (updates && i->opcode != ISA_RANK && format != sum)
+    if (updates && i->opcode != ISA_RANK && i->opcode != ISA_SCAN && format != sum)
         BROKEN("an accumulator is %s, not %s", spyre_format_name(sum), spyre_format_name(format));
     bool entries = (i->opcode == ISA_RANK && o % 3 == 0) || (i->opcode == ISA_RANKED && o == 1);
     if (entries && format != SPYRE_FORMAT_IEEE_INT64)
         BROKEN("entries of a ranking are IEEE_INT64, not %s", spyre_format_name(format));
     if (i->opcode == ISA_RANK && o == 1 && !rank_takes(format))
         BROKEN("%s cannot be ranked", spyre_format_name(format));
-    if (i->opcode == ISA_RANK && o == 2 && format != SPYRE_FORMAT_IEEE_INT32)
+    if (i->opcode == ISA_SCAN && o == 1 && format != SPYRE_FORMAT_IEEE_INT64)
+        BROKEN("running values are IEEE_INT64, not %s", spyre_format_name(format));
+    if (i->opcode == ISA_SCAN && o == 2 && !running_takes(i->op, format, i->operand[0].format))
+        BROKEN("%s from %s to %s", opfunc_describe(i->op)->name, spyre_format_name(format),
+               spyre_format_name(i->operand[0].format));
+    bool position = (i->opcode == ISA_RANK && o == 2) || (i->opcode == ISA_SCAN && o == 3);
+    if (position && format != SPYRE_FORMAT_IEEE_INT32)
         BROKEN("a position is IEEE_INT32, not %s", spyre_format_name(format));
     bool by_row = isa_row_operand(i->opcode) != ISA_NO_OPERAND;
     bool moves_bits = i->opcode == ISA_LOAD || i->opcode == ISA_STORE ||
@@ -138,8 +145,9 @@ static spyre_status check_strides(const walk *w, const isa_instruction *i, uint3
         if (d >= i->dim_count && operand->stride[d])
             BROKEN("stride %u beyond the %u dims", d, i->dim_count);
         bool row_moves = o == isa_row_operand(i->opcode) && i->operand[2].stride[d];
+        bool scans = i->opcode == ISA_SCAN && o == 1;
         if (d < i->dim_count && i->extent[d] > 1 && operand->stride[d] == 0 && !reduces &&
-            !row_moves && isa_writes(i->opcode, o))
+            !row_moves && !scans && isa_writes(i->opcode, o))
             BROKEN("stride %u is 0: the operand is written", d);
     }
     if (i->opcode == ISA_MATMUL) {
@@ -155,6 +163,9 @@ static spyre_status check_strides(const walk *w, const isa_instruction *i, uint3
         if (((o == 1 && d == 0) || o == 2 || (o == 3 && counts)) && operand->stride[d])
             BROKEN("stride %u is %lld, must be 0", d, (long long)operand->stride[d]);
     }
+    for (uint32_t d = 0; i->opcode == ISA_SCAN && o == 3 && d < i->dim_count; d++)
+        if (operand->stride[d])
+            BROKEN("stride %u is %lld, must be 0", d, (long long)operand->stride[d]);
     for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++)
         if (!is_reachable(operand->loop_stride[n]))
             BROKEN("loop stride %u is beyond 2^56 bytes", n);
@@ -184,10 +195,15 @@ static spyre_status check_op(const isa_instruction *i)
     bool ranks = i->opcode == ISA_RANK || i->opcode == ISA_RANKED;
     if (ranks && info->kind != OPFUNC_KIND_RANK) BROKEN("%s does not rank", info->name);
     if (ranks) return NULL;
+    if (i->opcode == ISA_SCAN) {
+        if (info->kind != OPFUNC_KIND_SCAN) BROKEN("%s does not scan", info->name);
+        return NULL;
+    }
     if (i->opcode != ISA_VECTOR && !opfunc_accumulates(i->op))
         BROKEN("%s does not accumulate", info->name);
     if (i->opcode == ISA_VECTOR && (opfunc_reduces(i->op) || i->op == OPFUNC_RESTICKIFY ||
-                                    info->kind == OPFUNC_KIND_MASK))
+                                    info->kind == OPFUNC_KIND_MASK ||
+                                    info->kind == OPFUNC_KIND_SCAN))
         BROKEN("%s does not work element by element", info->name);
     return NULL;
 }

@@ -27,6 +27,7 @@
 #define ACCUMULATES_RANK(id)       OPFUNC_NONE
 #define ACCUMULATES_MATMUL(id)     OPFUNC_SUM
 #define ACCUMULATES_MASK(id)       OPFUNC_NONE
+#define ACCUMULATES_SCAN(id)       OPFUNC_NONE
 #define ACCUMULATES_REDUCTION(id)  (opfunc)ACCUMULATOR_OF_##id
 #define ACCUMULATES_POOL(id)       (opfunc)ACCUMULATOR_OF_##id
 
@@ -304,7 +305,8 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
     case OPFUNC_KIND_MATMUL:
     case OPFUNC_KIND_RANK:
     case OPFUNC_KIND_POOL:
-    case OPFUNC_KIND_MASK: break;
+    case OPFUNC_KIND_MASK:
+    case OPFUNC_KIND_SCAN: break;
     }
     assert(false && "an element-wise opfunc");
     return 0.0;

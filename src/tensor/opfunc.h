@@ -32,6 +32,7 @@ typedef enum {
     OPFUNC_KIND_RANK,
     OPFUNC_KIND_POOL, // a reduction over a window
     OPFUNC_KIND_MASK,
+    OPFUNC_KIND_SCAN, // running values along dims (tensor/running.h)
 } opfunc_kind;
 
 enum { OPFUNC_MAX_INPUTS = 5, OPFUNC_MAX_PARAMETERS = 3 };
@@ -54,15 +55,17 @@ static inline bool opfunc_reduces(opfunc op)
            kind == OPFUNC_KIND_RANK || kind == OPFUNC_KIND_POOL;
 }
 
-// Of rankings: whether the result is positions, and whether the least come first.
+// Of rankings and scans: whether the result is positions, and whether the least come first.
 static inline bool opfunc_gives_positions(opfunc op)
 {
-    return op == OPFUNC_TOPKINDEX || op == OPFUNC_BOTTOMKINDEX;
+    return op == OPFUNC_TOPKINDEX || op == OPFUNC_BOTTOMKINDEX || op == OPFUNC_CUMMAXINDEX ||
+           op == OPFUNC_CUMMININDEX;
 }
 
 static inline bool opfunc_ascends(opfunc op)
 {
-    return op == OPFUNC_BOTTOMKVALUE || op == OPFUNC_BOTTOMKINDEX;
+    return op == OPFUNC_BOTTOMKVALUE || op == OPFUNC_BOTTOMKINDEX || op == OPFUNC_CUMMINVALUE ||
+           op == OPFUNC_CUMMININDEX;
 }
 
 // Whether the input of an opfunc may have windows (bundle/model.h).

@@ -55,7 +55,8 @@ static inline int32_t rank_value(int64_t entry)
 static inline float rank_to_float(int32_t value)
 {
     uint32_t bits = value < 0 ? (0U - (uint32_t)value) | 0x80000000U : (uint32_t)value;
-    return float_from_bits(value == INT32_MIN ? RANK_NAN : bits);
+    bool is_nan = value == INT32_MIN || (bits & RANK_MAGNITUDE) > 0x7F800000U;
+    return float_from_bits(is_nan ? RANK_NAN : bits);
 }
 
 // Entries in memory, of any alignment.

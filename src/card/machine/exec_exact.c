@@ -8,6 +8,7 @@
 #include "card/machine/integer.h"
 #include "card/plan.h"
 #include "tensor/rank.h"
+#include "tensor/running.h"
 
 // Walks the index space of an instruction and keeps the byte offset of every operand.
 typedef struct {
@@ -212,12 +213,13 @@ static void matmul(const isa_instruction *i, uint8_t *const *address)
     }
 }
 
-// Of a candidate, how many came before it in the walk over the dims that count them.
-static uint32_t candidate(const walk *w)
+// Of a candidate, how many came before it in the walk over the dims that count them: those from
+// `first` on along which the operand stands still.
+static uint32_t candidate(const walk *w, uint32_t operand, uint32_t first)
 {
     uint32_t number = 0;
-    for (uint32_t d = 1; d < w->i->dim_count; d++)
-        if (w->i->operand[0].stride[d] == 0) number = number * w->i->extent[d] + w->index[d];
+    for (uint32_t d = first; d < w->i->dim_count; d++)
+        if (w->i->operand[operand].stride[d] == 0) number = number * w->i->extent[d] + w->index[d];
     return number;
 }
 
@@ -230,7 +232,7 @@ static void rank(const isa_instruction *i, uint8_t *const *address)
     walk w = {.i = &rest};
     do {
         int32_t value = rank_load(i->op, address[1] + w.offset[1], i->operand[1].format);
-        int64_t entry = rank_entry(value, first + candidate(&w));
+        int64_t entry = rank_entry(value, first + candidate(&w, 0, 1));
         if (i->operand_count > 3 && entry >= rank_at(address[3] + w.offset[3])) continue;
         rank_insert(address[0] + w.offset[0], i->operand[0].stride[0], ranks, entry);
     } while (walk_next(&w));
@@ -242,6 +244,21 @@ static void ranked(const isa_instruction *i, uint8_t *const *address)
     do rank_store(i->op, rank_at(address[1] + w.offset[1]), address[0] + w.offset[0],
                   i->operand[0].format);
     while (walk_next(&w));
+}
+
+static void scan(const isa_instruction *i, uint8_t *const *address)
+{
+    uint32_t first = 0;
+    if (i->operand_count > 3) memcpy(&first, address[3], sizeof first);
+    walk w = {.i = i};
+    do {
+        int32_t position = (int32_t)(first + candidate(&w, 1, 0));
+        int64_t state = rank_at(address[1] + w.offset[1]);
+        state = running_next(i->op, state, address[2] + w.offset[2], i->operand[2].format,
+                             position);
+        memcpy(address[1] + w.offset[1], &state, sizeof state);
+        running_store(i->op, state, address[0] + w.offset[0], i->operand[0].format);
+    } while (walk_next(&w));
 }
 
 void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
@@ -262,6 +279,7 @@ void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
     case ISA_MATMUL: matmul(i, address); return;
     case ISA_RANK: rank(i, address); return;
     case ISA_RANKED: ranked(i, address); return;
+    case ISA_SCAN: scan(i, address); return;
     case ISA_HALT:
     case ISA_KERNEL:
     case ISA_END_KERNEL:

@@ -94,7 +94,7 @@ static bool may_read_memory(isa_opcode opcode, uint32_t operand)
     if (opcode == ISA_GATHER) return operand == 2;
     return operand > 0 && (opcode == ISA_VECTOR || opcode == ISA_REDUCE ||
                            opcode == ISA_REDUCESQ || opcode == ISA_MATMUL || opcode == ISA_STORE ||
-                           opcode == ISA_RANK);
+                           opcode == ISA_RANK || (opcode == ISA_SCAN && operand == 2));
 }
 
 static spyre_status replace_reads(forwarding *f)
@@ -127,13 +127,13 @@ static bool stores_between(const forwarding *f, uint32_t first, uint32_t last)
     return false;
 }
 
-// A STORE of exactly what one VECTOR or GATHER writes, whose only reader it is.
+// A STORE of exactly what one VECTOR, SCAN or GATHER writes, whose only reader it is.
 static bool store_can_move(const forwarding *f, uint32_t n, const lx_access **out_writer)
 {
     const lx_access *read = at_index(f, n), *writer = forward_writer_of(f, n);
     if (!writer) return false;
     const isa_opcode opcode = original(f, writer)->opcode;
-    if (opcode != ISA_VECTOR && opcode != ISA_GATHER) return false;
+    if (opcode != ISA_VECTOR && opcode != ISA_GATHER && opcode != ISA_SCAN) return false;
     *out_writer = writer;
     return writer->dense && read->depth == writer->depth && read->first.low == writer->first.low &&
            read->first.high == writer->first.high && plan_injective(f->tiles[read->at], 1) &&

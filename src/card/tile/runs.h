@@ -98,13 +98,16 @@ static inline bool runs_independent(const plan_tile *tile, uint8_t *const *addre
     return true;
 }
 
+// What an operand accumulates, over dims in which it has stride 0, lies in places of its own.
+bool runs_accumulators_apart(const plan_tile *tile, uint32_t operand);
+
 // The executor of an instruction kind for the tile's formats and strides.
 plan_run *tile_vector(plan_tile *tile);
 plan_run *tile_codes(const plan_tile *tile);     // null: it has none
 plan_run *tile_reduce(plan_tile *tile);
 plan_run *tile_copy(plan_tile *tile);
 plan_run *tile_gather(const plan_tile *tile);
-plan_run tile_scatter_add, tile_fold, tile_rank, tile_ranked;
+plan_run tile_scatter_add, tile_fold, tile_rank, tile_ranked, tile_scan;
 
 // `count` elements of `bytes` bytes, each operand's `stride` bytes apart.
 void copy_elements(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride,

@@ -114,16 +114,17 @@ static int64_t nearest_step(const plan_tile *tile)
     return least;
 }
 
-static bool has_accumulators_apart(const plan_tile *tile)
+bool runs_accumulators_apart(const plan_tile *tile, uint32_t operand)
 {
+    int64_t bytes = spyre_format_bytes(tile->instruction->operand[operand].format);
     int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS];
     uint32_t count = 0;
     for (uint32_t d = 0; d < tile->dim_count; d++) {
-        if (tile->stride[0][d] == 0) continue;
+        if (tile->stride[operand][d] == 0) continue;
         extent[count] = tile->extent[d];
-        stride[count++] = tile->stride[0][d];
+        stride[count++] = tile->stride[operand][d];
     }
-    return levels_nest(count, extent, stride, sizeof(float));
+    return levels_nest(count, extent, stride, bytes);
 }
 
 // Accumulators whose inputs lie farther apart than what one of them takes come one after the other:
@@ -131,7 +132,7 @@ static bool has_accumulators_apart(const plan_tile *tile)
 static void take_in_turns(plan_tile *tile)
 {
     int64_t nearest = nearest_step(tile);
-    if (!has_accumulators_apart(tile)) return;
+    if (!runs_accumulators_apart(tile, 0)) return;
     for (uint32_t n = 1; n + 1 < tile->dim_count; n++) {
         if (tile->stride[0][n] == 0 || llabs(tile->stride[1][n]) <= nearest) continue;
         for (uint32_t d = n; d > 0 && tile->stride[0][d - 1] == 0; d--)

@@ -85,6 +85,7 @@ plan_run *tile_choose(plan_tile *tile)
     case ISA_MATMUL: return run_matmul;
     case ISA_RANK: return tile_rank;
     case ISA_RANKED: return tile_ranked;
+    case ISA_SCAN: return tile_scan;
     case ISA_HALT:
     case ISA_KERNEL:
     case ISA_END_KERNEL:

@@ -149,10 +149,21 @@ static double rank_sticks(const isa_instruction *i)
     return fmin(vector_sticks(i), sorted + merged);
 }
 
+// SCAN passes its elements once; where neighbours in a stick follow each other, once for each
+// doubling of what a prefix network has joined (P. M. Kogge, H. S. Stone, 1973).
+static double scan_sticks(const isa_instruction *i)
+{
+    double lanes = SPYRE_STICK_BYTES / sizeof(int64_t);
+    bool within = i->operand[1].stride[i->dim_count - 1] == 0;
+    return vector_sticks(i) * (within ? log2(lanes) : 1);
+}
+
 static void cost_vector(const isa_instruction *i, double cores, time_cost *out)
 {
     out->elements = tile_elements(i) * cores;
-    double sticks = i->opcode == ISA_RANK ? rank_sticks(i) : vector_sticks(i);
+    double sticks = i->opcode == ISA_RANK   ? rank_sticks(i)
+                    : i->opcode == ISA_SCAN ? scan_sticks(i)
+                                            : vector_sticks(i);
     out->us = sticks / (VECTOR_STICKS * CLOCK);
 }
 

@@ -120,6 +120,24 @@ static spyre_status build_rank(builder *b, opfunc func)
     return build_finish_op(b, &op);
 }
 
+static spyre_status build_scan(builder *b, opfunc func)
+{
+    uint32_t source, count = 0;
+    int64_t dim;
+    space dims = {0};
+    loop_op op;
+    TRY(build_tensor_arg(b, 0, &source));
+    TRY(graph_arg_int(b->graph, b->node, 1, 0, &dim));
+    TRY(build_space(b, source, &dims));
+    if (dim < 0 || dim >= dims.rank) return build_refuse(b, "a scanned dim outside the operand");
+    for (int64_t d = 0; d < dim; d++) count += dims.size[d] > 1;
+    TRY(build_begin_op(b, func, &dims, &op));
+    if (dims.size[dim] > 1) op.scanned = (uint8_t)(1u << count);
+    TRY(build_add_value(b, &op, &dims, source, NULL));
+    TRY(build_add_result(b, &op, &dims, NULL));
+    return build_finish_op(b, &op);
+}
+
 // a [batch.., M, K] by b [batch.., K, N], or by a rank-2 b that all batches share.
 static spyre_status build_matmul(builder *b, opfunc func)
 {
@@ -388,6 +406,7 @@ static spyre_status build_node(builder *b)
     case OPFUNC_KIND_MATMUL:
         return func == OPFUNC_CONV2D ? build_windows(b, func) : build_matmul(b, func);
     case OPFUNC_KIND_RANK: return build_rank(b, func);
+    case OPFUNC_KIND_SCAN: return build_scan(b, func);
     case OPFUNC_KIND_UNARY:
     case OPFUNC_KIND_BINARY:
     case OPFUNC_KIND_TERNARY:

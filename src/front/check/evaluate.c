@@ -45,6 +45,7 @@ static void describe_step(evaluation *e)
     for (uint32_t v = 0; v < op->var_count; v++) {
         snprintf(step->dim_name[v], sizeof step->dim_name[v], "c%c", (char)('0' + v));
         step->size[v] = op->extent[v];
+        step->scanned[v] = loop_var_is_scanned(op, v);
         e->cores.slices[v] = 1;
     }
     for (uint32_t i = 0; i < opfunc_constant_count(op->op, op->operand_count - 1u); i++) {
@@ -168,6 +169,7 @@ static spyre_status run(evaluation *e)
     case OPFUNC_KIND_POOL: return interpret_reduction(&e->x);
     case OPFUNC_KIND_MATMUL: return interpret_matmul(&e->x);
     case OPFUNC_KIND_RANK: return interpret_rank(&e->x);
+    case OPFUNC_KIND_SCAN: return interpret_scan(&e->x);
     case OPFUNC_KIND_MASK: break; // no native of a graph
     }
     return status_new(SPYRE_INTERNAL, "an opfunc of no kind");

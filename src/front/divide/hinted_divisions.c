@@ -69,6 +69,9 @@ static spyre_status split(const loop_graph *loops, uint32_t index, const hint_en
         if (sizes.units[v] == 1 && opfunc_describe(op->op)->kind == OPFUNC_KIND_RANK)
             return refuse(loops, index, entry, "a ranking is not divided along what it ranks; the "
                                                "nearest count is 1");
+        if (loop_var_is_scanned(op, v))
+            return refuse(loops, index, entry, "a running value is not divided along its dim; the "
+                                               "nearest count is 1");
         if (!division_cuts(sizes.units[v], entry->slices, sizes.uneven[v]))
             return refuse_count(loops, index, entry, sizes.units[v], sizes.uneven[v]);
         for (uint32_t u = 0; loop_var_is_reduced(op, v) && u < op->var_count; u++)

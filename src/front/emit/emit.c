@@ -32,6 +32,7 @@ static spyre_status add_dim(emitter *e, const char *name, int32_t var, int64_t s
     snprintf(step->dim_name[*out], sizeof step->dim_name[*out], "%s", name);
     step->size[*out] = size;
     step->cores->slices[*out] = var < 0 ? 1 : e->op->split[var];
+    step->scanned[*out] = var >= 0 && loop_var_is_scanned(e->op, (uint32_t)var);
     e->var_of_dim[*out] = (int8_t)var;
     e->valid[*out] = valid;
     if (var >= 0) e->dim_of_var[var] = *out;
@@ -245,10 +246,12 @@ static void add_constants(emitter *e)
     for (uint32_t i = 0; i < opfunc_constant_count(e->op->op, e->op->operand_count - 1u); i++)
         add_step_constant(step, info->parameter[i], SPYRE_FORMAT_IEEE_FP32, e->op->parameter[i]);
     step->mask_constant = -1;
-    for (uint8_t d = 0; opfunc_reduces(step->op) && d < step->dim_count; d++) {
-        bool kept =
-            e->var_of_dim[d] >= 0 && !loop_var_is_reduced(e->op, (uint32_t)e->var_of_dim[d]);
-        bool columns = d == e->lane_dim && info->kind == OPFUNC_KIND_MATMUL;
+    bool counts = opfunc_reduces(step->op) || info->kind == OPFUNC_KIND_SCAN;
+    for (uint8_t d = 0; counts && d < step->dim_count; d++) {
+        bool kept = e->var_of_dim[d] >= 0 && !step->scanned[d] &&
+                    !loop_var_is_reduced(e->op, (uint32_t)e->var_of_dim[d]);
+        bool columns = d == e->lane_dim && (info->kind == OPFUNC_KIND_MATMUL ||
+                                            info->kind == OPFUNC_KIND_SCAN);
         if (kept || columns || e->valid[d] == step->size[d]) continue;
         step->masks[step->mask_count++] =
             (bundle_mask){d, e->valid[d], step->size[d] - e->valid[d]};

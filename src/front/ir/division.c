@@ -131,7 +131,8 @@ division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
     for (uint32_t v = 0; v < op->var_count; v++) {
         bool kept = loop_result(op)->stride[v] != 0;
         if (!kept && op->op == OPFUNC_SHUFFLE) continue; // a loop over cores that get the same
-        if (kept ? loop_var_is_rank(op, v) : !division_combines(op, v)) sizes.units[v] = 1;
+        bool follow = loop_var_is_rank(op, v) || loop_var_is_scanned(op, v);
+        if (kept ? follow : !division_combines(op, v)) sizes.units[v] = 1;
         sizes.uneven[v] = !as_granule(loops, &sizes, v) && kept && op->op != OPFUNC_SHUFFLE &&
                           loops->settings.uneven_splits && !division_is_published(loops);
     }

@@ -53,6 +53,7 @@ bool loop_is_element_wise(const loop_op *op)
     case OPFUNC_KIND_RANK:
     case OPFUNC_KIND_POOL:
     case OPFUNC_KIND_MASK:
+    case OPFUNC_KIND_SCAN:
     case OPFUNC_KIND_NORM: break;
     }
     return false;
@@ -86,6 +87,9 @@ void loop_split_var(loop_op *op, uint32_t var, int64_t inner)
             op->operand[k].stride[u] = op->operand[k].stride[u - 1];
     }
     op->var_count++;
+    uint32_t before = op->scanned & ((1u << var) - 1), from = op->scanned & ~((1u << var) - 1);
+    bool scans = loop_var_is_scanned(op, var);
+    op->scanned = (uint8_t)(before | from << 1 | (uint32_t)scans << var);
     op->extent[var + 1] = inner;
     op->extent[var] /= inner;
     for (uint32_t k = 0; k < op->operand_count; k++) op->operand[k].stride[var] *= inner;

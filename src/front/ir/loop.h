@@ -111,6 +111,7 @@ typedef struct {
                                    // gather, 2, the result, of a scatter; 0: none. No variable
                                    // moves along its rows, so a scatter's index counts as reduced.
     bool adds;                     // a scatter that adds to what is there
+    uint8_t scanned;               // bits of the loops along which a SCAN runs, in their order
     int64_t row_stride, row_count; // host stride and count of the indexed dim
     float parameter[OPFUNC_MAX_PARAMETERS];
     uint8_t stick;        // the variable along the output's stick, or LOOP_NO_DIM
@@ -269,6 +270,12 @@ bool loop_var_is_reduced(const loop_op *op, uint32_t var);
 // True for a RANK's variable whose index is the rank: the result moves along it, the operand does
 // not.
 bool loop_var_is_rank(const loop_op *op, uint32_t var);
+
+// True for a loop along which a SCAN runs: its iterations follow each other.
+static inline bool loop_var_is_scanned(const loop_op *op, uint32_t var)
+{
+    return op->scanned >> var & 1u;
+}
 
 // True when an input before operand k, itself an input, is the same access: x of x * x, whose tile
 // the back-end loads once.

@@ -267,6 +267,7 @@ bool lx_in_place(const loop_graph *loops, const loop_op *op, uint32_t k)
     case OPFUNC_KIND_RANK:
     case OPFUNC_KIND_POOL:
     case OPFUNC_KIND_MASK:
+    case OPFUNC_KIND_SCAN:
     case OPFUNC_KIND_MATMUL: return false;
     case OPFUNC_KIND_UNARY:
     case OPFUNC_KIND_BINARY:

@@ -235,6 +235,12 @@ static void table_modes(const loop_graph *loops, const loop_op *op, uint16_t wri
     if (has_neighbours(loops, op)) element_modes(loops, op, writable, out);
 }
 
+// The loop of the result's stick is the innermost one of a step: among scanned loops it must be so.
+static bool cuts_scan(const loop_op *op, uint8_t v)
+{
+    return loop_var_is_scanned(op, v) && op->scanned >> (v + 1) != 0;
+}
+
 // Leaves the ways that a user's pass wants.
 static void keep_wanted(const loop_op *op, stick_mode_list *list)
 {
@@ -285,7 +291,7 @@ void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writabl
     } else {
         uint32_t windows = window_vars(loops, op);
         for (uint8_t v = 0; v < op->var_count; v++)
-            if (!moves_moments(loops, op, v) && !(windows >> v & 1u))
+            if (!moves_moments(loops, op, v) && !(windows >> v & 1u) && !cuts_scan(op, v))
                 add(loops, op, writable, v, out);
         add(loops, op, writable, LOOP_NO_DIM, out);
     }

@@ -33,7 +33,7 @@ static spyre_status find_alike(division_kinds *kinds, map_bytes *ids, uint32_t i
         cost_basis basis;
         int64_t stride[LOOP_MAX_OPERANDS][LOOP_MAX_VARS];
         double tiles;
-        int32_t op, var_count, operand_count, stick, table;
+        int32_t op, var_count, operand_count, stick, table, scanned;
         uint32_t repeats;
         lx_walk walk[LOOP_MAX_OPERANDS];
     } key;
@@ -50,6 +50,7 @@ static spyre_status find_alike(division_kinds *kinds, map_bytes *ids, uint32_t i
     key.operand_count = (int32_t)op->operand_count;
     key.stick = op->stick;
     key.table = op->table;
+    key.scanned = op->scanned;
     return map_bytes_intern(kinds->memory, ids, &key, sizeof key, index, &kinds->alike[index]);
 }
 

@@ -171,6 +171,15 @@ static bool numbers_cores_as_usual(const loop_op *op)
     return true;
 }
 
+static json_t *scanned_of(printer *p, const loop_op *op)
+{
+    json_t *symbols = json_array();
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (loop_var_is_scanned(op, v))
+            add(p, symbols, json_string(TEXT(p, "c%u", v)));
+    return symbols;
+}
+
 static json_t *info_of(printer *p, const loop_op *op)
 {
     const opfunc_info *about = opfunc_describe(op->op);
@@ -189,6 +198,7 @@ static json_t *info_of(printer *p, const loop_op *op)
     if (op->table) put(p, out, "rows", number(op->row_count));
     if (op->table > 1) put(p, out, "rows_of", number(op->table));
     if (op->adds) put(p, out, "adds_to_rows", number(1));
+    if (op->scanned) put(p, out, "scanned", scanned_of(p, op));
     if (op->location) put(p, out, "location", json_string(op->location));
     if (json_object_size(depths) > 0) put(p, out, "tile_depths", json_incref(depths));
     json_decref(constants);

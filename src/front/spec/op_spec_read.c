@@ -48,7 +48,7 @@ static spyre_status read_space(spec_reader *r, const json_node *spec, symbols *s
     return NULL;
 }
 
-static spyre_status read_tiled_symbol(const json_node *at, const symbols *s, uint32_t *out_loop)
+static spyre_status read_loop_symbol(const json_node *at, const symbols *s, uint32_t *out_loop)
 {
     const char *name;
     TRY(json_as_string(at, &name));
@@ -76,7 +76,7 @@ static spyre_status read_tiled_symbols(const spec_reader *r, const json_node *sp
         int64_t count = r->loops->tiles.items[r->tiles[t]].count;
         for (size_t k = 0; k < json_count(&level); k++) {
             TRY(json_item(&level, k, &item));
-            TRY(read_tiled_symbol(&item, s, &v));
+            TRY(read_loop_symbol(&item, s, &v));
             if (tile[v] > MOST_EXTENT / count)
                 return json_error_at(&item, "%" PRId64 " tiles of %" PRId64, count, tile[v]);
             s->advance[t][v] = tile[v];
@@ -108,6 +108,19 @@ static spyre_status read_parameters(const json_node *info, uint32_t inputs, loop
     return NULL;
 }
 
+static spyre_status read_scanned(const json_node *list, const symbols *s, loop_op *op)
+{
+    json_node item;
+    uint32_t v;
+    TRY(json_expect_array(list));
+    for (uint32_t i = 0; i < json_count(list); i++) {
+        TRY(json_item(list, i, &item));
+        TRY(read_loop_symbol(&item, s, &v));
+        op->scanned |= (uint8_t)(1u << v);
+    }
+    return NULL;
+}
+
 static spyre_status read_info(spec_reader *r, const json_node *spec, symbols *s, loop_op *op)
 {
     json_node info, member, of, strides, arguments;
@@ -129,6 +142,7 @@ static spyre_status read_info(spec_reader *r, const json_node *spec, symbols *s,
         TRY(json_as_int(&member, 1, MOST_EXTENT, &op->row_count));
         TRY(add_symbol(&info, s, "row", op->row_count));
     }
+    if (json_find(&info, "scanned", &member)) TRY(read_scanned(&member, s, op));
     if (!json_find(&info, "core_strides", &strides)) return NULL;
     for (uint32_t v = 0; v < op->var_count; v++) {
         int64_t stride = 0;

@@ -23,6 +23,7 @@ static spyre_status read_loops(parse_reader *r, loop_op *op, bool *out_reduced)
         if (__builtin_mul_overflow(points, op->extent[v], &points) || points > PARSE_MOST_ELEMENTS)
             return scan_error(&r->in, "more than 2^40 points");
         out_reduced[v] = scan_accept_word(&r->in, "reduced");
+        if (scan_accept_word(&r->in, "scanned")) op->scanned |= (uint8_t)(1u << v);
         op->split[v] = op->core_stride[v] = 1;
         op->var_count++;
         if (scan_accept_word(&r->in, "stick")) {
@@ -277,6 +278,8 @@ spyre_status parse_op(parse_reader *r)
         return scan_error(&r->in, "%s has %u parameters beside %u inputs", name, parameters,
                           op.operand_count - 1u);
     TRY(check_reduced(r, &op, reduced));
+    if (op.scanned && opfunc_describe(op.op)->kind != OPFUNC_KIND_SCAN)
+        return scan_error(&r->in, "%s does not scan", name);
     return VEC_PUSH(r->loops->memory, &r->loops->ops, op);
 }
 

@@ -174,8 +174,9 @@ static void print_loops(const loop_graph *loops, const loop_op *op, text *out)
 {
     text_append(out, " for(");
     for (uint32_t v = 0; v < op->var_count; v++) {
-        text_printf(out, "%sc%u<%" PRId64 "%s%s", v ? ", " : "", v, op->extent[v],
-                    loop_var_is_reduced(op, v) ? " reduced" : "", v == op->stick ? " stick" : "");
+        text_printf(out, "%sc%u<%" PRId64 "%s%s%s", v ? ", " : "", v, op->extent[v],
+                    loop_var_is_reduced(op, v) ? " reduced" : "",
+                    loop_var_is_scanned(op, v) ? " scanned" : "", v == op->stick ? " stick" : "");
         if (!op->dim_name[v]) continue;
         text_append(out, " ");
         graph_print_string(op->dim_name[v], out);

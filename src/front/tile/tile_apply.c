@@ -106,6 +106,8 @@ static void remove_var(loop_op *op, uint32_t gone)
     }
     for (uint32_t k = 0; k < op->operand_count; k++) op->operand[k].stride[op->var_count] = 0;
     if (op->stick != LOOP_NO_DIM && op->stick > gone) op->stick--;
+    uint32_t before = op->scanned & ((1u << gone) - 1);
+    op->scanned = (uint8_t)(before | (uint32_t)(op->scanned >> (gone + 1)) << gone);
 }
 
 // A reduction whose tiles are one element is a copy of it; the combination does the work.

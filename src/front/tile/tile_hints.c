@@ -42,7 +42,7 @@ bool tile_in_scope(const loop_graph *loops, const loop_op *op, int64_t number)
 int64_t tile_unit(const loop_graph *loops, const loop_op *op, uint32_t var)
 {
     int64_t unit = 1;
-    if (loop_var_is_rank(op, var)) return op->extent[var];
+    if (loop_var_is_rank(op, var) || loop_var_is_scanned(op, var)) return op->extent[var];
     for (uint32_t k = 0; k < op->operand_count; k++) {
         loop_location place;
         if (loop_locate(loops, op, &op->operand[k], &place) || place.stick_var != var) continue;

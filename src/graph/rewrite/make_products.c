@@ -73,6 +73,17 @@ spyre_status make_rank(rewriter *r, aten_op op, const tensor *x, int64_t k, uint
     return make_node(r, op, args, 3, dtype, &view, into, out);
 }
 
+spyre_status make_scan(rewriter *r, aten_op op, const tensor *x, uint32_t dim, const tensor *into,
+                       tensor *out)
+{
+    spyre_arg args[2] = {tensor_arg(x), int_arg(dim)};
+    spyre_view view = x->view;
+    view_set_contiguous(&view);
+    bool positions = opfunc_gives_positions(aten_describe(op)->opfunc);
+    spyre_dtype dtype = positions ? SPYRE_DTYPE_I64 : x->dtype;
+    return make_node(r, op, args, 2, dtype, &view, into, out);
+}
+
 // The 16-bit dtype that a tensor was widened to float32 from and holds numbers of; else its own.
 static spyre_dtype narrow_dtype(const rewriter *r, const tensor *x)
 {

@@ -11,7 +11,8 @@ aten_op native_of(opfunc func)
 {
     for (uint32_t i = 0; i < ATEN_NATIVE_COUNT; i++) {
         const aten_row *row = aten_describe((aten_op)i);
-        bool takes_opfunc = row->kind == ATEN_KIND_POINTWISE || row->kind == ATEN_KIND_REDUCTION;
+        bool takes_opfunc = row->kind == ATEN_KIND_POINTWISE ||
+                            row->kind == ATEN_KIND_REDUCTION || row->kind == ATEN_KIND_SCAN;
         if (takes_opfunc && row->opfunc == func) return (aten_op)i;
     }
     return ATEN_COUNT;

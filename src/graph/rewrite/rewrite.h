@@ -160,6 +160,9 @@ SPYRE_MUST_CHECK spyre_status make_reduced(rewriter *r, aten_op op, const tensor
 // The k largest along `dim`, or where they are, as int64.
 SPYRE_MUST_CHECK spyre_status make_rank(rewriter *r, aten_op op, const tensor *x, int64_t k,
                                         uint32_t dim, const tensor *into, tensor *out);
+// Running values along a dim, or where they stand, in int64.
+SPYRE_MUST_CHECK spyre_status make_scan(rewriter *r, aten_op op, const tensor *x, uint32_t dim,
+                                        const tensor *into, tensor *out);
 // Of float8_e4m3fn a fresh result is float32.
 SPYRE_MUST_CHECK spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y,
                                           const tensor *into, tensor *out);
@@ -266,7 +269,7 @@ SPYRE_MUST_CHECK spyre_status rewrite_finish(rewriter *r, const tensor *x, const
 SPYRE_MUST_CHECK spyre_status broadcast_sizes(const spyre_view *x, const spyre_view *y,
                                               spyre_view *out);
 
-// The native of an opfunc that works element by element or reduces.
+// The native of an opfunc that works element by element, reduces or scans.
 aten_op native_of(opfunc func);
 
 #endif

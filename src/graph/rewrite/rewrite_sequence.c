@@ -96,90 +96,43 @@ spyre_status rewrite_triangle(rewriter *r)
     return make_where(r, &kept, &x, &zero, &into, NULL);
 }
 
-// --- Scans: of one element, then of two, of four: each step joins what stands `reach` in front
+// --- Running values
 
-typedef struct {
-    tensor front, behind; // [.., size - reach]: elements and those that are `reach` before them
-    tensor start;         // the first `reach`, which have none
-} scan_step;
-
-static spyre_status cut(rewriter *r, const tensor *x, uint32_t dim, int64_t reach, scan_step *out)
+// What is scanned: a tensor of rank 1 or more.
+static spyre_status load_scanned(rewriter *r, spyre_dtype dtype, uint32_t *out_dim, tensor *out)
 {
-    int64_t size = x->view.size[dim];
-    TRY(make_slice(r, x, dim, 0, reach, &out->start));
-    TRY(make_slice(r, x, dim, 0, size - reach, &out->front));
-    return make_slice(r, x, dim, reach, size - reach, &out->behind);
+    static const int64_t one = 1;
+    TRY(rewrite_operand(r, 0, dtype, out));
+    TRY(rewrite_dim(r, 1, 0, out->view.rank, out_dim));
+    return out->view.rank ? NULL : make_reshape(r, out, &one, 1, out);
 }
 
-static spyre_status join(rewriter *r, const scan_step *step, const tensor *made, uint32_t dim,
-                         tensor *out)
-{
-    const tensor parts[2] = {step->start, *made};
-    return make_cat(r, parts, 2, dim, NULL, out);
-}
-
-static int64_t scan_length(const tensor *x, uint32_t dim)
-{
-    return x->view.rank ? x->view.size[dim] : 1;
-}
-
-// Sums and products of floats in float32: none has more than log2(size) roundings. What float32
-// does not compute (logaddexp) is rounded to the result's format as often.
 spyre_status rewrite_scan(rewriter *r)
 {
-    tensor x, made, into;
+    tensor x, into;
     uint32_t dim;
     aten_op op = native_of(aten_describe((aten_op)r->from->op)->opfunc);
     TRY(rewrite_result(r, 0, &into));
-    bool is_half = into.dtype == SPYRE_DTYPE_F16 || into.dtype == SPYRE_DTYPE_BF16;
-    TRY(rewrite_operand(r, 0, into.dtype, &x));
-    TRY(rewrite_dim(r, 1, 0, x.view.rank, &dim));
-    if (is_half && rewrite_takes(r, op, SPYRE_DTYPE_F32))
-        TRY(make_cast(r, &x, SPYRE_DTYPE_F32, NULL, &x));
-    for (int64_t reach = 1; reach < scan_length(&x, dim); reach *= 2) {
-        scan_step step;
-        TRY(cut(r, &x, dim, reach, &step));
-        TRY(make_binary(r, op, &step.behind, &step.front, NULL, &made));
-        TRY(join(r, &step, &made, dim, &x));
-    }
-    TRY(make_cast(r, &x, into.dtype, NULL, &x));
+    TRY(load_scanned(r, into.dtype, &dim, &x));
+    TRY(make_scan(r, op, &x, dim, NULL, &x));
     return rewrite_finish(r, &x, &into);
 }
 
-// Values and where they stand; of equal ones the last, as PyTorch has it. Places are float32, which
-// is selected as integers are not.
+// Values and where they stand, as far as they are used.
 spyre_status rewrite_running_extreme(rewriter *r)
 {
-    tensor x, place, into, places, later, made;
+    tensor x, values, places, into;
     uint32_t dim;
-    aten_op extreme = native_of(aten_describe((aten_op)r->from->op)->opfunc);
-    aten_op wins = extreme == ATEN_SPYRE_MAXIMUM ? ATEN_SPYRE_GREATEREQUAL
-                                                 : ATEN_SPYRE_LESSEREQUAL;
+    opfunc values_op = aten_describe((aten_op)r->from->op)->opfunc;
+    opfunc places_op = values_op == OPFUNC_CUMMAXVALUE ? OPFUNC_CUMMAXINDEX : OPFUNC_CUMMININDEX;
     TRY(rewrite_result(r, 0, &into));
-    TRY(rewrite_operand(r, 0, into.dtype, &x));
-    TRY(rewrite_dim(r, 1, 0, x.view.rank, &dim));
-    int64_t size = scan_length(&x, dim);
-    if ((double)size > MOST_WHOLE)
-        return status_new(SPYRE_UNSUPPORTED, "%lld elements in a row", (long long)size);
-    TRY(make_count(r, size, &place));
-    TRY(make_cast(r, &place, SPYRE_DTYPE_F32, NULL, &place));
-    spyre_view view = view_contiguous(x.view.size, x.view.rank);
-    for (uint32_t i = 0; i < view.rank; i++) view.stride[i] = i == dim ? 1 : 0;
-    TRY(make_view(r, &place, &view, NULL, &place));
-    for (int64_t reach = 1; reach < size; reach *= 2) {
-        scan_step values, where;
-        TRY(cut(r, &x, dim, reach, &values));
-        TRY(cut(r, &place, dim, reach, &where));
-        TRY(make_binary(r, wins, &values.behind, &values.front, NULL, &later));
-        TRY(make_where(r, &later, &where.behind, &where.front, NULL, &made));
-        TRY(join(r, &where, &made, dim, &place));
-        TRY(make_binary(r, extreme, &values.behind, &values.front, NULL, &made));
-        TRY(join(r, &values, &made, dim, &x));
+    TRY(load_scanned(r, into.dtype, &dim, &x));
+    if (rewrite_uses(r, 0)) {
+        TRY(make_scan(r, native_of(values_op), &x, dim, NULL, &values));
+        TRY(rewrite_finish(r, &values, &into));
     }
-    TRY(rewrite_finish(r, &x, &into));
     if (!rewrite_uses(r, 1)) return NULL;
-    TRY(rewrite_result(r, 1, &places));
-    TRY(make_copy(r, &place, NULL, &place));
-    TRY(make_cast(r, &place, places.dtype, NULL, &place));
-    return rewrite_finish(r, &place, &places);
+    TRY(rewrite_result(r, 1, &into));
+    TRY(make_scan(r, native_of(places_op), &x, dim, NULL, &places));
+    return rewrite_finish(r, &places, &into);
 }

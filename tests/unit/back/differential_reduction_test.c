@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random small bundles of reductions, rankings, norms, products, gathers and scatters: reduced dims
-// divided too, masks, operands in LX.
+// Random small bundles of reductions, rankings, running values, norms, products, gathers and
+// scatters: reduced dims divided too, masks, operands in LX.
 #include "unit/back/differential_case.h"
 
 static void add_mask(trial *t, bundle_step *step, uint32_t d, int64_t stick)
@@ -90,6 +90,38 @@ static void ranking(uint64_t number)
     }
     add_tensor(&t, &step, format, all_dims(&step), "out", names_of(&t, &step, ranks), 4);
     add_tensor(&t, &step, result, all_dims(&step), "out", names_of(&t, &step, reduced), 4);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
+// Along some dims that no core splits; padding at the end of a stick is masked where it is scanned.
+static void running(uint64_t number)
+{
+    static const spyre_format formats[] = {DL16, DL16, FP32, SPYRE_FORMAT_IEEE_INT32};
+    static const opfunc ops[] = {OPFUNC_CUMSUM,      OPFUNC_CUMPROD,     OPFUNC_CUMMAXVALUE,
+                                 OPFUNC_CUMMAXINDEX, OPFUNC_CUMMINVALUE, OPFUNC_CUMMININDEX,
+                                 OPFUNC_LOGCUMSUMEXP};
+    trial t = trial_begin(number, 12 << 10);
+    t.index_limit = 5; // many are equal
+    t.signed_integers = pick(&t, 2);
+    opfunc op = ops[pick(&t, 7)];
+    spyre_format format = formats[pick(&t, op == OPFUNC_LOGCUMSUMEXP ? 3 : 4)], result = format;
+    if (opfunc_gives_positions(op)) result = formats[pick(&t, 4)];
+    else if (format != SPYRE_FORMAT_IEEE_INT32) result = formats[pick(&t, 3)];
+    int64_t stick = 64, granule = pick(&t, 4) ? stick : 20;
+    bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, granule}, 60);
+    uint32_t last = made_dim_number(&step, "out", 3), out = dim_bit(&step, "out");
+    uint32_t scanned = pick(&t, 1u << step.dim_count);
+    for (uint32_t d = 0; d < step.dim_count; d++)
+        step.scanned[d] = (scanned >> d & 1) && step.cores->slices[d] == 1;
+    if (scanned & out && step.scanned[last] && granule == stick && pick(&t, 2)) {
+        int64_t padding = 1 + pick(&t, (uint32_t)stick - 1);
+        step.masks[step.mask_count++] =
+            (bundle_mask){(uint8_t)last, step.size[last] - padding, padding};
+    }
+    const char *repeated = pick(&t, 4) ? "" : names_of(&t, &step, pick(&t, 1u << step.dim_count));
+    add_tensor(&t, &step, format, all_dims(&step), "out", repeated, 4);
+    add_tensor(&t, &step, result, all_dims(&step), "out", "", 4);
     finish_step(t.b, &step);
     trial_end(&t, number);
 }
@@ -269,6 +301,12 @@ static void differential_reduction__gather(void **state)
     run(gather, 7000, 60);
 }
 
+static void differential_reduction__running(void **state)
+{
+    (void)state;
+    run(running, 9500, 300);
+}
+
 static void differential_reduction__scatter(void **state)
 {
     (void)state;
@@ -284,6 +322,7 @@ int main(void)
         cmocka_unit_test(differential_reduction__layernormscale),
         cmocka_unit_test(differential_reduction__matmul),
         cmocka_unit_test(differential_reduction__gather),
+        cmocka_unit_test(differential_reduction__running),
         cmocka_unit_test(differential_reduction__scatter),
     };
     return cmocka_run_group_tests(tests, trial_setup, trial_teardown);

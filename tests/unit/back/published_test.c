@@ -120,7 +120,7 @@ static void pool(call *c, opfunc op)
     give(c, DL16, "i j out", "out", "");
 }
 
-static void scan(call *c, opfunc op)
+static void positions(call *c, opfunc op)
 {
     bool masks = op == OPFUNC_MASKBYINDEX;
     c->step = step_of(c, op, DIMS({"x", 3, 1}, {"mb", 20, 1}, {"out", 128, 2}));
@@ -142,7 +142,8 @@ static void build(call *c, opfunc op, bool nonstick)
     case OPFUNC_KIND_MATMUL: product(c, op); return;
     case OPFUNC_KIND_POOL: pool(c, op); return;
     case OPFUNC_KIND_RANK:
-    case OPFUNC_KIND_MASK: scan(c, op); return;
+    case OPFUNC_KIND_MASK: positions(c, op); return;
+    case OPFUNC_KIND_SCAN: break; // none is published
     }
     fail_msg("no case for %s", opfunc_describe(op)->name);
 }

@@ -49,7 +49,8 @@ static bool is_single(opfunc op)
 static bool has_special_values(opfunc op)
 {
     opfunc_kind kind = opfunc_describe(op)->kind;
-    if (kind == OPFUNC_KIND_RANK || kind == OPFUNC_KIND_MASK) return false;
+    if (kind == OPFUNC_KIND_RANK || kind == OPFUNC_KIND_MASK || kind == OPFUNC_KIND_SCAN)
+        return false;
     return op != OPFUNC_SHUFFLE && op != OPFUNC_RESTICKIFY && op != OPFUNC_BATCHMATMULINT4 &&
            op != OPFUNC_BATCHMATMULINT8 && op != OPFUNC_CONV2DINT4 && op != OPFUNC_CONV2DINT8 &&
            op != OPFUNC_INT4LOW && op != OPFUNC_INT4HIGH && op != OPFUNC_BITAND &&

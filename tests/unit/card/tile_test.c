@@ -162,7 +162,8 @@ static isa_instruction *random_vector(isa_program *p, uint64_t *seed, opfunc op)
 static bool elementwise(opfunc op)
 {
     return !opfunc_reduces(op) && op != OPFUNC_RESTICKIFY &&
-           opfunc_describe(op)->kind != OPFUNC_KIND_MASK;
+           opfunc_describe(op)->kind != OPFUNC_KIND_MASK &&
+           opfunc_describe(op)->kind != OPFUNC_KIND_SCAN;
 }
 
 static void tile__vector(void **state)
@@ -362,7 +363,9 @@ static void tile__rank(void **state)
         random_shape(i, &seed);
         i->op = ops[next_random(&seed) % 4];
         i->extent[0] = 1 + next_random(&seed) % (round % 3 ? 5 : 60);
-        for (uint32_t d = 1; d < i->dim_count; d++) i->extent[d] = 1 + next_random(&seed) % 20;
+        uint32_t long_dim = round % 4 ? 0 : 1 + next_random(&seed) % i->dim_count;
+        for (uint32_t d = 1; d < i->dim_count; d++)
+            i->extent[d] = 1 + next_random(&seed) % (d == long_dim ? 300 : long_dim ? 5 : 20);
         i->operand_count = 3 + next_random(&seed) % 2;
         i->operand[1] = random_operand(i, &seed, formats[round % 5], true);
         i->operand[1].offset %= 32 << 10;
@@ -391,6 +394,56 @@ static void tile__rank(void **state)
         out->operand[0].stride[0] = 8;
         out->operand[1] = in_lx(48 << 10, SPYRE_FORMAT_IEEE_INT64);
         out->operand[1].stride[0] = entries.stride[0];
+        compare_modes(p);
+    }
+}
+
+// Along some of the dims, of running values that were there before.
+static void tile__scan(void **state)
+{
+    (void)state;
+    static const spyre_format floats[] = {DL16, FP32, SPYRE_FORMAT_SEN143_FP8};
+    static const opfunc ops[] = {OPFUNC_CUMSUM,      OPFUNC_CUMPROD,     OPFUNC_CUMMAXVALUE,
+                                 OPFUNC_CUMMAXINDEX, OPFUNC_CUMMINVALUE, OPFUNC_CUMMININDEX,
+                                 OPFUNC_LOGCUMSUMEXP};
+    uint64_t seed = 82;
+    for (uint32_t round = 0; round < test_rounds(600); round++) {
+        fill_area(&seed, FLOATS);
+        isa_program *p = new_program(0);
+        begin_kernel(p, 1, 0);
+        isa_operand running = in_lx(48 << 10, SPYRE_FORMAT_IEEE_INT64);
+        isa_instruction *i = emit(p, ISA_SCAN);
+        random_shape(i, &seed);
+        i->op = ops[next_random(&seed) % 7];
+        bool integers = next_random(&seed) % 4 == 0 && i->op != OPFUNC_LOGCUMSUMEXP;
+        bool places = opfunc_gives_positions(i->op);
+        spyre_format from = integers ? SPYRE_FORMAT_IEEE_INT32 : floats[next_random(&seed) % 3];
+        spyre_format to = integers ? from : floats[next_random(&seed) % 3];
+        if (places && next_random(&seed) % 4) to = SPYRE_FORMAT_IEEE_INT32;
+        uint32_t most = round % 3 ? 20 : 90;
+        int64_t elements = 1, step = sizeof(int64_t);
+        for (uint32_t d = 0; d < i->dim_count; d++) {
+            i->extent[d] = 1 + next_random(&seed) % most;
+            if (elements * i->extent[d] > 2500) i->extent[d] = 1;
+            elements *= i->extent[d];
+        }
+        for (uint32_t d = i->dim_count; d-- > 0;) {
+            bool scanned = next_random(&seed) % 2;
+            running.stride[d] = scanned ? 0 : step;
+            if (!scanned) step *= i->extent[d];
+        }
+        bool in_place = next_random(&seed) % 4 == 0;
+        if (in_place && !places) to = from;
+        i->operand_count = places ? 4 : 3;
+        i->operand[0] = random_operand(i, &seed, to, false);
+        i->operand[1] = running;
+        i->operand[2] = random_operand(i, &seed, from, true);
+        if (round % 8) { // else they may overlap
+            i->operand[0].offset %= 4 << 10;
+            i->operand[2].offset = (24 << 10) + i->operand[2].offset % (4 << 10);
+        }
+        if (in_place && to == from) i->operand[2] = i->operand[0];
+        i->operand[3] = in_lx(47 << 10, SPYRE_FORMAT_IEEE_INT32);
         compare_modes(p);
     }
 }
@@ -471,6 +524,7 @@ int main(void)
         cmocka_unit_test(tile__reduce),         cmocka_unit_test(tile__fold),
         cmocka_unit_test(tile__matmul),         cmocka_unit_test(tile__random_programs),
         cmocka_unit_test(tile__rank),
+        cmocka_unit_test(tile__scan),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }

@@ -75,6 +75,11 @@ static const char sample_text[] =
     "    ranked topkindex [4, 8]\n"
     "        IEEE_INT32 lx+4224 [4, 128]\n"
     "        IEEE_INT64 lx+65536 [64, 8]\n"
+    "    scan cummaxindex [8, 64]\n"
+    "        IEEE_INT32 lx+4224 [256, 4]\n"
+    "        IEEE_INT64 lx+65536 [8, 0]\n"
+    "        SEN169_FP16 lx+0 [128, 2]\n"
+    "        IEEE_INT32 lx+4096 [0, 0]\n"
     "endkernel\n"
     "halt\n";
 

@@ -151,6 +151,28 @@ static void verify__rankings(void **state)
     refused("ranked: operand 1: entries of a ranking are IEEE_INT64, not IEEE_FP32");
 }
 
+static void verify__running_values(void **state)
+{
+    (void)state;
+    isa_instruction *scan = find(ISA_SCAN);
+    scan->operand[1].format = SPYRE_FORMAT_IEEE_FP32;
+    refused("scan: operand 1: running values are IEEE_INT64, not IEEE_FP32");
+    scan->operand[1].format = SPYRE_FORMAT_IEEE_INT64;
+    scan->operand[0].stride[1] = 0;
+    refused("scan: operand 0: stride 1 is 0: the operand is written");
+    scan->operand[0].stride[1] = 4;
+    scan->operand[3].stride[0] = 4;
+    refused("scan: operand 3: stride 0 is 4, must be 0");
+    scan->operand[3].stride[0] = 0;
+    scan->op = OPFUNC_CUMSUM;
+    refused("scan: 4 operands, expected 3 to 3");
+    scan->op = OPFUNC_ADD;
+    refused("scan: add does not scan");
+    scan->op = OPFUNC_CUMMAXINDEX;
+    scan->operand[2].format = SPYRE_FORMAT_SENINT16;
+    refused("scan: operand 2: cummaxindex from SENINT16 to IEEE_INT32");
+}
+
 static void verify__written_operands_move(void **state)
 {
     (void)state;
@@ -252,6 +274,7 @@ int main(void)
         CASE(spaces_and_slots),
         CASE(formats),
         CASE(rankings),
+        CASE(running_values),
         CASE(written_operands_move),
         CASE(opfuncs),
         CASE(one_nan),
