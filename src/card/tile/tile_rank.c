@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RANK whose candidates' values are ordered as integers first. Into a few ranks the candidates go
-// one by one, in runs along the last dim: a run either enters one ranking, or each of its elements
-// one of its own. Into many ranks they are merged: those of a ranking are sorted by the digits of
-// their values, which leaves equal ones in the order of their positions, and then take turns with
-// the entries that are there.
+// one by one, in runs along the last dim: a run either enters one ranking, which most blocks of
+// candidates are found to be behind at once, or each of its elements one of its own. Where the
+// candidates of a ranking are nearer to each other than those of two, runs are along them. Into
+// many ranks they are merged: those of a ranking are sorted by the digits of their values, which
+// leaves equal ones in the order of their positions, and then take turns with the entries that are
+// there.
 #include <stdlib.h>
 
+#include "base/clones.h"
 #include "card/tile/runs.h"
 #include "tensor/rank.h"
 
@@ -17,6 +20,16 @@ typedef struct {
     uint32_t ranks, last; // entries of a ranking; the dim of the runs
     int64_t apart;        // bytes from an entry to the next
 } ranking;
+
+BASE_CLONES
+static void order_floats(const float *values, int32_t turn, size_t count, int32_t *out)
+{
+    for (size_t n = 0; n < count; n++) {
+        uint32_t bits = float_bits(values[n]), magnitude = bits & RANK_MAGNITUDE;
+        int32_t ordered = (int32_t)(bits >> 31 ? 0U - magnitude : magnitude);
+        out[n] = (magnitude > 0x7F800000U ? RANK_NAN : ordered) ^ turn;
+    }
+}
 
 // Value halves of elements `stride` bytes apart.
 static void load_values(const ranking *r, const uint8_t *from, int64_t stride, size_t count,
@@ -31,18 +44,36 @@ static void load_values(const ranking *r, const uint8_t *from, int64_t stride, s
     }
     float values[LANES_CHUNK];
     lanes_load_f32(values, from, stride, operand->format, count);
-    for (size_t n = 0; n < count; n++) out[n] = rank_of_float(values[n]) ^ turn;
+    order_floats(values, turn, count, out);
 }
 
 // --- A few ranks
 
-// What is not above the last entry's value is behind it, for it comes later.
+enum { BLOCK = 64 };
+
+BASE_CLONES
+static bool reaches(const int32_t *values, int32_t least)
+{
+    uint32_t found = 0;
+    for (size_t n = 0; n < BLOCK; n++) found |= values[n] >= least;
+    return found;
+}
+
+// The first from `n` on behind blocks that do not reach the value of the last entry.
+static size_t skip_blocks(const int32_t *values, size_t n, size_t count, int32_t least)
+{
+    while (n + BLOCK <= count && !reaches(values + n, least)) n += BLOCK;
+    return n;
+}
+
 static void enter_one(const ranking *r, uint8_t *entries, const int32_t *values, size_t count,
                       uint32_t position)
 {
     const uint8_t *last = entries + (int64_t)(r->ranks - 1) * r->apart;
     int64_t least = rank_at(last);
     for (size_t n = 0; n < count; n++) {
+        if (n % BLOCK == 0) n = skip_blocks(values, n, count, rank_value(least));
+        if (n == count) return;
         if (values[n] < rank_value(least)) continue;
         int64_t entry = rank_entry(values[n], position + (uint32_t)n);
         if (entry <= least) continue;
@@ -261,6 +292,34 @@ static bool enter_all(const ranking *r, uint8_t *const *address, uint32_t first)
     return true;
 }
 
+// The innermost dim of candidates; 0: there is none.
+static uint32_t candidates_of(const isa_instruction *i)
+{
+    uint32_t d = i->dim_count - 1u;
+    while (d > 0 && i->operand[0].stride[d] != 0) d--;
+    return d;
+}
+
+// Rankings that lie apart come one after the other: the last dim moves in front of the others, so
+// that candidates which are neighbours make the runs. Their order stays.
+static bool turn_rankings(const plan_tile *tile, isa_instruction *out)
+{
+    const isa_instruction *i = tile->instruction;
+    uint32_t last = i->dim_count - 1u, near = candidates_of(i);
+    const int64_t *stride = i->operand[1].stride;
+    if (near == 0 || near == last || llabs(stride[near]) >= llabs(stride[last])) return false;
+    if (!runs_accumulators_apart(tile, 0)) return false;
+    *out = isa_copy(i);
+    for (uint32_t d = last; d > 1; d--) out->extent[d] = i->extent[d - 1];
+    out->extent[1] = i->extent[last];
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        int64_t *to = out->operand[o].stride;
+        for (uint32_t d = last; d > 1; d--) to[d] = i->operand[o].stride[d - 1];
+        to[1] = i->operand[o].stride[last];
+    }
+    return true;
+}
+
 void tile_rank(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     const isa_instruction *i = tile->instruction;
@@ -270,6 +329,8 @@ void tile_rank(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
     for (uint32_t o = 1; o < i->operand_count; o++)
         apart = apart && runs_disjoint(tile, address, 0, o);
     uint32_t first;
+    isa_instruction turned;
+    if (few && turn_rankings(tile, &turned)) r = (ranking){&turned, r.ranks, r.last, r.apart};
     memcpy(&first, address[2], sizeof first);
     if (r.last == 0 || (floats && !lanes_fits_f32(i->operand[1].format)) || !apart)
         exact_run(tile, address, scratch);
