@@ -27,9 +27,8 @@ static bool set_all(PyObject *dict, spyre_settings *settings)
 }
 
 // check_settings(settings): raises Unsupported or ValueError with the rule that a value breaks.
-static PyObject *py_check_settings(PyObject *self, PyObject *settings)
+static PyObject *py_check_settings(PyObject *Py_UNUSED(self), PyObject *settings)
 {
-    (void)self;
     spyre_settings parsed = spyre_settings_default();
     if (!PyDict_Check(settings)) {
         PyErr_SetString(PyExc_TypeError, "check_settings: expected a dict");
@@ -41,9 +40,8 @@ static PyObject *py_check_settings(PyObject *self, PyObject *settings)
 }
 
 // settings() -> [(name, variable, default as text, rule, summary)]
-static PyObject *py_settings(PyObject *self, PyObject *unused)
+static PyObject *py_settings(PyObject *Py_UNUSED(self), PyObject *unused)
 {
-    (void)self;
     (void)unused;
     const spyre_settings initial = spyre_settings_default();
     char *values = NULL;
@@ -64,9 +62,8 @@ static PyObject *py_settings(PyObject *self, PyObject *unused)
 }
 
 // compile(graph, settings, dump_dir, host_fallback, loop_pass, plan) -> Executable, new or known
-static PyObject *py_compile(PyObject *self, PyObject *args)
+static PyObject *py_compile(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     PyObject *object, *settings, *pass = Py_None;
     spyre_compile_options options = spyre_compile_options_default();
     int fallback;
@@ -89,9 +86,8 @@ static PyObject *py_compile(PyObject *self, PyObject *args)
 }
 
 // compile_op_specs(json, name, settings) -> Executable of one segment
-static PyObject *py_compile_op_specs(PyObject *self, PyObject *args)
+static PyObject *py_compile_op_specs(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     const char *json, *name;
     PyObject *settings;
     spyre_settings parsed = spyre_settings_default();
@@ -103,9 +99,8 @@ static PyObject *py_compile_op_specs(PyObject *self, PyObject *args)
 }
 
 // compile_statistics() -> {counter: value}
-static PyObject *py_compile_statistics(PyObject *self, PyObject *unused)
+static PyObject *py_compile_statistics(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     spyre_statistic row;
     PyObject *counters = PyDict_New();
     for (uint32_t i = 0; counters && spyre_statistic_at(i, &row); i++) {
@@ -140,9 +135,8 @@ static PyObject *address_list(const spyre_live_buffer *buffers, uint32_t count)
 }
 
 // place_buffers(solver, capacity, alignment, [(bytes, first, last, worth, parents)]) -> [address]
-static PyObject *py_place_buffers(PyObject *self, PyObject *args)
+static PyObject *py_place_buffers(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     const char *solver;
     long long capacity, alignment;
     PyObject *list;

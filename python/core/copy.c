@@ -418,9 +418,8 @@ static void copy_from(StableIValue *stack, uint64_t arguments, uint64_t results)
 
 // _fill_zero(tensor) -> bool: fills a tensor that is its whole storage; False, and nothing done,
 // for any other.
-static PyObject *py_fill_zero(PyObject *self, PyObject *tensor)
+static PyObject *py_fill_zero(PyObject *Py_UNUSED(self), PyObject *tensor)
 {
-    (void)self;
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return core_raise();
     if (!t.storage || !t.storage->typed || !fills(&t)) Py_RETURN_FALSE;
@@ -539,9 +538,8 @@ static bool copy_runs(const storage *to, const storage *from, const table *targe
 // copy_rows(target, source, runs) -> bool: for each (to, first, count) of a list, rows of a table
 // [rows, width] of the card into another; a table may be rows and whole sticks of its storage.
 // False, and nothing done, for tensors that do not lie so.
-static PyObject *py_copy_rows(PyObject *self, PyObject *arguments)
+static PyObject *py_copy_rows(PyObject *Py_UNUSED(self), PyObject *arguments)
 {
-    (void)self;
     PyObject *to, *from, *runs;
     tensor_info target, source;
     table into, out_of;
@@ -558,9 +556,8 @@ static PyObject *py_copy_rows(PyObject *self, PyObject *arguments)
 }
 
 // copy_tensor(self, dst, non_blocking=False): the kernel behind aten::_copy_from.
-static PyObject *py_copy_tensor(PyObject *self, PyObject *arguments, PyObject *keywords)
+static PyObject *py_copy_tensor(PyObject *Py_UNUSED(self), PyObject *arguments, PyObject *keywords)
 {
-    (void)self;
     static char *names[] = {"self", "dst", "non_blocking", NULL};
     PyObject *from, *to;
     int non_blocking = 0;

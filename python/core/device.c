@@ -198,9 +198,8 @@ static bool start(void)
     return true;
 }
 
-static PyObject *py_complete(PyObject *self, PyObject *unused)
+static PyObject *py_complete(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     PyObject *function = completion;
     if (!function) Py_RETURN_NONE;
     Py_INCREF(function); // the call drops it
@@ -291,16 +290,14 @@ uint32_t stream_exchange(uint32_t card, uint32_t stream)
 
 // ---- Python methods
 
-static PyObject *py_start_runtime(PyObject *self, PyObject *unused)
+static PyObject *py_start_runtime(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     if (!device_context()) return core_raise_runtime();
     Py_RETURN_NONE;
 }
 
-static PyObject *py_free_runtime(PyObject *self, PyObject *unused)
+static PyObject *py_free_runtime(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     // Tensors may outlive this call, so the cards stay; what is under way is finished.
     for (uint32_t card = 0; device_started() && card < device_count(); card++)
         if (!core_check(spyre_card_synchronize(device_context(), card))) return core_raise();
@@ -308,9 +305,8 @@ static PyObject *py_free_runtime(PyObject *self, PyObject *unused)
 }
 
 // _leave(): the process ends; handlers of signals are no longer called.
-static PyObject *py_leave(PyObject *self, PyObject *unused)
+static PyObject *py_leave(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     spyre_set_interrupt(NULL);
     Py_BEGIN_ALLOW_THREADS
     device_cancel();
@@ -318,34 +314,29 @@ static PyObject *py_leave(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *py_is_started(PyObject *self, PyObject *unused)
+static PyObject *py_is_started(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     return PyBool_FromLong(device_started());
 }
 
-static PyObject *py_is_forked(PyObject *self, PyObject *unused)
+static PyObject *py_is_forked(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     return PyBool_FromLong(device_is_forked());
 }
 
-static PyObject *py_device_count(PyObject *self, PyObject *unused)
+static PyObject *py_device_count(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     long world;
     return read_world_size(&world) ? PyLong_FromUnsignedLong(device_count()) : core_raise();
 }
 
-static PyObject *py_current_device(PyObject *self, PyObject *unused)
+static PyObject *py_current_device(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     return PyLong_FromLong(device_current());
 }
 
-static PyObject *py_set_device(PyObject *self, PyObject *index)
+static PyObject *py_set_device(PyObject *Py_UNUSED(self), PyObject *index)
 {
-    (void)self;
     long value = PyLong_AsLong(index);
     if (value == -1 && PyErr_Occurred()) return NULL;
     if (value != (int)value) {
@@ -356,9 +347,8 @@ static PyObject *py_set_device(PyObject *self, PyObject *index)
     Py_RETURN_NONE;
 }
 
-static PyObject *py_card_constants(PyObject *self, PyObject *unused)
+static PyObject *py_card_constants(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     PyObject *constants = PyDict_New();
     const spyre_card_constant *row;
     for (uint32_t i = 0; constants && (row = spyre_card_constant_at(i)); i++) {
@@ -370,9 +360,8 @@ static PyObject *py_card_constants(PyObject *self, PyObject *unused)
 }
 
 // _on_first_use(function or None): what py_complete() calls until it is None.
-static PyObject *py_on_first_use(PyObject *self, PyObject *function)
+static PyObject *py_on_first_use(PyObject *Py_UNUSED(self), PyObject *function)
 {
-    (void)self;
     PyObject *before = completion;
     completion = function == Py_None ? NULL : Py_NewRef(function);
     Py_XDECREF(before);

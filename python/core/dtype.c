@@ -82,38 +82,33 @@ static void number_dtypes(void)
 
 // ---- Python methods
 
-static PyObject *py_device_dtype(PyObject *self, PyObject *object)
+static PyObject *py_device_dtype(PyObject *Py_UNUSED(self), PyObject *object)
 {
-    (void)self;
     spyre_dtype dtype;
     spyre_format format = SPYRE_FORMAT_INVALID;
     if (dtype_of_object(object, &dtype)) format = spyre_dtype_card_format(dtype);
     return PyLong_FromLong(format);
 }
 
-static PyObject *py_format_names(PyObject *self, PyObject *unused)
+static PyObject *py_format_names(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     CORE_RETURN_LIST(SPYRE_FORMAT_COUNT, PyUnicode_FromString(spyre_format_name((spyre_format)i)));
 }
 
-static PyObject *py_elements_per_stick(PyObject *self, PyObject *number)
+static PyObject *py_elements_per_stick(PyObject *Py_UNUSED(self), PyObject *number)
 {
-    (void)self;
     uint32_t format;
     if (!core_u32(number, &format)) return NULL;
     return PyLong_FromUnsignedLong(spyre_format_elements_per_stick((spyre_format)format));
 }
 
-static PyObject *py_get_downcast_warning(PyObject *self, PyObject *unused)
+static PyObject *py_get_downcast_warning(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     return PyBool_FromLong(downcast_warning);
 }
 
-static PyObject *py_set_downcast_warning(PyObject *self, PyObject *value)
+static PyObject *py_set_downcast_warning(PyObject *Py_UNUSED(self), PyObject *value)
 {
-    (void)self;
     int truth = PyObject_IsTrue(value);
     if (truth < 0) return NULL;
     downcast_warning = truth != 0;

@@ -479,9 +479,8 @@ static bool take_bounds(PyObject *tuple, const glue_call *call, program *p)
 
 // note_scalars(rules): the operator that PyTorch is calling takes numbers as parameters by these
 // rules, one byte an argument.
-static PyObject *py_note_scalars(PyObject *self, PyObject *rules)
+static PyObject *py_note_scalars(PyObject *Py_UNUSED(self), PyObject *rules)
 {
-    (void)self;
     char *bytes;
     Py_ssize_t count;
     if (PyBytes_AsStringAndSize(rules, &bytes, &count) < 0) return NULL;
@@ -536,9 +535,8 @@ static bool take(const remembered *r, const spyre_segment *segment, const glue_c
 // own; `results` are indices of its outputs, -1 for a result of size [0] and the dtype of the first
 // one; `written` is the tensor that takes the only result, or None; `scalars` numbers of the call
 // are parameters; integers are within `bounds`; `fits` is None or the fits of inputs and results.
-static PyObject *py_remember(PyObject *self, PyObject *args)
+static PyObject *py_remember(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     remembered r;
     if (!PyArg_ParseTuple(args, "OO!OOIO!O", &r.object, &PyTuple_Type, &r.inputs, &r.results,
                           &r.written, &r.scalars, &PyTuple_Type, &r.bounds, &r.fits))
@@ -568,9 +566,8 @@ static PyObject *py_remember(PyObject *self, PyObject *args)
 
 // register_operator(name): calls of the aten operator look for a program here first, then go on to
 // its kernel of the key PrivateUse2. "" does so for all operators without a kernel.
-static PyObject *py_register_operator(PyObject *self, PyObject *name)
+static PyObject *py_register_operator(PyObject *Py_UNUSED(self), PyObject *name)
 {
-    (void)self;
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
     if (!text) return NULL;
     if (!glue_register_operator(text)) return NULL;
@@ -580,9 +577,8 @@ static PyObject *py_register_operator(PyObject *self, PyObject *name)
 // forget_program(executable, always): no operator launches it any more; with `always` false, and
 // when one has since the last time this was asked, only the note of that goes. Whether it is
 // forgotten.
-static PyObject *py_forget_program(PyObject *self, PyObject *args)
+static PyObject *py_forget_program(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     PyObject *object;
     int always;
     if (!PyArg_ParseTuple(args, "Op", &object, &always)) return NULL;
@@ -601,17 +597,15 @@ static PyObject *py_forget_program(PyObject *self, PyObject *args)
 
 // trace_attention(whole): whether graphs that this thread traces keep attention with gradients one
 // node, whose gradient the tracer then takes apart. Gives what held before.
-static PyObject *py_trace_attention(PyObject *self, PyObject *whole)
+static PyObject *py_trace_attention(PyObject *Py_UNUSED(self), PyObject *whole)
 {
-    (void)self;
     int wanted = PyObject_IsTrue(whole);
     return wanted < 0 ? NULL : PyBool_FromLong(glue_trace_attention(wanted));
 }
 
 // forget_operators(): every operator asks Python again.
-static PyObject *py_forget_operators(PyObject *self, PyObject *unused)
+static PyObject *py_forget_operators(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     pthread_mutex_lock(&lock);
     for (size_t at = 0; at < slot_count; at++) {
         if (!slots[at]) continue;

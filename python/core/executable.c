@@ -73,36 +73,31 @@ static PyObject *py_input_storage(PyObject *self, PyObject *args)
                          layout_to_object(&segment->input_layouts[input]));
 }
 
-static PyObject *py_segment_count(PyObject *self, PyObject *unused)
+static PyObject *py_segment_count(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     return PyLong_FromUnsignedLong(spyre_executable_segment_count(of(self)));
 }
 
-static PyObject *py_address(PyObject *self, PyObject *unused)
+static PyObject *py_address(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     return PyLong_FromVoidPtr(of(self));
 }
 
-static PyObject *py_bytes(PyObject *self, PyObject *unused)
+static PyObject *py_bytes(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     return PyLong_FromLongLong(spyre_executable_bytes(of(self)));
 }
 
-static PyObject *py_report(PyObject *self, PyObject *unused)
+static PyObject *py_report(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     char *text;
     return core_text(spyre_executable_report(of(self), &text), &text);
 }
 
 // nodes() -> [(op, location, layer, reason, composition)], a tuple per node of the graph; the last
 // two may be None
-static PyObject *py_nodes(PyObject *self, PyObject *unused)
+static PyObject *py_nodes(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     static const char *const LAYERS[] = {"native", "decomposition", "view", "host", "removed"};
     spyre_node_report node;
     PyObject *list = PyList_New(0);
@@ -155,9 +150,8 @@ static PyObject *py_lx_use(PyObject *self, PyObject *index)
                          "fragmentation", use.fragmentation, "reuse", use.reuse);
 }
 
-static PyObject *py_plan(PyObject *self, PyObject *unused)
+static PyObject *py_plan(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     char *text;
     return core_text(spyre_executable_plan(of(self), &text), &text);
 }

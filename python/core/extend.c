@@ -189,9 +189,8 @@ bool extend_cat(const void *tensor, const void *more, int64_t dim, void **out_te
 // extend(tensor, dim, rows, reach) -> a tensor that is so many rows longer, which the next launch
 // writes, and that tensor with zeros behind it, `reach` rows (without `reach`, None); None where
 // the concatenation is to be made as a whole.
-static PyObject *py_extend(PyObject *self, PyObject *args)
+static PyObject *py_extend(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     PyObject *object;
     long long dim, more, reach = 0;
     tensor_info t;

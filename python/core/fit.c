@@ -266,9 +266,8 @@ bool fit_read(PyObject *tuple, fit *out)
 
 // resize(tensor, dim, size) -> a copy that is longer, zeros behind it, or shorter along a dim; None
 // where sticks cannot be copied as they lie.
-static PyObject *py_resize(PyObject *self, PyObject *args)
+static PyObject *py_resize(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     PyObject *object;
     long long dim, size;
     tensor_info t;
@@ -283,9 +282,8 @@ static PyObject *py_resize(PyObject *self, PyObject *args)
 
 // whole_of(tensor) -> all of its storage, which has the form of a contiguous tensor; None for
 // another one.
-static PyObject *py_whole_of(PyObject *self, PyObject *object)
+static PyObject *py_whole_of(PyObject *Py_UNUSED(self), PyObject *object)
 {
-    (void)self;
     tensor_info t;
     int64_t stride[CORE_MAX_RANK];
     if (!tensor_of_object(object, &t)) return core_raise();

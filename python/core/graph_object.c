@@ -315,9 +315,8 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyObject *py_op_names(PyObject *self, PyObject *unused)
+static PyObject *py_op_names(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     PyObject *names = PyList_New(0);
     const char *text;
     for (uint32_t i = 0; names && (text = spyre_op_name(i)); i++) {
@@ -330,9 +329,8 @@ static PyObject *py_op_names(PyObject *self, PyObject *unused)
 
 // op_scalars(name, count) -> bytes: for each of so many arguments the rule by which it is a
 // parameter of programs, 0 for none.
-static PyObject *py_op_scalars(PyObject *self, PyObject *args)
+static PyObject *py_op_scalars(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     const char *name;
     unsigned count;
     char rules[GLUE_MOST_ARGUMENTS];
@@ -344,9 +342,8 @@ static PyObject *py_op_scalars(PyObject *self, PyObject *args)
 
 // scalar_like(rule, value, limit) -> the number that stands for the class of an int or float, or
 // None: it is no parameter, like those beyond `limit`.
-static PyObject *py_scalar_like(PyObject *self, PyObject *args)
+static PyObject *py_scalar_like(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     unsigned rule;
     PyObject *value;
     double limit, like;

@@ -20,21 +20,18 @@ static PyObject *set(hook which, PyObject *function)
     Py_RETURN_NONE;
 }
 
-static PyObject *py_on_downcast(PyObject *self, PyObject *function)
+static PyObject *py_on_downcast(PyObject *Py_UNUSED(self), PyObject *function)
 {
-    (void)self;
     return set(HOOK_DOWNCAST, function);
 }
 
-static PyObject *py_on_wide(PyObject *self, PyObject *function)
+static PyObject *py_on_wide(PyObject *Py_UNUSED(self), PyObject *function)
 {
-    (void)self;
     return set(HOOK_WIDE, function);
 }
 
-static PyObject *py_on_layout(PyObject *self, PyObject *function)
+static PyObject *py_on_layout(PyObject *Py_UNUSED(self), PyObject *function)
 {
-    (void)self;
     return set(HOOK_LAYOUT, function);
 }
 

@@ -51,9 +51,8 @@ static PyObject *take_text(bool ok, char *string)
 }
 
 // ktir_parse(source, file) -> KtirKernel
-static PyObject *py_ktir_parse(PyObject *self, PyObject *args)
+static PyObject *py_ktir_parse(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     const char *source, *file;
     spyre_ktir *kernel;
     if (!PyArg_ParseTuple(args, "ss", &source, &file)) return NULL;
@@ -91,9 +90,8 @@ static PyObject *parameters_of(const spyre_ktir *kernel, uint32_t function)
 }
 
 // functions() -> [(name, grid, [(name, is memory, is view, is written, dtype, shape), ..]), ..]
-static PyObject *kernel_functions(PyObject *self, PyObject *unused)
+static PyObject *kernel_functions(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     const spyre_ktir *kernel = kernel_of(self);
     PyObject *list = PyList_New(0);
     for (uint32_t f = 0; list && f < spyre_ktir_function_count(kernel); f++) {
@@ -107,9 +105,8 @@ static PyObject *kernel_functions(PyObject *self, PyObject *unused)
     return list;
 }
 
-static PyObject *kernel_text(PyObject *self, PyObject *unused)
+static PyObject *kernel_text(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     char *string = NULL;
     bool ok = core_check(spyre_ktir_print(kernel_of(self), &string));
     return take_text(ok, string);
@@ -237,17 +234,15 @@ static PyObject *program_run(PyObject *self, PyObject *values)
     return PyErr_Occurred() ? NULL : core_raise();
 }
 
-static PyObject *program_why(PyObject *self, PyObject *unused)
+static PyObject *program_why(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     char *string = NULL;
     bool ok = core_check(spyre_ktir_why(program_of(self), &string));
     return take_text(ok, string);
 }
 
-static PyObject *program_listing(PyObject *self, PyObject *unused)
+static PyObject *program_listing(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     char *string = NULL;
     bool ok = core_check(spyre_ktir_program_listing(program_of(self), &string));
     return take_text(ok, string);
@@ -255,9 +250,8 @@ static PyObject *program_listing(PyObject *self, PyObject *unused)
 
 // counters() -> [(name, location, cores, us, bound, read, written, ring, macs, vectors), ..], with
 // the sum last
-static PyObject *program_counters(PyObject *self, PyObject *unused)
+static PyObject *program_counters(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     uint32_t count;
     const spyre_kernel_counters *k = spyre_ktir_program_counters(program_of(self), &count);
     PyObject *list = PyList_New(0);

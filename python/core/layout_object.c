@@ -183,39 +183,33 @@ static PyObject *enum_member(PyObject *class, long number)
     return PyObject_CallFunction(class, "l", number);
 }
 
-static PyObject *get_device_size(PyObject *self, void *unused)
+static PyObject *get_device_size(PyObject *self, void *Py_UNUSED(unused))
 {
-    (void)unused;
     return core_int_list(of(self)->device_size, of(self)->rank);
 }
 
-static PyObject *get_stride_map(PyObject *self, void *unused)
+static PyObject *get_stride_map(PyObject *self, void *Py_UNUSED(unused))
 {
-    (void)unused;
     return core_int_list(of(self)->stride_map, of(self)->rank);
 }
 
-static PyObject *get_device_dtype(PyObject *self, void *unused)
+static PyObject *get_device_dtype(PyObject *self, void *Py_UNUSED(unused))
 {
-    (void)unused;
     return enum_member(formats, of(self)->format);
 }
 
-static PyObject *get_element_arrangement(PyObject *self, void *unused)
+static PyObject *get_element_arrangement(PyObject *self, void *Py_UNUSED(unused))
 {
-    (void)unused;
     return enum_member(arrangements, of(self)->arrangement);
 }
 
-static PyObject *py_elems_per_stick(PyObject *self, PyObject *unused)
+static PyObject *py_elems_per_stick(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     return PyLong_FromUnsignedLong(spyre_format_elements_per_stick(of(self)->format));
 }
 
-static PyObject *py_bytes(PyObject *self, PyObject *unused)
+static PyObject *py_bytes(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     return PyLong_FromLongLong(spyre_layout_bytes(of(self)));
 }
 
@@ -229,9 +223,8 @@ static PyObject *py_with_arrangement(PyObject *self, PyObject *arrangement)
 }
 
 // The form of torch-spyre's own pickles: the class without arguments, and a tuple as its state.
-static PyObject *py_reduce(PyObject *self, PyObject *unused)
+static PyObject *py_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     PyObject *copyreg = PyImport_ImportModule("copyreg");
     PyObject *make = copyreg ? PyObject_GetAttrString(copyreg, "__newobj__") : NULL;
     PyObject *result = NULL;
@@ -267,9 +260,8 @@ static PyObject *py_set_state(PyObject *self, PyObject *state)
     Py_RETURN_NONE;
 }
 
-static PyObject *py_copy(PyObject *self, PyObject *unused)
+static PyObject *py_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     return Py_NewRef(self); // immutable
 }
 
@@ -366,9 +358,8 @@ static PyObject *empty_layout(const tensor_info *t)
     return ok ? layout_to_object(&layout) : core_raise_runtime();
 }
 
-static PyObject *py_get_layout(PyObject *self, PyObject *tensor)
+static PyObject *py_get_layout(PyObject *Py_UNUSED(self), PyObject *tensor)
 {
-    (void)self;
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return core_raise();
     if (t.numel == 0 && !t.storage && t.device_type == aoti_torch_device_type_privateuse1())
@@ -377,9 +368,8 @@ static PyObject *py_get_layout(PyObject *self, PyObject *tensor)
     return s ? layout_to_object(&s->layout) : NULL;
 }
 
-static PyObject *py_set_layout(PyObject *self, PyObject *args)
+static PyObject *py_set_layout(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     PyObject *tensor, *object;
     spyre_layout layout;
     if (!PyArg_ParseTuple(args, "OO", &tensor, &object) || !layout_of_object(object, &layout))
@@ -391,9 +381,8 @@ static PyObject *py_set_layout(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *py_prefer_layout(PyObject *self, PyObject *args)
+static PyObject *py_prefer_layout(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     PyObject *tensor, *object;
     spyre_layout layout;
     tensor_info t;
@@ -424,9 +413,8 @@ static bool numbers_of(PyObject *sequence, const char *what, int64_t out[SPYRE_M
     return !PyErr_Occurred();
 }
 
-static PyObject *py_share_with_layout(PyObject *self, PyObject *args)
+static PyObject *py_share_with_layout(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     PyObject *tensor, *sizes, *strides, *object;
     spyre_layout layout;
     spyre_view dense = {.rank = 0};
@@ -452,9 +440,8 @@ static PyObject *py_share_with_layout(PyObject *self, PyObject *args)
     return glue_to_python(made);
 }
 
-static PyObject *py_print_no_arrangement(PyObject *self, PyObject *unused)
+static PyObject *py_print_no_arrangement(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     prints_no_arrangement = true;
     Py_RETURN_NONE;
 }

@@ -90,9 +90,8 @@ PyObject *loops_read(const spyre_loops *loops)
 }
 
 // read_loops(loops) -> (ops, buffers)
-static PyObject *py_read_loops(PyObject *self, PyObject *capsule)
+static PyObject *py_read_loops(PyObject *Py_UNUSED(self), PyObject *capsule)
 {
-    (void)self;
     const spyre_loops *loops = PyCapsule_GetPointer(capsule, name);
     return loops ? loops_read(loops) : NULL;
 }
@@ -116,9 +115,8 @@ PyObject *loops_costs(const spyre_loops *loops)
 }
 
 // op_costs(loops) -> [what the cost model predicts of an op]
-static PyObject *py_op_costs(PyObject *self, PyObject *capsule)
+static PyObject *py_op_costs(PyObject *Py_UNUSED(self), PyObject *capsule)
 {
-    (void)self;
     const spyre_loops *loops = PyCapsule_GetPointer(capsule, name);
     return loops ? loops_costs(loops) : NULL;
 }
@@ -147,9 +145,8 @@ static bool take_edit(const spyre_loops *loops, PyObject *item, int32_t *slices,
 }
 
 // edit_loops(loops, pass, [(op, slices, note, stick)])
-static PyObject *py_edit_loops(PyObject *self, PyObject *args)
+static PyObject *py_edit_loops(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     PyObject *capsule, *list;
     const char *pass;
     if (!PyArg_ParseTuple(args, "OsO!", &capsule, &pass, &PyList_Type, &list)) return NULL;

@@ -35,9 +35,8 @@ static void forget_programs(void)
     PyGILState_Release(state);
 }
 
-static PyObject *py_on_empty_cache(PyObject *self, PyObject *callable)
+static PyObject *py_on_empty_cache(PyObject *Py_UNUSED(self), PyObject *callable)
 {
-    (void)self;
     Py_INCREF(callable);
     Py_XDECREF(forgets);
     forgets = callable;
@@ -62,9 +61,8 @@ static bool card_argument(PyObject *args, uint32_t *out_card)
     return device_check(card) || core_raise_runtime();
 }
 
-static PyObject *py_statistics(PyObject *self, PyObject *args)
+static PyObject *py_statistics(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     uint32_t card;
     if (!card_argument(args, &card)) return NULL;
     spyre_memory_statistics now = memory_statistics(card);
@@ -79,18 +77,16 @@ static PyObject *py_statistics(PyObject *self, PyObject *args)
         (long long)now.cache_limit_bytes);
 }
 
-static PyObject *py_reset_peak(PyObject *self, PyObject *args)
+static PyObject *py_reset_peak(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     uint32_t card;
     if (!card_argument(args, &card)) return NULL;
     memory_reset_peak(card);
     Py_RETURN_NONE;
 }
 
-static PyObject *py_reset_totals(PyObject *self, PyObject *args)
+static PyObject *py_reset_totals(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     uint32_t card;
     if (!card_argument(args, &card)) return NULL;
     memory_reset_totals(card);
@@ -98,9 +94,8 @@ static PyObject *py_reset_totals(PyObject *self, PyObject *args)
 }
 
 // check_room(name, dtype, elements): raises OutOfMemoryError when they exceed a segment.
-static PyObject *py_check_room(PyObject *self, PyObject *args)
+static PyObject *py_check_room(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     const char *name;
     PyObject *object;
     long long elements;
@@ -121,9 +116,8 @@ static PyObject *py_check_room(PyObject *self, PyObject *args)
 }
 
 // chunks(tensor) -> [(region, offset, bytes, domain)] of its storage's memory
-static PyObject *py_chunks(PyObject *self, PyObject *tensor)
+static PyObject *py_chunks(PyObject *Py_UNUSED(self), PyObject *tensor)
 {
-    (void)self;
     spyre_chunk chunks[SPYRE_MEMORY_DOMAINS];
     uint32_t count;
     tensor_info t;
@@ -141,9 +135,8 @@ static PyObject *py_chunks(PyObject *self, PyObject *tensor)
 }
 
 // memory_domains([card]) -> free bytes of each
-static PyObject *py_domains(PyObject *self, PyObject *args)
+static PyObject *py_domains(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     uint32_t card;
     int64_t bytes[SPYRE_MEMORY_DOMAINS];
     if (!card_argument(args, &card)) return NULL;

@@ -130,9 +130,8 @@ static void empty_with_layout(StableIValue *stack, uint64_t arguments, uint64_t 
     stack[0] = (StableIValue)(uintptr_t)made;
 }
 
-static PyObject *py_layout_address(PyObject *self, PyObject *object)
+static PyObject *py_layout_address(PyObject *Py_UNUSED(self), PyObject *object)
 {
-    (void)self;
     if (!layout_of_object(object, &layout_of_next)) return NULL;
     return PyLong_FromVoidPtr(&layout_of_next);
 }

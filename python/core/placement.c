@@ -11,9 +11,8 @@ const spyre_placement *memory_placement(void)
 }
 
 // exchange_placement(kind, domains) -> (kind, domains) before
-static PyObject *py_exchange_placement(PyObject *self, PyObject *args)
+static PyObject *py_exchange_placement(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     unsigned int kind, domains;
     if (!PyArg_ParseTuple(args, "II", &kind, &domains)) return NULL;
     PyObject *before = Py_BuildValue("(II)", (unsigned int)placement.kind, placement.domains);

@@ -114,9 +114,8 @@ const char *profile_name(const spyre_activity *activity)
 
 static bool registered;
 
-static PyObject *py_available(PyObject *self, PyObject *unused)
+static PyObject *py_available(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    (void)self, (void)unused;
     return PyBool_FromLong(registered);
 }
 

@@ -103,9 +103,8 @@ static PyObject *open_plan(const char *directory, const char *name)
 
 // prepare_kernel(spyrecode_dir, stream=None, profiler_name=None) -> JobPlan. Constants go to the
 // card with each launch, in the order of its stream.
-static PyObject *py_prepare_kernel(PyObject *self, PyObject *args, PyObject *keywords)
+static PyObject *py_prepare_kernel(PyObject *Py_UNUSED(self), PyObject *args, PyObject *keywords)
 {
-    (void)self;
     static char *names[] = {"spyrecode_dir", "stream", "profiler_name", NULL};
     const char *directory, *name = NULL;
     PyObject *stream = NULL;
@@ -122,21 +121,18 @@ static PyObject *plan_repr(PyObject *self)
         spyre_program_argument_count(of(self)), spyre_program_pinned_buffers(of(self)));
 }
 
-static PyObject *plan_argument_count(PyObject *self, PyObject *unused)
+static PyObject *plan_argument_count(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     return PyLong_FromUnsignedLong(spyre_program_argument_count(of(self)));
 }
 
-static PyObject *plan_num_steps(PyObject *self, PyObject *unused)
+static PyObject *plan_num_steps(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     return PyLong_FromUnsignedLong(spyre_program_step_count(of(self)));
 }
 
-static PyObject *plan_allocation_size(PyObject *self, PyObject *unused)
+static PyObject *plan_allocation_size(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-    (void)unused;
     return PyLong_FromLongLong(spyre_program_allocation_bytes(of(self)));
 }
 
@@ -199,7 +195,6 @@ static PyObject *choose(PyObject *module, PyObject *tensors, PyObject *symbolic)
 // which of the tensors the program's arguments are, in its order.
 static PyObject *py_launch_jobplan(PyObject *self, PyObject *args, PyObject *keywords)
 {
-    (void)self;
     static char *names[] = {"job_plan", "args", "symbolic_args", "allow_tiled_launch", NULL};
     PyObject *plan, *tensors, *symbolic = NULL;
     int tiled = 1;
@@ -250,9 +245,8 @@ static PyObject *plan_of_directory(const char *directory)
 }
 
 // launch_kernel(directory, tensors)
-static PyObject *py_launch_kernel(PyObject *self, PyObject *args)
+static PyObject *py_launch_kernel(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     const char *directory;
     PyObject *tensors;
     if (!PyArg_ParseTuple(args, "sO", &directory, &tensors)) return NULL;
@@ -265,9 +259,8 @@ static PyObject *py_launch_kernel(PyObject *self, PyObject *args)
 }
 
 // _card_address(tensor) -> where the storage lies on the card.
-static PyObject *py_card_address(PyObject *self, PyObject *tensor)
+static PyObject *py_card_address(PyObject *Py_UNUSED(self), PyObject *tensor)
 {
-    (void)self;
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return core_raise();
     if (!t.storage || !tensor_settle(&t)) {
@@ -279,9 +272,8 @@ static PyObject *py_card_address(PyObject *self, PyObject *tensor)
 }
 
 // _card_bytes(tensor) -> bytes: the storage as it lies on the card.
-static PyObject *py_card_bytes(PyObject *self, PyObject *tensor)
+static PyObject *py_card_bytes(PyObject *Py_UNUSED(self), PyObject *tensor)
 {
-    (void)self;
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return core_raise();
     if (!t.storage || !t.storage->typed) {

@@ -62,9 +62,8 @@ bool range_is_in(const integer_range *inner, const integer_range *outer)
 }
 
 // integer_range(tensor) -> (least, most, whether one is 0) of a tensor of the card.
-static PyObject *py_integer_range(PyObject *self, PyObject *object)
+static PyObject *py_integer_range(PyObject *Py_UNUSED(self), PyObject *object)
 {
-    (void)self;
     tensor_info t;
     integer_range found;
     if (!tensor_of_object(object, &t)) return core_raise();

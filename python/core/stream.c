@@ -74,51 +74,45 @@ static bool stream_arguments(PyObject *args, uint32_t *out_card, uint32_t *out_s
     return stream_check(stream) || core_raise();
 }
 
-static PyObject *py_stream_from_pool(PyObject *self, PyObject *args)
+static PyObject *py_stream_from_pool(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     int card, high;
     if (!PyArg_ParseTuple(args, "ip", &card, &high) || !card_argument(card)) return NULL;
     if (!device_context()) return core_raise();
     return PyLong_FromUnsignedLong(stream_from_pool((uint32_t)card, high != 0));
 }
 
-static PyObject *py_current_stream(PyObject *self, PyObject *args)
+static PyObject *py_current_stream(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     int card;
     if (!PyArg_ParseTuple(args, "i", &card) || !card_argument(card)) return NULL;
     return PyLong_FromUnsignedLong(stream_current((uint32_t)card));
 }
 
-static PyObject *py_exchange_stream(PyObject *self, PyObject *args)
+static PyObject *py_exchange_stream(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     uint32_t card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
     return PyLong_FromUnsignedLong(stream_exchange(card, stream));
 }
 
-static PyObject *py_stream_query(PyObject *self, PyObject *args)
+static PyObject *py_stream_query(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     uint32_t card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
     return PyBool_FromLong(stream_is_idle(card, stream));
 }
 
-static PyObject *py_stream_clock_us(PyObject *self, PyObject *args)
+static PyObject *py_stream_clock_us(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     uint32_t card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
     double us = device_started() ? spyre_stream_clock_us(device_context(), card, stream) : 0;
     return PyFloat_FromDouble(us);
 }
 
-static PyObject *py_stream_failed(PyObject *self, PyObject *args)
+static PyObject *py_stream_failed(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     uint32_t card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
     return PyBool_FromLong(device_started() &&
@@ -131,9 +125,8 @@ static PyObject *none_or_raise(bool ok)
     Py_RETURN_NONE;
 }
 
-static PyObject *py_stream_synchronize(PyObject *self, PyObject *args)
+static PyObject *py_stream_synchronize(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     uint32_t card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
     bool ok;
@@ -143,9 +136,8 @@ static PyObject *py_stream_synchronize(PyObject *self, PyObject *args)
     return none_or_raise(ok);
 }
 
-static PyObject *py_synchronize(PyObject *self, PyObject *args)
+static PyObject *py_synchronize(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     int card;
     if (!PyArg_ParseTuple(args, "i", &card) || !card_argument(card)) return NULL;
     bool ok;
@@ -155,9 +147,8 @@ static PyObject *py_synchronize(PyObject *self, PyObject *args)
     return none_or_raise(ok);
 }
 
-static PyObject *py_default_generator(PyObject *self, PyObject *args)
+static PyObject *py_default_generator(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     int card = -1;
     if (!PyArg_ParseTuple(args, "|i", &card)) return NULL;
     if (card < 0) card = device_current();

@@ -63,9 +63,8 @@ static bool key_of_object(PyObject *tensor, void *buffer, size_t capacity, size_
 
 enum { KEY_BYTES = 1024 };              // more than any supported rank needs
 
-static PyObject *py_tensor_key(PyObject *self, PyObject *tensor)
+static PyObject *py_tensor_key(PyObject *Py_UNUSED(self), PyObject *tensor)
 {
-    (void)self;
     char buffer[KEY_BYTES];
     size_t length;
     if (!key_of_object(tensor, buffer, sizeof buffer, &length)) return core_raise();
@@ -73,9 +72,8 @@ static PyObject *py_tensor_key(PyObject *self, PyObject *tensor)
 }
 
 // tensors_key(list): the keys of its tensors, each behind its length.
-static PyObject *py_tensors_key(PyObject *self, PyObject *list)
+static PyObject *py_tensors_key(PyObject *Py_UNUSED(self), PyObject *list)
 {
-    (void)self;
     if (!PyList_Check(list)) {
         PyErr_SetString(PyExc_TypeError, "tensors_key: expected a list");
         return NULL;
@@ -101,9 +99,8 @@ done:
 
 // widened_from(tensor) -> the dtype of 16 bits whose numbers a float32 tensor of the card is known
 // to hold, or None.
-static PyObject *py_widened_from(PyObject *self, PyObject *tensor)
+static PyObject *py_widened_from(PyObject *Py_UNUSED(self), PyObject *tensor)
 {
-    (void)self;
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return core_raise();
     if (!t.storage || !t.storage->widened_from) Py_RETURN_NONE;

@@ -5,12 +5,12 @@
 #include "back/select.h"
 
 #include "back/tile_loops.h"
-#include "back/stage.h"
+#include "back/tile_buffers.h"
 
 typedef struct {
     emitter *e;
     nest n;
-    stage tiles; // the output's is used from both sides
+    tile_buffers tiles; // the output's is used from both sides
     uint32_t input, output;
     bool through_tile;
 } copy;
@@ -24,7 +24,7 @@ static spyre_status body(void *context, const box *b)
     place target = place_home(&c->n, b, &axes, c->output);
     if (target.operand.space == ISA_SPACE_LX) return emit_load(e, &axes, &target, &source);
     if (source.operand.space == ISA_SPACE_LX) return emit_store(e, &axes, &target, &source);
-    place tile = stage_place(&c->tiles, b, &axes, c->output);
+    place tile = buffers_place(&c->tiles, b, &axes, c->output);
     TRY(emit_load(e, &axes, &tile, &source));
     TRY(emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
     TRY(emit_store(e, &axes, &target, &tile));
@@ -35,7 +35,7 @@ spyre_status emit_copy(emitter *e, const bundle_step *step)
 {
     copy c = {.e = e, .input = step->inputs[0], .output = step->output};
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &c.n));
-    c.tiles = stage_of(&c.n);
+    c.tiles = buffers_of(&c.n);
     c.through_tile = c.tiles.staged[c.input] && c.tiles.staged[c.output];
     c.tiles.staged[c.input] = false;
     c.tiles.staged[c.output] = c.through_tile;
@@ -43,7 +43,7 @@ spyre_status emit_copy(emitter *e, const bundle_step *step)
     int64_t tile[BUNDLE_MAX_DIMS];
     uint8_t dims[BUNDLE_MAX_DIMS];
     uint32_t dim_count = nest_order(&c.n, c.output, dims);
-    TRY(stage_fit(&c.tiles, e->options, dims, dim_count, tile));
+    TRY(buffers_fit(&c.tiles, e->options, dims, dim_count, tile));
 
     tile_loops s = {.e = e, .n = &c.n, .body = body, .context = &c};
     tile_loops_add_buffer(&s, c.through_tile, ISA_QUEUE_LOAD, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);

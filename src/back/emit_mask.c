@@ -8,13 +8,13 @@
 
 #include "back/reduced_tile.h"
 #include "back/tile_loops.h"
-#include "back/stage.h"
+#include "back/tile_buffers.h"
 #include "bundle/derived.h"
 
 typedef struct {
     emitter *e;
     nest n;
-    stage tiles;
+    tile_buffers tiles;
     uint32_t input, index, output;
     int64_t weight[BUNDLE_MAX_DIMS];        // positions from one index of a scanned dim to the next
     bool ranks[BUNDLE_MAX_DIMS];            // dims of which only the indices have some
@@ -117,9 +117,9 @@ static spyre_status mask_tile(const masking *m, const box *b, const place_axes *
     place positions = array(m, b, axes, SCANNED_AXES, SPYRE_FORMAT_IEEE_FP32, &m->positions);
     place equal = array(m, b, axes, ALL_AXES, SPYRE_FORMAT_SEN169_FP16, &m->equal);
     place found = array(m, b, axes, KEPT_AXES, SPYRE_FORMAT_IEEE_FP32, &m->found);
-    place x = stage_place(&m->tiles, b, axes, m->input);
-    place index = stage_place(&m->tiles, b, axes, m->index);
-    place out = stage_place(&m->tiles, b, axes, m->output), zero = cell(&m->zero);
+    place x = buffers_place(&m->tiles, b, axes, m->input);
+    place index = buffers_place(&m->tiles, b, axes, m->index);
+    place out = buffers_place(&m->tiles, b, axes, m->output), zero = cell(&m->zero);
     place counter = cell(&m->counter);
     int64_t elements = 1;
     TRY(make_positions(m, axes, &positions));
@@ -139,7 +139,7 @@ static spyre_status load(const masking *m, const box *b, const place_axes *axes)
     for (uint32_t i = 0; i < 2; i++) {
         if (!m->tiles.staged[inputs[i]]) continue;
         place home = place_home(&m->n, b, axes, inputs[i]);
-        place tile = stage_place(&m->tiles, b, axes, inputs[i]);
+        place tile = buffers_place(&m->tiles, b, axes, inputs[i]);
         TRY(emit_load(m->e, axes, &tile, &home));
     }
     return emit_handover(m->e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL);
@@ -150,13 +150,13 @@ static spyre_status scanned_body(void *context, const box *b)
     const masking *m = context;
     emitter *e = m->e;
     place_axes axes = place_find_axes(&m->n, b, 1);
-    bool loads = stage_has_inputs(&m->tiles);
+    bool loads = buffers_has_inputs(&m->tiles);
     if (loads) TRY(load(m, b, &axes));
     TRY(mask_tile(m, b, &axes));
     if (loads) TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE));
     if (!m->tiles.staged[m->output]) return NULL;
     place home = place_home(&m->n, b, &axes, m->output);
-    place tile = stage_place(&m->tiles, b, &axes, m->output);
+    place tile = buffers_place(&m->tiles, b, &axes, m->output);
     TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
     TRY(emit_store(e, &axes, &home, &tile));
     return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
@@ -182,10 +182,10 @@ static int64_t tile_elements(const masking *m, const int64_t *tile, axes_chosen 
     return elements;
 }
 
-static int64_t footprint(const void *context, const int64_t *tile)
+static int64_t lx_bytes(const void *context, const int64_t *tile)
 {
     const masking *m = context;
-    return stage_footprint(&m->tiles, tile) + 3 * LX_ALIGNMENT +
+    return buffers_bytes(&m->tiles, tile) + 3 * LX_ALIGNMENT +
            lx_align(4 * tile_elements(m, tile, SCANNED_AXES)) +
            lx_align(4 * tile_elements(m, tile, KEPT_AXES)) +
            lx_align(2 * tile_elements(m, tile, ALL_AXES));
@@ -195,7 +195,7 @@ static spyre_status choose_tiles(masking *m, int64_t *tile)
 {
     uint8_t dims[BUNDLE_MAX_DIMS];
     uint32_t count = nest_order(&m->n, m->output, dims);
-    tile_limits limits = {lx_share_bytes(m->e->options), footprint, m};
+    tile_limits limits = {lx_share_bytes(m->e->options), lx_bytes, m};
     tile_smallest(&m->n, tile);
     for (uint32_t d = 0; d < m->n.dim_count; d++)
         if (m->ranks[d]) tile[d] = m->n.size[d];
@@ -213,7 +213,7 @@ static spyre_status choose_tiles(masking *m, int64_t *tile)
 static spyre_status allocate(masking *m, const int64_t *tile)
 {
     lx_share share = lx_share_whole(m->e->options);
-    TRY(stage_take(&m->tiles, &share, tile));
+    TRY(buffers_take(&m->tiles, &share, tile));
     TRY(lx_take(&share, 4 * tile_elements(m, tile, SCANNED_AXES), false, &m->positions));
     TRY(lx_take(&share, 2 * tile_elements(m, tile, ALL_AXES), false, &m->equal));
     TRY(lx_take(&share, 4 * tile_elements(m, tile, KEPT_AXES), false, &m->found));
@@ -242,14 +242,14 @@ spyre_status emit_mask(emitter *e, const bundle_step *step)
                  .output = step->output};
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &m.n));
     find_roles(&m);
-    m.tiles = stage_of(&m.n);
+    m.tiles = buffers_of(&m.n);
     m.kept = (tile_loops){.e = e, .n = &m.n, .body = kept_body, .context = &m};
     m.scanned = (tile_loops){.e = e, .n = &m.n, .body = scanned_body, .context = &m};
     int64_t tile[BUNDLE_MAX_DIMS];
     TRY(choose_tiles(&m, tile));
     TRY(allocate(&m, tile));
     tile_loops *innermost = m.scanned.levels.count ? &m.scanned : &m.kept;
-    tile_loops_add_buffer(innermost, stage_has_inputs(&m.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
+    tile_loops_add_buffer(innermost, buffers_has_inputs(&m.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
                           TOKEN_INPUT_FREE);
     tile_loops_add_buffer(innermost, m.tiles.staged[m.output], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
                           TOKEN_OUTPUT_FREE);

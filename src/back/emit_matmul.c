@@ -14,12 +14,12 @@
 #include "back/matmul_tile.h"
 #include "back/tile_loops.h"
 #include "back/split.h"
-#include "back/stage.h"
+#include "back/tile_buffers.h"
 
 typedef struct {
     emitter *e;
     matmul_roles r;
-    stage tiles;
+    tile_buffers tiles;
     lx_region accumulator, received, packed[BUNDLE_MAX_TENSORS];
     bool stationary; // B is loaded once for all row tiles
     bool passing;    // one tile of rows and k: the tiles of the outer loops pass by
@@ -268,7 +268,7 @@ static spyre_status finish(void *context, const box *b)
     box kept = kept_box(m, b);
     place_axes axes = place_find_axes(&m->r.nest, &kept, 1);
     place sum = accumulator_place(m, &kept, &axes, &m->accumulator);
-    place target = stage_place(&m->tiles, &kept, &axes, c);
+    place target = buffers_place(&m->tiles, &kept, &axes, c);
     if (m->storing) TRY(emit_wait(e, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE));
     TRY(emit_identity(e, &axes, &target, &sum));
     if (!m->tiles.staged[c]) return NULL;
@@ -397,7 +397,7 @@ spyre_status emit_matmul(emitter *e, const bundle_step *step)
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, SPLIT_SLOTS, &m.r.nest));
     TRY(matmul_find_roles(&m.r));
     TRY(split_build(&m.r.nest, &m.chain));
-    m.tiles = stage_of(&m.r.nest);
+    m.tiles = buffers_of(&m.r.nest);
     matmul_tiles t;
     TRY(matmul_choose_tiles(&m.r, lx_share_bytes(e->options), m.chain.needed, &t));
     make_loops(&m, &t);

@@ -6,14 +6,14 @@
 #include "back/select.h"
 
 #include "back/tile_loops.h"
-#include "back/stage.h"
+#include "back/tile_buffers.h"
 #include "bundle/derived.h"
 #include "isa/constants.h"
 
 typedef struct {
     emitter *e;
     nest n;
-    stage tiles;
+    tile_buffers tiles;
     opfunc op;
     float constants[OPFUNC_MAX_PARAMETERS];
     uint32_t lanes; // 2 when an operand has two
@@ -26,7 +26,7 @@ static spyre_status load_inputs(const pointwise *p, const box *b, const place_ax
     for (uint32_t i = 0; i < step->input_count; i++) {
         uint32_t o = step->inputs[i];
         if (!p->tiles.staged[o] || loaded >> o & 1) continue;
-        place tile = stage_place(&p->tiles, b, axes, o), home = place_home(&p->n, b, axes, o);
+        place tile = buffers_place(&p->tiles, b, axes, o), home = place_home(&p->n, b, axes, o);
         TRY(emit_load(p->e, axes, &tile, &home));
         loaded |= 1u << o;
     }
@@ -50,9 +50,9 @@ static spyre_status compute(const pointwise *p, const box *b, const place_axes *
     place places[ISA_MAX_OPERANDS];
     const place *operands[ISA_MAX_OPERANDS];
     uint32_t count = 0;
-    places[count++] = stage_place(&p->tiles, b, axes, step->output);
+    places[count++] = buffers_place(&p->tiles, b, axes, step->output);
     for (uint32_t i = 0; i < step->input_count; i++)
-        places[count++] = stage_place(&p->tiles, b, axes, step->inputs[i]);
+        places[count++] = buffers_place(&p->tiles, b, axes, step->inputs[i]);
     if (p->op == OPFUNC_LAYERNORMSCALE) {
         places[count] = places[count - 1];
         places[count++].operand.offset += p->n.operand[step->inputs[0]].element;
@@ -71,11 +71,11 @@ static spyre_status body(void *context, const box *b)
     place_axes axes = place_find_axes(&p->n, b, p->lanes);
     TRY(load_inputs(p, b, &axes));
     TRY(compute(p, b, &axes));
-    if (stage_has_inputs(&p->tiles))
+    if (buffers_has_inputs(&p->tiles))
         TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE));
     if (!p->tiles.staged[output]) return NULL;
     TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
-    place tile = stage_place(&p->tiles, b, &axes, output);
+    place tile = buffers_place(&p->tiles, b, &axes, output);
     place home = place_home(&p->n, b, &axes, output);
     TRY(emit_store(e, &axes, &home, &tile));
     return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
@@ -108,13 +108,13 @@ static bool repeats_an_input(const pointwise *p, uint32_t dim)
 static spyre_status choose_tile(const pointwise *p, const uint8_t *dims, uint32_t count,
                                 int64_t *tile)
 {
-    stage runs = p->tiles;
+    tile_buffers runs = p->tiles;
     runs.largest_bytes = (int64_t)LONG_RUN;
     uint8_t repeating[BUNDLE_MAX_DIMS];
     uint32_t repeating_count = 0;
     int64_t budget = lx_share_bytes(p->e->options);
-    tile_limits limits = {budget, stage_footprint, &p->tiles};
-    tile_limits short_limits = {budget, stage_footprint, &runs};
+    tile_limits limits = {budget, buffers_bytes, &p->tiles};
+    tile_limits short_limits = {budget, buffers_bytes, &runs};
     for (uint32_t i = 0; i < count; i++)
         if (repeats_an_input(p, dims[i])) repeating[repeating_count++] = dims[i];
     tile_smallest(&p->n, tile);
@@ -132,18 +132,18 @@ spyre_status emit_pointwise(emitter *e, const bundle_step *step)
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &p.n));
     find_constants(&p);
     p.lanes = step->op == OPFUNC_LAYERNORMSCALE ? 2 : 1;
-    p.tiles = stage_of(&p.n);
-    stage_join_equal_inputs(&p.tiles);
+    p.tiles = buffers_of(&p.n);
+    buffers_join_equal_inputs(&p.tiles);
 
     int64_t tile[BUNDLE_MAX_DIMS];
     uint8_t dims[BUNDLE_MAX_DIMS];
     uint32_t dim_count = nest_order(&p.n, step->output, dims);
     TRY(choose_tile(&p, dims, dim_count, tile));
     lx_share share = lx_share_whole(e->options);
-    TRY(stage_take(&p.tiles, &share, tile));
+    TRY(buffers_take(&p.tiles, &share, tile));
 
     tile_loops s = {.e = e, .n = &p.n, .body = body, .context = &p};
-    tile_loops_add_buffer(&s, stage_has_inputs(&p.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
+    tile_loops_add_buffer(&s, buffers_has_inputs(&p.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
                           TOKEN_INPUT_FREE);
     tile_loops_add_buffer(&s, p.tiles.staged[step->output], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
                           TOKEN_OUTPUT_FREE);

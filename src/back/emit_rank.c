@@ -12,12 +12,12 @@
 
 #include "back/reduced_tile.h"
 #include "back/tile_loops.h"
-#include "back/stage.h"
+#include "back/tile_buffers.h"
 
 typedef struct {
     emitter *e;
     nest n;
-    stage tiles;
+    tile_buffers tiles;
     uint32_t input, output;
     int64_t ranks;                   // entries of a ranking
     int64_t weight[BUNDLE_MAX_DIMS]; // ranks from one index of a dim of ranks to the next; else 0
@@ -125,7 +125,7 @@ static spyre_status reduced_body(void *context, const box *b)
     const ranking *r = context;
     emitter *e = r->e;
     place_axes axes = axes_of(r, b);
-    place input = stage_place(&r->tiles, b, &axes, r->input);
+    place input = buffers_place(&r->tiles, b, &axes, r->input);
     if (!r->tiles.staged[r->input]) return rank_tile(r, &axes, b, &input);
     place home = place_home(&r->n, b, &axes, r->input);
     TRY(emit_load(e, &axes, &input, &home));
@@ -187,7 +187,7 @@ static spyre_status taking_body(void *context, const box *b)
     box kept = box_kept(&r->n, b);
     place_axes axes = place_find_axes(&r->n, &kept, 1);
     place home = place_home(&r->n, &kept, &axes, r->output);
-    place target = stage_place(&r->tiles, &kept, &axes, r->output);
+    place target = buffers_place(&r->tiles, &kept, &axes, r->output);
     place entries = spread_entries(r, &kept, &axes);
     place_order order = place_sorted(&target, &axes);
     isa_instruction i = {.opcode = ISA_RANKED, .op = r->n.step->op};
@@ -234,13 +234,13 @@ static int64_t all_entries_bytes(const ranking *r, const int64_t *tile)
     return lx_align(r->pass * bytes) + behind;
 }
 
-static int64_t footprint(const void *context, const int64_t *tile)
+static int64_t lx_bytes(const void *context, const int64_t *tile)
 {
     const ranking *r = context;
     for (uint32_t o = 0; o < r->n.operand_count; o++)
         if (r->tiles.staged[o] && place_tile_bytes(&r->n, o, tile) > r->most_bytes)
             return INT64_MAX / 2;
-    return stage_footprint(&r->tiles, tile) + all_entries_bytes(r, tile) + 2 * LX_ALIGNMENT;
+    return buffers_bytes(&r->tiles, tile) + all_entries_bytes(r, tile) + 2 * LX_ALIGNMENT;
 }
 
 // Five eighths of the share for entries, or of all that there is: the rest is for tiles. Passes are
@@ -266,8 +266,8 @@ static spyre_status choose_tiles(ranking *r, int64_t *tile, lx_share *out_share)
     uint32_t dim_count = nest_order(&r->n, r->input, dims);
     tile_smallest(&r->n, tile);
     TRY(choose_pass(r, tile, out_share));
-    tile_limits limits = {r->budget, footprint, r};
-    r->most_bytes = STAGE_LARGEST_TILE_BYTES;
+    tile_limits limits = {r->budget, lx_bytes, r};
+    r->most_bytes = TILE_BUFFER_LARGEST_BYTES;
     TRY(tile_check(&limits, tile));
     for (uint32_t d = r->n.dim_count; d-- > 0;)
         if (r->weight[d]) tile_grow(&r->n, &limits, d, tile);
@@ -286,7 +286,7 @@ static spyre_status choose_tiles(ranking *r, int64_t *tile, lx_share *out_share)
 
 static spyre_status allocate(ranking *r, const int64_t *tile, lx_share share)
 {
-    TRY(stage_take(&r->tiles, &share, tile));
+    TRY(buffers_take(&r->tiles, &share, tile));
     TRY(lx_take(&share, r->pass * entry_bytes(r, tile), false, &r->entries));
     if (r->pass < r->ranks) TRY(lx_take(&share, entry_bytes(r, tile), false, &r->behind));
     TRY(lx_take(&share, sizeof(int32_t), false, &r->position));
@@ -322,7 +322,7 @@ spyre_status emit_rank(emitter *e, const bundle_step *step)
     ranking r = {.e = e, .input = step->inputs[0], .output = step->output};
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &r.n));
     find_ranks(&r);
-    r.tiles = stage_of(&r.n);
+    r.tiles = buffers_of(&r.n);
     r.kept = (tile_loops){.e = e, .n = &r.n, .body = kept_body, .context = &r};
     r.reduced = (tile_loops){.e = e, .n = &r.n, .body = reduced_body, .context = &r};
     r.taking = (tile_loops){.e = e, .n = &r.n, .body = taking_body, .context = &r};

@@ -8,14 +8,14 @@
 #include "back/reduced_tile.h"
 #include "back/tile_loops.h"
 #include "back/split.h"
-#include "back/stage.h"
+#include "back/tile_buffers.h"
 #include "bundle/derived.h"
 #include "isa/constants.h"
 
 typedef struct {
     emitter *e;
     nest n;
-    stage tiles;
+    tile_buffers tiles;
     uint32_t input, output, moments;
     int32_t factor;        // the input that the elements are multiplied with; -1: none
     int32_t end_factor;    // the one that the result is multiplied with; -1: none
@@ -96,7 +96,7 @@ static spyre_status multiply(const reduction *r, const place_axes *axes, const b
     place home = place_home(&r->n, b, axes, r->input);
     place_order order = place_sorted(&home, axes);
     place products = place_dense(b, axes, &order, SPYRE_FORMAT_IEEE_FP32, 4, &r->products);
-    place factor = stage_place(&r->tiles, b, axes, (uint32_t)r->factor);
+    place factor = buffers_place(&r->tiles, b, axes, (uint32_t)r->factor);
     TRY(emit_vector(r->e, OPFUNC_MUL, NULL, axes,
                     (const place *const[]){&products, input, &factor}, 3));
     *input = products;
@@ -112,7 +112,7 @@ static spyre_status load(const reduction *r, const place_axes *axes, const box *
 {
     if (operand < 0 || !r->tiles.staged[operand]) return NULL;
     place home = place_home(&r->n, b, axes, (uint32_t)operand);
-    place tile = stage_place(&r->tiles, b, axes, (uint32_t)operand);
+    place tile = buffers_place(&r->tiles, b, axes, (uint32_t)operand);
     return emit_load(r->e, axes, &tile, &home);
 }
 
@@ -121,7 +121,7 @@ static spyre_status reduced_body(void *context, const box *b)
     const reduction *r = context;
     emitter *e = r->e;
     place_axes axes = place_find_axes(&r->n, b, 1);
-    place input = stage_place(&r->tiles, b, &axes, r->input);
+    place input = buffers_place(&r->tiles, b, &axes, r->input);
     TRY(load(r, &axes, b, (int32_t)r->input));
     TRY(load(r, &axes, b, r->factor));
     if (loads(r)) TRY(emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL));
@@ -176,7 +176,7 @@ static spyre_status multiply_results(const reduction *r, const place_axes *axes,
 {
     if (r->end_factor < 0) return NULL;
     uint32_t f = (uint32_t)r->end_factor;
-    place factor = stage_place(&r->tiles, kept, axes, f);
+    place factor = buffers_place(&r->tiles, kept, axes, f);
     TRY(load(r, axes, kept, r->end_factor));
     if (r->tiles.staged[f])
         TRY(emit_handover(r->e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_KEPT_FULL));
@@ -193,7 +193,7 @@ static spyre_status finish(void *context, const box *b)
     place_axes axes = place_find_axes(&r->n, &kept, 1), folded = accumulator_axes(r, &kept);
     place_axes lanes = place_find_axes(&r->n, &kept, r->moments);
     place home = place_home(&r->n, &kept, &lanes, r->output);
-    place target = stage_place(&r->tiles, &kept, &lanes, r->output);
+    place target = buffers_place(&r->tiles, &kept, &lanes, r->output);
     for (uint32_t m = 0; m < r->moments; m++) {
         place sum = accumulator_place(r, &kept, &folded, &r->accumulator[m]);
         TRY(clip_and_scale(r, &axes, &sum));
@@ -253,10 +253,10 @@ static int64_t products_bytes(const reduction *r, const int64_t *tile)
     return place_tile_bytes(&r->n, r->input, tile) / r->n.operand[r->input].element * 4;
 }
 
-static int64_t footprint(const void *context, const int64_t *tile)
+static int64_t lx_bytes(const void *context, const int64_t *tile)
 {
     const reduction *r = context;
-    int64_t bytes = stage_footprint(&r->tiles, tile) + LX_ALIGNMENT;
+    int64_t bytes = buffers_bytes(&r->tiles, tile) + LX_ALIGNMENT;
     if (r->factor >= 0) bytes += lx_align(products_bytes(r, tile));
     if (r->tiles.staged[r->input] && place_tile_bytes(&r->n, r->input, tile) > r->reduced_bytes)
         return INT64_MAX / 2;
@@ -280,20 +280,20 @@ static spyre_status choose_tiles(reduction *r, int64_t *tile)
 {
     uint8_t dims[BUNDLE_MAX_DIMS];
     uint32_t dim_count = nest_order(&r->n, r->input, dims);
-    tile_limits limits = {lx_share_bytes(r->e->options), footprint, r};
+    tile_limits limits = {lx_share_bytes(r->e->options), lx_bytes, r};
     tile_smallest(&r->n, tile);
-    r->reduced_bytes = STAGE_LARGEST_TILE_BYTES;
+    r->reduced_bytes = TILE_BUFFER_LARGEST_BYTES;
     TRY(tile_check(&limits, tile));
     if (!tile_grow_reduced(&r->n, &limits, tile)) {
         // Half for the reduced dims, so that some kept ones fit beside them.
         tile_smallest(&r->n, tile);
-        r->reduced_bytes = STAGE_LARGEST_TILE_BYTES / 2;
+        r->reduced_bytes = TILE_BUFFER_LARGEST_BYTES / 2;
         tile_grow_reduced(&r->n, &limits, tile);
-        r->reduced_bytes = STAGE_LARGEST_TILE_BYTES;
+        r->reduced_bytes = TILE_BUFFER_LARGEST_BYTES;
     }
     tile_grow_kept(&r->n, &limits, dims, dim_count, tile);
     if (has_short_runs(r, dims, dim_count, tile)) {
-        r->reduced_bytes = r->tiles.largest_bytes = 2 * STAGE_LARGEST_TILE_BYTES;
+        r->reduced_bytes = r->tiles.largest_bytes = 2 * TILE_BUFFER_LARGEST_BYTES;
         tile_grow_kept(&r->n, &limits, dims, dim_count, tile);
     }
     for (uint32_t i = 0; i < dim_count; i++)
@@ -306,7 +306,7 @@ static spyre_status choose_tiles(reduction *r, int64_t *tile)
 static spyre_status allocate(reduction *r, const int64_t *tile)
 {
     lx_share share = lx_share_whole(r->e->options);
-    TRY(stage_take(&r->tiles, &share, tile));
+    TRY(buffers_take(&r->tiles, &share, tile));
     for (uint32_t m = 0; m < r->moments; m++) {
         TRY(lx_take(&share, accumulator_bytes(r, tile), false, &r->accumulator[m]));
         TRY(lx_take(&share, accumulator_bytes(r, tile), false, &r->received[m]));
@@ -358,7 +358,7 @@ spyre_status emit_reduction(emitter *e, const bundle_step *step)
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, SPLIT_SLOTS, &r.n));
     describe(&r, step);
     TRY(split_build(&r.n, &r.chain));
-    r.tiles = stage_of(&r.n);
+    r.tiles = buffers_of(&r.n);
     r.kept = (tile_loops){.e = e, .n = &r.n, .body = kept_body, .context = &r};
     r.reduced = (tile_loops){.e = e, .n = &r.n, .body = reduced_body, .context = &r};
     int64_t tile[BUNDLE_MAX_DIMS];

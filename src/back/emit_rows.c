@@ -8,13 +8,13 @@
 #include "back/select.h"
 
 #include "back/tile_loops.h"
-#include "back/stage.h"
+#include "back/tile_buffers.h"
 #include "bundle/derived.h"
 
 typedef struct {
     emitter *e;
     nest n;
-    stage tiles;
+    tile_buffers tiles;
     uint32_t index, value, rows;            // tensors; rows: what is moved, index by index
     isa_instruction move;                   // GATHER, SCATTER or SCATTERADD
 } indirect;
@@ -69,9 +69,9 @@ static spyre_status body(void *context, const box *b)
 {
     const indirect *w = context;
     place_axes axes = place_find_axes(&w->n, b, 1);
-    place index = stage_place(&w->tiles, b, &axes, w->index);
+    place index = buffers_place(&w->tiles, b, &axes, w->index);
     place value = place_home(&w->n, b, &axes, w->value);
-    place rows = stage_place(&w->tiles, b, &axes, w->rows);
+    place rows = buffers_place(&w->tiles, b, &axes, w->rows);
     bool gathers = w->move.opcode == ISA_GATHER;
     return (gathers ? gather : scatter)(w, b, &axes, &index, &value, &rows);
 }
@@ -137,13 +137,13 @@ spyre_status emit_rows(emitter *e, const bundle_step *step)
                                                   : ISA_SCATTER}};
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &w.n));
     TRY(place_value(&w));
-    w.tiles = stage_of(&w.n);
+    w.tiles = buffers_of(&w.n);
     w.tiles.staged[w.value] = false;
 
     int64_t tile[BUNDLE_MAX_DIMS];
     uint8_t dims[BUNDLE_MAX_DIMS];
     uint32_t dim_count = nest_order(&w.n, w.rows, dims);
-    TRY(stage_fit(&w.tiles, e->options, dims, dim_count, tile));
+    TRY(buffers_fit(&w.tiles, e->options, dims, dim_count, tile));
 
     tile_loops s = {.e = e, .n = &w.n, .body = body, .context = &w};
     bool buffers = w.tiles.staged[w.rows] || (!gathers && w.tiles.staged[w.index]);

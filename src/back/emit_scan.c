@@ -7,14 +7,14 @@
 
 #include "back/reduced_tile.h"
 #include "back/tile_loops.h"
-#include "back/stage.h"
+#include "back/tile_buffers.h"
 #include "bundle/derived.h"
 #include "tensor/running.h"
 
 typedef struct {
     emitter *e;
     nest n;
-    stage tiles;
+    tile_buffers tiles;
     opfunc op;
     uint32_t input, output;
     lx_region states, position, taken;
@@ -71,8 +71,8 @@ static spyre_status scan_tile(const scanning *s, const place_axes *axes, const b
     place_axes kept_axes = place_find_axes(&s->n, &kept, 1);
     place whole = states_place(s, &kept, &kept_axes);
     place states = place_project(&whole, &kept_axes, axes), position = counter_place(&s->position);
-    place input = stage_place(&s->tiles, b, axes, s->input);
-    place output = stage_place(&s->tiles, b, axes, s->output);
+    place input = buffers_place(&s->tiles, b, axes, s->input);
+    place output = buffers_place(&s->tiles, b, axes, s->output);
     place_order order = scan_order(s, axes, &states);
     isa_instruction i = {.opcode = ISA_SCAN, .op = s->op};
     const place *const places[] = {&output, &states, &input, &position};
@@ -83,7 +83,7 @@ static spyre_status scan_tile(const scanning *s, const place_axes *axes, const b
 static spyre_status load(const scanning *s, const box *b, const place_axes *axes)
 {
     place home = place_home(&s->n, b, axes, s->input);
-    place tile = stage_place(&s->tiles, b, axes, s->input);
+    place tile = buffers_place(&s->tiles, b, axes, s->input);
     TRY(emit_load(s->e, axes, &tile, &home));
     return emit_handover(s->e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL);
 }
@@ -99,7 +99,7 @@ static spyre_status scanned_body(void *context, const box *b)
     if (loads) TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE));
     if (!s->tiles.staged[s->output]) return NULL;
     place home = place_home(&s->n, b, &axes, s->output);
-    place tile = stage_place(&s->tiles, b, &axes, s->output);
+    place tile = buffers_place(&s->tiles, b, &axes, s->output);
     TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
     TRY(emit_store(e, &axes, &home, &tile));
     return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
@@ -129,17 +129,17 @@ static int64_t states_bytes(const scanning *s, const int64_t *tile)
     return bytes;
 }
 
-static int64_t footprint(const void *context, const int64_t *tile)
+static int64_t lx_bytes(const void *context, const int64_t *tile)
 {
     const scanning *s = context;
-    return stage_footprint(&s->tiles, tile) + 2 * LX_ALIGNMENT + lx_align(states_bytes(s, tile));
+    return buffers_bytes(&s->tiles, tile) + 2 * LX_ALIGNMENT + lx_align(states_bytes(s, tile));
 }
 
 static spyre_status choose_tiles(scanning *s, int64_t *tile)
 {
     uint8_t dims[BUNDLE_MAX_DIMS];
     uint32_t count = nest_order(&s->n, s->output, dims);
-    tile_limits limits = {lx_share_bytes(s->e->options), footprint, s};
+    tile_limits limits = {lx_share_bytes(s->e->options), lx_bytes, s};
     tile_smallest(&s->n, tile);
     TRY(tile_check(&limits, tile));
     tile_grow_reduced(&s->n, &limits, tile);
@@ -154,7 +154,7 @@ static spyre_status choose_tiles(scanning *s, int64_t *tile)
 static spyre_status allocate(scanning *s, const int64_t *tile)
 {
     lx_share share = lx_share_whole(s->e->options);
-    TRY(stage_take(&s->tiles, &share, tile));
+    TRY(buffers_take(&s->tiles, &share, tile));
     TRY(lx_take(&share, states_bytes(s, tile), false, &s->states));
     TRY(lx_take(&share, sizeof(int32_t), false, &s->position));
     return lx_take(&share, sizeof(int32_t), false, &s->taken);
@@ -165,7 +165,7 @@ spyre_status emit_scan(emitter *e, const bundle_step *step)
     scanning s = {.e = e, .op = step->op, .input = step->inputs[0], .output = step->output};
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &s.n));
     for (uint32_t d = 0; d < s.n.dim_count; d++) s.n.reduced[d] = step->scanned[d];
-    s.tiles = stage_of(&s.n);
+    s.tiles = buffers_of(&s.n);
     s.kept = (tile_loops){.e = e, .n = &s.n, .body = kept_body, .context = &s};
     s.scanned = (tile_loops){.e = e, .n = &s.n, .body = scanned_body, .context = &s};
     int64_t tile[BUNDLE_MAX_DIMS];

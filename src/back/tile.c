@@ -15,7 +15,7 @@ void tile_smallest(const nest *n, int64_t *out_tile)
 
 static bool fits(const tile_limits *limits, const int64_t *tile)
 {
-    return limits->footprint(limits->context, tile) <= limits->budget;
+    return limits->bytes(limits->context, tile) <= limits->budget;
 }
 
 spyre_status tile_check(const tile_limits *limits, const int64_t *tile)
@@ -23,7 +23,7 @@ spyre_status tile_check(const tile_limits *limits, const int64_t *tile)
     if (fits(limits, tile)) return NULL;
     return status_new(
         SPYRE_UNSUPPORTED, "the smallest tile needs %lld bytes of LX, the back-end has %lld",
-        (long long)limits->footprint(limits->context, tile), (long long)limits->budget);
+        (long long)limits->bytes(limits->context, tile), (long long)limits->budget);
 }
 
 // Without code for a remainder when a divisor is near; otherwise tiles of about the same size.

@@ -8,11 +8,11 @@
 #include "back/emit.h"
 
 // Bytes of LX that tiles of these extents need.
-typedef int64_t tile_footprint(const void *context, const int64_t *tile);
+typedef int64_t tile_bytes(const void *context, const int64_t *tile);
 
 typedef struct {
     int64_t budget;
-    tile_footprint *footprint;
+    tile_bytes *bytes;
     const void *context;
 } tile_limits;
 

@@ -77,6 +77,9 @@ SPYRE_MUST_CHECK spyre_status parse_rebind(parser *p, uint32_t from, uint32_t to
 // %a as an operand of the statement; with its type when `out_type` is not null.
 SPYRE_MUST_CHECK spyre_status parse_operand(statement *s, const ktir_type **out_type);
 
+// "%a, %b : T, U": operands of the statement and their types.
+SPYRE_MUST_CHECK spyre_status parse_typed_operands(statement *s);
+
 // ": T" where T is the type of operand `n`.
 SPYRE_MUST_CHECK spyre_status parse_expect_type(statement *s, uint32_t operand);
 

@@ -7,21 +7,10 @@
 // ins(%a, %b : T, T)
 static spyre_status parse_operands(statement *s, const char *word)
 {
-    parser *p = s->p;
-    uint32_t first = s->operands.count;
-    bool more = true;
-    TRY(lexer_expect(&p->l, word));
-    TRY(lexer_expect(&p->l, "("));
-    while (more) {
-        TRY(parse_operand(s, NULL));
-        TRY(lexer_skip(&p->l, ",", &more));
-    }
-    TRY(lexer_expect(&p->l, ":"));
-    for (uint32_t n = first; n < s->operands.count; n++) {
-        if (n > first) TRY(lexer_expect(&p->l, ","));
-        TRY(parse_expect_type(s, n));
-    }
-    return lexer_expect(&p->l, ")");
+    TRY(lexer_expect(&s->p->l, word));
+    TRY(lexer_expect(&s->p->l, "("));
+    TRY(parse_typed_operands(s));
+    return lexer_expect(&s->p->l, ")");
 }
 
 static spyre_status parse_ins_outs(statement *s)

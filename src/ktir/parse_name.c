@@ -134,3 +134,19 @@ spyre_status parse_expect_type(statement *s, uint32_t operand)
     if (ktir_type_same(found, parse_type_of(s, operand))) return NULL;
     return type_mismatch(s, &at, operand, found);
 }
+
+spyre_status parse_typed_operands(statement *s)
+{
+    uint32_t first = s->operands.count;
+    bool more = true;
+    while (more) {
+        TRY(parse_operand(s, NULL));
+        TRY(lexer_skip(&s->p->l, ",", &more));
+    }
+    TRY(lexer_expect(&s->p->l, ":"));
+    for (uint32_t n = first; n < s->operands.count; n++) {
+        if (n > first) TRY(lexer_expect(&s->p->l, ","));
+        TRY(parse_expect_type(s, n));
+    }
+    return NULL;
+}

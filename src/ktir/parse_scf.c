@@ -12,19 +12,8 @@ static spyre_status parse_end(statement *s)
         TRY(parse_operand(s, NULL));
         TRY(lexer_expect(&p->l, ")"));
     }
-    uint32_t first = s->operands.count;
-    bool more = p->l.now.kind == TOKEN_WORD && p->l.now.start[0] == '%';
-    if (!more) return NULL;
-    while (more) {
-        TRY(parse_operand(s, NULL));
-        TRY(lexer_skip(&p->l, ",", &more));
-    }
-    TRY(lexer_expect(&p->l, ":"));
-    for (uint32_t n = first; n < s->operands.count; n++) {
-        if (n > first) TRY(lexer_expect(&p->l, ","));
-        TRY(parse_expect_type(s, n));
-    }
-    return NULL;
+    bool any = p->l.now.kind == TOKEN_WORD && p->l.now.start[0] == '%';
+    return any ? parse_typed_operands(s) : NULL;
 }
 
 // (T, T) or T: results.

@@ -8,6 +8,15 @@
 #include "ktir/print.h"
 #include "tensor/numeric.h"
 
+// " : T to U": the types of the first operand and of the result.
+static void print_conversion(const printer *p, const ktir_op *op, const char *to)
+{
+    text_append(p->out, " : ");
+    print_types(p, op, 0, 1);
+    text_append(p->out, to);
+    print_type(p, ktir_result_type(p->m, op));
+}
+
 static void print_real(const printer *p, ktir_element element, int64_t bits)
 {
     double value;
@@ -74,10 +83,7 @@ static void print_cast(const printer *p, const ktir_op *op)
 {
     text_append(p->out, " ");
     print_operand(p, op, 0);
-    text_append(p->out, " : ");
-    print_types(p, op, 0, 1);
-    text_append(p->out, " to ");
-    print_type(p, ktir_result_type(p->m, op));
+    print_conversion(p, op, " to ");
 }
 
 // --- linalg
@@ -144,10 +150,7 @@ static void print_slice(const printer *p, const ktir_op *op)
     print_mixed_list(p, op, KTIR_KEY_SIZES, &next);
     text_append(p->out, " ");
     print_mixed_list(p, op, KTIR_KEY_STRIDES, &next);
-    text_append(p->out, " : ");
-    print_types(p, op, 0, 1);
-    text_append(p->out, inserts ? " into " : " to ");
-    print_type(p, ktir_result_type(p->m, op));
+    print_conversion(p, op, inserts ? " into " : " to ");
 }
 
 static void print_reshape(const printer *p, const ktir_op *op)
@@ -168,10 +171,7 @@ static void print_reshape(const printer *p, const ktir_op *op)
         text_append(p->out, " output_shape ");
         print_mixed_list(p, op, KTIR_KEY_SHAPE, &next);
     }
-    text_append(p->out, " : ");
-    print_types(p, op, 0, 1);
-    text_append(p->out, " into ");
-    print_type(p, ktir_result_type(p->m, op));
+    print_conversion(p, op, " into ");
 }
 
 static void print_affine(const printer *p, const ktir_op *op)
@@ -380,10 +380,7 @@ static void print_access_tile(const printer *p, const ktir_op *op)
     }
     text_append(p->out, "]");
     print_dictionary(p, op);
-    text_append(p->out, " : ");
-    print_types(p, op, 0, 1);
-    text_append(p->out, " -> ");
-    print_type(p, ktir_result_type(p->m, op));
+    print_conversion(p, op, " -> ");
 }
 
 static void print_indirect_tile(const printer *p, const ktir_op *op)

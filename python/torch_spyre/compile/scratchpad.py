@@ -153,7 +153,6 @@ class ExactLayoutSolver(MemoryPlanSolver):
 
 # ---- What was planned
 
-_LIMIT = re.compile(r"of (\d+) bytes a core")
 _BUFFER = re.compile(r"buffer (\w+) lx\((\d+)\+(\d+)\) ops\((\d+)\.\.(\d+)\)( in place of (\w+))?")
 
 
@@ -175,9 +174,7 @@ def lx_buffers(executable: _C.Executable, segment: int = 0) -> list[LifetimeBoun
 
 def lx_size(executable: _C.Executable, segment: int = 0) -> int:
     """Bytes of a core's LX that the planner may use."""
-    found = _LIMIT.search(executable.text(segment, "lx"))
-    assert found, "the stage lx has no limit"
-    return int(found[1])
+    return executable.lx_use(segment)["limit_bytes"]
 
 
 def _uses(executable: _C.Executable, segment: int) -> dict[str, list[int]]:

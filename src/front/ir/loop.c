@@ -277,6 +277,13 @@ uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride)
     return d;
 }
 
+int64_t loop_part_within(const loop_dim *dim, int64_t first, int64_t step, int64_t count)
+{
+    int64_t inner = dim->extent / step;
+    if (first + step * (count - 1) < dim->extent) return count;
+    return first || dim->extent % step || count % inner ? 0 : inner;
+}
+
 bool loop_find_reach(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
                      int64_t out_first[LOOP_MAX_DIMS], int64_t out_last[LOOP_MAX_DIMS])
 {

@@ -363,6 +363,10 @@ int64_t loop_split_offset(const loop_buffer *buffer, int64_t offset,
 // above it. Needs a dim.
 uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride);
 
+// How many of `count` steps from index `first` on stay within the dim: all; or as many as an inner
+// loop has when the loop is split where it leaves the dim; 0 when it cannot be split there.
+int64_t loop_part_within(const loop_dim *dim, int64_t first, int64_t step, int64_t count);
+
 // The first and the last index in each dim that the loops of the access reach; false when one steps
 // from a dim into another, or those that walk the same dim leave it together.
 bool loop_find_reach(const loop_buffer *buffer, const loop_op *op, const loop_access *access,

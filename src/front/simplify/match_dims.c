@@ -34,10 +34,10 @@ static bool can_follow_dims(const loop_buffer *buffer, uint32_t d, int64_t first
 {
     for (; d < buffer->dim_count; d++, first = 0) {
         const loop_dim *dim = &buffer->dim[d];
-        int64_t step = stride / dim->stride, inner = dim->extent / step;
         if (stride % dim->stride) return false;
-        if (first + step * (extent - 1) < dim->extent) return true;
-        if (first || dim->extent % step || extent % inner) return false;
+        int64_t inner = loop_part_within(dim, first, stride / dim->stride, extent);
+        if (inner == extent) return true;
+        if (!inner) return false;
         extent /= inner;
         stride = dim->stride * dim->extent;
     }

@@ -146,8 +146,9 @@ static spyre_status cut(loop_graph *loops, restraint *held, uint32_t index, uint
     int64_t step = stride / buffer->dim[d].stride, extent = buffer->dim[d].extent;
     if (stride % buffer->dim[d].stride)
         return refuse(loops, index, "a view steps across the dims of its storage");
-    int64_t first = first_index(buffer, access, d);
-    bool inside = first + step * (op->extent[v] - 1) < extent;
+    int64_t part = loop_part_within(&buffer->dim[d], first_index(buffer, access, d), step,
+                                    op->extent[v]);
+    bool inside = part == op->extent[v];
     bool free = buffer->kind == LOOP_LOCAL && !held->kept[access->buffer];
     bool whole = inside && keeps_columns(loops, held, access->buffer, d, step);
     if (step > 1 && free && extent % step == 0 && !whole) {
@@ -156,12 +157,10 @@ static spyre_status cut(loop_graph *loops, restraint *held, uint32_t index, uint
         return split_dim(loops, index, buffer, d, step);
     }
     if (inside) return NULL;
-    int64_t inner = extent / step;
-    if (first || extent % step || op->extent[v] % inner || inner < 2)
-        return refuse(loops, index, JOINS_PARTS);
+    if (part < 2) return refuse(loops, index, JOINS_PARTS);
     *out_cut = true;
     TRY(remember(loops, held));
-    return split_variable(loops, index, v, inner);
+    return split_variable(loops, index, v, part);
 }
 
 static spyre_status normalize_op(loop_graph *loops, restraint *held, uint32_t index,

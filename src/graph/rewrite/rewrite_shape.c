@@ -34,26 +34,27 @@ static spyre_status load_list(rewriter *r, spyre_dtype dtype, tensor **out_items
     return *out_count ? NULL : status_new(SPYRE_UNSUPPORTED, "no operand has elements");
 }
 
-spyre_status rewrite_cat(rewriter *r)
+static spyre_status join(rewriter *r, bool along_new_dim)
 {
-    tensor *items, into;
-    uint32_t count, dim;
+    tensor *items = NULL, into;
+    uint32_t count = 0, dim;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_dim(r, 1, 0, into.view.rank, &dim));
     TRY(load_list(r, into.dtype, &items, &count));
-    if (count == 1) return make_copy(r, &items[0], &into, NULL);
+    for (uint32_t i = 0; along_new_dim && i < count; i++)
+        TRY(make_unsqueeze(r, &items[i], dim, &items[i]));
+    if (count == 1 && !along_new_dim) return make_copy(r, &items[0], &into, NULL);
     return make_cat(r, items, count, dim, &into, NULL);
+}
+
+spyre_status rewrite_cat(rewriter *r)
+{
+    return join(r, false);
 }
 
 spyre_status rewrite_stack(rewriter *r)
 {
-    tensor *items, into;
-    uint32_t count, dim;
-    TRY(rewrite_result(r, 0, &into));
-    TRY(rewrite_dim(r, 1, 0, into.view.rank, &dim));
-    TRY(load_list(r, into.dtype, &items, &count));
-    for (uint32_t i = 0; i < count; i++) TRY(make_unsqueeze(r, &items[i], dim, &items[i]));
-    return make_cat(r, items, count, dim, &into, NULL);
+    return join(r, true);
 }
 
 // What the arguments make of a dim must be what the result's type says of it.

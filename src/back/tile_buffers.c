@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "back/stage.h"
+#include "back/tile_buffers.h"
 
 #include <string.h>
 
-stage stage_of(const nest *n)
+tile_buffers buffers_of(const nest *n)
 {
-    stage s = {.n = n, .largest_bytes = STAGE_LARGEST_TILE_BYTES};
+    tile_buffers s = {.n = n, .largest_bytes = TILE_BUFFER_LARGEST_BYTES};
     for (uint32_t o = 0; o < n->operand_count; o++) {
         s.staged[o] = !n->operand[o].tensor->in_lx;
         s.source[o] = (uint8_t)o;
@@ -28,7 +28,7 @@ static bool are_equal(const nest *n, uint32_t a, uint32_t b)
            memcmp(one->stride, other->stride, sizeof one->stride) == 0;
 }
 
-void stage_join_equal_inputs(stage *s)
+void buffers_join_equal_inputs(tile_buffers *s)
 {
     const bundle_step *step = s->n->step;
     for (uint32_t i = 1; i < step->input_count; i++) {
@@ -41,9 +41,9 @@ void stage_join_equal_inputs(stage *s)
     }
 }
 
-int64_t stage_footprint(const void *context, const int64_t *tile)
+int64_t buffers_bytes(const void *context, const int64_t *tile)
 {
-    const stage *s = context;
+    const tile_buffers *s = context;
     int64_t bytes = 0;
     for (uint32_t o = 0; o < s->n->operand_count; o++) {
         if (!s->staged[o]) continue;
@@ -54,32 +54,32 @@ int64_t stage_footprint(const void *context, const int64_t *tile)
     return bytes;
 }
 
-spyre_status stage_take(stage *s, lx_share *share, const int64_t *tile)
+spyre_status buffers_take(tile_buffers *s, lx_share *share, const int64_t *tile)
 {
     for (uint32_t o = 0; o < s->n->operand_count; o++)
         if (s->staged[o]) TRY(lx_take(share, place_tile_bytes(s->n, o, tile), true, &s->region[o]));
     return NULL;
 }
 
-spyre_status stage_fit(stage *s, const back_options *options, const uint8_t *dims,
-                       uint32_t dim_count, int64_t *out_tile)
+spyre_status buffers_fit(tile_buffers *s, const back_options *options, const uint8_t *dims,
+                         uint32_t dim_count, int64_t *out_tile)
 {
-    tile_limits limits = {lx_share_bytes(options), stage_footprint, s};
+    tile_limits limits = {lx_share_bytes(options), buffers_bytes, s};
     tile_smallest(s->n, out_tile);
     TRY(tile_check(&limits, out_tile));
     tile_grow_all(s->n, &limits, dims, dim_count, out_tile);
     lx_share share = lx_share_whole(options);
-    return stage_take(s, &share, out_tile);
+    return buffers_take(s, &share, out_tile);
 }
 
-place stage_place(const stage *s, const box *b, const place_axes *axes, uint32_t operand)
+place buffers_place(const tile_buffers *s, const box *b, const place_axes *axes, uint32_t operand)
 {
     operand = s->source[operand];
     if (s->staged[operand]) return place_tile(s->n, b, axes, operand, &s->region[operand]);
     return place_home(s->n, b, axes, operand);
 }
 
-bool stage_has_inputs(const stage *s)
+bool buffers_has_inputs(const tile_buffers *s)
 {
     for (uint32_t o = 0; o < s->n->operand_count; o++)
         if (s->staged[o] && o != s->n->step->output) return true;
