@@ -139,29 +139,34 @@ static void turn_integers(opfunc op, block_values *values, size_t count)
         values->integer[n] = rank_turned(op, values->integer[n]);
 }
 
-BASE_CLONES
-static void join_extremes(int64_t *state, int32_t *halves, size_t width, size_t depth,
-                          uint32_t position)
-{
-    for (size_t k = 0; k < depth; k++, halves += width)
-        for (size_t n = 0; n < width; n++) {
-            int64_t entry = (int64_t)halves[n] * ((int64_t)1 << 32) + (position + (uint32_t)k);
-            state[n] = entry > state[n] ? entry : state[n];
-            halves[n] = (int32_t)(state[n] >> 32);
-        }
-}
+// What stays of a running entry in its place: the half of the extreme, or its position.
+#define EXTREME(name, stays)                                                                    \
+    __attribute__((always_inline)) static inline void name##_some(                              \
+        int64_t *state, int32_t *values, size_t some, size_t width, size_t depth,               \
+        uint32_t position)                                                                      \
+    {                                                                                           \
+        int64_t running[GROUP];                                                                 \
+        for (size_t n = 0; n < some; n++) running[n] = state[n];                                \
+        for (size_t k = 0; k < depth; k++, values += width, position++)                         \
+            for (size_t n = 0; n < some; n++) {                                                 \
+                const int64_t next = (int64_t)values[n] * ((int64_t)1 << 32) + position;        \
+                running[n] = next > running[n] ? next : running[n];                             \
+                values[n] = (int32_t)(uint32_t)(stays);                                         \
+            }                                                                                   \
+        for (size_t n = 0; n < some; n++) state[n] = running[n];                                \
+    }                                                                                           \
+    BASE_CLONES                                                                                 \
+    static void name(int64_t *state, int32_t *values, size_t width, size_t depth,               \
+                     uint32_t position)                                                         \
+    {                                                                                           \
+        size_t n = 0;                                                                           \
+        for (; n + GROUP <= width; n += GROUP)                                                  \
+            name##_some(state + n, values + n, GROUP, width, depth, position);                  \
+        if (n < width) name##_some(state + n, values + n, width - n, width, depth, position);   \
+    }
 
-BASE_CLONES
-static void join_positions(int64_t *state, int32_t *halves, size_t width, size_t depth,
-                           uint32_t position)
-{
-    for (size_t k = 0; k < depth; k++, halves += width)
-        for (size_t n = 0; n < width; n++) {
-            int64_t entry = (int64_t)halves[n] * ((int64_t)1 << 32) + (position + (uint32_t)k);
-            state[n] = entry > state[n] ? entry : state[n];
-            halves[n] = (int32_t)(uint32_t)state[n];
-        }
-}
+EXTREME(join_extremes, running[n] >> 32)
+EXTREME(join_positions, running[n])
 
 static void join_ranked(scanning *s, size_t width, size_t depth, uint32_t position)
 {
