@@ -305,6 +305,10 @@ static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
         !one_stride(&parts[UPPER], o, true, &a->place.upper) ||
         !nest_of(&parts[STICK], o, &a->place.stick))
         return false;
+    if (a->constant) { // the same in every core
+        a->place.row = rows_evenly(t->rows, 0);
+        return a->lane == 0;
+    }
     if (!summed) return nest_of(&parts[ROW], o, &a->place.row) && as_sent(t, o, a);
     part rows = parts[ROW];
     sort_as_sums(rows.pieces, rows.count, o, (uint32_t[MOST_AXES]){0});
