@@ -163,4 +163,4 @@ def test_memory_that_a_bundle_asks_for(spyre, tmp_path):
 def test_memory_beyond_a_segment_is_refused(spyre, tmp_path, bytes_):
     directory = write(tmp_path / "bundle", OWN_MEMORY.replace("4096", bytes_))
     line = spyre.bad("dxp", "--bundle", "-d", directory)
-    assert f"line 8: device_mem_allocate of {bytes_} bytes beside 128 others" in line
+    assert f"bundle.mlir:8:43: device_mem_allocate of {bytes_} bytes beside 128 others" in line
