@@ -21,7 +21,8 @@ enum {
     VALUES_BYTES = MOST_ROWS * 128,
     MOST_VALUES = 3,
     SUMS = VALUES + MOST_VALUES * VALUES_BYTES,
-    END = SUMS + 2 * VALUES_BYTES,
+    SCALE = SUMS + 2 * VALUES_BYTES,        // one number a kernel
+    END = SCALE + 128,
     MEMORY = 4 * BYTES,
 };
 _Static_assert(END <= (int)ISA_LX_BYTES, "");
@@ -343,6 +344,30 @@ static void stream_kernel(maker *m)
     keep(m, &to);
 }
 
+// One element a row of fp32, in the order of the sums.
+static void set_sums(const maker *m, isa_instruction *i, uint32_t o, const held *sums)
+{
+    set_operand(m, i, o, sums, true);
+    i->operand[o].format = FP32;
+    for (uint32_t d = 0; d < STICKS; d++) i->operand[o].stride[d] *= 2;
+}
+
+// What is summed times a number that each core fills in for itself.
+static void scale_sums(maker *m, const held *sums)
+{
+    const isa_operand number = in_lx(SCALE, FP32);
+    uint32_t order[DIMS];
+    emit_flat(m->p, ISA_FILL, 1, 1, &number)->constant[0] = 0.25F + (float)below(m, 4);
+    isa_instruction *i = emit_elements(m, ISA_VECTOR, &sums->by, 3);
+    i->op = OPFUNC_MUL;
+    set_sums(m, i, 0, sums);
+    set_sums(m, i, 1, sums);
+    i->operand[2] = number;
+    i->extent[STICKS] = i->extent[DIMS] = 1;
+    shuffle(m, order);
+    order_dims(i, order);
+}
+
 static void reduce_kernel(maker *m)
 {
     static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_SUM, OPFUNC_MIN};
@@ -360,10 +385,8 @@ static void reduce_kernel(maker *m)
     emit_flat(m->p, ISA_FILL, rows * 64, 1, &flat)->constant[0] = opfunc_reduction_identity(op);
     isa_instruction *i = emit_elements(m, ISA_REDUCE, &one.by, 2);
     i->op = op;
-    set_operand(m, i, 0, &sums, true);
+    set_sums(m, i, 0, &sums);
     set_operand(m, i, 1, &one, false);
-    i->operand[0].format = FP32;
-    for (uint32_t d = 0; d < STICKS; d++) i->operand[0].stride[d] *= 2;
     i->operand[0].stride[DIMS] = 4;
     shuffle(m, order);
     order_dims(i, order);
@@ -373,12 +396,11 @@ static void reduce_kernel(maker *m)
     fold->extent[1] = 64;
     fold->operand[0].stride[0] = 256;
     fold->operand[0].stride[1] = 4;
+    if (below(m, 2)) scale_sums(m, &sums);
     isa_instruction *round = emit_elements(m, ISA_VECTOR, &one.by, 2);
     round->op = OPFUNC_IDENTITY;
     set_operand(m, round, 0, &to, true);
-    set_operand(m, round, 1, &sums, true);
-    round->operand[1].format = FP32;
-    for (uint32_t d = 0; d < STICKS; d++) round->operand[1].stride[d] *= 2;
+    set_sums(m, round, 1, &sums);
     round->extent[STICKS] = round->extent[DIMS] = 1;
     shuffle(m, order);
     order_dims(round, order);
