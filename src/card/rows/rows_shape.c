@@ -15,46 +15,13 @@
 // them.
 #include <string.h>
 
-#include "card/rows/rows_build.h"
+#include "card/rows/rows_axes.h"
 
 enum {
-    LANES = SIMD_LANES,
-    RUN = LANES / 2,
-    SUM_ROW = LANES * 4,                    // of the row fusion's own
-    MOST_AXES = ISA_MAX_DIMS + ISA_MAX_LOOPS,
+    SUM_ROW = ROWS_LANES * 4,               // of the row fusion's own
     MOST_LABEL_CUTS = 2 + 4 * ROWS_MOST_LEVELS,
 };
-_Static_assert(2 + ROWS_MOST_CUTS <= MOST_LABEL_CUTS && 1 + MOST_AXES <= MOST_LABEL_CUTS, "");
-
-typedef struct {
-    int64_t extent, stride[ISA_MAX_OPERANDS];
-    uint32_t order;                         // outermost first
-    uint32_t level;                         // of a piece: which of its label's
-    int64_t before;                         // of a piece: elements of the axis inside of it
-    bool loop;
-} axis;
-
-typedef struct {
-    uint32_t count, operands;
-    axis axes[MOST_AXES];
-} axes;
-
-static axes list_axes(const rows_tile *t)
-{
-    const isa_instruction *i = t->tile->instruction;
-    axes list = {.operands = i->operand_count};
-    for (uint32_t n = t->outer; n < t->loops.depth; n++) {
-        axis a = {.extent = t->loops.iterations[n], .order = list.count, .loop = true};
-        for (uint32_t o = 0; o < list.operands; o++) a.stride[o] = i->operand[o].loop_stride[n];
-        if (a.extent > 1) list.axes[list.count++] = a;
-    }
-    for (uint32_t d = 0; d < i->dim_count; d++) {
-        axis a = {.extent = i->extent[d], .order = list.count};
-        for (uint32_t o = 0; o < list.operands; o++) a.stride[o] = i->operand[o].stride[d];
-        if (a.extent > 1) list.axes[list.count++] = a;
-    }
-    return list;
-}
+_Static_assert(2 + ROWS_MOST_CUTS <= MOST_LABEL_CUTS && 1 + ROWS_MOST_AXES <= MOST_LABEL_CUTS, "");
 
 static int64_t elements_in(const rows_tile *t)
 {
@@ -65,28 +32,6 @@ static int64_t elements_in(const rows_tile *t)
     return count;
 }
 
-static int64_t elements_of(const axes *list, bool loops)
-{
-    int64_t count = 1;
-    for (uint32_t n = 0; n < list->count; n++)
-        if (loops || !list->axes[n].loop) count *= list->axes[n].extent;
-    return count;
-}
-
-// By rising stride of operand o; false when a stride is not positive.
-static bool sort_axes(axes *list, uint32_t o)
-{
-    for (uint32_t n = 0; n < list->count; n++) {
-        axis a = list->axes[n];
-        uint32_t at = n;
-        if (a.stride[o] <= 0) return false;
-        for (; at > 0 && list->axes[at - 1].stride[o] > a.stride[o]; at--)
-            list->axes[at] = list->axes[at - 1];
-        list->axes[at] = a;
-    }
-    return true;
-}
-
 // --- Pieces
 
 typedef enum { LANE, UPPER, ROW, STICK, LABELS } label;
@@ -94,7 +39,7 @@ typedef enum { LANE, UPPER, ROW, STICK, LABELS } label;
 // A piece of an axis, innermost first.
 typedef struct {
     uint32_t count;
-    axis pieces[MOST_AXES];
+    rows_axis pieces[ROWS_MOST_AXES];
 } part;
 
 typedef struct {
@@ -113,10 +58,11 @@ static void add_cut(label_cuts *cuts, label of, uint32_t level, int64_t extent)
     if (extent > 1) cuts->items[cuts->count++] = (label_cut){of, level, extent};
 }
 
-static bool add_piece(part *p, const axis *whole, uint32_t level, int64_t before, int64_t extent)
+static bool add_piece(part *p, const rows_axis *whole, uint32_t level, int64_t before,
+    int64_t extent)
 {
-    if (p->count == MOST_AXES) return false;
-    axis piece = *whole;
+    if (p->count == ROWS_MOST_AXES) return false;
+    rows_axis piece = *whole;
     uint32_t at = p->count++;
     piece.extent = extent;
     piece.level = level;
@@ -128,7 +74,7 @@ static bool add_piece(part *p, const axis *whole, uint32_t level, int64_t before
 }
 
 // Cuts the axes, innermost first, where the cuts are complete.
-static bool cut(const axes *list, const label_cuts *cuts, part *parts)
+static bool cut(const rows_axes *list, const label_cuts *cuts, part *parts)
 {
     uint32_t at = 0;
     int64_t left = cuts->items[0].extent;
@@ -185,7 +131,7 @@ static bool keeps_order(const part *p)
 }
 
 // As sums lie in operand o; loops, in whose iterations they may lie at one place, around them.
-static bool is_inside(const axis *a, const axis *b, uint32_t o)
+static bool is_inside(const rows_axis *a, const rows_axis *b, uint32_t o)
 {
     if (a->loop != b->loop) return b->loop;
     if (!a->loop) return a->stride[o] < b->stride[o];
@@ -193,10 +139,10 @@ static bool is_inside(const axis *a, const axis *b, uint32_t o)
 }
 
 // Sorts the axes, or pieces of them; `rows` goes along with them.
-static void sort_as_sums(axis *of, uint32_t count, uint32_t o, uint32_t *rows)
+static void sort_as_sums(rows_axis *of, uint32_t count, uint32_t o, uint32_t *rows)
 {
     for (uint32_t n = 1; n < count; n++) {
-        const axis a = of[n];
+        const rows_axis a = of[n];
         const uint32_t own = rows[n];
         uint32_t at = n;
         for (; at > 0 && is_inside(&a, &of[at - 1], o); at--) {
@@ -211,7 +157,7 @@ static void sort_as_sums(axis *of, uint32_t count, uint32_t o, uint32_t *rows)
 // The pieces of rows as a reduction has their sums.
 static rows_pieces list_pieces(part p)
 {
-    uint32_t rows[MOST_AXES];
+    uint32_t rows[ROWS_MOST_AXES];
     rows_pieces list = {.count = p.count};
     int64_t inner = 1;
     for (uint32_t n = 0; n < p.count; inner *= p.pieces[n++].extent) rows[n] = (uint32_t)inner;
@@ -235,7 +181,7 @@ static bool follows(const part *inner, const part *outer)
 
 uint32_t rows_sums_of(spyre_format format)
 {
-    return format == SPYRE_FORMAT_IEEE_FP32 ? RUN : LANES;
+    return format == SPYRE_FORMAT_IEEE_FP32 ? ROWS_RUN : ROWS_LANES;
 }
 
 // The FILL of the same kernel before the tile that covers what operand o touches in LX.
@@ -278,7 +224,7 @@ static bool as_sent(const rows_tile *t, uint32_t o, rows_access *a)
     const rows_messages *m = t->sent[o];
     if (!m) return true;
     a->range = (byte_range){0, (int64_t)ISA_CORES * ISA_LX_BYTES};
-    return rows_messages_place(m, t->role == ROWS_BY_ROW ? t->lanes : RUN, a->lane, &a->place);
+    return rows_messages_place(m, t->role == ROWS_BY_ROW ? t->lanes : ROWS_RUN, a->lane, &a->place);
 }
 
 static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
@@ -311,7 +257,7 @@ static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
     }
     if (!summed) return nest_of(&parts[ROW], o, &a->place.row) && as_sent(t, o, a);
     part rows = parts[ROW];
-    sort_as_sums(rows.pieces, rows.count, o, (uint32_t[MOST_AXES]){0});
+    sort_as_sums(rows.pieces, rows.count, o, (uint32_t[ROWS_MOST_AXES]){0});
     if (!one_stride(&rows, o, false, &row)) return false;
     // One iteration's rows lie close together; the others are where the FILL's are.
     bool one_row = row == 0;
@@ -352,7 +298,7 @@ static bool has_sticks(const rows_tile *t)
         if (a->sums != ROWS_NONE && t->role == ROWS_STREAMS && a->lane != 0) return false;
         if (a->sums != ROWS_NONE) continue;
         if (a->lane == spyre_format_bytes(a->place.format)) {
-            if (dl16 && a->place.upper != RUN * a->lane) return false;
+            if (dl16 && a->place.upper != ROWS_RUN * a->lane) return false;
         } else if (o == 0 || a->lane != 0 || a->place.upper != 0) {
             return false;
         } else if (!rows_nest_stands(&a->place.stick) && !is_spread(t, a)) {
@@ -425,25 +371,25 @@ static bool rows_as_before(const rows_tiles *earlier, const rows_tile *t)
            (!sums || pieces_alike(&t->pieces, &sums->pieces, false));
 }
 
-// Cuts the tile's axes as they lie in operand `by`.
+// Cuts the tile's rows_axes as they lie in operand `by`.
 static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, const label_cuts *cuts,
                       uint32_t by, rows_tile *t)
 {
     bool reduces = t->role == ROWS_REDUCES;
-    axes list = list_axes(t);
+    rows_axes list = rows_axes_of(t);
     part parts[LABELS] = {0};
-    if (!sort_axes(&list, by) || !cut(&list, cuts, parts)) return false;
+    if (!rows_axes_sort(&list, by) || !cut(&list, cuts, parts)) return false;
     if (reduces && !keeps_order(&parts[STICK])) return false;
     if (reduces && !t->joined && !keeps_order(&parts[ROW])) return false;
     t->pieces = list_pieces(parts[ROW]);
     if (t->joined && !rows_as_before(earlier, t)) return false;
-    if (reduces && t->lanes == RUN && !follows(&parts[UPPER], &parts[STICK])) return false;
+    if (reduces && t->lanes == ROWS_RUN && !follows(&parts[UPPER], &parts[STICK])) return false;
     if (!place_operands(earlier, t, parts) || !has_sticks(t) || !are_even_enough(shape, t))
         return false;
     t->loops_are_rows = !has_loops(&parts[LANE]) && !has_loops(&parts[UPPER]) &&
                         !has_loops(&parts[STICK]) && (t->joined || keeps_order(&parts[ROW]));
     return !reduces || (t->operand[0].sums != ROWS_NONE && t->operand[0].lane == 4 &&
-                        t->operand[0].place.upper == (t->lanes == RUN ? 0 : RUN * 4) &&
+                        t->operand[0].place.upper == (t->lanes == ROWS_RUN ? 0 : ROWS_RUN * 4) &&
                         t->operand[0].place.offset == 0);
 }
 
@@ -518,8 +464,8 @@ static bool cut_as_before(const rows_access *a, const rows_messages *sent, bool 
     const rows_messages *with = sent ? &turned : NULL;
     if (sent && !rows_messages_turn(sent, &turned)) return false;
     if (!by_row &&
-        (!add_level_before(cuts, strides, with, (label_cut){LANE, 0, RUN}, a->lane) ||
-         !add_level_before(cuts, strides, with, (label_cut){UPPER, 0, LANES / RUN},
+        (!add_level_before(cuts, strides, with, (label_cut){LANE, 0, ROWS_RUN}, a->lane) ||
+         !add_level_before(cuts, strides, with, (label_cut){UPPER, 0, ROWS_LANES / ROWS_RUN},
                            a->place.upper)))
         return false;
     for (uint32_t of = 0; of < (by_row ? 1 : 2); of++)
@@ -534,24 +480,24 @@ static bool cut_as_before(const rows_access *a, const rows_messages *sent, bool 
 static void cut_as_shape(const rows_shape *shape, bool wide, label_cuts *cuts)
 {
     bool split = !wide;
-    add_cut(cuts, LANE, 0, RUN);
-    if (!wide) add_cut(cuts, UPPER, 0, LANES / RUN);
+    add_cut(cuts, LANE, 0, ROWS_RUN);
+    if (!wide) add_cut(cuts, UPPER, 0, ROWS_LANES / ROWS_RUN);
     for (uint32_t n = 0; n < shape->count; n++) {
         const rows_cut *c = &shape->cuts[n];
         if (!split && c->sticks && c->level == 0) {
-            add_cut(cuts, UPPER, 0, LANES / RUN);
+            add_cut(cuts, UPPER, 0, ROWS_LANES / ROWS_RUN);
             split = true;
         }
         add_cut(cuts, c->sticks ? STICK : ROW, c->level, c->extent);
     }
-    if (!split) add_cut(cuts, UPPER, 0, LANES / RUN);
+    if (!split) add_cut(cuts, UPPER, 0, ROWS_LANES / ROWS_RUN);
 }
 
 static void cut_in_two(const rows_shape *shape, order o, label_cuts *cuts)
 {
-    add_cut(cuts, LANE, 0, RUN);
+    add_cut(cuts, LANE, 0, ROWS_RUN);
     if (o == RUNS_INSIDE) add_cut(cuts, ROW, 0, shape->rows);
-    add_cut(cuts, UPPER, 0, LANES / RUN);
+    add_cut(cuts, UPPER, 0, ROWS_LANES / ROWS_RUN);
     if (o == ROWS_INSIDE) add_cut(cuts, ROW, 0, shape->rows);
     add_cut(cuts, STICK, 0, shape->sticks);
     if (o == STICKS_INSIDE) add_cut(cuts, ROW, 0, shape->rows);
@@ -586,7 +532,7 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, uint
     return place_cut(shape, earlier, &cuts, by, t);
 }
 
-static bool place_parts(const rows_shape *shape, const rows_tiles *earlier, const axes *list,
+static bool place_parts(const rows_shape *shape, const rows_tiles *earlier, const rows_axes *list,
                         const label_cuts *cuts, rows_tile *t)
 {
     part parts[LABELS] = {0};
@@ -599,9 +545,10 @@ static bool place_as_values(const rows_shape *shape, const rows_tiles *earlier, 
 {
     for (uint32_t by = t->tile->instruction->operand_count; by-- > 0;) {
         const rows_access *before = find_before(earlier, t, by);
-        axes list = list_axes(t);
+        rows_axes list = rows_axes_of(t);
         label_cuts cuts = {0};
-        if (before && cut_as_before(before, t->sent[by], true, &cuts) && sort_axes(&list, by) &&
+        if (before && cut_as_before(before, t->sent[by], true, &cuts) &&
+            rows_axes_sort(&list, by) &&
             place_parts(shape, earlier, &list, &cuts, t))
             return true;
     }
@@ -621,18 +568,18 @@ static uint32_t find_sums(const rows_tiles *earlier, const rows_tile *t)
 // Rows and lanes in the order of the dims, or as sums lie, and then as the reduction has them.
 static bool place_as_dims(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
 {
-    const axes list = list_axes(t);
+    const rows_axes list = rows_axes_of(t);
     const uint32_t sums = find_sums(earlier, t);
     const bool summed = sums != ISA_NO_OPERAND;
     const rows_tile *cut = summed ? cut_before(earlier, t, true) : NULL;
-    axes inward = list;
+    rows_axes inward = list;
     label_cuts cuts = {0};
     add_cut(&cuts, LANE, 0, t->lanes);
     if (!cut) add_cut(&cuts, ROW, 0, shape->rows);
     for (uint32_t n = 0; cut && n < cut->pieces.count; n++)
         add_cut(&cuts, ROW, cut->pieces.of[n].rows, cut->pieces.of[n].extent);
     for (uint32_t n = 0; n < list.count; n++) inward.axes[n] = list.axes[list.count - 1 - n];
-    if (summed) sort_as_sums(inward.axes, inward.count, sums, (uint32_t[MOST_AXES]){0});
+    if (summed) sort_as_sums(inward.axes, inward.count, sums, (uint32_t[ROWS_MOST_AXES]){0});
     return place_parts(shape, earlier, &inward, &cuts, t);
 }
 
@@ -641,8 +588,11 @@ static bool place_as_dims(const rows_shape *shape, const rows_tiles *earlier, ro
 static bool place_by_row(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
 {
     const int64_t elements = elements_in(t);
-    t->lanes = elements == shape->rows ? 1 : elements == (int64_t)shape->rows * RUN ? RUN : LANES;
-    if (t->lanes == RUN && t->tile->instruction->opcode != ISA_FOLD) return false;
+
+    t->lanes = elements == shape->rows ? 1
+             : elements == (int64_t)shape->rows * ROWS_RUN ? ROWS_RUN
+                                                              : ROWS_LANES;
+    if (t->lanes == ROWS_RUN && t->tile->instruction->opcode != ISA_FOLD) return false;
     if (elements != (int64_t)shape->rows * t->lanes) return false;
     if (!t->joined || find_sums(earlier, t) != ISA_NO_OPERAND)
         return place_as_dims(shape, earlier, t);
@@ -666,10 +616,10 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
 {
     const isa_instruction *i = t->tile->instruction;
     const rows_tiles none = {0};
-    axes list = list_axes(t);
+    rows_axes list = rows_axes_of(t);
     float value = i->constant[0];
     if (i->operand[0].format != SPYRE_FORMAT_IEEE_FP32 || value != value) return false;
-    if (elements_of(&list, false) == 1 && shape->rows > 1) {
+    if (rows_axes_elements(&list, false) == 1 && shape->rows > 1) {
         t->role = ROWS_CONSTANT;
         for (uint32_t n = t->cores; n < t->loops.depth; n++)
             if (i->operand[0].loop_stride[n] != 0) return false;
@@ -681,9 +631,11 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
     t->role = ROWS_BY_ROW;
     uint32_t sums = sums_before(earlier, t->kernel);
     bool dense = t->tile->dim_count == 1 && t->tile->stride[0][0] == 4;
-    t->lanes = elements_of(&list, true) == (int64_t)shape->rows * RUN ? RUN : LANES;
-    if (!dense || sums == ROWS_MOST_SUMS || elements_of(&list, false) % t->lanes) return false;
-    if (elements_of(&list, true) != (int64_t)shape->rows * t->lanes) return false;
+    t->lanes = rows_axes_elements(&list,
+        true) == (int64_t)shape->rows * ROWS_RUN ? ROWS_RUN : ROWS_LANES;
+    if (!dense || sums == ROWS_MOST_SUMS ||
+        rows_axes_elements(&list, false) % t->lanes) return false;
+    if (rows_axes_elements(&list, true) != (int64_t)shape->rows * t->lanes) return false;
     rows_access *a = &t->operand[0];
     *a = (rows_access){.place = {.row = rows_evenly(t->rows, SUM_ROW)}, .lane = 4, .sums = sums};
     set_range(t, 0, a);
@@ -706,7 +658,7 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_
     if (way + 1 < ROWS_WAYS) {
         t->role = reduces ? ROWS_REDUCES : ROWS_STREAMS;
         return (reduces || rows_streams(i)) && is_way(shape, t, way) &&
-               elements_in(t) == (int64_t)shape->rows * shape->sticks * LANES &&
+               elements_in(t) == (int64_t)shape->rows * shape->sticks * ROWS_LANES &&
                place_whole(shape, earlier, way, t);
     }
     if (reduces) return false;
@@ -714,151 +666,4 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_
     t->role = ROWS_BY_ROW;
     if (!place_by_row(shape, earlier, t)) return false;
     return i->opcode != ISA_FOLD || (i->extent[i->dim_count - 1] == t->lanes && is_whole_row(t));
-}
-
-// --- The shape
-
-static void add_shape(rows_shapes *shapes, const rows_shape *shape)
-{
-    for (uint32_t n = 0; n < shapes->count; n++)
-        if (memcmp(&shapes->items[n], shape, sizeof *shape) == 0) return;
-    if (shapes->count < ROWS_MOST_SHAPES) shapes->items[shapes->count++] = *shape;
-}
-
-// One more cut around; level: which of its nest.
-static bool add_level(rows_shape *shape, bool sticks, uint32_t level, int64_t extent)
-{
-    uint32_t *whole = sticks ? &shape->sticks : &shape->rows;
-    rows_cut *last = shape->count ? &shape->cuts[shape->count - 1] : NULL;
-    if (extent == 1) return true;
-    if (*whole * extent > UINT32_MAX) return false;
-    *whole *= (uint32_t)extent;
-    if (last && last->sticks == sticks && last->level == level) {
-        last->extent *= extent;
-        return true;
-    }
-    if (shape->count == ROWS_MOST_CUTS) return false;
-    shape->cuts[shape->count++] = (rows_cut){sticks, level, extent};
-    return true;
-}
-
-// Of axes of a reduction, how many of its label lie inside of it, as the instruction has them.
-static uint32_t level_of(const axes *list, uint32_t at)
-{
-    uint32_t inside = 0;
-    for (uint32_t n = 0; n < list->count; n++) {
-        const axis *a = &list->axes[n], *own = &list->axes[at];
-        bool alike = (a->stride[0] == 0 && !a->loop) == (own->stride[0] == 0 && !own->loop);
-        inside += a->stride[0] != 4 && alike && a->order > own->order;
-    }
-    return inside;
-}
-
-// Rows in the order of memory: the level of another axis of them, number `at`.
-static uint32_t row_level(const rows_shape *shape, uint32_t at)
-{
-    const rows_cut *last = shape->count ? &shape->cuts[shape->count - 1] : NULL;
-    return last && !last->sticks ? last->level : at;
-}
-
-static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
-{
-    axes list = list_axes(t);
-    rows_shape shape = {.rows = 1, .sticks = 1};
-    const bool wide = t->tile->instruction->operand[1].format == SPYRE_FORMAT_IEEE_FP32;
-    if (!sort_axes(&list, 1)) return;
-    for (uint32_t n = 0; n < list.count; n++) {
-        const axis *a = &list.axes[n];
-        const bool sticks = a->stride[0] == 0 && !a->loop;
-        const uint32_t level = t->joined && !sticks ? row_level(&shape, n) : level_of(&list, n);
-        if (a->stride[0] == 4) continue;
-        const bool split = wide && sticks && level == 0;
-        if (split && a->extent % 2) return;
-        if (!add_level(&shape, sticks, level, split ? a->extent / 2 : a->extent)) return;
-    }
-    add_shape(shapes, &shape);
-}
-
-// Elements of a stick of what operand 0 has there.
-static int64_t stick_elements(const axes *list)
-{
-    return list->axes[0].stride[0] == 4 ? RUN : LANES;
-}
-
-// An axis along which one operand stands still tells rows (of a line for all of them) from sticks
-// (of one element a row).
-static void guess_from_broadcast(const axes *list, uint32_t o, rows_shapes *shapes)
-{
-    const int64_t lanes = stick_elements(list), inner = list->axes[0].extent;
-    const bool by_row = list->axes[0].stride[o] == 0;
-    rows_shape shape = {.rows = 1, .sticks = 1};
-    uint32_t levels[2] = {0};
-    bool stands = false, split = lanes == LANES;
-    if (inner % lanes) return;
-    for (uint32_t n = 0; n < list->count; n++) {
-        const bool still = list->axes[n].stride[o] == 0, sticks = n == 0 || still == by_row;
-        int64_t extent = n == 0 ? inner / lanes : list->axes[n].extent;
-        stands = stands || (still && n > 0);
-        if (extent == 1) continue;
-        if (sticks && !split) {
-            if (extent % 2) return;
-            extent /= 2;
-            split = true;
-        }
-        if (!add_level(&shape, sticks, levels[sticks], extent)) return;
-        levels[sticks] += extent > 1;
-    }
-    if (stands && split && shape.rows > 1) add_shape(shapes, &shape);
-}
-
-static void add_rows_inside(rows_shapes *shapes, int64_t rows, int64_t sticks)
-{
-    rows_shape shape = {.rows = 1, .sticks = 1};
-    if (rows < 1 || sticks < 1) return;
-    if (add_level(&shape, false, 0, rows) && add_level(&shape, true, 0, sticks))
-        add_shape(shapes, &shape);
-}
-
-// Without sums a row may be as long as anything: rows end where axes do.
-static void guess_from_axes(const axes *list, rows_shapes *shapes)
-{
-    int64_t elements = elements_of(list, true), stick = stick_elements(list), inner = 1;
-    for (uint32_t n = 0; n + 1 < list->count; n++) {
-        inner *= list->axes[n].extent;
-        if (inner % stick == 0 && elements % (inner / stick * LANES) == 0)
-            add_rows_inside(shapes, inner / stick, elements / (inner / stick * LANES));
-    }
-}
-
-// The axes of a tile over all elements, by rising stride of its result; none of another tile.
-static axes stream_axes(const rows_tile *t)
-{
-    axes list = list_axes(t);
-    if (t->tile->instruction->opcode != ISA_VECTOR || list.count == 0 ||
-        elements_of(&list, true) % LANES || !sort_axes(&list, 0))
-        list.count = 0;
-    return list;
-}
-
-void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes)
-{
-    int64_t most = 0;
-    memset(out_shapes, 0, sizeof *out_shapes);
-    for (uint32_t n = 0; n < tiles->count; n++) {
-        isa_opcode opcode = tiles->items[n].tile->instruction->opcode;
-        if (opcode != ISA_REDUCE && opcode != ISA_REDUCESQ) continue;
-        guess_from_reduction(&tiles->items[n], out_shapes);
-        return;
-    }
-    for (uint32_t n = 0; n < tiles->count; n++) {
-        axes list = stream_axes(&tiles->items[n]);
-        if (list.count == 0) continue;
-        for (uint32_t o = 1; o < list.operands; o++) guess_from_broadcast(&list, o, out_shapes);
-        if (elements_of(&list, true) > most) most = elements_of(&list, true);
-    }
-    add_rows_inside(out_shapes, most / LANES, 1);
-    for (uint32_t n = 0; n < tiles->count; n++) {
-        axes list = stream_axes(&tiles->items[n]);
-        if (list.count && elements_of(&list, true) == most) guess_from_axes(&list, out_shapes);
-    }
 }
