@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from .. import _C, _fallback, config, passes
-from .._pytorch import dynamo_interface, pytree, structured
+from .._pytorch import dynamo_interface, partition, pytree, structured
 from .._pytorch.dynamo import aot_autograd
 from .._pytorch.fx import results_of
 from ..debug import artefacts, compile_log, failures
@@ -48,6 +48,7 @@ from . import (
 from . import options as compile_options
 from .graph_builder import GraphBuilder, Inexpressible, location
 from .grown_arguments import LEAST, keep
+from .parts.lines import computed
 from .program import Program
 from .sizes import UnknownSize, node_values
 
@@ -103,9 +104,19 @@ def compile_graph_of_user(
             bw_compiler=backward,
             inference_compiler=forward,
             decompositions=decompositions.table(),
+            partition_fn=_split_passes,
             keep_inference_input_mutations=True,
         )(gm, example_inputs)
     return named_dims.naming(compiled, names)
+
+
+def _split_passes(joint: torch.fx.GraphModule, inputs: Any, **options: Any) -> partition.Passes:
+    """The graph of both passes as one for each. The card computes faster than it reads, so that
+    little is kept in between; where the host has the products, it would compute anew."""
+    dtypes = partition.dtypes_of_products(joint)
+    if dtypes and dtypes.isdisjoint(computed()):
+        return partition.keep_all(joint, inputs, **options)
+    return partition.keep_least(joint, inputs, **options)
 
 
 def compile_aten(
