@@ -10,15 +10,13 @@
 #include <string.h>
 
 #include "card/plan/pass.h"
-#include "card/rows/rows_build.h"
+#include "card/rows/rows_window.h"
 
-enum { MOST_KERNELS = 24 };
+enum { MOST_FAILURES = 64 };       // that are remembered
 
 typedef struct {
-    arena *memory, *scratch;
-    const isa_program *program;
-    plan_tile *const *forwarded;
-    const lx_summaries *lx;
+    const translation *of;
+    rows_window *window;
     const plan_phase *phases;
     uint32_t count;
     bool joined;                            // all cores at once, across barriers and messages
@@ -45,7 +43,7 @@ static bool is_live(const search *s, uint32_t last, byte_range range)
     uint32_t cores = kernel->source->active_cores;
     for (uint32_t n = 0; n < last && s->joined; n++)
         cores |= s->phases[n].kernel->source->active_cores;
-    return lx_read_after(s->lx, kernel->order, cores, range);
+    return lx_read_after(&s->of->lx, kernel->order, cores, range);
 }
 
 // In front of instruction `at` of the same iteration something has written what it reads there.
@@ -159,11 +157,11 @@ static bool find_way(const search *s, uint32_t first, const rows_shape *shape, r
                      uint32_t at)
 {
     const uint32_t last = first + tiles->items[tiles->count - 1].kernel;
-    rows_tile *t = &tiles->items[at], inside = *t;
+    rows_tile *t = &tiles->items[at], inside;
     rows_tiles earlier = *tiles;
     earlier.count = at;
     bool found = false;
-    for (uint32_t way = 0; way < ROWS_WAYS; way++) {
+    for (uint32_t way = rows_first_way(shape, t); way < ROWS_WAYS; way++) {
         if (!rows_place_tile(shape, &earlier, way, t) || !loops_are_rows(tiles, t) ||
             !is_in_order(s, first, last, tiles, t))
             continue;
@@ -171,18 +169,23 @@ static bool find_way(const search *s, uint32_t first, const rows_shape *shape, r
         if (!found) inside = *t;
         found = true;
     }
-    *t = inside;
+    if (found) *t = inside;
     return found;
 }
 
-static bool agree(const search *s, uint32_t first, const rows_shape *shape, rows_tiles *tiles)
+// *out_failed is the kernel whose tile does not have the shape; of none beyond the last.
+static bool agree(const search *s, uint32_t first, const rows_shape *shape, rows_tiles *tiles,
+                  uint32_t *out_failed)
 {
     uint32_t wide = 0, streams = 0, kernels = 0;
     bool reduces = false;
+    *out_failed = UINT32_MAX;
     if (shape->rows < (tiles->items[0].outer ? 1 : 2) || shape->sticks == 0) return false;
     for (uint32_t n = 0; n < tiles->count; n++) {
         rows_tile *t = &tiles->items[n];
+        *out_failed = t->kernel;
         if (!find_way(s, first, shape, tiles, n)) return false;
+        *out_failed = UINT32_MAX;
         bool loads = t->tile->instruction->opcode == ISA_LOAD;
         if (loads && n + 1 == tiles->count) return false;
         wide += t->role <= ROWS_REDUCES && !loads;
@@ -224,10 +227,10 @@ static spyre_status make_rows(const search *s, uint32_t first, uint32_t kernels,
                               const row_fusion **out_rows)
 {
     rows_live live;
-    rows_builder *b = ARENA_NEW(s->scratch, rows_builder, 1);
+    rows_builder *b = ARENA_NEW(s->of->scratch, rows_builder, 1);
     TRY_ALLOC(b);
-    *b = (rows_builder){.memory = s->memory, .tiles = tiles, .first = s->phases + first};
-    b->c = ARENA_NEW(s->memory, row_fusion, 1);
+    *b = (rows_builder){.memory = s->of->memory, .tiles = tiles, .first = s->phases + first};
+    b->c = ARENA_NEW(s->of->memory, row_fusion, 1);
     TRY_ALLOC(b->c);
     b->c->kernels = kernels;
     b->c->rows = shape->rows;
@@ -255,65 +258,108 @@ static bool has_reduction(const rows_tiles *tiles)
     return false;
 }
 
-static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels, bool loops_outside,
-                             const rows_tiles *all, const row_fusion **out_rows)
+// Shapes that a tile did not have, and of which kernel it is. As long as the first kernel is the
+// same they need not be tried with it again.
+typedef struct {
+    uint32_t count;
+    struct {
+        rows_shape shape;
+        uint32_t kernel;
+    } items[MOST_FAILURES];
+} failures;
+
+static bool has_failed(const failures *f, const rows_shape *shape, uint32_t kernels)
 {
-    rows_tiles tiles = *all;
+    for (uint32_t n = 0; n < f->count; n++)
+        if (f->items[n].kernel < kernels &&
+            memcmp(&f->items[n].shape, shape, sizeof *shape) == 0) return true;
+    return false;
+}
+
+static void note_failure(failures *f, const rows_shape *shape, uint32_t kernel)
+{
+    if (kernel == UINT32_MAX || f->count == MOST_FAILURES) return;
+    f->items[f->count].shape = *shape;
+    f->items[f->count++].kernel = kernel;
+}
+
+// Kernels from `first` on, all that `tiles` are of.
+static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels, rows_tiles *tiles,
+                             failures *failed, const row_fusion **out_rows)
+{
     rows_shapes shapes;
-    while (tiles.items[tiles.count - 1].kernel >= kernels) tiles.count--;
-    for (uint32_t n = 0; n < tiles.count; n++) {
-        rows_tile *t = &tiles.items[n], fresh = {.outer = loops_outside ? t->loops.depth : 0};
-        fresh.tile = t->tile;
-        fresh.at = t->at;
-        fresh.kernel = t->kernel;
-        fresh.loops = t->loops;
-        fresh.rest = t->rest;
-        fresh.joined = t->joined;
-        fresh.cores = t->cores;
-        memcpy(fresh.reach, t->reach, sizeof fresh.reach);
-        memcpy(fresh.sent, t->sent, sizeof fresh.sent);
-        *t = fresh;
-    }
-    rows_guess_shapes(&tiles, &shapes);
+    rows_guess_shapes(tiles, &shapes);
     // Streams alone go through a tile each at one stride, which is faster than to look up each row.
-    const uint32_t evennesses = has_reduction(&tiles) || s->joined ? ROWS_EVENNESSES : 1;
+    const uint32_t evennesses = has_reduction(tiles) || s->joined ? ROWS_EVENNESSES : 1;
     for (uint32_t n = 0; n < shapes.count * evennesses && !*out_rows; n++) {
         rows_shape shape = shapes.items[n % shapes.count];
+        uint32_t kernel;
         shape.evenness = (rows_evenness)(n / shapes.count);
-        if (agree(s, first, &shape, &tiles) && sums_die(s, first + kernels - 1, &tiles))
-            TRY(make_rows(s, first, kernels, &tiles, &shape, out_rows));
+        if (has_failed(failed, &shape, kernels)) continue;
+        if (!agree(s, first, &shape, tiles, &kernel)) note_failure(failed, &shape, kernel);
+        else if (sums_die(s, first + kernels - 1, tiles))
+            TRY(make_rows(s, first, kernels, tiles, &shape, out_rows));
     }
     return NULL;
 }
 
-// How many kernels from `first` on have tiles that row fusions know, on the same cores.
-static spyre_status collect(const search *s, uint32_t first, rows_tiles *out, uint32_t *out_count)
+static bool has_tiles(const plan_kernel *kernel)
 {
-    uint32_t active = s->phases[first].kernel->source->active_cores;
-    *out_count = out->count = 0;
-    for (uint32_t k = first; k < s->count && *out_count < MOST_KERNELS; k++) {
-        bool good = s->phases[k].kernel->source->active_cores == active;
-        if (good)
-            TRY(rows_collect(s->program, s->forwarded, s->phases[k].kernel, k - first, s->scratch,
-                             out, &good));
-        if (!good) return NULL;
-        ++*out_count;
+    return kernel->steps[ISA_QUEUE_SEQ] && !kernel->messages && !kernel->sends_later;
+}
+
+// Kernels that end with tiles, behind which nothing reads what messages between them brought.
+static bool may_join(const search *s, uint32_t first, uint32_t kernels)
+{
+    const uint32_t last = first + kernels - 1;
+    const rows_sources *sources = &s->window->sources;
+    if (!has_tiles(s->phases[last].kernel)) return false;
+    for (uint32_t n = 0; n < sources->count; n++)
+        if (sources->maps[n]->kernel < kernels && is_live(s, last, sources->maps[n]->received))
+            return false;
+    return true;
+}
+
+// As many kernels as agree, at most all that there are tiles of.
+static spyre_status try_fewer(const search *s, uint32_t first, uint32_t kernels, uint32_t least,
+                              const rows_tiles *all, const row_fusion **out_rows)
+{
+    rows_tiles tiles = *all;
+    failures failed;
+    failed.count = 0;
+    for (uint32_t n = kernels; n >= least && !*out_rows; n--) {
+        if (s->joined && !may_join(s, first, n)) continue;
+        while (tiles.count && tiles.items[tiles.count - 1].kernel >= n) tiles.count--;
+        TRY(try_rows(s, first, n, &tiles, &failed, out_rows));
     }
     return NULL;
+}
+
+// One kernel, whose loops stay around.
+static spyre_status try_inside_loops(const search *s, uint32_t first, const rows_tiles *all,
+                                     const row_fusion **out_rows)
+{
+    rows_tiles tiles = *all;
+    failures failed;
+    failed.count = 0;
+    while (tiles.items[tiles.count - 1].kernel > 0) tiles.count--;
+    for (uint32_t n = 0; n < tiles.count; n++) tiles.items[n].outer = tiles.items[n].loops.depth;
+    return try_rows(s, first, 1, &tiles, &failed, out_rows);
 }
 
 // Gives the first kernel of each row fusion between two barriers what it stands for.
 static spyre_status fuse_between(const search *s)
 {
-    rows_tiles tiles = {0};
+    rows_window_begin(s->window, s->phases, s->count, false);
     for (uint32_t first = 0; first < s->count; first++) {
+        rows_tiles tiles;
         uint32_t kernels;
         const row_fusion *found = NULL;
-        TRY(collect(s, first, &tiles, &kernels));
-        for (uint32_t n = kernels; n > 0 && !found; n--)
-            TRY(try_rows(s, first, n, false, &tiles, &found));
-        if (!found && kernels && tiles.items[0].loops.depth)
-            TRY(try_rows(s, first, 1, true, &tiles, &found));
+        TRY(rows_window_move(s->window, first, &tiles, &kernels));
+        if (kernels == 0) continue;
+        TRY(try_fewer(s, first, kernels, 1, &tiles, &found));
+        if (!found && tiles.items[0].loops.depth)
+            TRY(try_inside_loops(s, first, &tiles, &found));
         if (!found) continue;
         s->phases[first].kernel->rows = found;
         first += found->kernels - 1;
@@ -323,63 +369,26 @@ static spyre_status fuse_between(const search *s)
 
 // --- All cores at once
 
-static bool has_tiles(const plan_kernel *kernel)
+// The fewest kernels from `first` on with a barrier between them; without one, more than there are.
+static uint32_t find_barrier(const search *s, uint32_t first)
 {
-    return kernel->steps[ISA_QUEUE_SEQ] && !kernel->messages && !kernel->sends_later;
-}
-
-static spyre_status collect_kernel(const search *s, const plan_kernel *kernel, uint32_t number,
-                                   rows_sources *sources, rows_tiles *out, bool *out_good)
-{
-    const uint32_t own = out->count;
-    if (kernel->sends_later) return NULL;
-    if (kernel->messages) return rows_receive(sources, s->scratch, kernel, number, out_good);
-    TRY(rows_collect(s->program, s->forwarded, kernel, number, s->scratch, out, out_good));
-    if (*out_good) TRY(rows_join_cores(kernel->source, s->scratch, own, out, out_good));
-    *out_good = *out_good && rows_find_sources(sources, own, out);
-    rows_replace(sources, kernel, &s->lx->items[kernel->order].replaced);
-    return NULL;
-}
-
-static spyre_status collect_joined(const search *s, uint32_t first, rows_sources *sources,
-                                   rows_tiles *out, uint32_t *out_count)
-{
-    *sources = (rows_sources){0};
-    *out_count = out->count = 0;
-    for (uint32_t k = first; k < s->count && *out_count < MOST_KERNELS; k++) {
-        bool good = true;
-        TRY(collect_kernel(s, s->phases[k].kernel, k - first, sources, out, &good));
-        if (!good) return NULL;
-        ++*out_count;
-    }
-    return NULL;
-}
-
-// Kernels that end with tiles, that a barrier stands between, and behind which nothing reads what
-// messages between them brought.
-static bool may_join(const search *s, uint32_t first, uint32_t kernels, const rows_sources *sources)
-{
-    const uint32_t last = first + kernels - 1;
-    bool barrier = false;
-    for (uint32_t k = first + 1; k <= last; k++) barrier |= !s->phases[k].kernel->no_barrier;
-    if (!barrier || !has_tiles(s->phases[last].kernel)) return false;
-    for (uint32_t n = 0; n < sources->count; n++)
-        if (sources->maps[n]->kernel < kernels && is_live(s, last, sources->maps[n]->received))
-            return false;
-    return true;
+    uint32_t k = first + 1;
+    while (k < s->count && k - first < ROWS_MOST_KERNELS && s->phases[k].kernel->no_barrier) k++;
+    return k < s->count ? k - first + 1 : UINT32_MAX;
 }
 
 // Between phases that row fusions do not know.
-static spyre_status fuse_joined(const search *s, rows_sources *sources)
+static spyre_status fuse_joined(const search *s)
 {
-    rows_tiles tiles = {0};
+    rows_window_begin(s->window, s->phases, s->count, true);
     for (uint32_t first = 0; first < s->count; first++) {
+        rows_tiles tiles;
         uint32_t kernels;
+        const uint32_t least = find_barrier(s, first);
         const row_fusion *found = NULL;
-        if (!has_tiles(s->phases[first].kernel)) continue;
-        TRY(collect_joined(s, first, sources, &tiles, &kernels));
-        for (uint32_t n = kernels; n > 1 && !found; n--)
-            if (may_join(s, first, n, sources)) TRY(try_rows(s, first, n, false, &tiles, &found));
+        if (!has_tiles(s->phases[first].kernel) || least > ROWS_MOST_KERNELS) continue;
+        TRY(rows_window_move(s->window, first, &tiles, &kernels));
+        TRY(try_fewer(s, first, kernels, least, &tiles, &found));
         if (!found) continue;
         s->phases[first].kernel->rows = found;
         first += found->kernels - 1;
@@ -395,27 +404,23 @@ static bool may_be_joined(const plan_phase *phase)
                                     phase->kernel->sends_later);
 }
 
-static spyre_status fuse_across_barriers(translation *t)
+static spyre_status fuse_across_barriers(const translation *t, rows_window *window)
 {
     const plan_phase *phases = t->loaded->phases.items;
     const uint32_t count = t->loaded->phases.count;
-    rows_sources *sources = ARENA_NEW(t->scratch, rows_sources, 1);
-    TRY_ALLOC(sources);
     for (uint32_t first = 0, end; first < count; first = end + 1) {
         for (end = first; end < count && may_be_joined(&phases[end]);) end++;
-        search s = {t->memory, t->scratch, t->program, t->forwarded, &t->lx, phases + first,
-                    end - first, true};
-        TRY(fuse_joined(&s, sources));
+        search s = {t, window, phases + first, end - first, true};
+        TRY(fuse_joined(&s));
     }
     return NULL;
 }
 
-spyre_status card_pass_fuse_rows(translation *t)
+static spyre_status fuse_without_barriers(const translation *t, rows_window *window)
 {
-    const card_program *p = t->loaded;
-    TRY(fuse_across_barriers(t));
-    for (uint32_t first = 0, end; first < p->phases.count; first = end) {
-        const plan_phase *phases = p->phases.items;
+    const plan_phase *phases = t->loaded->phases.items;
+    const uint32_t count = t->loaded->phases.count;
+    for (uint32_t first = 0, end; first < count; first = end) {
         end = first + 1;
         if (!plan_is_plain(&phases[first]) || !phases[first].kernel->steps[ISA_QUEUE_SEQ])
             continue;
@@ -423,12 +428,23 @@ spyre_status card_pass_fuse_rows(translation *t)
             end = first + phases[first].kernel->rows->kernels;
             continue;
         }
-        while (end < p->phases.count && phases[end].kind == PHASE_KERNEL &&
+        while (end < count && phases[end].kind == PHASE_KERNEL &&
                phases[end].kernel->no_barrier && !phases[end].kernel->rows)
             end++;
-        search s = {t->memory, t->scratch, p->program, t->forwarded, &t->lx, phases + first,
-                    end - first, false};
+        search s = {t, window, phases + first, end - first, false};
         TRY(fuse_between(&s));
     }
     return NULL;
+}
+
+spyre_status card_pass_fuse_rows(translation *t)
+{
+    rows_window *window = ARENA_NEW(t->scratch, rows_window, 1);
+    TRY_ALLOC(window);
+    window->scratch = t->scratch;
+    window->program = t->program;
+    window->forwarded = t->forwarded;
+    window->lx = &t->lx;
+    TRY(fuse_across_barriers(t, window));
+    return fuse_without_barriers(t, window);
 }

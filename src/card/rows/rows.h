@@ -155,7 +155,7 @@ typedef struct rows_tile {
     loop_nest loops;
     bool joined;                            // for all cores at once (rows_join.c):
     uint32_t cores;                         // so many of the loops, the outermost, go over cores
-    byte_range reach[ISA_MAX_OPERANDS];     // bytes of one core's LX that an operand touches
+    byte_range reach[ISA_MAX_OPERANDS];     // bytes of one core's LX that an operand says
     const rows_messages *sent[ISA_MAX_OPERANDS];    // that bring what it reads; or NULL
     uint32_t outer;                         // of the loops, that stay outside: none or all
     rows_role role;
@@ -174,7 +174,10 @@ typedef VEC(rows_tile) rows_tiles;
 // Shapes in which tiles [0, count) may agree, the likeliest first.
 void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes);
 
-// Fills role, lanes and operands of a tile in one of ROWS_WAYS; false when it does not have the
+// The first of ROWS_WAYS in which a tile may have the shape.
+uint32_t rows_first_way(const rows_shape *shape, const rows_tile *tile);
+
+// Fills role, lanes and operands of a tile in one of these ways; false when it does not have the
 // shape in this way. `earlier` are the tiles before it: a FILL among them of the same kernel makes
 // sums, and elements that one of them has are the same rows and sticks here.
 bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_t way,

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "card/rows/rows_axes.h"
 
-rows_axes rows_axes_of(const rows_tile *t)
+void rows_axes_of(const rows_tile *t, rows_axes *list)
 {
     const isa_instruction *i = t->tile->instruction;
-    rows_axes list = {.operands = i->operand_count};
+    list->count = 0;
+    list->operands = i->operand_count;
     for (uint32_t n = t->outer; n < t->loops.depth; n++) {
-        rows_axis a = {.extent = t->loops.iterations[n], .order = list.count, .loop = true};
-        for (uint32_t o = 0; o < list.operands; o++) a.stride[o] = i->operand[o].loop_stride[n];
-        if (a.extent > 1) list.axes[list.count++] = a;
+        rows_axis a = {.extent = t->loops.iterations[n], .order = list->count, .loop = true};
+        for (uint32_t o = 0; o < list->operands; o++) a.stride[o] = i->operand[o].loop_stride[n];
+        if (a.extent > 1) list->axes[list->count++] = a;
     }
     for (uint32_t d = 0; d < i->dim_count; d++) {
-        rows_axis a = {.extent = i->extent[d], .order = list.count};
-        for (uint32_t o = 0; o < list.operands; o++) a.stride[o] = i->operand[o].stride[d];
-        if (a.extent > 1) list.axes[list.count++] = a;
+        rows_axis a = {.extent = i->extent[d], .order = list->count};
+        for (uint32_t o = 0; o < list->operands; o++) a.stride[o] = i->operand[o].stride[d];
+        if (a.extent > 1) list->axes[list->count++] = a;
     }
-    return list;
 }
 
 int64_t rows_axes_elements(const rows_axes *list, bool loops)

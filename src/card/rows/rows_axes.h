@@ -26,7 +26,7 @@ typedef struct {
 } rows_axes;
 
 // Those of more than one index.
-rows_axes rows_axes_of(const rows_tile *t);
+void rows_axes_of(const rows_tile *t, rows_axes *out);
 
 // Elements of all dims, and of the loops, too.
 int64_t rows_axes_elements(const rows_axes *list, bool loops);

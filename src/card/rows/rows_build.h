@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a row fusion is made: pass/fuse_rows.c looks for kernels whose tiles (rows_collect.c) have
-// one shape (rows_shape.c) and may be taken block by block (rows_order.c), rows_compose.c notes
-// their steps, rows_prune.c drops those without a reader, rows_private.c finds what need not be in
-// LX, rows_block.c chooses the rows of a block.
+// How a row fusion is made: pass/fuse_rows.c looks for kernels whose tiles (rows_collect.c, in a
+// window of rows_window.c) have one shape (rows_shape.c) and may be taken block by block
+// (rows_order.c), rows_compose.c notes their steps, rows_prune.c drops those without a reader,
+// rows_private.c finds what need not be in LX, rows_block.c chooses the rows of a block.
 #ifndef CARD_ROWS_BUILD_H
 #define CARD_ROWS_BUILD_H
 
@@ -34,11 +34,11 @@ typedef struct {
     bool fits;                              // what it found is within what row fusions can do
 } rows_builder;
 
-// Adds the tiles of a kernel, `number` of the row fusion; *out_good is false when there are none,
-// or some that it cannot have. Several of them must stand in the same loops.
+// Adds the tiles of a kernel; *out_good is false when there are none, or some that a row fusion
+// cannot have. Several of them must stand in the same loops.
 SPYRE_MUST_CHECK spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarded,
-                                           const plan_kernel *kernel, uint32_t number,
-                                           arena *scratch, rows_tiles *out, bool *out_good);
+                                           const plan_kernel *kernel, arena *scratch,
+                                           rows_tiles *out, bool *out_good);
 
 // Makes tiles from `first` on, all those of a kernel, the tiles of all its cores: cores are loops
 // around. *out_good is false where cores do not lie at equal distances.
@@ -79,6 +79,12 @@ bool rows_messages_level(const rows_messages *m, int64_t extent, int64_t stride,
 // The same of a place: its rows, sticks and runs of lanes, all of which were received.
 bool rows_messages_place(const rows_messages *m, int64_t lanes, int64_t lane, rows_place *place);
 
+// The bytes of one core's LX that have what operand o touches.
+static inline byte_range rows_reach(const rows_tile *t, uint32_t o)
+{
+    return t->sent[o] ? t->sent[o]->sent : t->reach[o];
+}
+
 // --- Which messages brought what (rows_sources.c)
 
 enum { ROWS_MOST_MAPS = 24 };
@@ -90,12 +96,11 @@ typedef struct {
     uint8_t brought_by[ISA_LX_BYTES / SPYRE_STICK_BYTES];  // map n: n + 1; 0: a core's own
 } rows_sources;
 
-// The next kernel is one of messages. *out_good is false where it has no map.
-SPYRE_MUST_CHECK spyre_status rows_receive(rows_sources *s, arena *scratch,
-                                           const plan_kernel *kernel, uint32_t number,
-                                           bool *out_good);
+// The next kernel, `number` of them, brings messages to cores. False where what it sends has been
+// brought itself.
+bool rows_receive(rows_sources *s, rows_messages *map, uint32_t cores, uint32_t number);
 
-// The next kernel has tiles from `first` on: fills `sent` and `reach` of what they read. False
+// The next kernel has tiles from `first` on: fills `sent` of what they read. False
 // where they read what is no longer where it was sent from, or a mixture.
 bool rows_find_sources(rows_sources *s, uint32_t first, rows_tiles *tiles);
 

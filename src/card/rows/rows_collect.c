@@ -143,8 +143,8 @@ static void find_reach(rows_tile *t)
 }
 
 spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarded,
-                          const plan_kernel *kernel, uint32_t number, arena *scratch,
-                          rows_tiles *out, bool *out_good)
+                          const plan_kernel *kernel, arena *scratch, rows_tiles *out,
+                          bool *out_good)
 {
     loop_nest place = {0};
     const uint32_t own = out->count;
@@ -152,7 +152,7 @@ spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarde
     for (uint32_t at = kernel->begin; at < kernel->end; at++) {
         loop_nest_follow(&place, program->code.items[at], at);
         if (!forwarded[at]) continue;
-        rows_tile t = {.tile = forwarded[at], .at = at, .kernel = number, .loops = place};
+        rows_tile t = {.tile = forwarded[at], .at = at, .loops = place};
         bool joined = false;
         if (!may_fuse(t.tile->instruction->opcode)) return NULL;
         if (out->count > own)
@@ -167,6 +167,6 @@ spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarde
             !same_loops(loops, &out->items[n].loops, loops->depth))
             return NULL;
     for (uint32_t n = own; n < out->count; n++) find_reach(&out->items[n]);
-    *out_good = out->count <= ROWS_MOST_STEPS;
+    *out_good = out->count - own <= ROWS_MOST_STEPS;
     return NULL;
 }

@@ -52,9 +52,10 @@ static uint32_t row_level(const rows_shape *shape, uint32_t at)
 
 static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
 {
-    rows_axes list = rows_axes_of(t);
+    rows_axes list;
     rows_shape shape = {.rows = 1, .sticks = 1};
     const bool wide = t->tile->instruction->operand[1].format == SPYRE_FORMAT_IEEE_FP32;
+    rows_axes_of(t, &list);
     if (!rows_axes_sort(&list, 1)) return;
     for (uint32_t n = 0; n < list.count; n++) {
         const rows_axis *a = &list.axes[n];
@@ -120,18 +121,18 @@ static void guess_from_axes(const rows_axes *list, rows_shapes *shapes)
 }
 
 // The rows_axes of a tile over all elements, by rising stride of its result; none of another tile.
-static rows_axes stream_axes(const rows_tile *t)
+static void stream_axes(const rows_tile *t, rows_axes *out)
 {
-    rows_axes list = rows_axes_of(t);
-    if (t->tile->instruction->opcode != ISA_VECTOR || list.count == 0 ||
-        rows_axes_elements(&list, true) % ROWS_LANES || !rows_axes_sort(&list, 0))
-        list.count = 0;
-    return list;
+    rows_axes_of(t, out);
+    if (t->tile->instruction->opcode != ISA_VECTOR || out->count == 0 ||
+        rows_axes_elements(out, true) % ROWS_LANES || !rows_axes_sort(out, 0))
+        out->count = 0;
 }
 
 void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes)
 {
     int64_t most = 0;
+    rows_axes list;
     memset(out_shapes, 0, sizeof *out_shapes);
     for (uint32_t n = 0; n < tiles->count; n++) {
         isa_opcode opcode = tiles->items[n].tile->instruction->opcode;
@@ -140,14 +141,14 @@ void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes)
         return;
     }
     for (uint32_t n = 0; n < tiles->count; n++) {
-        rows_axes list = stream_axes(&tiles->items[n]);
+        stream_axes(&tiles->items[n], &list);
         if (list.count == 0) continue;
         for (uint32_t o = 1; o < list.operands; o++) guess_from_broadcast(&list, o, out_shapes);
         if (rows_axes_elements(&list, true) > most) most = rows_axes_elements(&list, true);
     }
     add_rows_inside(out_shapes, most / ROWS_LANES, 1);
     for (uint32_t n = 0; n < tiles->count; n++) {
-        rows_axes list = stream_axes(&tiles->items[n]);
+        stream_axes(&tiles->items[n], &list);
         if (list.count && rows_axes_elements(&list, true) == most)
             guess_from_axes(&list, out_shapes);
     }

@@ -39,16 +39,16 @@ static void find_distances(const plan_phase *first, const rows_place *a, const r
     }
 }
 
-static const byte_range *reach_of(const side *s)
+static byte_range reach_of(const side *s)
 {
-    return &s->tile->reach[s->access - s->tile->operand];
+    return rows_reach(s->tile, (uint32_t)(s->access - s->tile->operand));
 }
 
 // Of LX, the same bytes of a core.
 static bool may_overlap(const side *a, const side *b, int64_t behind)
 {
     if (!ranges_overlap(a->access->range, range_shifted(b->access->range, behind))) return false;
-    return a->access->place.space != ISA_SPACE_LX || ranges_overlap(*reach_of(a), *reach_of(b));
+    return a->access->place.space != ISA_SPACE_LX || ranges_overlap(reach_of(a), reach_of(b));
 }
 
 static bool was_sent(const side *s)

@@ -73,11 +73,17 @@ static bool add_piece(part *p, const rows_axis *whole, uint32_t level, int64_t b
     return true;
 }
 
+static void clear_parts(part *parts)
+{
+    for (uint32_t n = 0; n < LABELS; n++) parts[n].count = 0;
+}
+
 // Cuts the axes, innermost first, where the cuts are complete.
 static bool cut(const rows_axes *list, const label_cuts *cuts, part *parts)
 {
     uint32_t at = 0;
     int64_t left = cuts->items[0].extent;
+    clear_parts(parts);
     for (uint32_t n = 0; n < list->count; n++) {
         int64_t rest = list->axes[n].extent, before = 1;
         while (rest > 1) {
@@ -376,8 +382,9 @@ static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, const 
                       uint32_t by, rows_tile *t)
 {
     bool reduces = t->role == ROWS_REDUCES;
-    rows_axes list = rows_axes_of(t);
-    part parts[LABELS] = {0};
+    rows_axes list;
+    part parts[LABELS];
+    rows_axes_of(t, &list);
     if (!rows_axes_sort(&list, by) || !cut(&list, cuts, parts)) return false;
     if (reduces && !keeps_order(&parts[STICK])) return false;
     if (reduces && !t->joined && !keeps_order(&parts[ROW])) return false;
@@ -535,7 +542,8 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, uint
 static bool place_parts(const rows_shape *shape, const rows_tiles *earlier, const rows_axes *list,
                         const label_cuts *cuts, rows_tile *t)
 {
-    part parts[LABELS] = {0};
+    part parts[LABELS];
+    clear_parts(parts);
     return (!cuts->count || cut(list, cuts, parts)) && place_operands(earlier, t, parts) &&
            are_even_enough(shape, t);
 }
@@ -545,8 +553,9 @@ static bool place_as_values(const rows_shape *shape, const rows_tiles *earlier, 
 {
     for (uint32_t by = t->tile->instruction->operand_count; by-- > 0;) {
         const rows_access *before = find_before(earlier, t, by);
-        rows_axes list = rows_axes_of(t);
+        rows_axes list;
         label_cuts cuts = {0};
+        rows_axes_of(t, &list);
         if (before && cut_as_before(before, t->sent[by], true, &cuts) &&
             rows_axes_sort(&list, by) &&
             place_parts(shape, earlier, &list, &cuts, t))
@@ -568,16 +577,18 @@ static uint32_t find_sums(const rows_tiles *earlier, const rows_tile *t)
 // Rows and lanes in the order of the dims, or as sums lie, and then as the reduction has them.
 static bool place_as_dims(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
 {
-    const rows_axes list = rows_axes_of(t);
+    rows_axes list, inward;
     const uint32_t sums = find_sums(earlier, t);
     const bool summed = sums != ISA_NO_OPERAND;
     const rows_tile *cut = summed ? cut_before(earlier, t, true) : NULL;
-    rows_axes inward = list;
     label_cuts cuts = {0};
+    rows_axes_of(t, &list);
     add_cut(&cuts, LANE, 0, t->lanes);
     if (!cut) add_cut(&cuts, ROW, 0, shape->rows);
     for (uint32_t n = 0; cut && n < cut->pieces.count; n++)
         add_cut(&cuts, ROW, cut->pieces.of[n].rows, cut->pieces.of[n].extent);
+    inward.count = list.count;
+    inward.operands = list.operands;
     for (uint32_t n = 0; n < list.count; n++) inward.axes[n] = list.axes[list.count - 1 - n];
     if (summed) sort_as_sums(inward.axes, inward.count, sums, (uint32_t[ROWS_MOST_AXES]){0});
     return place_parts(shape, earlier, &inward, &cuts, t);
@@ -616,14 +627,16 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
 {
     const isa_instruction *i = t->tile->instruction;
     const rows_tiles none = {0};
-    rows_axes list = rows_axes_of(t);
+    rows_axes list;
     float value = i->constant[0];
+    rows_axes_of(t, &list);
     if (i->operand[0].format != SPYRE_FORMAT_IEEE_FP32 || value != value) return false;
     if (rows_axes_elements(&list, false) == 1 && shape->rows > 1) {
         t->role = ROWS_CONSTANT;
         for (uint32_t n = t->cores; n < t->loops.depth; n++)
             if (i->operand[0].loop_stride[n] != 0) return false;
-        part parts[LABELS] = {0};
+        part parts[LABELS];
+        clear_parts(parts);
         if (!place_operands(&none, t, parts)) return false;
         t->operand[0].constant = true;
         return true;
@@ -648,18 +661,29 @@ static bool is_whole_row(const rows_tile *t)
     return t->lanes > 1 && a->sums != ROWS_NONE && a->place.offset == 0 && a->lane == 4;
 }
 
+static bool is_reduction(const isa_instruction *i)
+{
+    return i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ;
+}
+
+uint32_t rows_first_way(const rows_shape *shape, const rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    const bool whole = (is_reduction(i) || rows_streams(i)) &&
+                       elements_in(t) == (int64_t)shape->rows * shape->sticks * ROWS_LANES;
+    return whole ? 0 : ROWS_WAYS - 1;
+}
+
 bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_t way,
                      rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
-    const bool reduces = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ;
+    const bool reduces = is_reduction(i);
     t->rows = shape->rows;
     t->sticks = shape->sticks;
     if (way + 1 < ROWS_WAYS) {
         t->role = reduces ? ROWS_REDUCES : ROWS_STREAMS;
-        return (reduces || rows_streams(i)) && is_way(shape, t, way) &&
-               elements_in(t) == (int64_t)shape->rows * shape->sticks * ROWS_LANES &&
-               place_whole(shape, earlier, way, t);
+        return is_way(shape, t, way) && place_whole(shape, earlier, way, t);
     }
     if (reduces) return false;
     if (i->opcode == ISA_FILL) return place_fill(shape, earlier, t);

@@ -14,45 +14,48 @@ static uint32_t stick_after(int64_t byte)
     return (uint32_t)((byte + SPYRE_STICK_BYTES - 1) / SPYRE_STICK_BYTES);
 }
 
+static uint32_t sticks_of(byte_range range, uint32_t *out_first)
+{
+    *out_first = (uint32_t)(range.low / SPYRE_STICK_BYTES);
+    return stick_after(range.high) - *out_first;
+}
+
 // Who brought all sticks of a range; MIXED: several did.
 static uint8_t find_bringer(const rows_sources *s, byte_range range)
 {
-    const uint32_t first = (uint32_t)(range.low / SPYRE_STICK_BYTES);
-    for (uint32_t n = first; n < stick_after(range.high); n++)
-        if (s->brought_by[n] != s->brought_by[first]) return MIXED;
-    return s->brought_by[first];
+    uint32_t first;
+    const uint32_t count = sticks_of(range, &first);
+    const uint8_t *by = s->brought_by + first;
+    return count < 2 || memcmp(by, by + 1, count - 1) == 0 ? by[0] : MIXED;
 }
 
 static void set_bringer(rows_sources *s, byte_range range, uint8_t bringer)
 {
-    for (int64_t n = range.low / SPYRE_STICK_BYTES; n < stick_after(range.high); n++)
-        s->brought_by[n] = bringer;
+    uint32_t first;
+    const uint32_t count = sticks_of(range, &first);
+    memset(s->brought_by + first, bringer, count);
 }
 
 static void write_over(rows_sources *s, byte_range range)
 {
+    if (!s->count) return;
     for (uint32_t n = 0; n < s->count; n++)
         s->maps[n]->stale = s->maps[n]->stale || ranges_overlap(s->maps[n]->sent, range);
+    if (find_bringer(s, range) == OWN) return;
     for (int64_t n = range.low / SPYRE_STICK_BYTES; n < stick_after(range.high); n++)
         if (s->brought_by[n] != OWN) s->brought_by[n] = MIXED;
 }
 
-spyre_status rows_receive(rows_sources *s, arena *scratch, const plan_kernel *kernel,
-                          uint32_t number, bool *out_good)
+bool rows_receive(rows_sources *s, rows_messages *map, uint32_t cores, uint32_t number)
 {
-    *out_good = s->count < ROWS_MOST_MAPS;
-    if (!*out_good) return NULL;
-    rows_messages *map = ARENA_NEW(scratch, rows_messages, 1);
-    TRY_ALLOC(map);
-    TRY(rows_map_messages(scratch, kernel->messages, map, out_good));
-    if (!*out_good) return NULL;
+    if (s->count == ROWS_MOST_MAPS || find_bringer(s, map->sent) != OWN) return false;
     map->kernel = number;
-    *out_good = find_bringer(s, map->sent) == OWN;
+    map->stale = false;
     write_over(s, map->received);
     s->maps[s->count++] = map;
-    s->receivers |= kernel->source->active_cores;
+    s->receivers |= cores;
     set_bringer(s, map->received, (uint8_t)s->count);
-    return NULL;
+    return true;
 }
 
 // What a tile reads, before it writes; false where that is not one source.
@@ -61,13 +64,13 @@ static bool find_reads(const rows_sources *s, rows_tile *t)
     const isa_instruction *i = t->tile->instruction;
     const bool in_lx = i->operand[0].space == ISA_SPACE_LX;
     for (uint32_t o = 0; o < i->operand_count; o++) {
+        t->sent[o] = NULL;
         if (i->operand[o].space != ISA_SPACE_LX || !isa_reads(i->opcode, o)) continue;
         const uint8_t bringer = find_bringer(s, t->reach[o]);
         if (bringer == OWN) continue;
         if (bringer == MIXED || o == 0 || s->maps[bringer - 1]->stale) return false;
         if (in_lx && ranges_overlap(t->reach[0], t->reach[o])) return false;
         t->sent[o] = s->maps[bringer - 1];
-        t->reach[o] = t->sent[o]->sent;
     }
     return true;
 }
@@ -85,7 +88,7 @@ bool rows_find_sources(rows_sources *s, uint32_t first, rows_tiles *tiles)
 
 void rows_replace(rows_sources *s, const plan_kernel *kernel, const byte_ranges *replaced)
 {
-    if (s->receivers & ~kernel->source->active_cores) return;
+    if (!s->count || s->receivers & ~kernel->source->active_cores) return;
     for (uint32_t n = 0; n < replaced->count; n++) {
         const byte_range r = replaced->items[n];
         const int64_t low = (int64_t)stick_after(r.low) * SPYRE_STICK_BYTES;
