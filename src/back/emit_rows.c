@@ -16,7 +16,7 @@ typedef struct {
     nest n;
     tile_buffers tiles;
     uint32_t index, value, rows;            // tensors; rows: what is moved, index by index
-    isa_instruction move;                   // GATHER, SCATTER or SCATTERADD
+    isa_instruction move;                   // GATHER, SCATTER or ACCUMULATE
 } indirect;
 
 static spyre_status load_if_staged(const indirect *w, const box *b, const place_axes *axes,
@@ -127,14 +127,13 @@ static spyre_status place_value(indirect *w)
 spyre_status emit_rows(emitter *e, const bundle_step *step)
 {
     uint32_t value = bundle_value_tensor(step);
-    bool gathers = value != step->output;
+    bool gathers = value != step->output, joins = opfunc_accumulates(step->accumulator);
     indirect w = {.e = e,
                   .index = step->indices[0],
                   .value = value,
                   .rows = gathers ? step->output : step->inputs[0],
-                  .move = {.opcode = gathers      ? ISA_GATHER
-                                     : step->adds ? ISA_SCATTERADD
-                                                  : ISA_SCATTER}};
+                  .move = {.opcode = gathers ? ISA_GATHER : joins ? ISA_ACCUMULATE : ISA_SCATTER,
+                           .op = joins ? step->accumulator : OPFUNC_ADD}};
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &w.n));
     TRY(place_value(&w));
     w.tiles = buffers_of(&w.n);

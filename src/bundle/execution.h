@@ -67,9 +67,6 @@ void execution_combine_cores(const execution *x, opfunc op, float *partial, int6
 // The same of sums in int32, which wrap.
 void execution_add_cores(const execution *x, int32_t *partial, int64_t count);
 
-// sum += element, in fp32.
-void interpret_add(uint8_t *sum, const uint8_t *element, spyre_format format);
-
 // One family each.
 SPYRE_MUST_CHECK spyre_status interpret_pointwise(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_layernormscale(execution *x);

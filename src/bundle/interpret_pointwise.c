@@ -6,6 +6,7 @@
 
 #include "bundle/derived.h"
 #include "bundle/execution.h"
+#include "tensor/accumulate.h"
 #include "tensor/format.h"
 
 // --- Integers
@@ -218,14 +219,6 @@ static int64_t lowest_start(const execution *x, const bundle_tensor *value)
     return lowest;
 }
 
-void interpret_add(uint8_t *sum, const uint8_t *element, spyre_format format)
-{
-    float total;
-    memcpy(&total, sum, sizeof total);
-    total += (float)element_load(element, format);
-    memcpy(sum, &total, sizeof total);
-}
-
 spyre_status interpret_rows(execution *x)
 {
     const bundle_step *step = x->step;
@@ -254,7 +247,9 @@ spyre_status interpret_rows(execution *x)
             int64_t offset = base + value_offset(x, core, value, indexed, position, index);
             TRY(execution_place_offset(x, value, core, index, offset, &row));
             TRY(execution_place(x, rows, core, index, 0, &other));
-            if (step->adds) interpret_add(row, other, step->tensors[rows].format);
+            if (opfunc_accumulates(step->accumulator))
+                accumulate_element(step->accumulator, row, step->tensors[value].format, other,
+                                   step->tensors[rows].format);
             else memmove(scatters ? row : other, scatters ? other : row,
                          step->tensors[value].element_bytes);
         } while (odometer_next_of(x->kept, x->kept_count, x->local, index));

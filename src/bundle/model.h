@@ -111,7 +111,7 @@ typedef struct {
     const char *name;                       // "0_add"
     opfunc op;
     bool nonstick;                          // the "...nonstick" form of a reduction
-    bool adds;                              // a scatter that adds to what is there
+    opfunc accumulator;                     // of a scatter that joins what is there by it; else ADD
     bool scanned[BUNDLE_MAX_DIMS];          // dims along which a SCAN runs
     uint32_t dim_count;
     char dim_name[BUNDLE_MAX_DIMS][8];

@@ -220,10 +220,18 @@ static spyre_status read_scanned(const json_node *dims, bundle_step *step)
     return NULL;
 }
 
+static spyre_status read_accumulator(const json_node *node, bundle_step *step)
+{
+    const char *name;
+    TRY(json_as_string(node, &name));
+    step->accumulator = opfunc_named(name);
+    if (opfunc_accumulates(step->accumulator)) return NULL;
+    return json_error_at(node, "'%s' does not accumulate", name);
+}
+
 static spyre_status read_operation(const json_node *dsc, const char *name, bundle_step *step)
 {
     json_node list, compute, attributes, member;
-    int64_t adds = 0;
     const char *function;
     uint32_t outputs;
     TRY(json_get_array(dsc, "computeOp_", &list));
@@ -240,8 +248,7 @@ static spyre_status read_operation(const json_node *dsc, const char *name, bundl
                       &step->input_count));
     TRY(read_operands(&compute, "outputLabeledDs", step, 1, &step->output, &outputs));
     if (outputs != 1) return json_error_at(&compute, "outputLabeledDs has no tensor");
-    if (json_find(&compute, "addsToRows_", &member)) TRY(json_as_int(&member, 0, 1, &adds));
-    step->adds = adds != 0;
+    if (json_find(&compute, "rowAccumulator_", &member)) TRY(read_accumulator(&member, step));
     if (json_find(&compute, "scannedDims_", &member)) TRY(read_scanned(&member, step));
     if (json_find(&compute, "indirectAccessIndexLabeledDs", &member)) {
         TRY(read_operands(&compute, "indirectAccessIndexLabeledDs", step, 2, step->indices,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bundle/derived.h"
+#include "tensor/accumulate.h"
 #include "tensor/format.h"
 #include "tensor/rank.h"
 #include "tensor/running.h"
@@ -406,12 +407,13 @@ static spyre_status verify_rows(const bundle_step *step)
     if (i->format != SPYRE_FORMAT_SENUINT32 && i->format != SPYRE_FORMAT_IEEE_INT32) {
         return RULE("dataFormat_: an index of %s", spyre_format_name(i->format));
     }
-    if (step->adds && (value != step->output ||
-                       !is_float(step->tensors[step->inputs[0]].format) ||
-                       step->tensors[step->output].format != SPYRE_FORMAT_IEEE_FP32)) {
-        return RULE("addsToRows_: sums of floats are IEEE_FP32 rows of the output");
+    spyre_format from = step->tensors[step->inputs[0]].format;
+    bool joins = opfunc_accumulates(step->accumulator);
+    if (joins && (value != step->output || !accumulate_takes(step->accumulator, v->format, from))) {
+        return RULE("rowAccumulator_: %s of %s into %s", opfunc_describe(step->accumulator)->name,
+                    spyre_format_name(from), spyre_format_name(v->format));
     }
-    if (!step->adds &&
+    if (!joins &&
         step->tensors[step->inputs[0]].format != step->tensors[step->output].format) {
         return RULE("dataFormat_: %s does not convert %s to %s",
                     value == step->output ? "a scatter" : "a gather",
@@ -436,7 +438,8 @@ static spyre_status verify_rows(const bundle_step *step)
 static spyre_status verify_indirect(const bundle_step *step)
 {
     if (step->index_count > 0) return verify_rows(step);
-    if (step->adds) return RULE("addsToRows_: the step has no index tensor");
+    if (opfunc_accumulates(step->accumulator))
+        return RULE("rowAccumulator_: the step has no index tensor");
     for (uint32_t t = 0; t < step->tensor_count; t++) {
         if (step->tensors[t].index_kind == BUNDLE_INDEX_NONE) continue;
         return RULE("indirectAllocType_: %s is indirect, but the step has no index tensor",

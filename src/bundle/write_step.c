@@ -397,7 +397,8 @@ static json_t *operation(step_writer *s)
         "Inner", "inputLabeledDs", inputs, "outputLabeledDs", outputs);
     if (step->index_count > 0) put(s, compute, "indirectAccessIndexLabeledDs", indices);
     else json_decref(indices);
-    if (step->adds) put(s, compute, "addsToRows_", number(1));
+    if (opfunc_accumulates(step->accumulator))
+        put(s, compute, "rowAccumulator_", json_string(opfunc_describe(step->accumulator)->name));
     if (kind == OPFUNC_KIND_SCAN) put(s, compute, "scannedDims_", scanned_dims(s));
     return json_pack("[o]", compute);
 }

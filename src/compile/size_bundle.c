@@ -32,7 +32,7 @@ static bool same_parameters(const loop_op *a, const loop_op *b)
 static bool same_op(const loop_op *a, const loop_op *b)
 {
     bool same = a->op == b->op && a->operand_count == b->operand_count && !a->tile_depth &&
-                !b->tile_depth && a->table == b->table && a->adds == b->adds &&
+                !b->tile_depth && a->table == b->table && a->accumulator == b->accumulator &&
                 a->scanned == b->scanned && a->row_count == b->row_count &&
                 same_parameters(a, b);
     for (uint32_t o = 0; same && o < a->operand_count; o++)

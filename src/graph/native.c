@@ -464,7 +464,7 @@ static spyre_status check_scatter(const checker *c, const operand *result)
 {
     operand x, index, rows;
     int64_t dim, count;
-    bool adds = c->node->op == ATEN_SPYRE_ACCUMULATE;
+    bool widens = c->row->result == ATEN_RESULT_GIVEN;
     TRY(expect_args(c, 4));
     TRY(load_arg(c, 0, c->dtypes, &x));
     TRY(load_arg(c, 1, ATEN_DTYPES_INT, &index));
@@ -475,12 +475,13 @@ static spyre_status check_scatter(const checker *c, const operand *result)
         TRY(check_index(&index.view, &x.view, dim, &count));
     spyre_view sizes = x.view;
     sizes.size[dim] = count;
-    if (!adds) TRY(expect_dtype(rows.dtype, x.dtype, 2));
+    bool integers = dtype_set(x.dtype) == ATEN_DTYPES_INT;
+    if (!widens || integers) TRY(expect_dtype(rows.dtype, x.dtype, 2));
     spyre_view wanted = sizes;
     if (rows.view.rank > sizes.rank || !broadcast(&rows.view, &wanted) ||
         !view_same_sizes(&wanted, &sizes))
         return expect_sizes(&rows.view, &sizes, 2);
-    TRY(expect_dtype(result->dtype, adds ? SPYRE_DTYPE_F32 : x.dtype, RESULT));
+    TRY(expect_dtype(result->dtype, widens && !integers ? SPYRE_DTYPE_F32 : x.dtype, RESULT));
     return expect_sizes(&result->view, &x.view, RESULT);
 }
 

@@ -102,7 +102,7 @@ static void get_instruction(reader *r, isa_instruction *i)
     if (uses == ISA_USES_TOKEN || uses == ISA_USES_SLOT)
         i->token = (uint16_t)get_unsigned(r, UINT16_MAX);
     if (uses == ISA_USES_COUNT) i->count = (uint32_t)get_unsigned(r, UINT32_MAX);
-    if (uses == ISA_USES_OP) {
+    if (isa_uses_op(i->opcode)) {
         uint32_t op = get_byte(r);
         if (op >= OPFUNC_COUNT) broken(r, "an opfunc is unknown");
         if (r->broken) return;
@@ -113,7 +113,7 @@ static void get_instruction(reader *r, isa_instruction *i)
         for (uint32_t b = 1; b < 4; b++) bits |= get_byte(r) << 8 * b;
         memcpy(&i->constant[c], &bits, sizeof bits);
     }
-    if (uses == ISA_USES_ROWS) {
+    if (isa_uses_rows(i->opcode)) {
         i->row_stride = get_signed(r);
         i->row_count = get_signed(r);
         i->row_lanes = (uint32_t)get_unsigned(r, UINT32_MAX);

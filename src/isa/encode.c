@@ -56,13 +56,13 @@ static void put_instruction(writer *w, const isa_instruction *i)
     if (info->queue == ISA_QUEUE_ANY) put_byte(w, i->queue);
     if (uses == ISA_USES_TOKEN || uses == ISA_USES_SLOT) put_unsigned(w, i->token);
     if (uses == ISA_USES_COUNT) put_unsigned(w, i->count);
-    if (uses == ISA_USES_OP) put_byte(w, i->op);
+    if (isa_uses_op(i->opcode)) put_byte(w, i->op);
     for (uint32_t c = 0; c < isa_constant_count(i); c++) {
         uint32_t bits;
         memcpy(&bits, &i->constant[c], sizeof bits);
         put_fixed(w, bits, sizeof bits);
     }
-    if (uses == ISA_USES_ROWS) {
+    if (isa_uses_rows(i->opcode)) {
         put_signed(w, i->row_stride);
         put_signed(w, i->row_count);
         put_unsigned(w, i->row_lanes);

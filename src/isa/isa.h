@@ -134,6 +134,7 @@ typedef enum {
     ISA_USES_COUNT, // count
     ISA_USES_OP,    // op; elsewhere it is ADD, the zero of the enumeration
     ISA_USES_ROWS,  // row_stride, row_count, row_lanes
+    ISA_USES_OP_ROWS,
 } isa_use;
 
 // A row of isa.def.
@@ -150,6 +151,18 @@ static inline const isa_info *isa_describe(isa_opcode opcode)
 {
     assert((unsigned)opcode < ISA_OPCODE_COUNT);
     return &isa_table[opcode];
+}
+
+static inline bool isa_uses_op(isa_opcode opcode)
+{
+    isa_use uses = isa_describe(opcode)->uses;
+    return uses == ISA_USES_OP || uses == ISA_USES_OP_ROWS;
+}
+
+static inline bool isa_uses_rows(isa_opcode opcode)
+{
+    isa_use uses = isa_describe(opcode)->uses;
+    return uses == ISA_USES_ROWS || uses == ISA_USES_OP_ROWS;
 }
 
 static inline bool isa_in_memory(isa_opcode opcode, uint32_t operand)
@@ -188,7 +201,7 @@ static inline bool isa_stores(isa_opcode opcode)
 #define ISA_NO_OPERAND UINT32_MAX
 static inline uint32_t isa_row_operand(isa_opcode opcode)
 {
-    if (isa_describe(opcode)->uses != ISA_USES_ROWS) return ISA_NO_OPERAND;
+    if (!isa_uses_rows(opcode)) return ISA_NO_OPERAND;
     return isa_stores(opcode) ? 0 : 1;
 }
 

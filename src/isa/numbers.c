@@ -38,7 +38,7 @@ static void visit_small(number_walk *w, uint32_t *number)
 static void visit_instruction(number_walk *w, isa_instruction *i)
 {
     if (i->opcode == ISA_LOOP) visit_small(w, &i->count);
-    if (isa_describe(i->opcode)->uses == ISA_USES_ROWS) {
+    if (isa_uses_rows(i->opcode)) {
         visit(w, &i->row_stride);
         visit(w, &i->row_count);
     }

@@ -157,9 +157,9 @@ static spyre_status get_instruction(parser *p)
         TRY(scan_int_within(&p->in, "a number", 0, UINT32_MAX, &value));
         i.count = (uint32_t)value;
     }
-    if (uses == ISA_USES_OP) TRY(get_op(p, &i));
+    if (isa_uses_op(i.opcode)) TRY(get_op(p, &i));
     TRY(get_constants(p, &i));
-    if (uses == ISA_USES_ROWS) {
+    if (isa_uses_rows(i.opcode)) {
         TRY(expect_word(p, "rows"));
         TRY(scan_int_within(&p->in, "rows", 1, INT64_MAX, &i.row_count));
         TRY(expect_word(p, "stride"));

@@ -62,12 +62,12 @@ static void print_instruction(text *out, const isa_instruction *i, uint32_t dept
     if (uses == ISA_USES_TOKEN) text_printf(out, " %u", i->token);
     if (uses == ISA_USES_SLOT) text_printf(out, " slot%u", i->token);
     if (uses == ISA_USES_COUNT) text_printf(out, " %u", i->count);
-    if (uses == ISA_USES_OP) text_printf(out, " %s", opfunc_describe(i->op)->name);
+    if (isa_uses_op(i->opcode)) text_printf(out, " %s", opfunc_describe(i->op)->name);
     uint32_t constants = isa_constant_count(i);
     for (uint32_t c = 0; c < constants; c++)
         text_printf(out, c ? ", %.9g" : " (%.9g", (double)i->constant[c]);
     if (constants) text_append(out, ")");
-    if (uses == ISA_USES_ROWS)
+    if (isa_uses_rows(i->opcode))
         text_printf(out, " rows %lld stride %lld", (long long)i->row_count,
                     (long long)i->row_stride);
     if (i->row_lanes) text_printf(out, " lanes %u", i->row_lanes);

@@ -7,6 +7,7 @@
 
 #include "isa/fields.h"
 #include "isa/numbers.h"
+#include "tensor/accumulate.h"
 #include "tensor/numeric.h"
 #include "tensor/rank.h"
 #include "tensor/running.h"
@@ -102,7 +103,12 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
     bool updates = isa_writes(i->opcode, o) && isa_reads(i->opcode, o);
     bool integers = i->opcode == ISA_MATMUL && i->operand[1].format == SPYRE_FORMAT_SENINT8;
     spyre_format sum = integers ? SPYRE_FORMAT_IEEE_INT32 : SPYRE_FORMAT_IEEE_FP32;
-    if (updates && i->opcode != ISA_RANK && i->opcode != ISA_SCAN && format != sum)
+    if (i->opcode == ISA_ACCUMULATE && o == 1 &&
+        !accumulate_takes(i->op, i->operand[0].format, format))
+        BROKEN("%s of %s into %s", opfunc_describe(i->op)->name, spyre_format_name(format),
+               spyre_format_name(i->operand[0].format));
+    bool sums = i->opcode != ISA_RANK && i->opcode != ISA_SCAN && i->opcode != ISA_ACCUMULATE;
+    if (updates && sums && format != sum)
         BROKEN("an accumulator is %s, not %s", spyre_format_name(sum), spyre_format_name(format));
     bool entries = (i->opcode == ISA_RANK && o % 3 == 0) || (i->opcode == ISA_RANKED && o == 1);
     if (entries && format != SPYRE_FORMAT_IEEE_INT64)
@@ -186,7 +192,7 @@ static spyre_status check_operand(const walk *w, const isa_instruction *i, uint3
 
 static spyre_status check_op(const isa_instruction *i)
 {
-    if (isa_describe(i->opcode)->uses != ISA_USES_OP) {
+    if (!isa_uses_op(i->opcode)) {
         if (i->op != 0) BROKEN("opfunc %d is not used and must be 0", (int)i->op);
         return NULL;
     }
@@ -215,9 +221,10 @@ static spyre_status check_scalars(const walk *w, const isa_instruction *i)
     if (uses == ISA_USES_TOKEN && i->token >= ISA_MAX_TOKENS)
         BROKEN("token %u of %d", i->token, ISA_MAX_TOKENS);
     if (uses != ISA_USES_COUNT && i->count) BROKEN("count is not used");
-    if (uses != ISA_USES_ROWS && (i->row_stride || i->row_count || i->row_lanes))
+    bool by_row = isa_uses_rows(i->opcode);
+    if (!by_row && (i->row_stride || i->row_count || i->row_lanes))
         BROKEN("rows are not used");
-    if (uses == ISA_USES_ROWS && i->row_count < 1)
+    if (by_row && i->row_count < 1)
         BROKEN("row count %lld", (long long)i->row_count);
     int64_t low = 0, high = 0;
     if (!is_reachable(i->row_stride) || !widen(&low, &high, i->row_count, i->row_stride))

@@ -155,7 +155,7 @@ def test_a_mask_returns_to_the_order_before_sorting(compiled):
 
 def test_an_index_out_of_range_is_a_fault_and_the_device_stays_usable():
     x = numbers(3, 9).to("spyre")
-    with pytest.raises(RuntimeError, match="gather of row 9, outside 0..8"):
+    with pytest.raises(RuntimeError, match="accumulate of row 9, outside 0..8"):
         x.scatter_reduce(1, (MANY + 1).to("spyre"), numbers(3, 20).to("spyre"), "amax").cpu()
     torch.spyre.synchronize()  # it is reported once
     assert torch.equal((x + 0).cpu(), x.cpu())

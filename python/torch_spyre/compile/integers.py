@@ -168,6 +168,31 @@ def _running_sum(x: Range, size: torch.Size, dim: int) -> Range:
     return _hull([x[0], x[1], count * x[0], count * x[1]])
 
 
+def _comers(name: str, values: Arguments) -> int:
+    """How many elements of the source may join one place."""
+    index = values[1] if name in _PUTS else values[2]
+    if isinstance(index, torch.Tensor):
+        along = name.startswith("scatter") and index.dim() > 0
+        return int(index.shape[values[1]] if along else index.numel())
+    return math.prod(torch.broadcast_shapes(*(i.shape for i in index if i is not None)))
+
+
+def _is_product(name: str, values: Arguments) -> bool:
+    return name in _REDUCED and values[4] == "prod"
+
+
+def _joined_to(name: str, values: Arguments, x: Range, source: Range) -> Range:
+    """Of what the elements of a source join, by sum or product."""
+    count = _comers(name, values)
+    if _is_product(name, values):
+        most = max(abs(source[0]), abs(source[1]), 1)
+        all_of_source = _WIDE if count > 64 and most > 1 else (-(most**count), most**count)
+        return _hull([*x, *_product(x, all_of_source), *all_of_source])
+    factor = values[4] if name == "index_add" else 1
+    ends = [count * factor * end for end in source]
+    return x[0] + min(0, *ends), x[1] + max(0, *ends)
+
+
 def _whole(x: Range) -> Range:
     """Without infinite ends, which come from floating values."""
     return int(max(x[0], _WIDE[0])), int(min(x[1], _WIDE[1]))
@@ -207,6 +232,9 @@ _BITWISE: dict[str, Callable[[Range, Range], Range]] = {
     "bitwise_and": _common_bits, "bitwise_or": _bits, "bitwise_xor": _bits,
 }  # fmt: skip
 _PRODUCTS = ("prod", "cumprod")
+_PUTS = ("index_put", "_unsafe_index_put", "_index_put_impl", "put")
+_REDUCED = ("scatter_reduce", "index_reduce")
+_JOINING = ("scatter_add", "index_add", *_REDUCED, *_PUTS)
 _SUMS = ("sum", "nansum")
 _LEFT_SHIFTS = ("__lshift__", "bitwise_left_shift")
 _RIGHT_SHIFTS = ("__rshift__", "bitwise_right_shift")
@@ -217,6 +245,10 @@ _RULES: dict[str, Callable[..., Range]] = {
     },
     **dict.fromkeys(_LEFT_SHIFTS, lambda values, x, y: _shifted(x, y)),
     **dict.fromkeys(_PRODUCTS, _products),
+    **{
+        name: lambda values, x, source, name=name: _joined_to(name, values, x, source)
+        for name in _JOINING
+    },
     "add": lambda values, x, y: _sum(x, y, values[2]),
     "sub": lambda values, x, y: _sum(x, y, -values[2]),
     "rsub": lambda values, x, y: _sum(y, x, -values[2]),
@@ -238,6 +270,8 @@ _PAIRS = {"add", "sub", "rsub", "mul", "pow", *_LEFT_SHIFTS, *_DIVISIONS}  # the
 
 
 def _operands(name: str, values: Sequence[Any]) -> Sequence[Any]:
+    if name in _JOINING:
+        return values[0], values[2 if name in _PUTS else 3]
     return values[: 2 if name in _PAIRS else 1]
 
 
@@ -268,6 +302,8 @@ def is_at_risk(op: OpOverload, values: Arguments) -> bool:
         return whole and dtypes != {torch.bool} and values[-1] in (None, torch.int64)
     if name == "cumsum":
         return whole
+    if name in _PUTS and not values[3] or name in _REDUCED and values[4] in ("amax", "amin"):
+        return False
     whole = whole and all(isinstance(value, (torch.Tensor, int)) for value in operands)
     if name in _DIVISIONS:
         by_tensor = isinstance(values[1], torch.Tensor)
@@ -303,7 +339,11 @@ def bounds_of(op: OpOverload, values: Arguments) -> list[Range] | None:
     """Ranges of the first two operands of an operator at risk that has results with these: with all
     other numbers within them it has results, too. None where values themselves tell."""
     name = _rule(op)
-    if name is None or name in _PRODUCTS or not all(_is_whole(v) for v in _operands(name, values)):
+    if (
+        name is None
+        or name in (*_PRODUCTS, *_JOINING)
+        or not all(_is_whole(v) for v in _operands(name, values))
+    ):
         return None
     ranges = [_range_of_value(value) for value in values]
     count = len(_operands(name, values))
@@ -415,7 +455,7 @@ class Watch:
     def _values(self, node: torch.fx.Node) -> list[Any]:
         """Arguments in the order of the schema, fake tensors for nodes."""
         return [
-            self.fakes[value] if isinstance(value, torch.fx.Node) else value
+            torch.fx.map_arg(value, lambda node: self.fakes[node])
             for value in self.positional(overload_of(node), node.args, node.kwargs)
         ]
 

@@ -7,6 +7,7 @@
 
 #include "card/machine/integer.h"
 #include "card/plan.h"
+#include "tensor/accumulate.h"
 #include "tensor/rank.h"
 #include "tensor/running.h"
 
@@ -67,17 +68,14 @@ static void scatter(const isa_instruction *i, uint8_t *const *address)
     } while (walk_next(&w));
 }
 
-static void scatter_add(const isa_instruction *i, uint8_t *const *address)
+static void accumulate(const isa_instruction *i, uint8_t *const *address)
 {
     walk w = {.i = i};
     do {
         int32_t row;
-        float sum;
         memcpy(&row, address[2] + w.offset[2], sizeof row);
-        uint8_t *at = address[0] + w.offset[0] + isa_row_offset(i, row);
-        memcpy(&sum, at, sizeof sum);
-        sum += load_float(address[1] + w.offset[1], i->operand[1].format);
-        memcpy(at, &sum, sizeof sum);
+        accumulate_element(i->op, address[0] + w.offset[0] + isa_row_offset(i, row),
+                           i->operand[0].format, address[1] + w.offset[1], i->operand[1].format);
     } while (walk_next(&w));
 }
 
@@ -270,7 +268,7 @@ void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
     case ISA_STORE: copy(i, address); return;
     case ISA_GATHER: gather(i, address); return;
     case ISA_SCATTER: scatter(i, address); return;
-    case ISA_SCATTERADD: scatter_add(i, address); return;
+    case ISA_ACCUMULATE: accumulate(i, address); return;
     case ISA_VECTOR: vector(i, address); return;
     case ISA_FILL: fill(i, address); return;
     case ISA_REDUCE:

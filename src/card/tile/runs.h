@@ -107,7 +107,7 @@ plan_run *tile_codes(const plan_tile *tile);     // null: it has none
 plan_run *tile_reduce(plan_tile *tile);
 plan_run *tile_copy(plan_tile *tile);
 plan_run *tile_gather(const plan_tile *tile);
-plan_run tile_scatter_add, tile_fold, tile_rank, tile_ranked, tile_scan;
+plan_run tile_accumulate, tile_fold, tile_rank, tile_ranked, tile_scan;
 
 // `count` elements of `bytes` bytes, each operand's `stride` bytes apart.
 void copy_elements(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride,

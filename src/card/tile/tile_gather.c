@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that an index names: GATHER, SCATTER and SCATTERADD. Either a row is one along a run, and is
+// Rows that an index names: GATHER, SCATTER and ACCUMULATE. Either a row is one along a run, and is
 // moved as a whole, or each element of a run is of a row of its own: then the offsets of these are
 // computed first, in a loop of their own, and kept as long as the runs that follow name the same.
 #include <string.h>
 
 #include "base/clones.h"
 #include "card/tile/runs.h"
+#include "tensor/accumulate.h"
 
 enum { OFFSETS = 1024, ROWS_AHEAD = 32 };
 
@@ -223,34 +224,84 @@ plan_run *tile_gather(const plan_tile *tile)
     return run_stride(tile, 2) == 0 ? run_rows : run_elements;
 }
 
-// --- Sums
+// --- Rows that are joined to what is there
 
-static void add_element(uint8_t *to, float value)
+// Operand 0 along one run, from `done` on, where the values go.
+typedef struct {
+    opfunc op;
+    spyre_format format;
+    int64_t stride;
+} joined_run;
+
+static void join_elements(const joined_run *j, uint8_t *to, const int64_t *offset,
+                          const float *values, size_t count)
 {
-    float sum;
-    memcpy(&sum, to, sizeof sum);
-    sum += value;
-    memcpy(to, &sum, sizeof sum);
+    for (size_t n = 0; n < count; n++) {
+        uint8_t *at = to + (int64_t)n * j->stride + offset[n];
+        float before = (float)element_load(at, j->format);
+        element_store(at, j->format, (double)opfunc_combine(j->op, before, values[n]));
+    }
 }
 
-// One row along the run.
-static void add_row(uint8_t *to, int64_t stride, const float *values, size_t count)
+#define JOIN_FP32(name, combine)                                                                 \
+    static void name(const joined_run *j, uint8_t *to, const int64_t *offset,                    \
+                     const float *values, size_t count)                                          \
+    {                                                                                            \
+        for (size_t n = 0; n < count; n++) {                                                     \
+            uint8_t *at = to + (int64_t)n * j->stride + offset[n];                               \
+            float before;                                                                        \
+            memcpy(&before, at, sizeof before);                                                  \
+            before = (combine);                                                                  \
+            memcpy(at, &before, sizeof before);                                                  \
+        }                                                                                        \
+    }
+JOIN_FP32(add_elements, before + values[n])
+JOIN_FP32(join_fp32, opfunc_combine(j->op, before, values[n]))
+
+static void join_integers(const joined_run *j, uint8_t *to, const int64_t *offset,
+                          const uint8_t *from, int64_t from_stride, size_t count)
 {
-    if (stride == (int64_t)sizeof(float) && (uintptr_t)to % sizeof(float) == 0) {
-        lanes_combine(OPFUNC_SUM, (float *)(void *)to, values, count);
+    for (size_t n = 0; n < count; n++) {
+        uint8_t *at = to + (int64_t)n * j->stride + (offset ? offset[n] : 0);
+        accumulate_element(j->op, at, j->format, from + (int64_t)n * from_stride, j->format);
+    }
+}
+
+// One row along the run, which no element of it leaves.
+static void join_row(const joined_run *j, uint8_t *to, const float *values, size_t count)
+{
+    float before[LANES_CHUNK];
+    if (j->format == SPYRE_FORMAT_IEEE_FP32 && j->stride == (int64_t)sizeof(float) &&
+        (uintptr_t)to % sizeof(float) == 0) {
+        lanes_combine(j->op, (float *)(void *)to, values, count);
         return;
     }
-    for (size_t n = 0; n < count; n++) add_element(to + (int64_t)n * stride, values[n]);
+    lanes_load_f32(before, to, j->stride, j->format, count);
+    lanes_combine(j->op, before, values, count);
+    lanes_store_f32(to, j->stride, j->format, before, count);
 }
 
-void tile_scatter_add(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+static void join_floats(const joined_run *j, uint8_t *to, const row_offsets *o, bool whole_row,
+                        const float *values, size_t count)
 {
-    spyre_format format = tile->instruction->operand[1].format;
-    if (!lanes_fits_f32(format)) {
+    if (whole_row && j->stride) join_row(j, to + o->offset[0], values, count);
+    else if (j->format != SPYRE_FORMAT_IEEE_FP32) join_elements(j, to, o->offset, values, count);
+    else if (j->op == OPFUNC_SUM) add_elements(j, to, o->offset, values, count);
+    else join_fp32(j, to, o->offset, values, count);
+}
+
+void tile_accumulate(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    const isa_instruction *i = tile->instruction;
+    spyre_format format = i->operand[1].format;
+    bool integers = format == SPYRE_FORMAT_IEEE_INT32;
+    joined_run j = {i->op, i->operand[0].format, run_stride(tile, 0)};
+    bool fits = lanes_fits_f32(format) && lanes_fits_f32(j.format);
+    int64_t from = run_stride(tile, 1), rows = run_stride(tile, 2);
+    if (!integers && (!fits || (rows == 0 && j.stride == 0))) {
         exact_run(tile, address, scratch);
         return;
     }
-    int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), rows = run_stride(tile, 2);
     float values[LANES_CHUNK];
     row_offsets o = {.of = NULL};
     runs r;
@@ -258,12 +309,16 @@ void tile_scatter_add(const plan_tile *tile, uint8_t *const *address, plan_scrat
     do {
         for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
             size_t count = chunk_length(run_length(tile) - done);
-            uint8_t *at = r.at[0] + done * to;
-            lanes_load_f32(values, r.at[1] + done * from, from, format, count);
+            uint8_t *at = r.at[0] + done * j.stride;
+            const uint8_t *element = r.at[1] + done * from;
             find_offsets(&o, tile, r.at[2] + done * rows, rows ? (int64_t)count : 1);
-            if (rows == 0) add_row(at + o.offset[0], to, values, count);
-            for (size_t n = 0; n < count && rows; n++)
-                add_element(at + (int64_t)n * to + o.offset[n], values[n]);
+            if (integers) {
+                join_integers(&j, rows ? at : at + o.offset[0], rows ? o.offset : NULL, element,
+                              from, count);
+                continue;
+            }
+            lanes_load_f32(values, element, from, format, count);
+            join_floats(&j, at, &o, rows == 0, values, count);
         }
     } while (next_run(&r));
 }

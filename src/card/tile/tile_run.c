@@ -76,7 +76,7 @@ plan_run *tile_choose(plan_tile *tile)
     case ISA_STORE: return tile_copy(tile);
     case ISA_GATHER:
     case ISA_SCATTER: return tile_gather(tile);
-    case ISA_SCATTERADD: return tile_scatter_add;
+    case ISA_ACCUMULATE: return tile_accumulate;
     case ISA_VECTOR: return tile_vector(tile);
     case ISA_FILL: return run_fill;
     case ISA_REDUCE:

@@ -199,7 +199,9 @@ static spyre_status print_step(const bundle *b, uint32_t number, text *out)
     const bundle_step *step = &b->steps.items[number];
     text_printf(out, "\nstep %u  %s: %s%s on %u core%s in %s\n", number, step->name,
                 opfunc_describe(step->op)->name,
-                step->nonstick ? " off the stick" : step->adds ? " added to rows" : "",
+                step->nonstick                          ? " off the stick"
+                : opfunc_accumulates(step->accumulator) ? " joined to rows"
+                                                        : "",
                 step->cores->core_count, step->cores->core_count == 1 ? "" : "s",
                 spyre_format_name(step->compute_format));
     print_dims(step, out);

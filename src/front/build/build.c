@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "graph/aten.h"
 #include "graph/view.h"
 
 // Inputs of a node: of a PARAMETRIC opfunc one alone, or one for each parameter, too.
@@ -277,9 +278,9 @@ static spyre_status build_take(builder *b)
     return build_finish_op(b, &op);
 }
 
-// A copy of the whole, whose rows are then replaced or added to in the index's order
+// A copy of the whole, whose rows are then replaced or joined to in the index's order
 // (write_in_place elides the copy where the result replaces the whole).
-static spyre_status build_scatter(builder *b, bool adds)
+static spyre_status build_scatter(builder *b)
 {
     uint32_t whole, index, rows, result = build_node_of(b)->results[0];
     uint32_t map[SPYRE_MAX_RANK];
@@ -292,7 +293,9 @@ static spyre_status build_scatter(builder *b, bool adds)
     TRY(build_tensor_arg(b, 2, &rows));
     TRY(graph_arg_int(b->graph, b->node, 3, 0, &dim));
     TRY(build_space(b, result, &dims));
-    bool widens = adds && b->graph->values.items[whole].dtype != SPYRE_DTYPE_F32;
+    opfunc accumulator = aten_describe((aten_op)build_node_of(b)->op)->opfunc;
+    bool widens =
+        b->graph->values.items[whole].dtype != b->graph->values.items[result].dtype;
     TRY(build_begin_op(b, widens ? OPFUNC_DL16TOFP32 : OPFUNC_IDENTITY, &dims, &op));
     TRY(build_add_value(b, &op, &dims, whole, NULL));
     TRY(build_add_result(b, &op, &dims, NULL));
@@ -307,7 +310,7 @@ static spyre_status build_scatter(builder *b, bool adds)
     dims.size[dim] = places.size[of_rows ? 0 : dim];
     TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
     op.table = 2;
-    op.adds = adds;
+    if (accumulator != OPFUNC_NONE) op.accumulator = accumulator;
     TRY(build_add_value(b, &op, &dims, index, of_rows ? map : NULL));
     TRY(build_add_value(b, &op, &dims, rows, NULL));
     view.offset = 0;
@@ -396,8 +399,7 @@ static spyre_status build_node(builder *b)
     if (strcmp(name, "cat") == 0) return build_cat(b);
     if (strcmp(name, "gather") == 0) return build_gather(b);
     if (strcmp(name, "take") == 0) return build_take(b);
-    if (strcmp(name, "scatter") == 0) return build_scatter(b, false);
-    if (strcmp(name, "accumulate") == 0) return build_scatter(b, true);
+    if (aten_describe((aten_op)node->op)->kind == ATEN_KIND_SCATTER) return build_scatter(b);
     if (strcmp(name, "layer_norm") == 0) return build_layer_norm(b);
     opfunc func = opfunc_named(name);
     if (func == OPFUNC_NONE) return build_refuse(b, "no opfunc of that name");

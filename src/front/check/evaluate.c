@@ -8,6 +8,7 @@
 
 #include "base/odometer.h"
 #include "bundle/execution.h"
+#include "tensor/accumulate.h"
 
 int64_t evaluate_elements(const loop_buffer *buffer)
 {
@@ -147,7 +148,9 @@ static spyre_status move_rows(const evaluation *e)
         *(e->op->table == 1 ? &source : &target) +=
             position / e->row_lanes * e->row_stride +
             position % e->row_lanes * e->tensors[e->op->table].element_bytes;
-        if (e->op->adds) interpret_add(target, source, e->tensors[1].format);
+        if (opfunc_accumulates(e->op->accumulator))
+            accumulate_element(e->op->accumulator, target, e->tensors[2].format, source,
+                               e->tensors[1].format);
         else memcpy(target, source, e->tensors[1].element_bytes);
     } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     return NULL;

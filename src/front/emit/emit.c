@@ -310,7 +310,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
                  .row_of_cast = LOOP_NO_DIM,
                  .row_dim = LOOP_NO_DIM};
     step->op = op->op;
-    step->adds = op->adds;
+    step->accumulator = op->accumulator;
     step->location = op->location;
     TRY_NEW(loops->memory, step->tensors, op->operand_count);
     for (uint32_t k = 0; k < op->operand_count; k++) {

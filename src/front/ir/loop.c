@@ -36,7 +36,7 @@ bool loop_repeats_input(const loop_op *op, uint32_t k)
 
 const char *loop_table_word(const loop_op *op)
 {
-    if (op->adds) return " accumulate";
+    if (opfunc_accumulates(op->accumulator)) return " accumulate";
     return op->table == 0 ? "" : op->table == 1 ? " gather" : " scatter";
 }
 

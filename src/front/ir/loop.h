@@ -110,7 +110,7 @@ typedef struct {
     uint8_t table;                 // the operand whose rows operand 0, the index, chooses: 1 of a
                                    // gather, 2, the result, of a scatter; 0: none. No variable
                                    // moves along its rows, so a scatter's index counts as reduced.
-    bool adds;                     // a scatter that adds to what is there
+    opfunc accumulator;            // of a scatter that joins what is there by it; else ADD
     uint8_t scanned;               // bits of the loops along which a SCAN runs, in their order
     int64_t row_stride, row_count; // host stride and count of the indexed dim
     float parameter[OPFUNC_MAX_PARAMETERS];

@@ -13,7 +13,7 @@
 
 // Operands by their present names; what is left out belongs to the result's place alone.
 typedef struct {
-    uint32_t op, var_count, operand_count, table, adds, scanned;
+    uint32_t op, var_count, operand_count, table, accumulator, scanned;
     int64_t extent[LOOP_MAX_VARS];
     loop_access operand[LOOP_MAX_OPERANDS]; // of the result: strides
     int64_t row_stride, row_count;
@@ -44,7 +44,7 @@ static op_key key_of(const loop_graph *loops, const loop_op *op)
     key.var_count = op->var_count;
     key.operand_count = op->operand_count;
     key.table = op->table;
-    key.adds = op->adds;
+    key.accumulator = op->accumulator;
     key.scanned = op->scanned;
     memcpy(key.extent, op->extent, sizeof key.extent);
     for (uint32_t k = 0; k < op->operand_count; k++) {

@@ -197,7 +197,8 @@ static json_t *info_of(printer *p, const loop_op *op)
     if (!numbers_cores_as_usual(op)) put(p, out, "core_strides", json_incref(strides));
     if (op->table) put(p, out, "rows", number(op->row_count));
     if (op->table > 1) put(p, out, "rows_of", number(op->table));
-    if (op->adds) put(p, out, "adds_to_rows", number(1));
+    if (opfunc_accumulates(op->accumulator))
+        put(p, out, "row_accumulator", json_string(opfunc_describe(op->accumulator)->name));
     if (op->scanned) put(p, out, "scanned", scanned_of(p, op));
     if (op->location) put(p, out, "location", json_string(op->location));
     if (json_object_size(depths) > 0) put(p, out, "tile_depths", json_incref(depths));

@@ -121,6 +121,15 @@ static spyre_status read_scanned(const json_node *list, const symbols *s, loop_o
     return NULL;
 }
 
+static spyre_status read_accumulator(const json_node *node, loop_op *op)
+{
+    const char *name;
+    TRY(json_as_string(node, &name));
+    op->accumulator = opfunc_named(name);
+    if (op->table == 2 && opfunc_accumulates(op->accumulator)) return NULL;
+    return json_error_at(node, "rows are not joined by '%s'", name);
+}
+
 static spyre_status read_info(spec_reader *r, const json_node *spec, symbols *s, loop_op *op)
 {
     json_node info, member, of, strides, arguments;
@@ -134,11 +143,10 @@ static spyre_status read_info(spec_reader *r, const json_node *spec, symbols *s,
         TRY_ALLOC(op->location);
     }
     if (json_find(&info, "rows", &member)) {
-        int64_t table = 1, adds = 0;
+        int64_t table = 1;
         if (json_find(&info, "rows_of", &of)) TRY(json_as_int(&of, 1, 2, &table));
-        if (json_find(&info, "adds_to_rows", &of)) TRY(json_as_int(&of, 0, table == 2, &adds));
         op->table = (uint8_t)table;
-        op->adds = adds != 0;
+        if (json_find(&info, "row_accumulator", &of)) TRY(read_accumulator(&of, op));
         TRY(json_as_int(&member, 1, MOST_EXTENT, &op->row_count));
         TRY(add_symbol(&info, s, "row", op->row_count));
     }

@@ -241,6 +241,16 @@ static spyre_status check_reduced(parse_reader *r, const loop_op *op, const bool
     return NULL;
 }
 
+static spyre_status read_accumulator(parse_reader *r, loop_op *op)
+{
+    const char *name;
+    TRY(scan_name(&r->in, "an accumulator", &name));
+    op->table = 2;
+    op->accumulator = opfunc_named(name);
+    if (opfunc_accumulates(op->accumulator)) return NULL;
+    return scan_error(&r->in, "'%s' does not accumulate", name);
+}
+
 spyre_status parse_op(parse_reader *r)
 {
     loop_op op = {.stick = LOOP_NO_DIM};
@@ -257,7 +267,7 @@ spyre_status parse_op(parse_reader *r)
         return scan_error(&r->in, "'%s' is for bundles only", name);
     if (scan_accept_word(&r->in, "gather")) op.table = 1;
     else if (scan_accept_word(&r->in, "scatter")) op.table = 2;
-    else if (scan_accept_word(&r->in, "accumulate")) op.table = 2, op.adds = true;
+    else if (scan_accept_word(&r->in, "accumulate")) TRY(read_accumulator(r, &op));
     TRY(scan_expect(&r->in, "for"));
     TRY(read_loops(r, &op, reduced));
     while (scan_accept_word(&r->in, "in")) TRY(read_tiles(r, &op));

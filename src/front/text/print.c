@@ -237,6 +237,8 @@ static void print_op(const loop_graph *loops, uint32_t id, text *out)
 {
     const loop_op *op = &loops->ops.items[id];
     text_printf(out, "op %u %s%s", id, opfunc_describe(op->op)->name, loop_table_word(op));
+    if (opfunc_accumulates(op->accumulator))
+        text_printf(out, " %s", opfunc_describe(op->accumulator)->name);
     print_loops(loops, op, out);
     print_division(op, out);
     print_parameters(op, out);

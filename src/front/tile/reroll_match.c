@@ -125,7 +125,7 @@ static bool same_op(const loop_op *a, const loop_op *b)
 {
     return a->op == b->op && a->var_count == b->var_count && a->stick == b->stick &&
            a->operand_count == b->operand_count && a->table == b->table &&
-           a->adds == b->adds && a->scanned == b->scanned &&
+           a->accumulator == b->accumulator && a->scanned == b->scanned &&
            a->row_stride == b->row_stride && a->row_count == b->row_count &&
            memcmp(a->extent, b->extent, a->var_count * sizeof a->extent[0]) == 0 &&
            memcmp(a->split, b->split, a->var_count * sizeof a->split[0]) == 0 &&

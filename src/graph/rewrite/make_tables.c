@@ -43,14 +43,32 @@ spyre_status make_scatter(rewriter *r, const tensor *x, const tensor *index, con
     return make_node(r, ATEN_SPYRE_SCATTER, args, 4, x->dtype, &view, into, out);
 }
 
-spyre_status make_accumulated(rewriter *r, const tensor *x, const tensor *index,
-                              const tensor *rows, uint32_t dim, const tensor *into, tensor *out)
+// Sums and products of 16 bits are joined in float32; of bools they are any and all.
+static aten_op joining_op(opfunc accumulator, spyre_dtype dtype)
+{
+    bool is_bool = dtype == SPYRE_DTYPE_BOOL;
+    if (accumulator == OPFUNC_SUM) return is_bool ? ATEN_SPYRE_SCATTERMAX : ATEN_SPYRE_SCATTERSUM;
+    if (accumulator == OPFUNC_PROD) return is_bool ? ATEN_SPYRE_SCATTERMIN : ATEN_SPYRE_SCATTERPROD;
+    return accumulator == OPFUNC_MAX ? ATEN_SPYRE_SCATTERMAX : ATEN_SPYRE_SCATTERMIN;
+}
+
+bool accumulation_widens(opfunc accumulator, spyre_dtype dtype)
+{
+    bool is_half = dtype == SPYRE_DTYPE_F16 || dtype == SPYRE_DTYPE_BF16;
+    return is_half && (accumulator == OPFUNC_SUM || accumulator == OPFUNC_PROD);
+}
+
+spyre_status make_accumulated(rewriter *r, opfunc accumulator, const tensor *x,
+                              const tensor *index, const tensor *rows, uint32_t dim,
+                              const tensor *into, tensor *out)
 {
     spyre_view view = x->view;
     tensor sums;
+    aten_op op = joining_op(accumulator, x->dtype);
     spyre_arg args[4] = {tensor_arg(x), tensor_arg(index), tensor_arg(rows), int_arg(dim)};
     view_set_contiguous(&view);
-    TRY(make_node(r, ATEN_SPYRE_ACCUMULATE, args, 4, SPYRE_DTYPE_F32, &view, NULL, &sums));
-    if (x->dtype == SPYRE_DTYPE_F32 && into) return make_copy(r, &sums, into, out);
-    return make_cast(r, &sums, into ? into->dtype : x->dtype, into, out);
+    if (!accumulation_widens(accumulator, x->dtype))
+        return make_node(r, op, args, 4, x->dtype, &view, into, out);
+    TRY(make_node(r, op, args, 4, SPYRE_DTYPE_F32, &view, NULL, &sums));
+    return make_cast(r, &sums, x->dtype, into, out);
 }

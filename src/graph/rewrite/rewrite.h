@@ -195,11 +195,12 @@ bool indices_choose_elements(const tensor *table, const indices *all);
 // instead. Of a vector an index of any sizes.
 SPYRE_MUST_CHECK spyre_status make_take(rewriter *r, const tensor *x, const tensor *index,
                                         uint32_t dim, const tensor *into, tensor *out);
-// x + `rows` at the indices of `dim`, one after the other, summed in float32. An index of rank 1 is
-// of rows, one of x's rank of elements.
-SPYRE_MUST_CHECK spyre_status make_accumulated(rewriter *r, const tensor *x, const tensor *index,
-                                               const tensor *rows, uint32_t dim,
-                                               const tensor *into, tensor *out);
+// x with `rows` joined by SUM, PROD, MAX or MIN at the indices of `dim`, one after the other; where
+// that widens, in float32. An index of rank 1 is of rows, one of x's rank of elements.
+SPYRE_MUST_CHECK spyre_status make_accumulated(rewriter *r, opfunc accumulator, const tensor *x,
+                                               const tensor *index, const tensor *rows,
+                                               uint32_t dim, const tensor *into, tensor *out);
+bool accumulation_widens(opfunc accumulator, spyre_dtype dtype);
 // x with `rows` at the indices of `dim`, the last of equal ones; rows have as many places there as
 // the index, or broadcast to that. Indices as of make_accumulated.
 SPYRE_MUST_CHECK spyre_status make_scatter(rewriter *r, const tensor *x, const tensor *index,

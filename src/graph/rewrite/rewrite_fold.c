@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reductions that the card has no opfunc for, as element-wise ops over parts of a dim: products,
-// and sums and extremes of integers, of halves; maxima of windows.
+// sums and extremes of integers, of halves; maxima of windows.
 #include <math.h>
 
 #include "graph/rewrite/rewrite.h"
@@ -51,7 +51,8 @@ spyre_status make_reduced(rewriter *r, aten_op op, const tensor *x, const bool *
 }
 
 // prod(x) and prod(x, dim, keepdim): 16-bit factors are multiplied in float32, as PyTorch does;
-// integers modulo 2^32, so that the product is right where it fits, whatever its parts are.
+// integers of halves, modulo 2^32, so that the product is right where it fits, whatever its parts
+// are.
 spyre_status rewrite_product(rewriter *r)
 {
     tensor x, into;
@@ -61,8 +62,15 @@ spyre_status rewrite_product(rewriter *r)
     TRY(rewrite_operand(r, 0, is_half ? SPYRE_DTYPE_F32 : into.dtype, &x));
     bool has_dim = r->from->op == ATEN_PROD_DIM;
     if (has_dim) TRY(rewrite_dim(r, 1, 0, x.view.rank, &dim));
-    for (uint32_t i = 0; i < x.view.rank; i++)
-        if (!has_dim || i == dim) TRY(fold(r, ATEN_SPYRE_MUL, &x, i));
+    bool reduced[SPYRE_MAX_RANK] = {false}, repeats = false;
+    for (uint32_t i = 0; i < x.view.rank; i++) {
+        reduced[i] = !has_dim || i == dim;
+        repeats |= reduced[i] && x.view.stride[i] == 0 && x.view.size[i] > 1;
+        if (reduced[i] && x.dtype != SPYRE_DTYPE_F32) TRY(fold(r, ATEN_SPYRE_MUL, &x, i));
+    }
+    if (repeats) TRY(make_copy(r, &x, NULL, &x));
+    if (x.dtype == SPYRE_DTYPE_F32)
+        TRY(make_reduction(r, ATEN_SPYRE_PROD, &x, reduced, true, NULL, &x));
     TRY(make_cast(r, &x, into.dtype, NULL, &x));
     return rewrite_finish(r, &x, &into);
 }

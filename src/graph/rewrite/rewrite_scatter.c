@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writing at indices of one dim, of rows or of single elements, by the card's scattered store,
-// which costs what it writes; and adding there, in float32, one after the other.
+// which costs what it writes; and joining there what comes to what is there, one after the other.
+#include <string.h>
+
 #include "graph/rewrite/rewrite.h"
 
 typedef struct {
     tensor whole, source; // as many dims; the source broadcasts
     tensor index;         // [K], negative ones already wrapped
     uint32_t dim;         // of `whole`
+    opfunc accumulator;   // SUM, PROD, MAX or MIN; NONE: the source replaces
+    bool forgets;         // what is there does not count where something comes
 } scatter;
 
 // The rows that an index names; of what is one number all over, that number.
@@ -24,9 +28,31 @@ static spyre_status make_named_rows(rewriter *r, const scatter *s, const tensor 
     return make_full_of(r, &number, s->whole.dtype, &sizes, NULL, out);
 }
 
-// Sums into few of many rows: those that are named are summed in float32 by themselves. Of equal
-// indices the last one's row takes all sums, and is the one that stays.
-static spyre_status add_few_rows(rewriter *r, const scatter *s, const tensor *into)
+// What joins any number without a change: a whole number, as int32 holds them.
+static double neutral_of(const scatter *s)
+{
+    bool is_integer = s->whole.dtype == SPYRE_DTYPE_I64 || s->whole.dtype == SPYRE_DTYPE_I32;
+    if (s->accumulator == OPFUNC_MAX && is_integer) return INT32_MIN;
+    if (s->accumulator == OPFUNC_MIN && is_integer) return INT32_MAX;
+    return (double)opfunc_reduction_identity(s->accumulator);
+}
+
+// The neutral number where something comes: all over the only place of a dim.
+static spyre_status forget_named(rewriter *r, scatter *s)
+{
+    tensor neutral;
+    if (!s->forgets) return NULL;
+    s->forgets = false;
+    if (s->whole.view.size[s->dim] == 1)
+        return make_full(r, neutral_of(s), s->whole.dtype, &s->whole.view, NULL, &s->whole);
+    TRY(make_constant(r, neutral_of(s), s->whole.dtype, &neutral));
+    for (uint32_t i = 0; i < s->whole.view.rank; i++) TRY(make_unsqueeze(r, &neutral, 0, &neutral));
+    return make_scatter(r, &s->whole, &s->index, &neutral, s->dim, NULL, &s->whole);
+}
+
+// Into few of many rows: those that are named are joined in float32 by themselves. Of equal
+// indices the last one's row takes all, and is the one that stays.
+static spyre_status join_few_rows(rewriter *r, const scatter *s, const tensor *into)
 {
     int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
     spyre_view places = view_contiguous(&size, 1), column = {.rank = s->whole.view.rank};
@@ -40,8 +66,14 @@ static spyre_status add_few_rows(rewriter *r, const scatter *s, const tensor *in
     TRY(make_scatter(r, &last, &s->index, &number, 0, NULL, &last));
     TRY(make_take(r, &last, &s->index, 0, NULL, &last));
     TRY(make_view(r, &s->index, &column, NULL, &at));
-    TRY(make_named_rows(r, s, &at, &rows));
-    TRY(make_accumulated(r, &rows, &last, &s->source, s->dim, NULL, &rows));
+    if (s->forgets) {
+        spyre_view sizes = s->whole.view;
+        sizes.size[s->dim] = count;
+        TRY(make_full(r, neutral_of(s), s->whole.dtype, &sizes, NULL, &rows));
+    } else {
+        TRY(make_named_rows(r, s, &at, &rows));
+    }
+    TRY(make_accumulated(r, s->accumulator, &rows, &last, &s->source, s->dim, NULL, &rows));
     return make_scatter(r, &s->whole, &s->index, &rows, s->dim, into, NULL);
 }
 
@@ -53,11 +85,15 @@ static bool names_few(const scatter *s)
     return of_rows && s->index.view.size[0] < size / 3;
 }
 
-static spyre_status write_rows(rewriter *r, const scatter *s, bool adds, const tensor *into)
+static spyre_status write_rows(rewriter *r, scatter *s, const tensor *into)
 {
-    if (adds && names_few(s)) return add_few_rows(r, s, into);
-    if (adds) return make_accumulated(r, &s->whole, &s->index, &s->source, s->dim, into, NULL);
-    return make_scatter(r, &s->whole, &s->index, &s->source, s->dim, into, NULL);
+    if (s->accumulator == OPFUNC_NONE)
+        return make_scatter(r, &s->whole, &s->index, &s->source, s->dim, into, NULL);
+    if (accumulation_widens(s->accumulator, s->whole.dtype) && names_few(s))
+        return join_few_rows(r, s, into);
+    TRY(forget_named(r, s));
+    return make_accumulated(r, s->accumulator, &s->whole, &s->index, &s->source, s->dim, into,
+                            NULL);
 }
 
 // The dim of `whole` and the index into it.
@@ -122,7 +158,7 @@ static spyre_status load_joined_source(rewriter *r, uint32_t index, const tensor
 // index_copy(x, dim, index, source)
 spyre_status rewrite_index_copy(rewriter *r)
 {
-    scatter s;
+    scatter s = {.accumulator = OPFUNC_NONE};
     tensor into;
     uint32_t index;
     TRY(rewrite_result(r, 0, &into));
@@ -134,13 +170,13 @@ spyre_status rewrite_index_copy(rewriter *r)
     if (s.index.view.rank != 1)
         return status_new(SPYRE_UNSUPPORTED, "an index of rank %u", s.index.view.rank);
     TRY(load_source(r, 3, &into, &s));
-    return write_rows(r, &s, false, &into);
+    return write_rows(r, &s, &into);
 }
 
 // index_put(x, [none, .., index], source, accumulate)
 spyre_status rewrite_index_put(rewriter *r)
 {
-    scatter s;
+    scatter s = {.accumulator = OPFUNC_NONE};
     tensor into;
     bool accumulates, found = false;
     TRY(rewrite_result(r, 0, &into));
@@ -162,10 +198,11 @@ spyre_status rewrite_index_put(rewriter *r)
     TRY(make_wrapped_index(r, &s.index, s.whole.view.size[s.dim], &s.index));
     if (!accumulates && s.index.view.rank == 1) {
         TRY(load_source(r, 2, &into, &s));
-        return write_rows(r, &s, false, &into);
+        return write_rows(r, &s, &into);
     }
+    if (accumulates) s.accumulator = OPFUNC_SUM;
     TRY(load_joined_source(r, 2, &into, &s));
-    return write_rows(r, &s, accumulates, &into);
+    return write_rows(r, &s, &into);
 }
 
 // --- An index for every element
@@ -191,7 +228,10 @@ static spyre_status load_element_index(rewriter *r, const spyre_view *whole, uin
         }
         if (view.stride[i] == 0) view.size[i] = 1;
     }
-    return make_view(r, out, &view, NULL, out);
+    TRY(make_view(r, out, &view, NULL, out));
+    int64_t count = view.size[*out_dim];
+    if (view_element_count(&view) > count || whole->rank == 1) return NULL;
+    return make_reshape(r, out, &count, 1, out);
 }
 
 // What the indices write: as much of each dim as they have.
@@ -211,19 +251,99 @@ static spyre_status slice_source(rewriter *r, const spyre_view *whole, uint32_t 
     return NULL;
 }
 
+static spyre_status load_elements(rewriter *r, const tensor *into, scatter *s)
+{
+    TRY(rewrite_operand(r, 0, into->dtype, &s->whole));
+    TRY(rewrite_stored(r, 3, into->dtype, &s->source));
+    TRY(load_element_index(r, &s->whole.view, &s->dim, &s->index));
+    if (r->from->op == ATEN_SCATTER_VALUE) return NULL;
+    int64_t count = s->index.view.size[s->index.view.rank == 1 ? 0 : s->dim];
+    return slice_source(r, &s->whole.view, s->dim, count, &s->source);
+}
+
 // scatter(x, dim, index, source or number), scatter_add(x, dim, index, source)
 spyre_status rewrite_scatter_elements(rewriter *r)
 {
-    scatter s;
+    scatter s = {.accumulator = OPFUNC_NONE};
     tensor into;
-    bool adds = r->from->op == ATEN_SCATTER_ADD, is_number = r->from->op == ATEN_SCATTER_VALUE;
     TRY(rewrite_result(r, 0, &into));
-    TRY(rewrite_operand(r, 0, into.dtype, &s.whole));
-    TRY(rewrite_stored(r, 3, into.dtype, &s.source));
-    if (adds && (into.dtype == SPYRE_DTYPE_I64 || into.dtype == SPYRE_DTYPE_BOOL))
-        return status_new(SPYRE_UNSUPPORTED, "sums of %s", spyre_dtype_name(into.dtype));
-    TRY(load_element_index(r, &s.whole.view, &s.dim, &s.index));
-    if (!is_number)
-        TRY(slice_source(r, &s.whole.view, s.dim, s.index.view.size[s.dim], &s.source));
-    return write_rows(r, &s, adds, &into);
+    if (r->from->op == ATEN_SCATTER_ADD) s.accumulator = OPFUNC_SUM;
+    TRY(load_elements(r, &into, &s));
+    return write_rows(r, &s, &into);
+}
+
+// How many there are at each place, what was there included unless it is forgotten: 1 elsewhere.
+// As large as the whole, or of rows a number each.
+static spyre_status count_joined(rewriter *r, const scatter *s, spyre_dtype dtype, tensor *out)
+{
+    scatter counts = *s;
+    spyre_view sizes = s->whole.view;
+    bool of_rows = s->index.view.rank == 1;
+    if (sizes.size[s->dim] == 1) {
+        int64_t count = s->index.view.size[of_rows ? 0 : s->dim];
+        return make_constant(r, (double)(s->forgets ? count : count + 1), dtype, out);
+    }
+    if (of_rows)
+        sizes = view_contiguous(&s->whole.view.size[s->dim], 1), counts.dim = 0;
+    counts.accumulator = OPFUNC_SUM;
+    TRY(make_full(r, 1, dtype, &sizes, NULL, &counts.whole));
+    TRY(make_constant(r, 1, dtype, &counts.source));
+    for (uint32_t i = 0; i < sizes.rank; i++)
+        TRY(make_unsqueeze(r, &counts.source, 0, &counts.source));
+    TRY(forget_named(r, &counts));
+    TRY(make_accumulated(r, OPFUNC_SUM, &counts.whole, &counts.index, &counts.source, counts.dim,
+                         NULL, out));
+    return of_rows ? make_column(r, out, s->dim, s->whole.view.rank, out) : NULL;
+}
+
+// Sums in float32 over counts; of integers the floor of the quotient.
+static spyre_status write_means(rewriter *r, scatter *s, const tensor *into)
+{
+    tensor counts, sums;
+    bool is_integer = s->whole.dtype == SPYRE_DTYPE_I64 || s->whole.dtype == SPYRE_DTYPE_I32;
+    spyre_dtype dtype = is_integer ? s->whole.dtype : SPYRE_DTYPE_F32;
+    if (r->widens || aten_is_narrow(into->dtype) || into->dtype == SPYRE_DTYPE_BOOL)
+        return status_new(SPYRE_UNSUPPORTED, "means of %s", spyre_dtype_name(into->dtype));
+    TRY(count_joined(r, s, dtype, &counts));
+    TRY(make_cast(r, &s->whole, dtype, NULL, &s->whole));
+    TRY(make_cast(r, &s->source, dtype, NULL, &s->source));
+    TRY(forget_named(r, s));
+    TRY(make_accumulated(r, OPFUNC_SUM, &s->whole, &s->index, &s->source, s->dim, NULL, &sums));
+    if (is_integer) return make_binary(r, ATEN_SPYRE_FLOORDIV, &sums, &counts, into, NULL);
+    if (into->dtype == dtype)
+        return make_binary(r, ATEN_SPYRE_REALDIV, &sums, &counts, into, NULL);
+    TRY(make_binary(r, ATEN_SPYRE_REALDIV, &sums, &counts, NULL, &sums));
+    return make_cast(r, &sums, into->dtype, into, NULL);
+}
+
+static spyre_status load_accumulator(const rewriter *r, uint32_t index, opfunc *out, bool *out_mean)
+{
+    static const struct {
+        const char *name;
+        opfunc accumulator;
+    } names[] = {{"sum", OPFUNC_SUM},  {"mean", OPFUNC_SUM}, {"prod", OPFUNC_PROD},
+                 {"amax", OPFUNC_MAX}, {"amin", OPFUNC_MIN}};
+    const spyre_arg *arg = r->from->arg_count > index ? &r->from->args[index] : NULL;
+    if (!arg || arg->kind != SPYRE_ARG_STRING)
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a string", index);
+    *out_mean = strcmp(arg->of.string, "mean") == 0;
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {
+        *out = names[i].accumulator;
+        if (strcmp(arg->of.string, names[i].name) == 0) return NULL;
+    }
+    return status_new(SPYRE_UNSUPPORTED, "a reduction '%s'", arg->of.string);
+}
+
+// scatter_reduce(x, dim, index, source, reduce, include_self)
+spyre_status rewrite_scatter_reduce(rewriter *r)
+{
+    scatter s = {.accumulator = OPFUNC_NONE};
+    tensor into;
+    bool includes, is_mean = false;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(load_accumulator(r, 4, &s.accumulator, &is_mean));
+    TRY(graph_arg_bool(r->source, r->node, 5, true, &includes));
+    s.forgets = !includes;
+    TRY(load_elements(r, &into, &s));
+    return (is_mean ? write_means : write_rows)(r, &s, &into);
 }

@@ -207,9 +207,12 @@ typedef enum { GATHER, SCATTER, ACCUMULATE } movement;
 // may have its sticks along the rows; then there may be an index for each place of other dims.
 static void move_rows(uint64_t number, movement how)
 {
-    bool scatters = how != GATHER, adds = how == ACCUMULATE;
+    static const opfunc accumulators[] = {OPFUNC_SUM, OPFUNC_PROD, OPFUNC_MAX, OPFUNC_MIN};
+    bool scatters = how != GATHER, joins = how == ACCUMULATE;
     trial t = trial_begin(number, 9 << 10);
     spyre_format format = pick(&t, 3) ? DL16 : FP32;
+    if (joins && pick(&t, 3) == 0) format = SPYRE_FORMAT_IEEE_INT32;
+    bool keeps = !joins || format == SPYRE_FORMAT_IEEE_INT32 || pick(&t, 2);
     int64_t stick = spyre_format_elements_per_stick(format);
     t.index_limit = 1 + pick(&t, 50);
     bundle_step step =
@@ -237,9 +240,9 @@ static void move_rows(uint64_t number, movement how)
     index->index_peer = 1;
     trial_place(&t, &step, index, 0);
     bundle_tensor *value =
-        make_tensor(&step, "V", adds ? FP32 : format,
+        make_tensor(&step, "V", keeps ? format : FP32,
                     random_order(&t, &step, all_dims(&step)), elements ? "mb" : "out", "");
-    step.adds = adds;
+    if (joins) step.accumulator = accumulators[pick(&t, 4)];
     value->index_kind = BUNDLE_INDEX_VALUE;
     value->index_peer = 0;
     value->max_size[mb] = 1;

@@ -49,7 +49,7 @@ static const char sample_text[] =
     "            SEN169_FP16 arg1+0 [0, 2]\n"
     "            SEN169_FP16 lx+2048 [128, 2]\n"
     "            IEEE_INT32 lx+4096 [4, 0]\n"
-    "        scatteradd rows 100 stride 512 lanes 32 [8, 64]\n"
+    "        accumulate sum rows 100 stride 512 lanes 32 [8, 64]\n"
     "            IEEE_FP32 arg1+0 [4096, 0]\n"
     "            SEN169_FP16 lx+2048 [128, 2]\n"
     "            IEEE_INT32 lx+4096 [0, 4]\n"

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing at indices with every reduction.
 
-The compiler writes and adds at indices of one dim (rewrite_scatter.c). What is here leads other
-forms to these: indices for a part of the other dims, or of several. Where they combine otherwise,
-each place along their dim is compared with all indices of its line and takes from the source what
-they say: [lines, indices, places] comparisons. An index out of range is a fault of the store, or of
-the gather that looks each one up.
+The compiler writes and joins at indices of one dim (rewrite_scatter.c). What is here leads other
+forms to these: indices for a part of the other dims, or of several. An index out of range is a
+fault of the store, or of the gather that looks each one up.
 """
 
 from __future__ import annotations
@@ -31,16 +29,13 @@ from .lines import (
 )
 
 _aten = torch.ops.aten
+_DTYPES = (*FLOATS, *INTEGERS, torch.bool)
 
 
-def _is_taken(x: torch.Tensor, dim: int, index: torch.Tensor, reduce: str) -> bool:
-    dtypes = (*FLOATS, *INTEGERS, torch.bool) if reduce == "set" else FLOATS
-    if x.dim() == 0 or index.dim() != x.dim() or x.dtype not in dtypes:
+def _is_taken(x: torch.Tensor, index: torch.Tensor) -> bool:
+    if x.dim() == 0 or index.dim() != x.dim() or x.dtype not in _DTYPES:
         return False
-    if index.dtype not in INDICES or index.numel() == 0 or x.numel() == 0:
-        return False
-    compares = reduce in ("amax", "amin", "prod")
-    return not compares or index.numel() * x.shape[dim] <= MOST_COMPARISONS
+    return index.dtype in INDICES and index.numel() > 0 and x.numel() > 0
 
 
 def _combine(
@@ -48,51 +43,12 @@ def _combine(
 ) -> torch.Tensor:
     """whole [L, P] with source [L, K] at index [L, K]."""
     if reduce == "set":
-        return _scattered(whole, index, source)
-    if reduce in ("sum", "mean"):
-        return _summed(whole, index, source, reduce, include)
-    places = whole.shape[1]
-    hits = checked(index, places).unsqueeze(2) == count(places, whole)  # [L, K, P]
-    given = source.unsqueeze(2)
-    if reduce in ("amax", "amin"):
-        nothing = -math.inf if reduce == "amax" else math.inf
-        masked = torch.where(hits, given, nothing)
-        found = masked.amax(1) if reduce == "amax" else masked.amin(1)
-        both = torch.maximum(whole, found) if reduce == "amax" else torch.minimum(whole, found)
-        return torch.where(hits.any(1), both if include else found, whole)
-    found = _product(torch.where(hits, given, 1.0))
-    return torch.where(hits.any(1), whole * found if include else found, whole)
-
-
-def _scattered(whole: torch.Tensor, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
-    written: torch.Tensor = _aten.scatter.src(whole, 1, index, source)
-    return written
-
-
-def _summed(
-    whole: torch.Tensor, index: torch.Tensor, source: torch.Tensor, reduce: str, include: bool
-) -> torch.Tensor:
-    if include and reduce == "sum":
-        total: torch.Tensor = _aten.scatter_add(whole, 1, index, source)
-        return total
-    nothing = torch.zeros_like(whole, dtype=torch.float32)
-    counts = _aten.scatter_add(nothing, 1, index, torch.ones_like(source, dtype=torch.float32))
-    base = whole.to(torch.float32) if include else nothing
-    total = _aten.scatter_add(base, 1, index, source.to(torch.float32))
-    if reduce == "mean":
-        total = total / (counts + (1.0 if include else 0.0)).clamp(min=1.0)
-    return torch.where(counts > 0.0, total.to(whole.dtype), whole)
-
-
-def _product(x: torch.Tensor) -> torch.Tensor:
-    """Over dim 1, in float32: of halves, of quarters, .."""
-    dtype = x.dtype
-    x = x.to(torch.float32)
-    while x.shape[1] > 1:
-        half = x.shape[1] // 2
-        joined = x[:, :half] * x[:, half : 2 * half]
-        x = joined if x.shape[1] % 2 == 0 else torch.cat([joined, x[:, 2 * half :]], 1)
-    return x.squeeze(1).to(dtype)
+        written: torch.Tensor = _aten.scatter.src(whole, 1, index, source)
+        return written
+    joined: torch.Tensor = _aten.scatter_reduce(
+        whole, 1, index, source, reduce, include_self=include
+    )
+    return joined
 
 
 def _scatter(
@@ -129,10 +85,8 @@ def _is_own(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
     return all(n == x.shape[d] for d, n in enumerate(index.shape) if d != dim)
 
 
-def _fits(
-    x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str
-) -> bool:
-    if not _is_taken(x, dim, index, reduce) or source.dim() != x.dim() or source.dtype != x.dtype:
+def _fits(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> bool:
+    if not _is_taken(x, index) or source.dim() != x.dim() or source.dtype != x.dtype:
         return False
     dim %= x.dim()
     return all(
@@ -186,7 +140,7 @@ def scatter(
     if x.dim() == index.dim() == source.dim() == 0 and x.dtype == source.dtype:
         checked(index.reshape(1), 1)
         return source.clone()
-    if _is_own(x, dim, index) or not _fits(x, dim, index, source, "set"):
+    if _is_own(x, dim, index) or not _fits(x, dim, index, source):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, "set", True)
 
@@ -195,7 +149,7 @@ def scatter(
 def scatter_value(
     x: torch.Tensor, dim: int, index: torch.Tensor, value: float
 ) -> torch.Tensor | NotTaken:
-    if _is_own(x, dim, index) or not _is_taken(x, dim, index, "set"):
+    if _is_own(x, dim, index) or not _is_taken(x, index):
         return NOT_TAKEN
     source = torch.full((), value, dtype=x.dtype, device=x.device).expand(index.shape)
     return scatter(x, dim, index, source)
@@ -205,7 +159,7 @@ def scatter_value(
 def scatter_add(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
 ) -> torch.Tensor | NotTaken:
-    if _is_own(x, dim, index) or not _fits(x, dim, index, source, "sum"):
+    if _is_own(x, dim, index) or not _fits(x, dim, index, source):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, "sum", True)
 
@@ -230,7 +184,7 @@ def scatter_reduce(
             x.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self=include_self
         )
         return line.reshape(()) if isinstance(line, torch.Tensor) else line
-    if not _fits(x, dim, index, source, reduce):
+    if _is_own(x, dim, index) or not _fits(x, dim, index, source):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, reduce, include_self)
 
@@ -243,10 +197,11 @@ def scatter_with(
         return NOT_TAKEN
     if x.dim() == index.dim() == source.dim() == 0:
         return scatter_reduce(x, dim, index, source, "sum" if reduce == "add" else "prod")
-    name = "sum" if reduce == "add" else "prod"
-    if not _fits(x, dim, index, source, name):
+    if not _fits(x, dim, index, source):
         return NOT_TAKEN
-    return _scatter(x, dim, index, source, name, True)
+    name = "sum" if reduce == "add" else "prod"
+    joined: torch.Tensor = _aten.scatter_reduce(x, dim, index, source, name)
+    return joined
 
 
 @part(_aten.scatter.value_reduce, narrow=True)
@@ -267,17 +222,22 @@ def index_reduce(
     *,
     include_self: bool = True,
 ) -> torch.Tensor | NotTaken:
+    if reduce not in _REDUCTIONS[1:]:
+        return NOT_TAKEN
     if x.dim() == 0 and index.numel() == 1 and source.numel() == 1:
         scalars = index.reshape(()), source.reshape(())
         return scatter_reduce(x, 0, *scalars, reduce, include_self=include_self)
-    if index.dim() != 1 or source.dim() != x.dim() or x.dim() == 0 or reduce not in _REDUCTIONS:
+    if index.dim() != 1 or source.dim() != x.dim() or x.dim() == 0:
         return NOT_TAKEN
     sizes = [1] * x.dim()
     sizes[dim] = index.shape[0]
     wide = index.reshape(sizes).expand(source.shape)
-    if not _fits(x, dim, wide, source, reduce) or index.shape[0] != source.shape[dim]:
+    if not _fits(x, dim, wide, source) or index.shape[0] != source.shape[dim]:
         return NOT_TAKEN
-    return _scatter(x, dim, wide, source, reduce, include_self)
+    joined: torch.Tensor = _aten.scatter_reduce(
+        x, dim, wide, source, reduce, include_self=include_self
+    )
+    return joined
 
 
 @part(_aten.index_put.default, _aten._unsafe_index_put.default, narrow=True)
@@ -304,8 +264,7 @@ def index_put(
         rows_at = values.expand(x.shape[:d] + x.shape[d + 1 :]).unsqueeze(d)
         put = _aten.index_put(x, [*[None] * d, given[0].reshape(1)], rows_at, accumulate)
         return put
-    dtypes = FLOATS if accumulate else (*FLOATS, *INTEGERS, torch.bool)
-    if x.dtype not in dtypes or values.dtype != x.dtype or x.numel() == 0 or len(dims) == 1:
+    if x.dtype not in _DTYPES or values.dtype != x.dtype or x.numel() == 0 or len(dims) == 1:
         return NOT_TAKEN
     order = dims + [d for d in range(x.dim()) if d not in dims]
     rows = math.prod(x.shape[d] for d in dims)
@@ -400,7 +359,7 @@ def put(
 ) -> torch.Tensor | NotTaken:
     if index.numel() != source.numel():
         return NOT_TAKEN
-    if x.dtype not in FLOATS or index.dtype not in INDICES or source.dtype != x.dtype:
+    if x.dtype not in _DTYPES or index.dtype not in INDICES or source.dtype != x.dtype:
         return NOT_TAKEN
     flat: torch.Tensor = _aten.index_put(
         x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate
