@@ -10,7 +10,7 @@
 enum { ROWS_MOST_KERNELS = 24 };
 
 typedef struct {
-    arena *scratch;
+    arena *memory, *scratch;                // of the plan; of the passes
     const isa_program *program;
     plan_tile *const *forwarded;            // [instruction]
     const lx_summaries *lx;                 // [kernel]

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card/rows/rows_agree.h"
+
+// The only tile of its kernel: loops around it are dims of it.
+static bool is_alone(const rows_tiles *tiles, const rows_tile *t)
+{
+    uint32_t own = 0;
+    for (uint32_t n = 0; n < tiles->count; n++) own += tiles->items[n].kernel == t->kernel;
+    return own == 1 && !t->outer;
+}
+
+// Loops that several tiles share go over rows alone.
+static bool loops_are_rows(const rows_tiles *tiles, const rows_tile *t)
+{
+    return t->outer || is_alone(tiles, t) || t->role > ROWS_REDUCES || t->loops_are_rows;
+}
+
+// The tile's result is a per-row value or a stream in LX, and no instruction behind the row fusion,
+// or of a later iteration, reads it.
+static bool may_stay_inside(const rows_window *w, uint32_t last, const rows_tiles *tiles,
+                            const rows_tile *t)
+{
+    const rows_access *result = &t->operand[0];
+    const bool own_loops = t->loops.depth > t->cores;
+    bool inside = t->role == ROWS_STREAMS ? !own_loops || is_alone(tiles, t)
+                                          : t->role == ROWS_BY_ROW && t->lanes == 1 && !own_loops;
+    return inside && result->place.space == ISA_SPACE_LX &&
+           result->sums == ROWS_NONE && !result->constant && !rows_is_live(w, last, t->reach[0]);
+}
+
+// The tile is in order behind all tiles before it. Where only its result conflicts with them, the
+// result is marked to stay inside of the row fusion.
+static bool is_in_order(const rows_window *w, uint32_t last, const rows_tiles *tiles,
+                        rows_tile *t)
+{
+    const plan_phase *phases = w->phases + w->first;
+    t->stays_inside = false;
+    for (const rows_tile *other = tiles->items; other <= t; other++) {
+        if (rows_in_order(phases, other, t)) continue;
+        if (t->stays_inside || !may_stay_inside(w, last, tiles, t)) return false;
+        t->stays_inside = true;
+        if (!rows_in_order(phases, other, t)) return false;
+    }
+    return true;
+}
+
+// Finds a way in which the tile, number `at`, has the shape and is in order; rather one in which
+// its result may reach LX.
+static bool find_way(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
+                     uint32_t at)
+{
+    const uint32_t last = w->first + tiles->items[tiles->count - 1].kernel;
+    rows_tile *t = &tiles->items[at], inside;
+    rows_tiles earlier = *tiles;
+    earlier.count = at;
+    bool found = false;
+    for (uint32_t way = rows_first_way(shape, t); way < ROWS_WAYS; way++) {
+        if (!rows_place_tile(shape, &earlier, way, t) || !loops_are_rows(tiles, t) ||
+            !is_in_order(w, last, tiles, t))
+            continue;
+        if (!t->stays_inside) return true;
+        if (!found) inside = *t;
+        found = true;
+    }
+    if (found) *t = inside;
+    return found;
+}
+
+bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
+                  uint32_t *out_failed)
+{
+    uint32_t wide = 0, streams = 0, kernels = 0;
+    bool reduces = false;
+    *out_failed = UINT32_MAX;
+    if (shape->rows < (tiles->items[0].outer ? 1 : 2) || shape->sticks == 0) return false;
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        rows_tile *t = &tiles->items[n];
+        *out_failed = t->kernel;
+        if (!find_way(w, shape, tiles, n)) return false;
+        *out_failed = UINT32_MAX;
+        bool loads = t->tile->instruction->opcode == ISA_LOAD;
+        if (loads && n + 1 == tiles->count) return false;
+        wide += t->role <= ROWS_REDUCES && !loads;
+        streams += t->role == ROWS_STREAMS && !loads;
+        kernels = t->kernel + 1;
+        reduces = reduces || t->role == ROWS_REDUCES;
+    }
+    uint32_t active = w->phases[w->first].kernel->source->active_cores;
+    bool shared = (active & (active - 1)) == 0 && reduces && !tiles->items[0].outer;
+    return kernels > 1 ? wide >= 2 : streams >= 2 || shared;
+}

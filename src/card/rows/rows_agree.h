@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether the tiles of a window's kernels make a row fusion: each has the shape in one of its ways
+// (rows_shape.c), is in order behind those before it (rows_order.c), and what the row fusion does
+// not leave in LX nothing behind it reads.
+#ifndef CARD_ROWS_AGREE_H
+#define CARD_ROWS_AGREE_H
+
+#include "card/rows/rows_window.h"
+
+// Places all tiles; there are two over all elements, or a reduction of one core alone, so that
+// threads can share its rows. Where a tile has no way, *out_failed is its kernel, UINT32_MAX
+// otherwise.
+bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
+                uint32_t *out_failed);
+
+// --- Behind a row fusion that ends with kernel `last` of the window's phases (rows_live.c)
+
+// Something reads bytes of LX before they are written.
+bool rows_is_live(const rows_window *w, uint32_t last, byte_range range);
+
+// Nothing reads sums, which never reach LX.
+bool rows_sums_die(const rows_window *w, uint32_t last, const rows_tiles *tiles);
+
+// What may be read in LX or memory: of each value, of each tile's result.
+typedef struct {
+    bool value[ROWS_MOST_STEPS], tile[ROWS_MOST_STEPS];
+} rows_live;
+void rows_find_live(const rows_window *w, uint32_t last, const rows_builder *b, rows_live *live);
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What may still be read behind a row fusion. The loops of one kernel are rows, or stay around the
+// row fusion: what is in LX then may be handed from iteration to iteration, and is live as long as
+// something may read it before it is written again.
+#include "card/rows/rows_agree.h"
+
+// All that is written from the place on.
+static byte_range range_of(const rows_tiles *tiles, const rows_place *place)
+{
+    byte_range range = RANGE_NONE;
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        const rows_access *a = &tiles->items[n].operand[0];
+        if (a->place.space == place->space && a->place.offset == place->offset &&
+            a->place.kernel == place->kernel && a->sums == ROWS_NONE)
+            range_add(&range, tiles->items[n].reach[0]);
+    }
+    return range.low <= range.high ? range : (byte_range){0, ISA_LX_BYTES};
+}
+
+bool rows_is_live(const rows_window *w, uint32_t last, byte_range range)
+{
+    const plan_kernel *kernel = w->phases[last].kernel;
+    uint32_t cores = kernel->source->active_cores;
+    for (uint32_t n = w->first; n < last && w->joined; n++)
+        cores |= w->phases[n].kernel->source->active_cores;
+    return lx_read_after(w->lx, kernel->order, cores, range);
+}
+
+// In front of instruction `at` of the same iteration something has written what it reads there.
+static bool written_before(const rows_window *w, const rows_tiles *tiles, uint32_t at,
+                           const rows_place *place)
+{
+    const plan_phase *first = w->phases + w->first;
+    for (uint32_t n = 0; n < at; n++)
+        if (rows_same_place(first, &tiles->items[n].operand[0].place, place)) return true;
+    return false;
+}
+
+// With loops around the row fusion: the bytes may be read in a later iteration, by a tile in front
+// of which nothing has written them anew.
+static bool is_handed_on(const rows_window *w, const rows_tiles *tiles, byte_range range)
+{
+    for (uint32_t n = 0; n < tiles->count && tiles->items[0].outer; n++) {
+        const rows_tile *t = &tiles->items[n];
+        for (uint32_t o = 1; o < t->tile->instruction->operand_count; o++) {
+            const rows_access *a = &t->operand[o];
+            if (a->place.space != ISA_SPACE_LX || a->sums != ROWS_NONE || a->constant) continue;
+            if (ranges_overlap(a->range, range) && !written_before(w, tiles, n, &a->place))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool rows_sums_die(const rows_window *w, uint32_t last, const rows_tiles *tiles)
+{
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        const rows_access *a = &tiles->items[n].operand[0];
+        if (a->sums != ROWS_NONE && rows_is_live(w, last, tiles->items[n].reach[0])) return false;
+    }
+    return true;
+}
+
+void rows_find_live(const rows_window *w, uint32_t last, const rows_builder *b,
+                      rows_live *live)
+{
+    for (uint32_t v = 0; v < b->value_count; v++) {
+        const rows_value *value = &b->values[v];
+        byte_range range = range_of(b->tiles, &value->place);
+        live->value[v] = value->stored && !value->overwritten;
+        if (live->value[v] && value->place.space == ISA_SPACE_LX)
+            live->value[v] = rows_is_live(w, last, range) || is_handed_on(w, b->tiles, range);
+    }
+    for (uint32_t n = 0; n < b->tiles->count; n++) {
+        const rows_access *a = &b->tiles->items[n].operand[0];
+        live->tile[n] = a->place.space != ISA_SPACE_LX ||
+                        rows_is_live(w, last, b->tiles->items[n].reach[0]) ||
+                        is_handed_on(w, b->tiles, a->range);
+    }
+}
