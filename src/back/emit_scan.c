@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Running values (tensor/running.h): one for every kept element, in LX, follows the tiles of the
-// scanned dims, which come in their order as those of a reduction do. Of opfuncs that give
+// Running values (tensor/running_value.h): one for every kept element, in LX, follows the tiles of
+// the scanned dims, which come in their order as those of a reduction do. Of opfuncs that give
 // positions a counter has that of a tile's first element.
 #include "back/select.h"
 
@@ -9,7 +9,7 @@
 #include "back/tile_loops.h"
 #include "back/tile_buffers.h"
 #include "bundle/derived.h"
-#include "tensor/running.h"
+#include "tensor/running_value.h"
 
 typedef struct {
     emitter *e;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Running values (tensor/running.h): the elements along the scanned dims in the order of N_; masked
-// ones neither count nor get a result.
+// Running values (tensor/running_value.h): the elements along the scanned dims in the order of N_;
+// masked ones neither count nor get a result.
 #include "bundle/execution.h"
-#include "tensor/running.h"
+#include "tensor/running_value.h"
 
 typedef struct {
     uint8_t kept[BUNDLE_MAX_DIMS], scanned[BUNDLE_MAX_DIMS];

@@ -10,7 +10,7 @@
 #include "tensor/accumulate.h"
 #include "tensor/format.h"
 #include "tensor/rank.h"
-#include "tensor/running.h"
+#include "tensor/running_value.h"
 
 enum { MOST_RANKS = 1 << 20 };
 

@@ -81,8 +81,8 @@ typedef struct {
 // order, the last dim fastest, at operand 2's position and those behind it. Operand 1 has stride 0
 // along dim 0, operand 2 everywhere. Operand 3, where there is one, is an entry for each ranking:
 // only what is behind it enters.
-// SCAN: operand 1 holds running values (tensor/running.h), 64 bits as IEEE_INT64. Along dims in
-// which it has stride 0 elements of operand 2 enter in ascending order, the last dim fastest;
+// SCAN: operand 1 holds running values (tensor/running_value.h), 64 bits as IEEE_INT64. Along dims
+// in which it has stride 0 elements of operand 2 enter in ascending order, the last dim fastest;
 // operand 0 is the result after each, and moves along all dims. Operand 3, of opfuncs that give
 // positions, is that of the first element.
 // VECTOR layernormscale: operand 1 is the mean, operand 2 the mean square (both any format).

@@ -10,7 +10,7 @@
 #include "tensor/accumulate.h"
 #include "tensor/numeric.h"
 #include "tensor/rank.h"
-#include "tensor/running.h"
+#include "tensor/running_value.h"
 
 typedef struct {
     const isa_program *program;

@@ -32,7 +32,7 @@ typedef enum {
     OPFUNC_KIND_RANK,
     OPFUNC_KIND_POOL, // a reduction over a window
     OPFUNC_KIND_MASK,
-    OPFUNC_KIND_SCAN, // running values along dims (tensor/running.h)
+    OPFUNC_KIND_SCAN, // running values along dims (tensor/running_value.h)
 } opfunc_kind;
 
 enum { OPFUNC_MAX_INPUTS = 5, OPFUNC_MAX_PARAMETERS = 3 };

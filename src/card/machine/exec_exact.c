@@ -9,7 +9,7 @@
 #include "card/plan.h"
 #include "tensor/accumulate.h"
 #include "tensor/rank.h"
-#include "tensor/running.h"
+#include "tensor/running_value.h"
 
 // Walks the index space of an instruction and keeps the byte offset of every operand.
 typedef struct {

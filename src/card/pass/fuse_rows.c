@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "card/plan/pass.h"
-#include "card/rows/rows_agree.h"
+#include "card/row_fusion/rows_agree.h"
 
 enum { MOST_FAILURES = 64 };                // that are remembered
 

@@ -13,7 +13,7 @@
 
 #include "base/clones.h"
 #include "card/tile/runs.h"
-#include "tensor/running.h"
+#include "tensor/running_value.h"
 
 enum { GROUP = 16 }; // running values that fit registers
 enum { WIDTH = 256, BLOCK = 4096 };

@@ -8,7 +8,7 @@
 #include "support/rounds.h"
 
 #include "card/plan.h"
-#include "card/rows/rows.h"
+#include "card/row_fusion/rows.h"
 
 enum {
     DIMS = 4,                               // three of rows, then sticks

@@ -3,7 +3,7 @@
 // Random nests against the digits of their indices.
 #include "program.h"
 
-#include "card/rows/rows_nest.h"
+#include "card/row_fusion/rows_nest.h"
 #include "support/rounds.h"
 
 enum { MOST_INDICES = 1 << ROWS_MOST_LEVELS * 3 };

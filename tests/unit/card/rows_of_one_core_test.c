@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "card/plan.h"
-#include "card/rows/rows.h"
+#include "card/row_fusion/rows.h"
 
 enum {
     CORES = 8,

@@ -8,7 +8,7 @@
 #include "one_card.h"
 #include "program.h"
 
-#include "card/rows/rows.h"
+#include "card/row_fusion/rows.h"
 
 enum {
     MEMORY = 512 << 10,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensor/running.h"
+#include "tensor/running_value.h"
 
 #include <assert.h>
 

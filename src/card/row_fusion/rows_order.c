@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "card/footprint/levels.h"
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 typedef struct {
     const rows_tile *tile;

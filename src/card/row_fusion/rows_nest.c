@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "card/rows/rows_nest.h"
+#include "card/row_fusion/rows_nest.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "card/rows/rows_window.h"
+#include "card/row_fusion/rows_window.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #ifndef CARD_ROWS_AGREE_H
 #define CARD_ROWS_AGREE_H
 
-#include "card/rows/rows_window.h"
+#include "card/row_fusion/rows_window.h"
 
 // Places all tiles; there are two over all elements, or a reduction of one core alone, so that
 // threads can share its rows. Where a tile has no way, *out_failed is its kernel, UINT32_MAX

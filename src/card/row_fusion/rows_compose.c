@@ -5,7 +5,7 @@
 // What a stream reads is found in register x, among the values that are kept, or in memory. Steps
 // that keep and store are noted for every value and dropped at the end where the value has no
 // reader.
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 #include "card/simd/lanes.h"
 

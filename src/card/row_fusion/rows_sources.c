@@ -5,7 +5,7 @@
 // latter is one of where they came from, as long as nothing else has been written there since.
 #include <string.h>
 
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 enum { OWN = 0, MIXED = UINT8_MAX };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "card/rows/rows_axes.h"
+#include "card/row_fusion/rows_axes.h"
 
 void rows_axes_of(const rows_tile *t, rows_axes *list)
 {

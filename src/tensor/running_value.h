@@ -8,8 +8,8 @@
 //     that the greatest is the extreme. NaN wins, of equal values (the two zeros are equal) the
 //     last.
 // A result is the running value, of floats rounded to fp32 first, or the position of the extreme.
-#ifndef TENSOR_RUNNING_H
-#define TENSOR_RUNNING_H
+#ifndef TENSOR_RUNNING_VALUE_H
+#define TENSOR_RUNNING_VALUE_H
 
 #include "tensor/rank.h"
 

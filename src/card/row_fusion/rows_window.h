@@ -5,7 +5,7 @@
 #ifndef CARD_ROWS_WINDOW_H
 #define CARD_ROWS_WINDOW_H
 
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 enum { ROWS_MOST_KERNELS = 24 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "card/rows/rows_agree.h"
+#include "card/row_fusion/rows_agree.h"
 
 // The only tile of its kernel: loops around it are dims of it.
 static bool is_alone(const rows_tiles *tiles, const rows_tile *t)

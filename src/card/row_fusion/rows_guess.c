@@ -5,7 +5,7 @@
 // wherever an axis does. A wrong guess only leads to nests that do not fit (rows_shape.c).
 #include <string.h>
 
-#include "card/rows/rows_axes.h"
+#include "card/row_fusion/rows_axes.h"
 
 static void add_shape(rows_shapes *shapes, const rows_shape *shape)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "card/machine/messages.h"
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 typedef struct {
     int64_t to, from;

@@ -11,7 +11,7 @@
 
 #include "card/footprint/lx_liveness.h"
 #include "card/machine.h"
-#include "card/rows/rows_nest.h"
+#include "card/row_fusion/rows_nest.h"
 #include "card/simd/vector_program.h"
 
 #define ROWS_NONE UINT32_MAX

@@ -2,7 +2,7 @@
 //
 // Which steps a row fusion needs: those without a reader go, values that are cheap to load again
 // are not kept, and a value is rounded no more than what takes it must have.
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 // --- Roundings
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One core through a row fusion: addresses are found once, then moved from block to block of rows.
-#include "card/rows/rows.h"
+#include "card/row_fusion/rows.h"
 
 #include <string.h>
 

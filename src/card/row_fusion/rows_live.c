@@ -3,7 +3,7 @@
 // What may still be read behind a row fusion. The loops of one kernel are rows, or stay around the
 // row fusion: what is in LX then may be handed from iteration to iteration, and is live as long as
 // something may read it before it is written again.
-#include "card/rows/rows_agree.h"
+#include "card/row_fusion/rows_agree.h"
 
 // All that is written from the place on.
 static byte_range range_of(const rows_tiles *tiles, const rows_place *place)

@@ -2,7 +2,7 @@
 //
 // How many rows a row fusion takes at a time, and what that fixes: the area that keeps a value
 // meanwhile, where the rows and sticks of a step lie, and the tiles of a block.
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 #include <string.h>
 

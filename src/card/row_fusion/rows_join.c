@@ -11,7 +11,7 @@
 // messages are a map (rows_messages.c) and barriers nothing.
 #include <string.h>
 
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 enum { MOST_SLOTS = 15, WIDTH = 1 + MOST_SLOTS };
 

@@ -15,7 +15,7 @@
 // them.
 #include <string.h>
 
-#include "card/rows/rows_axes.h"
+#include "card/row_fusion/rows_axes.h"
 
 enum {
     SUM_ROW = ROWS_LANES * 4,               // of the row fusion's own

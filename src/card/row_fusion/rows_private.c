@@ -4,7 +4,7 @@
 // few bytes a row of a block in the first cache, instead of a stick a row in LX.
 #include <string.h>
 
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 static spyre_format format_of(const rows_item *item, uint32_t o)
 {

@@ -4,7 +4,7 @@
 #ifndef CARD_ROWS_AXES_H
 #define CARD_ROWS_AXES_H
 
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 enum {
     ROWS_LANES = SIMD_LANES,                // of a stick

@@ -9,7 +9,7 @@
 // is left; here they are one, which knows how many lanes of the last stick enter.
 #include <string.h>
 
-#include "card/rows/rows_build.h"
+#include "card/row_fusion/rows_build.h"
 
 static bool may_fuse(isa_opcode opcode)
 {
