@@ -28,16 +28,19 @@ typedef struct {
 
 // `largest` has the `count` dims of `spans` at their largest sizes. smaller[k] is of the same graph
 // and equal settings, but has dim k at its smaller size; where there are two dims, smaller[2] has
-// both. All name the sizes that they have as symbolic_size (and second_symbolic_size), with the
-// granules; the smaller ones are compiled with the plan of `largest` (spyre_executable_plan()).
+// both. One more, which may be left out, has a granule of each: without it only what is a multiple
+// of a size, or of its square, follows from it, with it what such a multiple and a number add up
+// to, too (n - 1). All name the sizes that they have as symbolic_size (and second_symbolic_size),
+// with the granules; the smaller ones are compiled with the plan of `largest`
+// (spyre_executable_plan()).
 // SPYRE_SIZES_SERVED: `largest` serves all sizes of the spans from now on, and keeps the others;
 // otherwise *out_reason says why it does not in one line, which the caller frees. The program of
 // every combination is compiled by the back-end to compare it with what correction makes. Thread
 // safe.
 SPYRE_API SPYRE_MUST_CHECK spyre_status
 spyre_executable_serve_sizes(spyre_executable *largest, spyre_executable *const *smaller,
-                             const spyre_size_span *spans, uint32_t count,
-                             spyre_sizes_verdict *out_verdict, char **out_reason);
+                             uint32_t smaller_count, const spyre_size_span *spans,
+                             uint32_t count, spyre_sizes_verdict *out_verdict, char **out_reason);
 
 // The executable at some of these sizes, one a dim, which shares the memory of `largest` and keeps
 // it; it is destroyed by spyre_executable_destroy(). SPYRE_INVALID_ARGUMENT for other sizes, or

@@ -219,15 +219,18 @@ static PyObject *py_op_costs(PyObject *self, PyObject *index)
     return loops_costs(loops);
 }
 
-// Of serve_sizes(): as many executables as the spans need.
+enum { MOST_SMALLER = SPYRE_MOST_SIZES + 2 };
+
+// Of serve_sizes(): as many executables as the spans need, or one more.
 static bool read_spans(PyObject *smaller, PyObject *spans, spyre_executable **out_smaller,
                        spyre_size_span *out_spans, uint32_t *out_count)
 {
     Py_ssize_t count = PyList_Size(spans), others = PyList_Size(smaller);
-    if (count < 1 || count > SPYRE_MOST_SIZES || others != count + (count > 1)) {
+    Py_ssize_t needed = count + (count > 1);
+    if (count < 1 || count > SPYRE_MOST_SIZES || others < needed || others > needed + 1) {
         PyErr_Format(PyExc_ValueError, "%zd spans of sizes and %zd smaller executables: expected 1 "
-                     "to %d, and one for each and one for several", count, others,
-                     SPYRE_MOST_SIZES);
+                     "to %d, and one for each, one for several and one of the least sizes or none",
+                     count, others, SPYRE_MOST_SIZES);
         return false;
     }
     for (Py_ssize_t k = 0; k < count; k++) {
@@ -248,7 +251,7 @@ static bool read_spans(PyObject *smaller, PyObject *spans, spyre_executable **ou
 static PyObject *py_serve_sizes(PyObject *self, PyObject *args)
 {
     PyObject *smaller, *spans;
-    spyre_executable *others[SPYRE_MOST_SIZES + 1];
+    spyre_executable *others[MOST_SMALLER];
     spyre_size_span sizes[SPYRE_MOST_SIZES];
     uint32_t count;
     spyre_sizes_verdict verdict;
@@ -256,8 +259,8 @@ static PyObject *py_serve_sizes(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &smaller, &PyList_Type, &spans) ||
         !read_spans(smaller, spans, others, sizes, &count))
         return NULL;
-    if (!core_check(spyre_executable_serve_sizes(of(self), others, sizes, count, &verdict,
-                                                 &reason)))
+    if (!core_check(spyre_executable_serve_sizes(of(self), others, (uint32_t)PyList_Size(smaller),
+                                                 sizes, count, &verdict, &reason)))
         return core_raise();
     if (verdict == SPYRE_SIZES_SERVED) Py_RETURN_NONE;
     PyObject *why = core_text(NULL, &reason);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "bundle/derived.h"
 
 int64_t nest_offset(const nest_operand *operand, uint32_t dim, int64_t i)
@@ -438,10 +439,8 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
         bool walked = n->reduced[d] || masks || bundle_walks_dim(step, d);
         n->size[d] = n->most[d] = walked ? bundle_local_size(step, d) : 1;
         if (!walked || !step->symbol[d]) continue;
-        const bundle_symbol *symbol = &b->symbols.items[step->symbol[d] - 1];
-        int64_t times = step->symbol_times[d], slices = step->cores->slices[d];
-        n->most[d] = times * symbol->most / slices;
-        n->unit[d] = times * symbol->granularity / slices;
+        n->most[d] = step->symbol_most[d] / step->cores->slices[d];
+        n->unit[d] = common_divisor(n->most[d], step->symbol_step[d] / step->cores->slices[d]);
     }
     for (uint32_t o = 0; o < n->operand_count; o++) TRY(build_operand(b, n, o));
     TRY(build_parameters(memory, n, extra_slots));

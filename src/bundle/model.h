@@ -70,7 +70,7 @@ typedef struct {
     int64_t max_size[BUNDLE_MAX_DIMS];      // maxDimSizes_: -1 or the page size
     int64_t gap[BUNDLE_MAX_DIMS];           // backGapCore_, elements; sign as in the file
     uint8_t gap_symbol[BUNDLE_MAX_DIMS];    // symbol number + 1: the gap is that of the symbol's
-                                            // most, and in proportion to its value; 0: a number
+    int64_t gap_step[BUNDLE_MAX_DIMS];      // most, less by gap_step for each granule; 0: a number
     bool gap_is_room[BUNDLE_MAX_DIMS];      // of ReStickifyOpHBM: room beyond N_, as of all others
     bundle_index_kind index_kind;
     int32_t index_peer;                     // the related tensor, or -1
@@ -116,9 +116,10 @@ typedef struct {
     uint32_t dim_count;
     char dim_name[BUNDLE_MAX_DIMS][8];
     int64_t size[BUNDLE_MAX_DIMS];          // N_, padded
-    uint8_t symbol[BUNDLE_MAX_DIMS];        // 1 + the symbol of whose value the size is a multiple;
-                                            // 0: fixed
-    int64_t symbol_times[BUNDLE_MAX_DIMS];  // that multiple; in files 1
+    // A size that follows a symbol (its number + 1, 0: fixed) is symbol_most at the symbol's most,
+    // less by symbol_step for each granule. In files these are the symbol's most and granularity.
+    uint8_t symbol[BUNDLE_MAX_DIMS];
+    int64_t symbol_most[BUNDLE_MAX_DIMS], symbol_step[BUNDLE_MAX_DIMS];
     int64_t slice_size[BUNDLE_MAX_DIMS];    // uneven division: elements of every slice but the
                                             // last, which has fewer; else 0
     bundle_division *cores;                 // steps may share one

@@ -68,15 +68,30 @@ static spyre_status bind_moves(arena *memory, const bundle *b, const int64_t *va
     return NULL;
 }
 
+// How many granules a symbol is below its most.
+static int64_t missing(const bundle *b, const int64_t *values, uint32_t symbol)
+{
+    const bundle_symbol *of = &b->symbols.items[symbol];
+    return (of->most - values[symbol]) / of->granularity;
+}
+
 static void bind_gaps(const bundle *b, const int64_t *values, bundle_step *step)
 {
     for (uint32_t t = 0; t < step->tensor_count; t++)
         for (uint32_t d = 0; d < step->dim_count; d++) {
-            uint8_t symbol = step->tensors[t].gap_symbol[d];
-            if (!symbol) continue;
-            int64_t *gap = &step->tensors[t].gap[d];
-            *gap = *gap * values[symbol - 1] / b->symbols.items[symbol - 1].most;
+            bundle_tensor *tensor = &step->tensors[t];
+            uint8_t symbol = tensor->gap_symbol[d];
+            if (symbol) tensor->gap[d] -= tensor->gap_step[d] * missing(b, values, symbol - 1);
         }
+}
+
+static void bind_sizes(const bundle *b, const int64_t *values, bundle_step *step)
+{
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (!step->symbol[d]) continue;
+        step->size[d] = step->symbol_most[d] -
+                        step->symbol_step[d] * missing(b, values, step->symbol[d] - 1u);
+    }
 }
 
 static bool has_symbols(const bundle_step *step)
@@ -95,8 +110,7 @@ static spyre_status bind_step(arena *memory, const bundle *b, const int64_t *val
 {
     *to = *from;
     if (!has_symbols(from)) return NULL;
-    for (uint32_t d = 0; d < to->dim_count; d++)
-        if (to->symbol[d]) to->size[d] = to->symbol_times[d] * values[to->symbol[d] - 1];
+    bind_sizes(b, values, to);
     TRY(own_tensors(memory, from, to));
     bind_gaps(b, values, to);
     uint32_t factor;

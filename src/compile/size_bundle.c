@@ -16,6 +16,8 @@
 const char size_other_plan[] = "plans of two sizes differ in more than sizes, or have loops over "
                                "tiles";
 const char size_no_slices[] = "a granule has no slice for every core";
+const char size_no_third[] = "a size is rounded up, or a multiple neither of the dim nor of its "
+                            "square";
 const char size_part_of_stick[] = "a granule is no whole number of sticks where the dim lies along "
                                   "them";
 
@@ -75,6 +77,13 @@ static bool same_tensor(const bundle_tensor *a, const bundle_tensor *b)
     return owners && memcmp(a, &other, sizeof other) == 0;
 }
 
+// Whether what is masked is the end of a dim: mark_dim() has more to say about that.
+static bool masks_end(const bundle_step *step, uint32_t m)
+{
+    const bundle_mask *mask = &step->masks[m];
+    return m < step->mask_count && mask->start + mask->length == step->size[mask->dim];
+}
+
 static bool same_step(const bundle *of, const bundle_step *a, const bundle_step *b)
 {
     bundle_step other = *b;
@@ -86,6 +95,8 @@ static bool same_step(const bundle *of, const bundle_step *a, const bundle_step 
     memcpy(other.size, a->size, sizeof other.size);
     if (bundle_is_mean(of, a, &factor) && bundle_is_mean(of, b, &its) && its == factor)
         other.constants[factor].bits = a->constants[factor].bits;
+    for (uint32_t m = 0; m < a->mask_count; m++)
+        if (masks_end(a, m) && masks_end(b, m)) other.masks[m].start = a->masks[m].start;
     bool same = memcmp(a, &other, sizeof other) == 0 &&
                 memcmp(a->cores, b->cores, sizeof *a->cores) == 0;
     for (uint32_t t = 0; same && t < a->tensor_count; t++)
@@ -102,6 +113,46 @@ static bool keeps_sticks(const bundle_step *step, uint32_t d, int64_t granule)
     return true;
 }
 
+// Whether all tensors have the whole dim: code for an end that some lack is that of fixed sizes.
+static spyre_status check_ends(const bundle *b, const bundle_step *step, const char **out_why)
+{
+    for (uint32_t t = 0; t < step->tensor_count && !*out_why; t++) {
+        bundle_geometry geometry;
+        TRY(bundle_tensor_geometry(b, step, t, &geometry));
+        for (uint32_t d = 0; d < step->dim_count; d++)
+            if (step->symbol[d] && geometry.moves[d] && geometry.valid[d] != step->size[d] &&
+                step->tensors[t].index_kind != BUNDLE_INDEX_VALUE)
+                *out_why = size_part_of_stick;
+    }
+    return NULL;
+}
+
+// Whether a granule, and so every size, has a slice for every core, and for those that hold the
+// input of a shuffle, of whole sticks.
+static bool keeps_slices(const bundle_step *step, uint32_t d, int64_t granule)
+{
+    int64_t slices = step->cores->slices[d];
+    if (granule % slices || step->size[d] % slices) return false;
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        const bundle_tensor *tensor = &step->tensors[t];
+        if (tensor->scale[d] <= 0) continue;
+        int64_t span = bundle_stick_span(tensor, d);
+        int64_t owners = tensor->owners ? tensor->owners->slices[d] : slices;
+        if (granule % (slices * span) || granule % (owners * span) ||
+            step->size[d] % (owners * span))
+            return false;
+    }
+    return true;
+}
+
+// By how much a number is smaller for each granule that the dim is, as the smaller one shows; 0
+// where that is no whole number, or nothing.
+static int64_t step_of(int64_t most, int64_t next, const spyre_size_span *span)
+{
+    int64_t granules = (span->most - span->size) / span->granule;
+    return (most - next) % granules ? 0 : (most - next) / granules;
+}
+
 // Room for the other parts of a concatenation, in LX for those of a core.
 static bool mark_gaps(bundle_step *step, const bundle_step *next, uint32_t number,
                       const spyre_size_span *span)
@@ -111,31 +162,40 @@ static bool mark_gaps(bundle_step *step, const bundle_step *next, uint32_t numbe
             bundle_tensor *tensor = &step->tensors[t];
             int64_t gap = tensor->gap[d], smaller = next->tensors[t].gap[d];
             if (gap == smaller) continue;
-            if (tensor->gap_symbol[d] || gap * span->size != smaller * span->most ||
-                gap * span->granule % span->most)
-                return false;
+            tensor->gap_step[d] = step_of(gap, smaller, span);
+            if (tensor->gap_symbol[d] || !tensor->gap_step[d]) return false;
             tensor->gap_symbol[d] = (uint8_t)(number + 1);
         }
     return true;
+}
+
+// Gives dim `d` of the step symbol `number`; null, or what speaks against it.
+static const char *mark_dim(bundle_step *step, const bundle_step *next, uint32_t d,
+                            uint32_t number, const spyre_size_span *span)
+{
+    int64_t size = step->size[d], each = step_of(size, next->size[d], span);
+    if (step->symbol[d] || each < 1)
+        return "a loop covers the dim together with others, or with padding";
+    if (size - each * (span->most / span->granule - 1) < 1)
+        return "a loop is empty where the dim is a granule";
+    if (!keeps_sticks(step, d, each)) return size_part_of_stick;
+    if (!keeps_slices(step, d, each)) return size_no_slices;
+    for (uint32_t m = 0; m < step->mask_count; m++)
+        if (step->masks[m].dim == d) return "the dim is masked";
+    step->symbol[d] = (uint8_t)(number + 1);
+    step->symbol_most[d] = size;
+    step->symbol_step[d] = each;
+    return NULL;
 }
 
 // Gives the step symbol `number`; null, or what speaks against it.
 static const char *mark(bundle_step *step, const bundle_step *next, uint32_t number,
                         const spyre_size_span *span)
 {
-    for (uint32_t d = 0; d < step->dim_count; d++) {
-        if (step->size[d] == next->size[d]) continue;
-        int64_t times = step->size[d] / span->most;     // two where it covers both parts of a cat
-        if (step->symbol[d] || step->size[d] != times * span->most ||
-            next->size[d] != times * span->size)
-            return "a loop covers the dim together with others, or with padding";
-        if (!keeps_sticks(step, d, times * span->granule)) return size_part_of_stick;
-        if (times * span->granule % step->cores->slices[d]) return size_no_slices;
-        for (uint32_t m = 0; m < step->mask_count; m++)
-            if (step->masks[m].dim == d) return "the dim is masked";
-        step->symbol[d] = (uint8_t)(number + 1);
-        step->symbol_times[d] = times;
-    }
+    const char *why = NULL;
+    for (uint32_t d = 0; d < step->dim_count && !why; d++)
+        if (step->size[d] != next->size[d]) why = mark_dim(step, next, d, number, span);
+    if (why) return why;
     if (!mark_gaps(step, next, number, span))
         return "room between parts of a tensor follows no size";
     for (uint32_t d = 0; d < step->dim_count; d++)
@@ -144,26 +204,21 @@ static const char *mark(bundle_step *step, const bundle_step *next, uint32_t num
     return NULL;
 }
 
-static int64_t gap_at(const bundle_tensor *tensor, uint32_t d, const size_rules *rules)
+// Whether a size or a gap is no multiple of its symbol, so that two sizes do not prove its rule.
+static bool has_sums(const bundle_step *step, const size_rules *rules)
 {
-    if (!tensor->gap_symbol[d]) return tensor->gap[d];
-    const spyre_size_span *span = &rules->spans[tensor->gap_symbol[d] - 1];
-    return tensor->gap[d] * span->size / span->most;
-}
-
-// The sizes of a step in which all dims are smaller are its symbols' and no others.
-static bool has_sizes(const bundle_step *step, const bundle_step *next, const size_rules *rules)
-{
-    bool same = true;
     for (uint32_t d = 0; d < step->dim_count; d++) {
-        int64_t size = step->size[d];
-        if (step->symbol[d])
-            size = step->symbol_times[d] * rules->spans[step->symbol[d] - 1].size;
-        same = same && next->size[d] == size;
-        for (uint32_t t = 0; t < step->tensor_count; t++)
-            same = same && next->tensors[t].gap[d] == gap_at(&step->tensors[t], d, rules);
+        const spyre_size_span *span = &rules->spans[step->symbol[d] ? step->symbol[d] - 1 : 0];
+        if (step->symbol[d] && step->symbol_step[d] * (span->most / span->granule) != step->size[d])
+            return true;
+        for (uint32_t t = 0; t < step->tensor_count; t++) {
+            const bundle_tensor *tensor = &step->tensors[t];
+            if (!tensor->gap_symbol[d]) continue;
+            span = &rules->spans[tensor->gap_symbol[d] - 1];
+            if (tensor->gap_step[d] * (span->most / span->granule) != tensor->gap[d]) return true;
+        }
     }
-    return same;
+    return false;
 }
 
 static spyre_status mark_steps(const size_rules *rules, bundle *b,
@@ -178,9 +233,8 @@ static spyre_status mark_steps(const size_rules *rules, bundle *b,
         memcpy(step->tensors, from[s].tensors, step->tensor_count * sizeof *step->tensors);
         for (uint32_t k = 0; k < rules->count && !*out_why; k++)
             *out_why = mark(step, &smaller[k]->front.bundle->steps.items[s], k, &rules->spans[k]);
-        if (rules->count > 1 && !*out_why &&
-            !has_sizes(step, &smaller[rules->count]->front.bundle->steps.items[s], rules))
-            *out_why = "a loop covers the dim together with others, or with padding";
+        if (!*out_why && !rules->has_least && has_sums(step, rules)) *out_why = size_no_third;
+        if (!*out_why) TRY(check_ends(b, step, out_why));
     }
     return NULL;
 }
@@ -192,7 +246,7 @@ static spyre_status mark_steps(const size_rules *rules, bundle *b,
 typedef struct {
     const size_rules *rules;
     bundle *b;
-    const bundle *bound[SPYRE_MOST_SIZES + 1];          // b at the sizes of the smaller ones
+    const bundle *bound[SIZE_MOST_SMALLER];             // b at the sizes of the smaller ones
     const executable_segment *largest, *const *smaller;
     const char *why;
 } placement;
@@ -271,9 +325,9 @@ static spyre_status place_tensor(placement *p, uint32_t s, uint32_t t)
 {
     const bundle_tensor *tensor = &p->b->steps.items[s].tensors[t];
     uint32_t buffer = p->largest->front.loops->ops.items[s].operand[t].buffer;
-    int64_t moved[SPYRE_MOST_SIZES + 1];
+    int64_t moved[SIZE_MOST_SMALLER];
     bool still = true, once = true;
-    for (uint32_t n = 0; n < size_smaller_count(p->rules); n++) {
+    for (uint32_t n = 0; n < size_corner_count(p->rules); n++) {
         moved[n] = distance(p, n, s, t);
         still = still && moved[n] == 0 && same_offset(p, n, s, t);
         once = once && (n == p->rules->count || has_size_once(p, n, buffer));
@@ -285,20 +339,51 @@ static spyre_status place_tensor(placement *p, uint32_t s, uint32_t t)
     return NULL;
 }
 
+static spyre_status bind_smaller(placement *p)
+{
+    for (uint32_t n = 0; n < size_smaller_count(p->rules); n++) {
+        int64_t sizes[SPYRE_MOST_SIZES];
+        bundle *bound;
+        size_smaller_sizes(p->rules, n, sizes);
+        TRY(bundle_bind(p->rules->memory, p->b, sizes, &bound));
+        p->bound[n] = bound;
+    }
+    return NULL;
+}
+
+static bool same_sizes(const bundle_step *a, const bundle_step *b)
+{
+    bool same = memcmp(a->size, b->size, sizeof a->size) == 0 &&
+                memcmp(a->masks, b->masks, a->mask_count * sizeof *a->masks) == 0;
+    for (uint32_t t = 0; same && t < a->tensor_count; t++)
+        same = memcmp(a->tensors[t].gap, b->tensors[t].gap, sizeof a->tensors[t].gap) == 0;
+    return same;
+}
+
+// Whether binding makes of the bundle what the smaller ones are.
+static void check_bound(placement *p, uint32_t number)
+{
+    const bundle *next = p->smaller[number]->front.bundle;
+    for (uint32_t s = 0; s < p->b->steps.count && !p->why; s++) {
+        const bundle_step *mine = &p->bound[number]->steps.items[s];
+        if (!same_sizes(mine, &next->steps.items[s]))
+            p->why = "a loop covers the dim together with others, or with padding";
+        for (uint32_t t = 0; t < mine->tensor_count && !p->why; t++)
+            if (distance(p, number, s, t) && !p->why)
+                p->why = "a part of a tensor begins where no sum of sizes says";
+    }
+}
+
 static spyre_status place_steps(const size_rules *rules, bundle *b,
                                 const executable_segment *largest,
                                 const executable_segment *const *smaller, const char **out_why)
 {
     placement p = {.rules = rules, .b = b, .largest = largest, .smaller = smaller};
-    for (uint32_t n = 0; n < size_smaller_count(rules); n++) {
-        int64_t sizes[SPYRE_MOST_SIZES];
-        bundle *bound;
-        size_smaller_sizes(rules, n, sizes);
-        TRY(bundle_bind(rules->memory, b, sizes, &bound));
-        p.bound[n] = bound;
-    }
+    TRY(bind_smaller(&p));
     for (uint32_t s = 0; s < b->steps.count && !p.why; s++)
         for (uint32_t t = 0; t < b->steps.items[s].tensor_count; t++) TRY(place_tensor(&p, s, t));
+    if (!p.why) TRY(bind_smaller(&p));
+    for (uint32_t n = 0; n < size_smaller_count(rules) && !p.why; n++) check_bound(&p, n);
     *out_why = p.why;
     return NULL;
 }

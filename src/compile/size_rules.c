@@ -2,9 +2,11 @@
 //
 // One executable for several sizes of some dims: its programs with corrections
 // (symbolic_program.h), and where tensors lie. Every size in a view, layout or count of bytes is
-// the same at the smaller size of a dim, or a multiple of the dim's or of its square, so it follows
-// by proportion, by that of one dim after the other. A size that is rounded up to sticks is neither
-// and found out; so is a sum of sizes of two dims, which is in proportion to none.
+// the same at the smaller size of a dim, a multiple of the square of the dim, or grows by as much
+// for each granule of it; so it follows from two sizes, and from one dim after the other. That the
+// square of n - 1, or what is rounded up to sticks, grows otherwise shows at the least sizes, which
+// are compared wherever a number is no multiple of the dim: n / 48 sticks of 64 grow by one from
+// 192 to 240, but not all the way.
 #include "compile/size_rules.h"
 
 #include <string.h>
@@ -19,30 +21,33 @@ _Static_assert((int)SPYRE_MOST_SIZES <= (int)BUNDLE_MAX_SYMBOLS, "a symbol a dim
 // Of one dim. Numbers change from what they are at the largest sizes of all dims.
 typedef struct {
     int64_t largest, next, granules;    // granules of the two sizes, and of the one that is made
-    bool fits;
+    bool fits, sums;                    // sums: some number is no multiple of the dim
 } proportion;
 
 // Numbers that are equal, and no others, are in it.
-static const proportion EQUAL = {1, 1, 1, true};
+static const proportion EQUAL = {1, 1, 1, true, false};
 
 static proportion proportion_of(const spyre_size_span *span, int64_t size)
 {
     return (proportion){span->most / span->granule, span->size / span->granule,
-                        size / span->granule, true};
+                        size / span->granule, true, false};
 }
 
 // `*number`, which other dims may have scaled, is `most` at the largest size, and `next` at the
 // smaller one.
 static void scale(proportion *p, int64_t *number, int64_t most, int64_t next)
 {
-    const int64_t n = p->largest, m = p->next, each = most / n, area = each / n;
+    const int64_t n = p->largest, m = p->next, square = most / (n * n);
     if (most == next) return;
-    if (most % n == 0 && next == each * m && *number % n == 0)
-        *number = *number / n * p->granules;
-    else if (most % n == 0 && each % n == 0 && next == area * m * m && *number % (n * n) == 0)
-        *number = *number / (n * n) * p->granules * p->granules;
-    else
-        p->fits = false;
+    if (!most) p->fits = false;
+    if (!p->fits) return;
+    bool squares = most == square * n * n && next == square * m * m;
+    int64_t each = n > m && (most - next) % (n - m) == 0 ? (most - next) / (n - m) : 0;
+    int64_t now = squares ? square * p->granules * p->granules : most - each * (n - p->granules);
+    p->fits = p->fits && (squares || each) &&
+              !__builtin_mul_overflow(*number, now, &now) && now % most == 0;
+    p->sums = p->sums || (!squares && each * n != most);
+    if (p->fits) *number = now / most;
 }
 
 static void scale_view(proportion *p, spyre_view *view, const spyre_view *most,
@@ -166,7 +171,7 @@ static spyre_status scale_segment(arena *memory, const size_rules *rules, const 
     for (uint32_t k = 0; k < rules->count && *out_fits; k++) {
         proportion p = proportion_of(&rules->spans[k], sizes[k]);
         TRY(scale_along(memory, &p, segment, most, smaller[k]));
-        *out_fits = p.fits;
+        *out_fits = p.fits && (!p.sums || rules->has_least);
     }
     return NULL;
 }
@@ -191,23 +196,35 @@ static spyre_status find_program(arena *memory, const executable_segment *segmen
     return NULL;
 }
 
+// Whether what the numbers are by their rules at the sizes of smaller executable `number` is what
+// they are there.
+static spyre_status check_smaller(const size_rules *rules, const executable_segment *segment,
+                                  const executable_segment *const *smaller, uint32_t number,
+                                  bool *out_fit)
+{
+    int64_t sizes[SPYRE_MOST_SIZES];
+    proportion equal = EQUAL;
+    executable_segment scaled = *segment;
+    size_smaller_sizes(rules, number, sizes);
+    TRY(scale_segment(rules->memory, rules, sizes, segment, smaller, &scaled, out_fit));
+    if (!*out_fit) return NULL;
+    executable_segment same = scaled;
+    TRY(scale_along(rules->memory, &equal, &same, &scaled, smaller[number]));
+    *out_fit = equal.fits;
+    return NULL;
+}
+
 // Whether numbers follow from sizes: at one granule of each they are whole ones, and where all dims
 // are smaller they are what they are there.
 static spyre_status check_scales(const size_rules *rules, const executable_segment *segment,
                                  const executable_segment *const *smaller, bool *out_fit)
 {
-    int64_t granules[SPYRE_MOST_SIZES], sizes[SPYRE_MOST_SIZES];
+    int64_t granules[SPYRE_MOST_SIZES];
     executable_segment scaled = *segment;
     for (uint32_t k = 0; k < rules->count; k++) granules[k] = rules->spans[k].granule;
     TRY(scale_segment(rules->memory, rules, granules, segment, smaller, &scaled, out_fit));
-    if (!*out_fit || rules->count == 1) return NULL;
-    proportion equal = EQUAL;
-    scaled = *segment;
-    size_smaller_sizes(rules, rules->count, sizes);
-    TRY(scale_segment(rules->memory, rules, sizes, segment, smaller, &scaled, out_fit));
-    executable_segment same = scaled;
-    TRY(scale_along(rules->memory, &equal, &same, &scaled, smaller[rules->count]));
-    *out_fit = equal.fits;
+    for (uint32_t n = rules->count; n < size_smaller_count(rules) && *out_fit; n++)
+        TRY(check_smaller(rules, segment, smaller, n, out_fit));
     return NULL;
 }
 
@@ -221,7 +238,8 @@ static spyre_status find_segment(size_rules *rules, const executable_segment *se
     if (*out_why) return NULL;
     TRY(check_scales(rules, segment, smaller, &fit));
     if (!fit)
-        *out_why = "a size is rounded up, or proportional neither to the dim nor to its square";
+        *out_why = rules->has_least ? "a size is rounded up, or no sum of the dim and a number"
+                                    : size_no_third;
     if (*out_why || !is_card) return NULL;
     TRY(size_symbolic_bundle(rules, segment, smaller, &out->symbolic, out_why));
     return *out_why ? NULL : find_program(rules->memory, segment, out, out_why);
@@ -240,7 +258,7 @@ static bool same_segments(const spyre_executable *a, const spyre_executable *b)
 
 // Segment `s` of executables at smaller sizes.
 typedef struct {
-    const executable_segment *at[SPYRE_MOST_SIZES + 1];
+    const executable_segment *at[SIZE_MOST_SMALLER];
 } smaller_segments;
 
 static smaller_segments segments_of(const size_rules *rules,
@@ -278,7 +296,7 @@ static spyre_status find_in_stages(size_rules *rules, const spyre_executable *la
                                    const char **out_why)
 {
     bool known;
-    const spyre_executable *staged, *smaller[SPYRE_MOST_SIZES + 1];
+    const spyre_executable *staged, *smaller[SIZE_MOST_SMALLER];
     TRY(size_rules_recall(rules, largest, &known, out_why));
     if (known) return NULL;
     TRY(executable_with_stages(largest, &staged));
@@ -295,9 +313,9 @@ static bool may_be_otherwise(const char *why)
 
 // Rules, or the reason why there are none.
 static spyre_status make_rules(spyre_executable *largest, spyre_executable *const *smaller,
-                               const spyre_size_span *spans, uint32_t count,
-                               size_rules **out_rules, spyre_sizes_verdict *out_verdict,
-                               text *reason)
+                               uint32_t smaller_count, const spyre_size_span *spans,
+                               uint32_t count, size_rules **out_rules,
+                               spyre_sizes_verdict *out_verdict, text *reason)
 {
     const char *why = NULL;
     arena *memory = arena_create();
@@ -305,6 +323,7 @@ static spyre_status make_rules(spyre_executable *largest, spyre_executable *cons
     if (!rules) arena_destroy(memory);
     TRY_ALLOC(rules);
     *rules = (size_rules){.memory = memory, .count = count};
+    rules->has_least = smaller_count > size_corner_count(rules);
     memcpy(rules->spans, spans, count * sizeof *spans);
     memcpy(rules->smaller, smaller, size_smaller_count(rules) * sizeof *smaller);
     spyre_status status = find_in_stages(rules, largest, &why);
@@ -323,7 +342,8 @@ static spyre_status make_rules(spyre_executable *largest, spyre_executable *cons
 }
 
 static spyre_status check_spans(const spyre_executable *largest, spyre_executable *const *smaller,
-                                const spyre_size_span *spans, uint32_t count)
+                                uint32_t smaller_count, const spyre_size_span *spans,
+                                uint32_t count)
 {
     if (count < 1 || count > SPYRE_MOST_SIZES)
         return status_new(SPYRE_INVALID_ARGUMENT, "%u dims have sizes: expected 1 to %d", count,
@@ -337,7 +357,11 @@ static spyre_status check_spans(const spyre_executable *largest, spyre_executabl
                               "last", (long long)span->size, (long long)span->most,
                               (long long)span->granule);
     }
-    for (uint32_t n = 0; n < count + (count > 1); n++)
+    uint32_t corners = count + (count > 1);
+    if (smaller_count != corners && smaller_count != corners + 1)
+        return status_new(SPYRE_INVALID_ARGUMENT, "%u executables of smaller sizes: %u dims have "
+                          "%u or %u", smaller_count, count, corners, corners + 1);
+    for (uint32_t n = 0; n < smaller_count; n++)
         if (smaller[n] == largest)
             return status_new(SPYRE_INVALID_ARGUMENT, "executable %u of smaller sizes is that of "
                               "the largest", n);
@@ -355,19 +379,21 @@ static bool serves(const spyre_executable *largest, const spyre_size_span *spans
 
 spyre_status spyre_executable_serve_sizes(spyre_executable *largest,
                                           spyre_executable *const *smaller,
-                                          const spyre_size_span *spans, uint32_t count,
-                                          spyre_sizes_verdict *out_verdict, char **out_reason)
+                                          uint32_t smaller_count, const spyre_size_span *spans,
+                                          uint32_t count, spyre_sizes_verdict *out_verdict,
+                                          char **out_reason)
 {
     text reason = {0};
     *out_verdict = SPYRE_SIZES_SERVED;
     *out_reason = NULL;
-    TRY(check_spans(largest, smaller, spans, count));
+    TRY(check_spans(largest, smaller, smaller_count, spans, count));
     pthread_mutex_lock(&largest->lock);
     bool known = serves(largest, spans, count);
     pthread_mutex_unlock(&largest->lock);
     if (known) return NULL;
     size_rules *rules = NULL;
-    spyre_status status = make_rules(largest, smaller, spans, count, &rules, out_verdict, &reason);
+    spyre_status status = make_rules(largest, smaller, smaller_count, spans, count, &rules,
+                                     out_verdict, &reason);
     pthread_mutex_lock(&largest->lock);
     if (rules && !largest->sizes) largest->sizes = rules;
     else size_rules_destroy(rules);
@@ -401,7 +427,7 @@ static spyre_status correct_program(spyre_executable *e, executable_segment *seg
 static spyre_status fill(spyre_executable *e, const spyre_executable *largest,
                          const size_rules *rules, const int64_t *sizes)
 {
-    const spyre_executable *smaller[SPYRE_MOST_SIZES + 1];
+    const spyre_executable *smaller[SIZE_MOST_SMALLER];
     for (uint32_t n = 0; n < size_smaller_count(rules); n++) smaller[n] = rules->smaller[n];
     e->segment_count = largest->segment_count;
     TRY_NEW(e->memory, e->segments, e->segment_count);
@@ -456,7 +482,7 @@ static spyre_status make_at_size(spyre_executable *largest, const spyre_executab
 // The symbolic bundles of rules that were read, as they were when the rules were found.
 static spyre_status complete(spyre_executable *largest, const spyre_executable *staged)
 {
-    const spyre_executable *smaller[SPYRE_MOST_SIZES + 1];
+    const spyre_executable *smaller[SIZE_MOST_SMALLER];
     spyre_status status = NULL;
     TRY(smaller_with_stages(largest->sizes, smaller));
     pthread_mutex_lock(&largest->lock);

@@ -15,30 +15,42 @@ typedef struct {
     spyrecode_sizes sizes;              // expressions of their values
 } size_segment;
 
+enum { SIZE_MOST_SMALLER = SPYRE_MOST_SIZES + 2 };
+
 typedef struct size_rules {
     arena *memory;
     uint32_t count;                     // of dims
     spyre_size_span spans[SPYRE_MOST_SIZES];
-    spyre_executable *smaller[SPYRE_MOST_SIZES + 1];    // of spyre_executable_serve_sizes()
+    bool has_least;                     // the last of `smaller` has a granule of each dim
+    spyre_executable *smaller[SIZE_MOST_SMALLER];       // of spyre_executable_serve_sizes()
     size_segment *segments;
 } size_rules;
 
-// How many smaller executables there are: one a dim, and one with all of several.
-static inline uint32_t size_smaller_count(const size_rules *rules)
+// How many executables have some dims at their smaller sizes: one a dim, and one with all of
+// several.
+static inline uint32_t size_corner_count(const size_rules *rules)
 {
     return rules->count + (rules->count > 1);
+}
+
+static inline uint32_t size_smaller_count(const size_rules *rules)
+{
+    return size_corner_count(rules) + rules->has_least;
 }
 
 // The sizes of smaller executable `number`.
 static inline void size_smaller_sizes(const size_rules *rules, uint32_t number, int64_t *out_sizes)
 {
-    for (uint32_t k = 0; k < rules->count; k++)
-        out_sizes[k] = number == k || number == rules->count ? rules->spans[k].size
-                                                             : rules->spans[k].most;
+    bool least = number == size_corner_count(rules);
+    for (uint32_t k = 0; k < rules->count; k++) {
+        const spyre_size_span *span = &rules->spans[k];
+        out_sizes[k] = least ? span->granule
+                       : number == k || number == rules->count ? span->size : span->most;
+    }
 }
 
 // Reasons that a compilation of other sizes, or with other settings, may not have.
-extern const char size_other_plan[], size_no_slices[], size_part_of_stick[];
+extern const char size_other_plan[], size_no_slices[], size_part_of_stick[], size_no_third[];
 
 // Null, or size_other_plan where the plans of two sizes differ in more than sizes.
 const char *size_compare_plans(const executable_segment *largest, const executable_segment *next);

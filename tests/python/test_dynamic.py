@@ -360,6 +360,24 @@ def test_a_size_that_is_no_multiple_has_a_program_a_length():
     assert sweep(lambda x: x[:, 1:] + x[:, :-1], lengths, 1, (8,), min=64, max=512) == 3
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[1:] * 2,
+        lambda x: x[1:] - x[:-1],
+        lambda x: torch.cat((x[1:], x[:1])) + 1,
+        lambda x: torch.cat((x, x[:3])).relu(),
+        lambda x: torch.nn.functional.pad(x, (0, 0, 1, 0)) * 0.5,
+        lambda x: x[2:] * 3 + x[1:-1] * 2 + x[:-2],
+        lambda x: (x[1:] - x[:-1]).abs().amax(0),
+        lambda x: x[:-1].softmax(-1),
+    ],
+    ids="rest neighbours rotated longer padded taps reduced softmax".split(),
+)
+def test_one_program_serves_sizes_that_are_sums(function):
+    assert sweep(function, [64, 4, 36, 8, 60, 40], 0, (64,), min=4, max=64) == 1
+
+
 def sweep_both(function, sizes, rows=(8, 32), lengths=(16, 256)):
     """Calls at rows and lengths; the programs it took, and the results beside the arguments."""
     torch._dynamo.reset()

@@ -24,6 +24,7 @@ from .. import _C, config
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fx import SYMBOLIC, arguments_of, results_of
+from .._pytorch.index_functions import Max
 from ..constants import BYTES_IN_STICK, DEVICE_NAME
 
 _aten = torch.ops.aten
@@ -49,12 +50,14 @@ class Buckets:
         outputs: Sequence[Symbols] | None,
         step: Sizes,
         most: Sizes,
+        offset: int = 0,
     ) -> None:
         self.inputs = inputs  # by placeholder
         self.outputs = outputs  # by result; None: nothing is filled up
         self.fills = outputs is not None
         self.step = step  # granularity
         self.most = most  # largest size
+        self.offset = offset  # the most that sizes of tensors are more or less than multiples
 
     def fill(self, args: Sequence[Any]) -> tuple[list[Any], Sizes]:
         """The arguments at the ends of their buckets, and the sizes by symbol."""
@@ -131,8 +134,10 @@ def plan(gm: torch.fx.GraphModule) -> Buckets | None:
     if not steps:
         return None
     _round_to_sticks(gm, steps, most)
-    inputs, outputs = _places(gm, steps) or (_exact_places(gm, steps), None)
-    return Buckets(inputs, outputs, steps, most) if inputs is not None else None
+    if places := _places(gm, steps):
+        return Buckets(*places, steps, most)
+    exact = _exact_places(gm, steps)
+    return Buckets(exact, None, steps, most, _offset(gm)) if exact is not None else None
 
 
 def _round_to_sticks(gm: torch.fx.GraphModule, steps: Sizes, most: Sizes) -> None:
@@ -161,7 +166,7 @@ def _exact_places(
                 numbers = [*value.shape, *value.stride(), value.storage_offset()]
             else:
                 numbers = [value]
-            if not all(_is_polynomial(n) for n in numbers if isinstance(n, SYMBOLIC)):
+            if None in [_polynomial(n) for n in numbers if isinstance(n, SYMBOLIC)]:
                 return None
     try:
         return [dims.of(node) for node in gm.graph.find_nodes(op="placeholder")]
@@ -169,11 +174,26 @@ def _exact_places(
         return None
 
 
-def _is_polynomial(number: Any) -> bool:
+def _polynomial(number: Any) -> sympy.Expr | None:
+    """The sum of products that a size is, in a stride where it is not 0 (`Max(1, n - 1)`)."""
     plain = (sympy.Add, sympy.Mul, sympy.Pow, sympy.Symbol, sympy.Integer)
-    return isinstance(number, torch.SymInt) and all(
-        isinstance(part, plain) for part in sympy.preorder_traversal(number.node.expr)
-    )
+    if not isinstance(number, torch.SymInt):
+        return None
+    size = number.node.expr.replace(Max, _not_one)
+    parts = sympy.preorder_traversal(size)
+    return size if all(isinstance(part, plain) for part in parts) else None
+
+
+def _not_one(*choices: sympy.Expr) -> sympy.Expr:
+    others = [choice for choice in choices if choice != 1]
+    return others[0] if len(others) == 1 else Max(*choices)
+
+
+def _offset(gm: torch.fx.GraphModule) -> int:
+    values = [v for node in gm.graph.nodes for v in pytree.tree_leaves(node.meta.get("val"))]
+    sizes: list[Any] = [n for v in values if isinstance(v, torch.Tensor) for n in v.shape]
+    sums = [n.node.expr.as_coeff_Add()[0] for n in sizes if isinstance(n, torch.SymInt)]
+    return max((abs(int(number)) for number in sums), default=0)
 
 
 def is_parallel(gm: torch.fx.GraphModule, symbols: Iterable[sympy.Symbol]) -> bool:

@@ -117,7 +117,7 @@ class Families:
         for less, parts in _attempts(spans):
             if not another_may:
                 break
-            with config.patch(symbolic_parts=parts):
+            with config.patch(symbolic_parts=parts, symbolic_offset=self._buckets.offset):
                 made = self._try(spans, largest, less)
             if isinstance(made, _C.Executable):
                 family = self._found[key] = Family(made)
@@ -140,13 +140,20 @@ class Families:
         plan = executable.plan() or None if executable else None
         smaller = [
             self._compile_at(spans, largest, sizes, plan) if executable else None
-            for sizes in _corners(most, less)
+            for sizes in self._corners(most, less, [span.granule for span in spans])
         ]
         others = [other for other in smaller if other]
         if executable is None or len(others) < len(smaller):
             return "the graph is interpreted", False
         served = [(s.granule, n, s.most) for s, n in zip(spans, less, strict=True)]
         return executable.serve_sizes(others, served) or executable
+
+    def _corners(self, most: list[int], less: list[int], least: list[int]) -> list[list[int]]:
+        """The sizes with one dim smaller, and of several dims all; the least ones, where a size is
+        more or less than a multiple of a dim."""
+        ones = [[*most[:k], less[k], *most[k + 1 :]] for k in range(len(most))]
+        corners = ones if len(most) == 1 else [*ones, less]
+        return [*corners, least] if self._buckets.offset else corners
 
     def _compile_at(
         self, spans: _Spans, largest: list[Any], sizes: list[int], plan: str | None
@@ -158,12 +165,6 @@ class Families:
         ends = {span.symbol: size for span, size in zip(spans, sizes, strict=True)}
         with config.patch(settings):
             return self._compile(self._buckets.at(largest, ends), plan)
-
-
-def _corners(most: list[int], less: list[int]) -> list[list[int]]:
-    """The sizes with one dim smaller, and of several dims all."""
-    ones = [[*most[:k], less[k], *most[k + 1 :]] for k in range(len(most))]
-    return ones if len(most) == 1 else [*ones, less]
 
 
 def _attempts(spans: _Spans) -> list[tuple[list[int], int]]:

@@ -96,13 +96,16 @@ bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint3
     return place.stick_var == LOOP_NO_DIM || !loop_var_is_reduced(op, place.stick_var);
 }
 
-// What sizes of a loop over a symbolic size, or some of its parts (of a concatenation), are
-// multiples of; 0 for another loop.
+// What sizes of a loop over a symbolic size, or some of its parts (of a concatenation), and a
+// number more or less are multiples of; 0 for another loop.
 static int64_t granules_of(const spyre_settings *settings, int64_t size, int64_t symbolic,
                            int64_t granule)
 {
-    if (!symbolic || size % symbolic || size / symbolic > settings->symbolic_parts) return 0;
-    return size / symbolic * granule;
+    if (!symbolic) return 0;
+    int64_t parts = (2 * size + symbolic) / (2 * symbolic);
+    int64_t more = llabs(size - parts * symbolic);
+    if (parts < 1 || parts > settings->symbolic_parts || more > settings->symbolic_offset) return 0;
+    return common_divisor(more, parts * granule);
 }
 
 static int64_t granule_of(const spyre_settings *settings, int64_t size)

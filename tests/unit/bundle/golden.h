@@ -403,7 +403,8 @@ static inline bundle *golden_sizes(arena *memory)
     assert_ok(VEC_PUSH(memory, &b->symbols, rows));
     bundle_step s = make_step(memory, OPFUNC_ADD, DIMS({"mb", 12, 2}, {"out", 128, 1}));
     s.symbol[0] = 1;
-    s.symbol_times[0] = 1;
+    s.symbol_most[0] = rows.most;
+    s.symbol_step[0] = rows.granularity;
     place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", ""), 0, 0);
     place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", "mb"), 1, 0);
     place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", ""), 2, 0);

@@ -10,7 +10,8 @@ static bundle *open_rows(arena *memory)
     bundle_symbol rows = {.name = "rows", .granularity = 2, .most = 4};
     assert_ok(VEC_PUSH(memory, &b->symbols, rows));
     b->steps.items[0].symbol[0] = 1;
-    b->steps.items[0].symbol_times[0] = 1;
+    b->steps.items[0].symbol_most[0] = rows.most;
+    b->steps.items[0].symbol_step[0] = rows.granularity;
     return b;
 }
 
@@ -36,6 +37,22 @@ static void symbols__slices_begin_where_the_size_says(void **state)
     arena_destroy(memory);
 }
 
+// Four rows less than the size has.
+static void symbols__sizes_that_are_sums(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    bundle *b = open_rows(memory), *bound;
+    b->symbols.items[0].most = 8;
+    assert_ok(bundle_bind(memory, b, (const int64_t[]){8}, &bound));
+    assert_int_equal(bound->steps.items[0].size[0], 4);
+    assert_ok(bundle_bind(memory, b, (const int64_t[]){6}, &bound));
+    assert_int_equal(bound->steps.items[0].size[0], 2);
+    assert_error(bundle_bind(memory, b, (const int64_t[]){4}, &bound), SPYRE_INVALID_ARGUMENT,
+                 "dim mb has 0 strides");
+    arena_destroy(memory);
+}
+
 static void symbols__refusals(void **state)
 {
     (void)state;
@@ -52,6 +69,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(symbols__slices_begin_where_the_size_says),
+        cmocka_unit_test(symbols__sizes_that_are_sums),
         cmocka_unit_test(symbols__refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
