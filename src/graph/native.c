@@ -165,7 +165,8 @@ static bool broadcast(const spyre_view *from, spyre_view *to)
 // A condition is as wide as what it selects.
 static uint32_t condition_dtypes(const operand *result)
 {
-    return result->dtype == SPYRE_DTYPE_F32 ? ATEN_DTYPES_F32 : ATEN_DTYPES_BOOL;
+    uint32_t own = dtype_set(result->dtype);
+    return own == ATEN_DTYPES_F32 || own == ATEN_DTYPES_INT ? own : ATEN_DTYPES_BOOL;
 }
 
 // Whether operands stand for the parameters of a PARAMETRIC native: one fp32 element each.

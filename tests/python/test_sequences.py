@@ -82,3 +82,31 @@ def test_dims_out_of_range():
             wrong(x)
     with pytest.raises(RuntimeError, match="appears multiple times"):
         x.flip(0, 0)
+
+
+@pytest.mark.parametrize("count", (1, 2, 33, 64, 4095, 4096, 4097, 10000, 70001))
+def test_counts_of_any_length(count):
+    def counted(like):
+        numbers = torch.arange(count, device=like.device)
+        return numbers, numbers * 3 - 7, torch.arange(5, count + 5, device=like.device)
+
+    torch._dynamo.reset()
+    x = torch.zeros(2)
+    for form in (counted, torch.compile(counted, dynamic=False)):
+        for got, wanted in zip(form(x.to("spyre")), counted(x), strict=True):
+            assert torch.equal(got.cpu(), wanted)
+
+
+@pytest.mark.parametrize("dtype", (torch.int64, torch.int32, torch.int16, torch.uint8), ids=str)
+def test_integers_are_chosen_whole(dtype):
+    ends = torch.iinfo(torch.int32 if dtype is torch.int64 else dtype)
+    x = torch.randint(ends.min, ends.max, (5, 130)).to(dtype)
+    y = torch.randint(ends.min, ends.max, (130,)).to(dtype)
+    x[0, :2], y[0] = torch.tensor([ends.min, ends.max]).to(dtype), ends.max
+    mask = torch.rand(5, 1) < 0.5
+    torch._dynamo.reset()
+    for form in (torch.where, torch.compile(torch.where, dynamic=False)):
+        got = form(mask.to("spyre"), x.to("spyre"), y.to("spyre"))
+        assert torch.equal(got.cpu(), torch.where(mask, x, y))
+        got = form((x > y).to("spyre"), x.t().contiguous().t().to("spyre"), 0)
+        assert torch.equal(got.cpu(), torch.where(x > y, x, 0))

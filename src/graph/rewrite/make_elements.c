@@ -187,25 +187,13 @@ spyre_status make_with_number(rewriter *r, aten_op op, const tensor *x, const gr
     return make_binary(r, op, x, &constant, into, out);
 }
 
-// y + c * (x - y), exact in integers that wrap.
-static spyre_status select_integers(rewriter *r, const tensor *condition, const tensor *x,
-                                    const tensor *y, const tensor *into, tensor *out)
-{
-    tensor flag, way;
-    TRY(make_cast(r, condition, x->dtype, NULL, &flag));
-    TRY(make_binary(r, ATEN_SPYRE_SUB, x, y, NULL, &way));
-    TRY(make_binary(r, ATEN_SPYRE_MUL, &flag, &way, NULL, &way));
-    return make_binary(r, ATEN_SPYRE_ADD, y, &way, into, out);
-}
-
 spyre_status make_where(rewriter *r, const tensor *condition, const tensor *x, const tensor *y,
                         const tensor *into, tensor *out)
 {
     spyre_view values, view;
     tensor wide = *condition;
-    if (x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32)
-        return select_integers(r, condition, x, y, into, out);
-    if (x->dtype == SPYRE_DTYPE_F32) TRY(make_cast(r, condition, x->dtype, NULL, &wide));
+    if (spyre_dtype_card_format(x->dtype) != SPYRE_FORMAT_SEN169_FP16)
+        TRY(make_cast(r, condition, x->dtype, NULL, &wide));
     spyre_arg args[3] = {tensor_arg(&wide), tensor_arg(x), tensor_arg(y)};
     TRY(broadcast_sizes(&x->view, &y->view, &values));
     TRY(broadcast_sizes(&condition->view, &values, &view));

@@ -14,11 +14,10 @@ enum { STICK = 64 };
 
 spyre_status make_wrapped_index(rewriter *r, const tensor *index, int64_t rows, tensor *out)
 {
-    tensor below, sign, step;
-    TRY(make_with(r, ATEN_SPYRE_MINIMUM, index, 0, NULL, &below));
-    TRY(make_with(r, ATEN_SPYRE_MAXIMUM, &below, -1, NULL, &sign));
-    TRY(make_with(r, ATEN_SPYRE_MUL, &sign, (double)rows, NULL, &step));
-    return make_binary(r, ATEN_SPYRE_SUB, index, &step, NULL, out);
+    tensor step;
+    TRY(make_with(r, ATEN_SPYRE_SHIFTRIGHT, index, 31, NULL, &step)); // all bits or none
+    TRY(make_with(r, ATEN_SPYRE_BITAND, &step, (double)rows, NULL, &step));
+    return make_binary(r, ATEN_SPYRE_ADD, index, &step, NULL, out);
 }
 
 // row * size + index; where the index is not in [0, size) a number beyond all `rows`.

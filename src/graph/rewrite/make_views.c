@@ -83,35 +83,38 @@ spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t star
     return make_view(r, x, &view, NULL, out);
 }
 
-// The card has no index generator, but ranks equal elements by their places.
-static spyre_status make_first_counts(rewriter *r, tensor *out)
+// The last of equal elements so far is the element itself: its place.
+static spyre_status make_few_counts(rewriter *r, int64_t count, tensor *out)
 {
-    enum { FIRST = 64 };
-    const spyre_view all = view_contiguous((int64_t[]){FIRST}, 1);
+    const spyre_view all = {.rank = 1, .size = {count}};
     tensor zeros;
-    TRY(make_full(r, 0, SPYRE_DTYPE_I64, &all, NULL, &zeros));
-    return make_rank(r, ATEN_SPYRE_TOPKINDEX, &zeros, FIRST, 0, NULL, out);
+    TRY(make_constant(r, 0, SPYRE_DTYPE_I64, &zeros));
+    TRY(make_view(r, &zeros, &all, NULL, &zeros));
+    return make_scan(r, ATEN_SPYRE_CUMMAXINDEX, &zeros, 0, NULL, out);
 }
 
-// Up to four times as many, one run behind the other.
-static spyre_status make_more_counts(rewriter *r, int64_t needed, tensor *counts)
+// Runs of a length: where each begins, and the places in one.
+static spyre_status make_many_counts(rewriter *r, int64_t count, int64_t run, tensor *out)
 {
-    enum { MOST = 4 };
-    tensor runs[MOST] = {*counts};
-    int64_t length = counts->view.size[0];
-    uint32_t made = 1;
-    for (; made < MOST && made * length < needed; made++)
-        TRY(make_with(r, ATEN_SPYRE_ADD, counts, (double)(made * length), NULL, &runs[made]));
-    return make_cat(r, runs, made, 0, NULL, counts);
+    int64_t runs = (count + run - 1) / run, all = runs * run;
+    tensor places, begins;
+    TRY(make_count(r, run, &places));
+    TRY(make_count(r, runs, &begins));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &begins, (double)run, NULL, &begins));
+    TRY(make_unsqueeze(r, &begins, 1, &begins));
+    TRY(make_binary(r, ATEN_SPYRE_ADD, &begins, &places, NULL, out));
+    return make_reshape(r, out, &all, 1, out);
 }
 
 spyre_status make_count(rewriter *r, int64_t count, tensor *out)
 {
+    enum { MOST_SCANNED = 1 << 12 };
     uint32_t made = r->counts.count;
+    if (made && r->counts.items[made - 1].view.size[0] >= count)
+        return make_slice(r, &r->counts.items[made - 1], 0, 0, count, out);
     tensor counts;
-    if (made) counts = r->counts.items[made - 1];
-    else TRY(make_first_counts(r, &counts));
-    while (counts.view.size[0] < count) TRY(make_more_counts(r, count, &counts));
+    if (count <= MOST_SCANNED) TRY(make_few_counts(r, count, &counts));
+    else TRY(make_many_counts(r, count, MOST_SCANNED, &counts));
     TRY(VEC_PUSH(r->target->memory, &r->counts, counts));
     return make_slice(r, &counts, 0, 0, count, out);
 }

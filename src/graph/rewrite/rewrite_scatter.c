@@ -77,11 +77,12 @@ static spyre_status join_few_rows(rewriter *r, const scatter *s, const tensor *i
     return make_scatter(r, &s->whole, &s->index, &rows, s->dim, into, NULL);
 }
 
-// A third: float32 of the whole is written and read again then.
+// A third of a large whole: float32 of it is written and read again then, by fewer kernels.
 static bool names_few(const scatter *s)
 {
-    int64_t size = s->whole.view.size[s->dim];
-    bool of_rows = s->index.view.rank == 1 && view_element_count(&s->whole.view) > size;
+    enum { LARGE = 1 << 16 };
+    int64_t size = s->whole.view.size[s->dim], elements = view_element_count(&s->whole.view);
+    bool of_rows = s->index.view.rank == 1 && elements > size && elements >= LARGE;
     return of_rows && s->index.view.size[0] < size / 3;
 }
 

@@ -145,7 +145,7 @@ def add_rows(
             return None
         equal = (indices.unsqueeze(1) == indices).to(torch.float32).sum(1)
         rows = (rows / equal.unsqueeze(1)).to(rows.dtype)
-    return torch.index_put(zeros, [indices], rows, accumulate=True)
+    return torch.index_add(zeros, 0, indices, rows)
 
 
 @part(_aten.embedding_renorm.default, narrow=True)

@@ -393,7 +393,12 @@ def _put_along(
         return NOT_TAKEN
     if not accumulate and x.dim() > 0:
         return NOT_TAKEN
-    result: torch.Tensor = _aten.index_put(line, [None] * dim + [index], given, accumulate)
+    if not accumulate:
+        copied: torch.Tensor = _aten.index_copy(line, dim, index, given)
+        return copied.reshape(x.shape)
+    sizes = [index.shape[0] if d == dim else 1 for d in range(line.dim())]
+    wide = index.reshape(sizes).expand(given.shape)
+    result: torch.Tensor = _aten.scatter_add(line, dim, wide, given)
     return result.reshape(x.shape)
 
 
