@@ -3,7 +3,8 @@
 // What enters or leaves the graph lives in memory, so every reader of it goes there. An input that
 // several accesses read alike is copied once into LX; a result that leaves the graph and is read in
 // it too is made in LX, and a copy of it leaves. That waits for LX_BOUNDARY_CLONES, but for inputs
-// of layer norms, which torch-spyre's form of it reads once.
+// that torch-spyre's form reads once: those of layer norms, and those that go to float32 and that
+// forward_casts makes all ops read.
 #include "front/plan/boundary_copies.h"
 
 #include "front/cost/cost.h"
@@ -25,22 +26,47 @@ static bool has_distances(const loop_graph *loops, const flow *f, uint32_t id)
     return false;
 }
 
+// True where an op that computes in float32 reads 16 bits as a cast would.
+static bool widens(const loop_graph *loops, const loop_op *op, uint32_t operand)
+{
+    const loop_buffer *result = &loops->buffers.items[loop_result(op)->buffer];
+    bool computes = result->format == SPYRE_FORMAT_IEEE_FP32 || op->op == OPFUNC_LAYERNORMNORM;
+    return computes && opfunc_describe(op->op)->kind != OPFUNC_KIND_COPY &&
+           loop_operand_buffer(loops, op, operand)->format == SPYRE_FORMAT_SEN169_FP16;
+}
+
+static bool is_widened_often(const loop_graph *loops, const flow *f, uint32_t id)
+{
+    uint32_t often = 0;
+    for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++)
+        often += widens(loops, &loops->ops.items[f->uses[u].op], f->uses[u].operand);
+    return often >= 2;
+}
+
 // All boundaries where the user asks for it, else where this compiler reads more than it has to.
 static bool is_wanted(const loop_graph *loops, const flow *f, uint32_t id)
 {
     return loops->settings.lx_boundary_clones ||
-           (loops->buffers.items[id].kind == LOOP_INPUT && has_distances(loops, f, id));
+           (loops->buffers.items[id].kind == LOOP_INPUT &&
+            (has_distances(loops, f, id) || is_widened_often(loops, f, id)));
+}
+
+// Whether the op may read an input that wants a copy.
+static bool may_want(const loop_graph *loops, const loop_op *op)
+{
+    bool wants = false;
+    for (uint32_t o = 0; o + 1 < op->operand_count && !wants; o++)
+        wants = loop_operand_buffer(loops, op, o)->kind == LOOP_INPUT &&
+                (op->op == OPFUNC_MEAN || widens(loops, op, o));
+    return wants;
 }
 
 static bool may_copy(const loop_graph *loops)
 {
     const spyre_settings *settings = &loops->settings;
     if (!settings->lx_planning) return false;
-    for (uint32_t i = 0; i < loops->ops.count && !settings->lx_boundary_clones; i++) {
-        const loop_op *op = &loops->ops.items[i];
-        bool of_input = loop_operand_buffer(loops, op, 0)->kind == LOOP_INPUT;
-        if (op->op == OPFUNC_MEAN && of_input) return true;
-    }
+    for (uint32_t i = 0; i < loops->ops.count && !settings->lx_boundary_clones; i++)
+        if (may_want(loops, &loops->ops.items[i])) return true;
     return settings->lx_boundary_clones;
 }
 

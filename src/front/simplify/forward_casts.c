@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// forward_casts: sums, differences and products in float32 read 16 bits where they are, instead of
-// what a cast makes of them, which is twice as long. The numbers are the same, so no bit changes:
+// forward_casts: element-wise ops of several operands in float32 read 16 bits where they are,
+// instead of what a cast makes of them, which is twice as long. The numbers are the same, so no bit
+// changes:
 //     w = dl16tofp32(x); d = sub(w, mean)      becomes      d = sub(x, mean)
+//     w = dl16tofp32(c); y = where3(w, a, b)   becomes      y = where3(c, a, b)
 // Only where nothing else needs the cast's result, which then goes; and not in a program for
 // several sizes that are no whole sticks of 16 bits: rows of an odd number of half sticks would be
 // walked otherwise than the largest size's.
@@ -11,7 +13,8 @@
 
 static bool computes_wide(const loop_graph *loops, const loop_op *op)
 {
-    bool takes = op->op == OPFUNC_ADD || op->op == OPFUNC_SUB || op->op == OPFUNC_MUL;
+    opfunc_kind kind = opfunc_describe(op->op)->kind;
+    bool takes = kind == OPFUNC_KIND_BINARY || kind == OPFUNC_KIND_TERNARY;
     return takes &&
            loops->buffers.items[loop_result(op)->buffer].format == SPYRE_FORMAT_IEEE_FP32;
 }

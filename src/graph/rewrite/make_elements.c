@@ -2,6 +2,8 @@
 //
 // Makers of natives that work element by element: numbers, opfuncs of one to three operands,
 // comparisons, copies and casts.
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "graph/rewrite/make_node.h"
@@ -105,64 +107,118 @@ static spyre_status apply(rewriter *r, aten_op op, const tensor *x, const tensor
     return make_node(r, op, args, 2, result_dtype(op, x->dtype), &view, into, out);
 }
 
-static spyre_status apply_with(rewriter *r, aten_op op, const tensor *x, double value, tensor *out)
+static spyre_status apply_with(rewriter *r, aten_op op, const tensor *x, double value,
+                               const tensor *into, tensor *out)
 {
     tensor constant;
     TRY(make_constant(r, value, x->dtype, &constant));
-    return apply(r, op, x, &constant, NULL, out);
+    return apply(r, op, x, &constant, into, out);
 }
 
-// --- Comparisons of float32, which the card has none of: signs of distances, in 16 bits
+// --- Comparisons of float32, which the card has none of: the sign of a distance is compared with 0
+// in 16 bits. Three ops of float32 and one of 16 bits, unless equal infinities may meet.
 
-// 1 where x is above 0, else 0; of NaN infinity, which is what 16 bits have of it. The least
-// positive number, 2^-149, is above 1 after both products.
-static spyre_status flag_positive(rewriter *r, const tensor *x, tensor *out)
+// The sign of x - y as a number of 16 bits; of NaN infinity, which is what 16 bits have of it.
+// Numbers that differ have a distance other than 0, for it may be subnormal, and 2^-22 is left of
+// the least, 2^-149.
+static spyre_status sign_of_distance(rewriter *r, const tensor *x, const tensor *y, tensor *out)
 {
-    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, x, NULL, out));
-    TRY(apply_with(r, ATEN_SPYRE_MUL, out, 0x1p127, out));
-    TRY(apply_with(r, ATEN_SPYRE_MUL, out, 0x1p127, out));
-    TRY(apply_with(r, ATEN_SPYRE_MINIMUM, out, 1, out));
+    TRY(apply(r, ATEN_SPYRE_SUB, x, y, NULL, out));
+    TRY(apply_with(r, ATEN_SPYRE_MUL, out, 0x1p127, NULL, out));
     return make_cast(r, out, SPYRE_DTYPE_F16, NULL, out);
 }
 
-// Infinity where x or y is NaN, else 0.
-static spyre_status flag_nan(rewriter *r, const tensor *x, const tensor *y, tensor *out)
+// True where x or y is NaN (GREATERTHAN) or neither is (LESSEREQUAL).
+static spyre_status find_nan(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                             const tensor *into, tensor *out)
 {
-    tensor first, second;
-    TRY(apply_with(r, ATEN_SPYRE_MAXIMUM, x, -1, &first));
-    TRY(apply_with(r, ATEN_SPYRE_MINIMUM, &first, 1, &first));
-    TRY(apply_with(r, ATEN_SPYRE_MAXIMUM, y, -1, &second));
-    TRY(apply_with(r, ATEN_SPYRE_MINIMUM, &second, 1, &second));
-    TRY(apply(r, ATEN_SPYRE_ADD, &first, &second, NULL, out));
-    TRY(apply_with(r, ATEN_SPYRE_MUL, out, 0, out));
-    return make_cast(r, out, SPYRE_DTYPE_F16, NULL, out);
+    tensor size;
+    TRY(apply(r, ATEN_SPYRE_MAXIMUM, x, y, NULL, &size));
+    TRY(apply_with(r, ATEN_SPYRE_MINIMUM, &size, 1, NULL, &size));
+    TRY(make_cast(r, &size, SPYRE_DTYPE_F16, NULL, &size));
+    return apply_with(r, op, &size, 1, into, out);
 }
 
-// How far x is above y (LESSERTHAN, GREATEREQUAL: below; EQUAL, NOTEQUAL: away). Numbers that
-// differ have a distance other than 0, for it may be subnormal; equal infinities have NaN.
-static spyre_status distance(rewriter *r, aten_op op, const tensor *x, const tensor *y, tensor *out)
+// The number of a constant, or null.
+static const graph_number *number_of(const rewriter *r, const tensor *x)
 {
-    bool below = op == ATEN_SPYRE_LESSERTHAN || op == ATEN_SPYRE_GREATEREQUAL;
-    bool away = op == ATEN_SPYRE_EQUAL || op == ATEN_SPYRE_NOTEQUAL;
-    TRY(apply(r, ATEN_SPYRE_SUB, below ? y : x, below ? x : y, NULL, out));
-    return away ? make_unary(r, ATEN_SPYRE_ABS, out, NULL, out) : NULL;
+    for (uint32_t i = 0; i < r->constants.count; i++)
+        if (r->constants.items[i].made.value == x->value) return &r->constants.items[i].number;
+    return NULL;
 }
 
-// x >= y is not x < y, unless one of them is NaN.
+// Where equal infinities do not meet a comparison is one of a distance with 0. That of x >= y is
+// the reverse one, so that a NaN does not hold.
+static spyre_status compare_apart(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                                  const tensor *into, tensor *out)
+{
+    bool turns = op == ATEN_SPYRE_GREATERTHAN || op == ATEN_SPYRE_GREATEREQUAL;
+    if (op == ATEN_SPYRE_GREATERTHAN) op = ATEN_SPYRE_LESSERTHAN;
+    if (op == ATEN_SPYRE_GREATEREQUAL) op = ATEN_SPYRE_LESSEREQUAL;
+    tensor sign;
+    TRY(sign_of_distance(r, turns ? y : x, turns ? x : y, &sign));
+    return apply_with(r, op, &sign, 0, into, out);
+}
+
+// x == inf is x > the largest number, x != inf what does not hold of that, NaN included.
+static spyre_status compare_with_infinity(rewriter *r, aten_op op, const tensor *x, double infinity,
+                                          const tensor *into, tensor *out)
+{
+    tensor most, sign;
+    TRY(make_constant(r, infinity > 0 ? FLT_MAX : -FLT_MAX, x->dtype, &most));
+    TRY(sign_of_distance(r, infinity > 0 ? &most : x, infinity > 0 ? x : &most, &sign));
+    bool equal = op == ATEN_SPYRE_EQUAL;
+    aten_op sign_is = equal ? ATEN_SPYRE_LESSERTHAN : ATEN_SPYRE_GREATEREQUAL;
+    return apply_with(r, sign_is, &sign, 0, into, out);
+}
+
+// Equal infinities have NaN for a distance, as NaN has: x >= y is not x < y unless one is NaN, and
+// equal numbers have no distance below 0, whichever way round.
+static spyre_status compare_any(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                                const tensor *into, tensor *out)
+{
+    bool differs = op == ATEN_SPYRE_NOTEQUAL, turns = op == ATEN_SPYRE_LESSEREQUAL;
+    tensor sign, holds, ordered;
+    if (op == ATEN_SPYRE_EQUAL || differs) {
+        TRY(apply(r, ATEN_SPYRE_SUB, x, y, NULL, &sign));
+        TRY(make_unary(r, ATEN_SPYRE_ABS, &sign, NULL, &sign));
+        TRY(apply_with(r, ATEN_SPYRE_MUL, &sign, -0x1p127, NULL, &sign));
+        TRY(make_cast(r, &sign, SPYRE_DTYPE_F16, NULL, &sign));
+    } else {
+        TRY(sign_of_distance(r, turns ? y : x, turns ? x : y, &sign));
+    }
+    aten_op sign_is = differs ? ATEN_SPYRE_LESSERTHAN : ATEN_SPYRE_GREATEREQUAL;
+    TRY(apply_with(r, sign_is, &sign, 0, NULL, &holds));
+    aten_op nan_is = differs ? ATEN_SPYRE_GREATERTHAN : ATEN_SPYRE_LESSEREQUAL;
+    TRY(find_nan(r, nan_is, x, y, NULL, &ordered));
+    aten_op both = differs ? ATEN_SPYRE_MAXIMUM : ATEN_SPYRE_MUL;
+    return apply(r, both, &holds, &ordered, into, out);
+}
+
+static bool is_finite(const graph_number *number)
+{
+    return number && (number->scalar ? !number->form : isfinite((float)number->value));
+}
+
+static bool is_same(const tensor *x, const tensor *y)
+{
+    return x->value == y->value && view_same(&x->view, &y->view);
+}
+
 static spyre_status compare_floats(rewriter *r, aten_op op, const tensor *x, const tensor *y,
                                    const tensor *into, tensor *out)
 {
-    tensor apart, holds, unordered, one;
-    TRY(distance(r, op, x, y, &apart));
-    TRY(flag_positive(r, &apart, &apart));
-    TRY(make_constant(r, 1, apart.dtype, &one));
-    if (op == ATEN_SPYRE_GREATERTHAN || op == ATEN_SPYRE_LESSERTHAN)
-        return apply(r, ATEN_SPYRE_EQUAL, &apart, &one, into, out);
-    bool differs = op == ATEN_SPYRE_NOTEQUAL;
-    TRY(apply(r, differs ? ATEN_SPYRE_EQUAL : ATEN_SPYRE_NOTEQUAL, &apart, &one, NULL, &holds));
-    TRY(flag_nan(r, x, y, &unordered));
-    TRY(apply_with(r, differs ? ATEN_SPYRE_NOTEQUAL : ATEN_SPYRE_EQUAL, &unordered, 0, &unordered));
-    return apply(r, differs ? ATEN_SPYRE_MAXIMUM : ATEN_SPYRE_MUL, &holds, &unordered, into, out);
+    bool strict = op == ATEN_SPYRE_GREATERTHAN || op == ATEN_SPYRE_LESSERTHAN;
+    bool equal = op == ATEN_SPYRE_EQUAL || op == ATEN_SPYRE_NOTEQUAL;
+    const graph_number *number = number_of(r, y);
+    if (equal && is_same(x, y))
+        return find_nan(r, op == ATEN_SPYRE_EQUAL ? ATEN_SPYRE_LESSEREQUAL : ATEN_SPYRE_GREATERTHAN,
+                        x, y, into, out);
+    if (strict || is_finite(number) || is_finite(number_of(r, x)))
+        return compare_apart(r, op, x, y, into, out);
+    if (equal && number && !number->scalar && isinf(number->value))
+        return compare_with_infinity(r, op, x, number->value, into, out);
+    return compare_any(r, op, x, y, into, out);
 }
 
 spyre_status make_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,

@@ -34,6 +34,9 @@ static void forward_casts__readers_read_16_bits(void **state)
                                  "%d = aten.sub.Tensor(%w, %m) -> f32[5, 70]\n"
                                  "%e = aten.add.Tensor(%y, %w) -> f32[5, 70]\nreturn %d, %e\n"),
                      0);
+    assert_int_equal(count_casts("%c = aten.gt.Scalar(%x, 1) -> bool[5, 70]\n"
+                                 "%d = aten.where.self(%c, %y, %w) -> f32[5, 70]\nreturn %d\n"),
+                     0);
 }
 
 static void forward_casts__others_keep_the_cast(void **state)
