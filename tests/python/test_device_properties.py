@@ -82,3 +82,30 @@ def test_streams_and_events_drop_no_argument():
     with pytest.raises(RuntimeError, match="interprocess"):
         torch.spyre.Event(interprocess=True)
     torch.spyre.Event(enable_timing=True, blocking=True).synchronize()
+
+
+def test_kinds_of_events_and_streams():
+    event, other = torch.spyre.Event(enable_timing=True), torch.Event(device="cpu")
+    assert isinstance(torch.spyre.Event, type)
+    assert isinstance(event, torch.spyre.Event) and isinstance(event, torch.Event)
+    assert isinstance(torch.Event(device="spyre"), torch.spyre.Event)
+    assert not isinstance(other, torch.spyre.Event) and not isinstance(3, torch.spyre.Event)
+    stream = torch.spyre.Stream()
+    assert isinstance(stream.record_event(), torch.spyre.Event)
+    context = torch.spyre.stream(stream)
+    assert isinstance(context, torch.spyre.StreamContext) and context.stream is stream
+    before = torch.spyre.current_stream()
+    with context:
+        assert torch.spyre.current_stream() == stream
+    with torch.spyre.StreamContext(None):
+        assert torch.spyre.current_stream() == before
+    with pytest.raises(TypeError, match="expected a torch.spyre.Stream"):
+        torch.spyre.stream(3)
+
+
+def test_names_that_programs_probe():
+    free, total = torch.spyre.mem_get_info()
+    kept = torch.ones(1 << 20, device="spyre")
+    assert torch.spyre.device_memory_used() >= total - free + kept.nbytes
+    assert torch.spyre.is_tf32_supported() is False
+    torch.spyre.ipc_collect()

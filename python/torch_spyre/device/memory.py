@@ -16,6 +16,12 @@ def mem_get_info(device: Device = None) -> tuple[int, int]:
     return torch.accelerator.get_memory_info(device_index(device))
 
 
+def device_memory_used(device: Device = None) -> int:
+    """Bytes of a card that are not free."""
+    free, total = mem_get_info(device)
+    return total - free
+
+
 _SUMMARY = (
     ("Allocated memory", "allocated_bytes.all"),
     ("Reserved memory", "reserved_bytes.all"),

@@ -130,6 +130,15 @@ class device_of(device):
         super().__init__(tensor.device if tensor.device.type == "spyre" else None)
 
 
+def is_tf32_supported() -> bool:
+    """No: the card's formats of 16 bits have other fractions."""
+    return False
+
+
+def ipc_collect() -> None:
+    """Nothing: processes share no memory of a card."""
+
+
 def set_device(device: Device) -> None:
     """Makes a card the current one of this thread.
 
@@ -151,9 +160,10 @@ def make_module() -> types.ModuleType:
     for function in (
         is_available, is_initialized, init, get_amp_supported_dtype, manual_seed, manual_seed_all,
         initial_seed, get_rng_state, set_rng_state, _exchange_device, device, set_device,
-        streams.Stream, streams.Event, streams.stream, streams.current_stream,
-        streams.default_stream, streams.set_stream, streams.synchronize,
-        device_of, streams.is_current_stream_capturing,
+        streams.Stream, streams.StreamContext, streams.Event, streams.stream,
+        streams.current_stream, streams.default_stream, streams.set_stream, streams.synchronize,
+        device_of, streams.is_current_stream_capturing, is_tf32_supported, ipc_collect,
+        memory.device_memory_used,
         memory.mem_get_info, memory.memory_summary, memory.memory_stats_as_nested_dict,
         memory.reset_max_memory_allocated, memory.empty_cache, properties.get_device_properties,
         properties.get_device_name, properties.get_device_capability,

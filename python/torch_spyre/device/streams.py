@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import torch
@@ -82,7 +81,7 @@ class Stream(torch.Stream):
 
     def record_event(self, event: torch.Event | None = None) -> torch.Event:
         """Records the event, or a new one, behind the work so far, and returns it."""
-        event = Event() if event is None else event
+        event = torch.Event(device="spyre") if event is None else event
         event.record(self)
         return event
 
@@ -131,16 +130,25 @@ class StreamHandle(Stream):
         return -1 if self._id > _C.LOW_STREAMS else 0
 
 
-def Event(  # noqa: N802
-    enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
-) -> torch.Event:
-    """A point in a stream's work (torch.Event cannot be subclassed). Waiting always blocks.
+class _EventType(type):
+    """torch.Event has no subclasses: those of the device are the events of this one."""
+
+    def __instancecheck__(cls, event: object) -> bool:
+        return isinstance(event, torch.Event) and event.device.type == "spyre"
+
+
+class Event(metaclass=_EventType):
+    """A point in a stream's work, a torch.Event. Waiting always blocks.
 
     Raises: RuntimeError for an event between processes.
     """
-    if interprocess:
-        raise RuntimeError("interprocess=True: processes share no card, so no events either")
-    return torch.Event(device="spyre", enable_timing=enable_timing)
+
+    def __new__(  # type: ignore[misc]
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> torch.Event:
+        if interprocess:
+            raise RuntimeError("interprocess=True: processes share no card, so no events either")
+        return torch.Event(device="spyre", enable_timing=enable_timing)
 
 
 def as_stream(stream: torch.Stream) -> Stream:
@@ -150,16 +158,28 @@ def as_stream(stream: torch.Stream) -> Stream:
     return Stream(stream.device, stream_id=stream.stream_id)
 
 
-def stream(stream: torch.Stream | None) -> contextlib.AbstractContextManager[Any]:
-    """`with torch.spyre.stream(s):` makes s the current stream; None changes nothing.
+class StreamContext:
+    """`with torch.spyre.stream(s):` makes s the current stream; None changes nothing."""
+
+    def __init__(self, stream: torch.Stream | None) -> None:
+        if stream is not None and not isinstance(stream, torch.Stream):
+            raise TypeError(f"expected a torch.spyre.Stream, got {type(stream).__name__}")
+        self.stream = stream
+
+    def __enter__(self) -> torch.Stream | None:
+        return self.stream.__enter__() if self.stream is not None else None
+
+    def __exit__(self, *exception: Any) -> None:
+        if self.stream is not None:
+            self.stream.__exit__(*exception)
+
+
+def stream(stream: torch.Stream | None) -> StreamContext:
+    """The context in which a stream is the current one.
 
     Raises: TypeError for another object.
     """
-    if stream is None:
-        return contextlib.nullcontext()
-    if not isinstance(stream, torch.Stream):
-        raise TypeError(f"expected a torch.spyre.Stream, got {type(stream).__name__}")
-    return stream
+    return StreamContext(stream)
 
 
 def is_current_stream_capturing() -> bool:

@@ -91,38 +91,54 @@ def at_tap(x: torch.Tensor, w: Windows, tap: Sequence[int]) -> torch.Tensor:
     return x
 
 
-def spread(x: torch.Tensor, dim: int, step: int) -> torch.Tensor:
-    """With step - 1 zeros behind every element of a dim."""
-    if step == 1:
-        return x
-    zeros = x.new_zeros(()).expand(x.shape)
-    sizes = [*x.shape[:dim], x.shape[dim] * step, *x.shape[dim + 1 :]]
-    return torch.stack([x] + [zeros] * (step - 1), dim + 1).reshape(sizes).clone()
+def _phases(given: Sequence[torch.Tensor | None], dim: int, size: int) -> torch.Tensor:
+    """The given tensors in turn along a dim, cut to `size` elements; None stands for zeros."""
+    there = next(part for part in given if part is not None)
+    zeros = there.new_zeros(()).expand(there.shape)
+    parts = [zeros if part is None else part for part in given]
+    joined = torch.stack(parts, dim + 1).flatten(dim, dim + 1) if len(parts) > 1 else parts[0]
+    return joined.narrow(dim, 0, size)
 
 
-def from_tap(x: torch.Tensor, w: Windows, tap: Sequence[int]) -> torch.Tensor:
-    """[.., windows] -> the input's sizes: zeros but for the windows' elements at the tap."""
-    first = x.dim() - len(w.sizes)
-    for i, t in enumerate(tap):
-        dim, s, n = first + i, w.stride[i], w.counts[i]
-        x = spread(x, dim, s)
-        before = t * w.dilation[i] - w.padding[i]
-        behind = w.sizes[i] - before - n * s
-        if before or behind:
-            x = _aten.constant_pad_nd(x, [0, 0] * (x.dim() - dim - 1) + [before, behind])
-    return x
+def from_taps(
+    given: Sequence[tuple[Sequence[int], torch.Tensor]], w: Windows, first: int
+) -> torch.Tensor:
+    """[.., windows] of every tap -> sums at the places of the input, whose dims begin at `first`.
+    Places with the same rest by the stride are neighbours in a sum of their own."""
+    if not w.sizes:
+        total = given[0][1].to(torch.float32) if len(given) > 1 else given[0][1]
+        for _tap, part in given[1:]:
+            total = total + part
+        return total.to(given[0][1].dtype)
+    size, s, n = w.sizes[0], w.stride[0], w.counts[0]
+    inner = Windows(*(numbers[1:] for numbers in w))
+    rows = -(-size // s)
+    by_rest: dict[int, list[tuple[Sequence[int], torch.Tensor]]] = {}
+    for tap, part in given:
+        turn, rest = divmod(tap[0] * w.dilation[0] - w.padding[0], s)
+        if -n < turn < rows:
+            around = [0, 0] * (part.dim() - first - 1) + [turn, rows - turn - n]
+            moved = _aten.constant_pad_nd(part, around) if any(around) else part
+            by_rest.setdefault(rest, []).append((tap[1:], moved))
+    sums = [from_taps(by_rest[r], inner, first + 1) if r in by_rest else None for r in range(s)]
+    return _phases(sums, first, size)
 
 
-def _numbers(x: torch.Tensor, w: Windows, tap: Sequence[int]) -> torch.Tensor:
-    """float32 [windows]: the place of the windows' elements at a tap, in the plane."""
+def _base(x: torch.Tensor, w: Windows) -> torch.Tensor:
+    """float32 [windows]: where each window begins in the plane, counting from the input's first."""
     total = None
-    for i, t in enumerate(tap):
-        place = count(w.counts[i], x).to(torch.float32) * w.stride[i]
-        place = (place + (t * w.dilation[i] - w.padding[i])) * math.prod(w.sizes[i + 1 :])
-        place = place.reshape([-1] + [1] * (len(w.sizes) - 1 - i))
+    for i in range(len(w.sizes)):
+        place = count(w.counts[i], x).to(torch.float32) * w.stride[i] - w.padding[i]
+        place = (place * math.prod(w.sizes[i + 1 :])).reshape([-1] + [1] * (len(w.sizes) - 1 - i))
         total = place if total is None else total + place
     assert total is not None
     return total
+
+
+def _offset(w: Windows, tap: Sequence[int]) -> float:
+    """What a tap is behind the beginning of its window."""
+    pairs = enumerate(zip(tap, w.dilation, strict=True))
+    return float(sum(t * d * math.prod(w.sizes[i + 1 :]) for i, (t, d) in pairs))
 
 
 def _max_pool(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
@@ -134,14 +150,16 @@ def _max_pool(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, torch.Tensor] 
     values = views[0]
     for view in views[1:]:
         values = torch.maximum(values, view)
-    ones = padded(torch.ones(w.sizes, dtype=x.dtype, device=x.device), w, 0.0)
-    index = None
-    for tap, view in zip(taps(w), views, strict=True):
-        is_it = (view == values) & (at_tap(ones, w, tap) > 0)
-        number = torch.where(is_it, _numbers(x, w, tap), math.inf)
-        index = number if index is None else torch.minimum(index, number)
-    assert index is not None
-    return _as_stored(values, x), _as_stored(index.to(torch.int64), x)
+    ones = torch.ones(w.sizes, dtype=x.dtype, device=x.device)
+    inside = padded(ones, w, 0.0) if any(_around(w)) else None
+    *_, last = taps(w)
+    index = torch.full_like(values, _offset(w, last), dtype=torch.float32)
+    for tap, view in reversed(list(zip(taps(w), views, strict=True))):
+        is_it = view == values
+        is_it = is_it if inside is None else is_it & (at_tap(inside, w, tap) > 0)
+        index = torch.where(is_it, _offset(w, tap), index)
+    index = (index + _base(x, w)).to(torch.int64)
+    return _as_stored(values, x), _as_stored(index, x)
 
 
 def _as_stored(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -162,14 +180,9 @@ def _max_pool_backward(
 ) -> torch.Tensor | NotTaken:
     if x.dtype not in computed() or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
         return NOT_TAKEN
-    numbers = index.to(torch.float32)
-    total = None
-    for tap in taps(w):
-        given = torch.where(numbers == _numbers(x, w, tap), grad, 0.0)
-        given = from_tap(given, w, tap)
-        total = given if total is None else total + given
-    assert total is not None
-    return total
+    steps = index.to(torch.float32) - _base(x, w)
+    given = [(tap, torch.where(steps == _offset(w, tap), grad, 0.0)) for tap in taps(w)]
+    return from_taps(given, w, x.dim() - len(w.sizes))
 
 
 def _max_windows(x: torch.Tensor, rank: int, how: Sequence[object]) -> Windows:
@@ -240,13 +253,12 @@ def _avg_pool_backward(
 ) -> torch.Tensor | NotTaken:
     if x.dtype not in FLOATS or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
         return NOT_TAKEN
-    share = (grad.to(torch.float32) * _divisors(x, w, include, divisor)).to(x.dtype)
-    total = None
-    for tap in taps(w):
-        given = from_tap(share, w, tap)
-        total = given if total is None else total + given
-    assert total is not None
-    return total
+    share = grad.to(torch.float32) * _divisors(x, w, include, divisor)
+    for i in range(len(w.sizes)):
+        along = Windows(*(numbers[i : i + 1] for numbers in w))
+        given = [(tap, share) for tap in taps(along)]
+        share = from_taps(given, along, x.dim() - len(w.sizes) + i)
+    return share.to(x.dtype)
 
 
 @part(_aten.avg_pool2d.default)
