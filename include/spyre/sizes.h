@@ -18,6 +18,7 @@ typedef enum {
     SPYRE_SIZES_SERVED,
     SPYRE_SIZES_OTHER_PLAN,     // smaller sizes are planned otherwise: others, larger granules or
                                 // divisions of parts (symbolic_parts) may not be
+    SPYRE_SIZES_NEED_LEAST,     // with an executable of the least sizes there may be rules
     SPYRE_SIZES_REFUSED,
 } spyre_sizes_verdict;
 

@@ -247,7 +247,7 @@ static bool read_spans(PyObject *smaller, PyObject *spans, spyre_executable **ou
     return true;
 }
 
-// serve_sizes(smaller, spans) -> None, or (why it does not, whether for its plan)
+// serve_sizes(smaller, spans) -> None, or (why it does not, "plan", "least" or "no")
 static PyObject *py_serve_sizes(PyObject *self, PyObject *args)
 {
     PyObject *smaller, *spans;
@@ -264,8 +264,9 @@ static PyObject *py_serve_sizes(PyObject *self, PyObject *args)
         return core_raise();
     if (verdict == SPYRE_SIZES_SERVED) Py_RETURN_NONE;
     PyObject *why = core_text(NULL, &reason);
-    return why ? Py_BuildValue("(NO)", why,
-                               verdict == SPYRE_SIZES_OTHER_PLAN ? Py_True : Py_False) : NULL;
+    const char *needed = verdict == SPYRE_SIZES_OTHER_PLAN ? "plan"
+                         : verdict == SPYRE_SIZES_NEED_LEAST ? "least" : "no";
+    return why ? Py_BuildValue("(Ns)", why, needed) : NULL;
 }
 
 // at_sizes(sizes) -> Executable
@@ -283,7 +284,8 @@ static PyObject *py_at_sizes(PyObject *self, PyObject *sizes)
 static PyMethodDef executable_methods[] = {
     {"serve_sizes", py_serve_sizes, METH_VARARGS,
      "(smaller, spans) -> None when it serves sizes of these (granule, size of a smaller one, "
-     "most) from now on, or why not, and whether smaller ones of other sizes may help"},
+     "most) from now on, or why not, and what may help: \"plan\", smaller ones of other sizes; "
+     "\"least\", one more of the least sizes; \"no\", nothing"},
     {"at_sizes", py_at_sizes, METH_O, "(sizes) -> the executable at some of them"},
     {"plan", py_plan, METH_NOARGS, "() -> text for compile() of the same graph at smaller sizes"},
     {"segment_count", py_segment_count, METH_NOARGS, NULL},

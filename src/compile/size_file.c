@@ -23,6 +23,20 @@ static void put_expressions(const spyrecode_sizes *sizes, text *out)
     }
 }
 
+static void put_constants(const size_segment *segment, text *out)
+{
+    bytes_put_number(out, segment->constants.count);
+    for (uint32_t n = 0; n < segment->constants.count; n++) {
+        const size_constant *constant = &segment->constants.items[n];
+        bytes_put_number(out, (uint64_t)constant->offset);
+        bytes_put_number(out, constant->format);
+        bytes_put_number(out, constant->form);
+        bytes_put_number(out, (uint64_t)constant->most);
+        for (uint32_t k = 0; k < SPYRE_MOST_SIZES; k++)
+            bytes_put_number(out, (uint64_t)constant->next[k]);
+    }
+}
+
 static spyre_status put_segment(arena *memory, const size_segment *segment, text *out)
 {
     uint8_t *image = NULL;
@@ -31,6 +45,7 @@ static spyre_status put_segment(arena *memory, const size_segment *segment, text
     bytes_put_number(out, length);
     bytes_put(out, image, length);
     if (segment->program) put_expressions(&segment->sizes, out);
+    if (segment->program) put_constants(segment, out);
     return NULL;
 }
 
@@ -77,6 +92,34 @@ static spyre_status take_expressions(arena *memory, bytes_reader *from, uint32_t
     return NULL;
 }
 
+// Sticks of the `length` bytes of the segment's constants.
+static spyre_status take_constants(arena *memory, bytes_reader *from, int64_t length,
+                                   size_segment *out)
+{
+    uint64_t count = bytes_take_number(from);
+    for (uint64_t n = 0; n < count && !from->failed; n++) {
+        size_constant constant = {.offset = (int64_t)bytes_take_number(from)};
+        uint64_t format = bytes_take_number(from), form = bytes_take_number(from);
+        constant.most = (int64_t)bytes_take_number(from);
+        for (uint32_t k = 0; k < SPYRE_MOST_SIZES; k++)
+            constant.next[k] = (int64_t)bytes_take_number(from);
+        if (constant.offset < 0 || constant.offset > length - SPYRE_STICK_BYTES ||
+            format >= SPYRE_FORMAT_COUNT || form > SIZE_RATIO)
+            return status_new(SPYRE_INVALID_FORMAT, "another constant");
+        constant.format = (spyre_format)format;
+        constant.form = (size_constant_form)form;
+        TRY(VEC_PUSH(memory, &out->constants, constant));
+    }
+    return NULL;
+}
+
+static int64_t constant_bytes(const executable_segment *segment)
+{
+    for (uint32_t k = 0; k < segment->argument_count; k++)
+        if (segment->arguments[k].kind == JOB_CONSTANTS) return segment->arguments[k].bytes;
+    return 0;
+}
+
 static spyre_status take_segment(const size_rules *rules, bytes_reader *from,
                                  const executable_segment *segment, size_segment *out)
 {
@@ -88,6 +131,7 @@ static spyre_status take_segment(const size_rules *rules, bytes_reader *from,
     if (!is_card) return NULL;
     TRY(isa_decode(rules->memory, image, length, &out->program));
     TRY(take_expressions(rules->memory, from, rules->count, &out->sizes));
+    TRY(take_constants(rules->memory, from, constant_bytes(segment), out));
     if (out->program->arg_count != segment->argument_count ||
         out->program->value_count > out->sizes.expression_count)
         return status_new(SPYRE_INVALID_FORMAT, "another program");

@@ -12,58 +12,30 @@
 #include <string.h>
 
 #include "compile/cache/cache_table.h"
+#include "compile/size_number.h"
 #include "isa/numbers.h"
 
 _Static_assert((int)SPYRE_MOST_SIZES <= (int)BUNDLE_MAX_SYMBOLS, "a symbol a dim");
 
-// --- Numbers by proportion
-
-// Of one dim. Numbers change from what they are at the largest sizes of all dims.
-typedef struct {
-    int64_t largest, next, granules;    // granules of the two sizes, and of the one that is made
-    bool fits, sums;                    // sums: some number is no multiple of the dim
-} proportion;
+// --- Views, layouts and counts of bytes
 
 // Numbers that are equal, and no others, are in it.
-static const proportion EQUAL = {1, 1, 1, true, false};
+static const size_proportion EQUAL = {1, 1, 1, true, false};
 
-static proportion proportion_of(const spyre_size_span *span, int64_t size)
-{
-    return (proportion){span->most / span->granule, span->size / span->granule,
-                        size / span->granule, true, false};
-}
-
-// `*number`, which other dims may have scaled, is `most` at the largest size, and `next` at the
-// smaller one.
-static void scale(proportion *p, int64_t *number, int64_t most, int64_t next)
-{
-    const int64_t n = p->largest, m = p->next, square = most / (n * n);
-    if (most == next) return;
-    if (!most) p->fits = false;
-    if (!p->fits) return;
-    bool squares = most == square * n * n && next == square * m * m;
-    int64_t each = n > m && (most - next) % (n - m) == 0 ? (most - next) / (n - m) : 0;
-    int64_t now = squares ? square * p->granules * p->granules : most - each * (n - p->granules);
-    p->fits = p->fits && (squares || each) &&
-              !__builtin_mul_overflow(*number, now, &now) && now % most == 0;
-    p->sums = p->sums || (!squares && each * n != most);
-    if (p->fits) *number = now / most;
-}
-
-static void scale_view(proportion *p, spyre_view *view, const spyre_view *most,
+static void scale_view(size_proportion *p, spyre_view *view, const spyre_view *most,
                        const spyre_view *next)
 {
     p->fits = p->fits && most->rank == next->rank;
     for (uint32_t d = 0; p->fits && d < most->rank; d++) {
-        scale(p, &view->size[d], most->size[d], next->size[d]);
-        scale(p, &view->stride[d], most->stride[d], next->stride[d]);
+        size_scale(p, &view->size[d], most->size[d], next->size[d]);
+        size_scale(p, &view->stride[d], most->stride[d], next->stride[d]);
     }
     p->fits = p->fits && most->offset == next->offset;
 }
 
 // How tensors lie on the card, of `views`. A size of the view that grows and one on the card that
 // does not has been rounded up to sticks: the two sizes say nothing about others.
-static void scale_layout(proportion *p, spyre_layout *layout, const spyre_view *most_view,
+static void scale_layout(size_proportion *p, spyre_layout *layout, const spyre_view *most_view,
                          const spyre_layout *most, const spyre_view *next_view,
                          const spyre_layout *next)
 {
@@ -76,15 +48,15 @@ static void scale_layout(proportion *p, spyre_layout *layout, const spyre_view *
         follow += most->device_size[d] != next->device_size[d];
     p->fits = p->fits && grow == follow;
     for (uint32_t d = 0; p->fits && d < most->rank; d++) {
-        scale(p, &layout->device_size[d], most->device_size[d], next->device_size[d]);
-        scale(p, &layout->stride_map[d], most->stride_map[d], next->stride_map[d]);
+        size_scale(p, &layout->device_size[d], most->device_size[d], next->device_size[d]);
+        size_scale(p, &layout->stride_map[d], most->stride_map[d], next->stride_map[d]);
     }
 }
 
 // --- Inputs and outputs: those of a segment, which have copies of its own then, from those of the
 // largest sizes and of the smaller one
 
-static spyre_status scale_outputs(arena *memory, proportion *p, spyre_segment *info,
+static spyre_status scale_outputs(arena *memory, size_proportion *p, spyre_segment *info,
                                   const spyre_segment *most, const spyre_segment *next)
 {
     p->fits = p->fits && most->output_count == next->output_count &&
@@ -99,7 +71,7 @@ static spyre_status scale_outputs(arena *memory, proportion *p, spyre_segment *i
         scale_layout(p, &outputs[i].layout, &from->storage, &from->layout, &other->storage,
                      &other->layout);
         scale_view(p, &outputs[i].storage, &from->storage, &other->storage);
-        scale(p, &outputs[i].bytes, from->bytes, other->bytes);
+        size_scale(p, &outputs[i].bytes, from->bytes, other->bytes);
         p->fits = p->fits && from->input == other->input && from->value == other->value &&
                   from->buffer == other->buffer;
     }
@@ -107,7 +79,7 @@ static spyre_status scale_outputs(arena *memory, proportion *p, spyre_segment *i
     return NULL;
 }
 
-static spyre_status scale_inputs(arena *memory, proportion *p, spyre_segment *info,
+static spyre_status scale_inputs(arena *memory, size_proportion *p, spyre_segment *info,
                                  const spyre_segment *most, const spyre_segment *next)
 {
     p->fits = p->fits && most->input_count == next->input_count;
@@ -136,7 +108,7 @@ static spyre_status scale_inputs(arena *memory, proportion *p, spyre_segment *in
     return NULL;
 }
 
-static spyre_status scale_arguments(arena *memory, proportion *p, executable_segment *segment,
+static spyre_status scale_arguments(arena *memory, size_proportion *p, executable_segment *segment,
                                     const executable_segment *most, const executable_segment *next)
 {
     job_argument *arguments = ARENA_NEW(memory, job_argument, segment->argument_count);
@@ -144,14 +116,14 @@ static spyre_status scale_arguments(arena *memory, proportion *p, executable_seg
     for (uint32_t k = 0; k < segment->argument_count; k++) {
         arguments[k] = segment->arguments[k];
         if (arguments[k].kind == JOB_INPUT || arguments[k].kind == JOB_BUFFER)
-            scale(p, &arguments[k].bytes, most->arguments[k].bytes, next->arguments[k].bytes);
+            size_scale(p, &arguments[k].bytes, most->arguments[k].bytes, next->arguments[k].bytes);
     }
     segment->arguments = arguments;
     return NULL;
 }
 
 // Without the program.
-static spyre_status scale_along(arena *memory, proportion *p, executable_segment *segment,
+static spyre_status scale_along(arena *memory, size_proportion *p, executable_segment *segment,
                                 const executable_segment *most, const executable_segment *next)
 {
     TRY(scale_outputs(memory, p, &segment->info, &most->info, &next->info));
@@ -169,7 +141,7 @@ static spyre_status scale_segment(arena *memory, const size_rules *rules, const 
 {
     *out_fits = true;
     for (uint32_t k = 0; k < rules->count && *out_fits; k++) {
-        proportion p = proportion_of(&rules->spans[k], sizes[k]);
+        size_proportion p = size_proportion_of(&rules->spans[k], sizes[k]);
         TRY(scale_along(memory, &p, segment, most, smaller[k]));
         *out_fits = p.fits && (!p.sums || rules->has_least);
     }
@@ -203,7 +175,7 @@ static spyre_status check_smaller(const size_rules *rules, const executable_segm
                                   bool *out_fit)
 {
     int64_t sizes[SPYRE_MOST_SIZES];
-    proportion equal = EQUAL;
+    size_proportion equal = EQUAL;
     executable_segment scaled = *segment;
     size_smaller_sizes(rules, number, sizes);
     TRY(scale_segment(rules->memory, rules, sizes, segment, smaller, &scaled, out_fit));
@@ -241,6 +213,8 @@ static spyre_status find_segment(size_rules *rules, const executable_segment *se
         *out_why = rules->has_least ? "a size is rounded up, or no sum of the dim and a number"
                                     : size_no_third;
     if (*out_why || !is_card) return NULL;
+    TRY(size_constants_find(rules, segment, smaller, out, out_why));
+    if (*out_why) return NULL;
     TRY(size_symbolic_bundle(rules, segment, smaller, &out->symbolic, out_why));
     return *out_why ? NULL : find_program(rules->memory, segment, out, out_why);
 }
@@ -329,7 +303,8 @@ static spyre_status make_rules(spyre_executable *largest, spyre_executable *cons
     spyre_status status = find_in_stages(rules, largest, &why);
     if (why) {
         text_append(reason, why);
-        *out_verdict = may_be_otherwise(why) ? SPYRE_SIZES_OTHER_PLAN : SPYRE_SIZES_REFUSED;
+        *out_verdict = strcmp(why, size_no_third) == 0 ? SPYRE_SIZES_NEED_LEAST
+                       : may_be_otherwise(why) ? SPYRE_SIZES_OTHER_PLAN : SPYRE_SIZES_REFUSED;
     }
     if (status || why) {
         arena_destroy(memory);
@@ -403,6 +378,25 @@ spyre_status spyre_executable_serve_sizes(spyre_executable *largest,
 
 // --- An executable at some sizes
 
+static spyre_status correct_constants(arena *memory, executable_segment *segment,
+                                      const size_segment *rule, const size_rules *rules,
+                                      const int64_t *sizes)
+{
+    job_argument *arguments = ARENA_NEW(memory, job_argument, segment->argument_count);
+    TRY_ALLOC(arguments);
+    for (uint32_t k = 0; k < segment->argument_count; k++) {
+        job_argument *argument = &arguments[k];
+        const uint8_t *bytes;
+        *argument = segment->arguments[k];
+        if (argument->kind != JOB_CONSTANTS) continue;
+        TRY(size_constants_at(memory, rules, rule, sizes, argument->data, argument->bytes, &bytes));
+        argument->data = bytes;
+        if (rule->symbolic) segment->front.bundle->constants = bytes;
+    }
+    segment->arguments = arguments;
+    return NULL;
+}
+
 static spyre_status correct_program(spyre_executable *e, executable_segment *segment,
                                     const size_segment *rule, const size_rules *rules,
                                     const int64_t *sizes)
@@ -419,9 +413,9 @@ static spyre_status correct_program(spyre_executable *e, executable_segment *seg
     TRY(isa_correct(e->memory, family, values, &segment->program));
     for (uint32_t k = 0; k < family->arg_count; k++) bytes[k] = segment->arguments[k].bytes;
     segment->program->arg_bytes = bytes;
-    return rule->symbolic
-               ? bundle_bind(e->memory, rule->symbolic, sizes, &segment->front.bundle)
-               : NULL;
+    if (rule->symbolic)
+        TRY(bundle_bind(e->memory, rule->symbolic, sizes, &segment->front.bundle));
+    return correct_constants(e->memory, segment, rule, rules, sizes);
 }
 
 static spyre_status fill(spyre_executable *e, const spyre_executable *largest,

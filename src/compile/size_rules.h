@@ -8,11 +8,22 @@
 #include "compile/symbolic_program.h"
 #include "spyre/sizes.h"
 
+typedef enum { SIZE_COUNT, SIZE_PART, SIZE_RATIO } size_constant_form;
+
+// A constant in memory that follows from a count, itself a number that follows from sizes.
+typedef struct {
+    int64_t offset;                     // of its stick in the segment's constants
+    spyre_format format;
+    size_constant_form form;
+    int64_t most, next[SPYRE_MOST_SIZES];   // the count at the largest sizes, with dim k smaller
+} size_constant;
+
 // Of a card segment; empty for one of the host.
 typedef struct {
     bundle *symbolic;                   // null until stages are wanted where the rest was in a file
     isa_program *program;               // of the largest size, with corrections
     spyrecode_sizes sizes;              // expressions of their values
+    VEC(size_constant) constants;
 } size_segment;
 
 enum { SIZE_MOST_SMALLER = SPYRE_MOST_SIZES + 2 };

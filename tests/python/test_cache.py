@@ -2,6 +2,7 @@
 """The compile cache seen from PyTorch. What it makes of damaged files and of processes that share
 a directory: tests/unit/compile."""
 
+import gc
 import json
 
 import pytest
@@ -200,6 +201,30 @@ def test_corrections_of_two_sizes_are_read(counted):
     read = serve()
     assert counted() == {"disk_hits": 4}
     assert read.text(0, "listing") == made
+
+
+def test_corrections_of_constants_are_read(counted):
+    """n / (n - 1) of a variance lies in memory."""
+
+    def results():
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x: x.var(0))
+        for rows in (64, 20, 8):
+            x = torch.randn(rows, 64, generator=torch.Generator().manual_seed(rows)).half()
+            on_card = x.to("spyre")
+            torch._dynamo.mark_dynamic(on_card, 0, min=4, max=64)
+            result = compiled(on_card).cpu()
+            torch.testing.assert_close(result, x.var(0), rtol=0.004, atol=0.001)
+            yield result
+
+    made = list(results())
+    torch._dynamo.reset()
+    gc.collect()
+    counted()
+    read = list(results())
+    grown = counted()
+    assert grown["disk_hits"] == 2 and not {"misses", "stores"} & set(grown)
+    assert all(map(torch.equal, made, read))
 
 
 def test_why_there_are_no_corrections_is_read(counted):

@@ -378,6 +378,33 @@ def test_one_program_serves_sizes_that_are_sums(function):
     assert sweep(function, [64, 4, 36, 8, 60, 40], 0, (64,), min=4, max=64) == 1
 
 
+def taps(x):
+    return x[:, 2:] * 0.5 + x[:, 1:-1] + x[:, :-2]
+
+
+def halves(x):
+    joined = torch.cat((taps(taps(x)), -taps(taps(x))), 1)
+    return torch.cat((joined[..., 32:], joined[..., :32]), -1)
+
+
+def scores(x):
+    joined = torch.cat((taps(x), taps(x)[:, :1]), 1)
+    return (joined @ joined.transpose(1, 2) / 64).softmax(-1) @ joined
+
+
+@pytest.mark.parametrize("function", [halves, scores])
+def test_sums_that_end_inside_of_sticks(function):
+    """A program a length, where lengths lie along sticks inside of the graph."""
+    sweep(function, [128, 64], 1, (3, 64), min=64, max=128)
+    sweep(function, [320, 64, 256], 1, (3, 64), min=64, max=320)
+
+
+@pytest.mark.parametrize("correction", [1, 2, 0])
+def test_variances_along_a_symbolic_size_have_one_program(correction):
+    function = lambda x: x * x.std(0, correction=correction)  # noqa: E731
+    assert sweep(function, [64, 4, 36, 8, 60], 0, (64,), min=4, max=64) == 1
+
+
 def sweep_both(function, sizes, rows=(8, 32), lengths=(16, 256)):
     """Calls at rows and lengths; the programs it took, and the results beside the arguments."""
     torch._dynamo.reset()

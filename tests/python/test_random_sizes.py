@@ -51,6 +51,10 @@ SHIFTS = [
     lambda x, w: x[:, 2:] * 0.5 + x[:, 1:-1] + x[:, :-2],
     lambda x, w: x[:, :-1].softmax(-1),
     lambda x, w: x[1:] + x[:-1],
+    lambda x, w: x - x.var(1, keepdim=True),
+    lambda x, w: x * x.std((0, 1), keepdim=True),
+    lambda x, w: x * (x.sum(1, keepdim=True) / x.shape[1]),
+    lambda x, w: x + x.shape[0] / 8 - x.std(0, correction=2, keepdim=True),
 ]
 
 
@@ -95,12 +99,12 @@ def check(seed):
         assert expected.view(torch.int16).equal(result.view(torch.int16)), (seed, x.shape)
 
 
-@pytest.mark.parametrize("seed", [*range(4), 61, 65, 211])
+@pytest.mark.parametrize("seed", range(6))
 def test_random_graphs(seed):
     check(seed)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(4, 120))
+@pytest.mark.parametrize("seed", range(6, 120))
 def test_more_random_graphs(seed):
     check(seed)

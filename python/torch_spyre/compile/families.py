@@ -135,25 +135,20 @@ class Families:
     ) -> _C.Executable | tuple[str, bool]:
         """An executable that serves all sizes, or why there is none and whether another attempt
         may succeed."""
-        most = [span.most for span in spans]
+        most, least = [span.most for span in spans], [span.granule for span in spans]
         executable = self._compile_at(spans, largest, most, None)
         plan = executable.plan() or None if executable else None
-        smaller = [
-            self._compile_at(spans, largest, sizes, plan) if executable else None
-            for sizes in self._corners(most, less, [span.granule for span in spans])
-        ]
+        corners = _corners(most, less)
+        smaller = [self._compile_at(spans, largest, n, plan) for n in corners if executable]
         others = [other for other in smaller if other]
-        if executable is None or len(others) < len(smaller):
+        if executable is None or len(others) < len(corners):
             return "the graph is interpreted", False
         served = [(s.granule, n, s.most) for s, n in zip(spans, less, strict=True)]
-        return executable.serve_sizes(others, served) or executable
-
-    def _corners(self, most: list[int], less: list[int], least: list[int]) -> list[list[int]]:
-        """The sizes with one dim smaller, and of several dims all; the least ones, where a size is
-        more or less than a multiple of a dim."""
-        ones = [[*most[:k], less[k], *most[k + 1 :]] for k in range(len(most))]
-        corners = ones if len(most) == 1 else [*ones, less]
-        return [*corners, least] if self._buckets.offset else corners
+        why = executable.serve_sizes(others, served)
+        if why and why[1] == "least" and (other := self._compile_at(spans, largest, least, plan)):
+            again = executable.serve_sizes([*others, other], served)
+            why = again if again is None or self._buckets.offset else why
+        return (why[0], why[1] == "plan") if why else executable
 
     def _compile_at(
         self, spans: _Spans, largest: list[Any], sizes: list[int], plan: str | None
@@ -165,6 +160,12 @@ class Families:
         ends = {span.symbol: size for span, size in zip(spans, sizes, strict=True)}
         with config.patch(settings):
             return self._compile(self._buckets.at(largest, ends), plan)
+
+
+def _corners(most: list[int], less: list[int]) -> list[list[int]]:
+    """The sizes with one dim smaller, and of several dims all."""
+    ones = [[*most[:k], less[k], *most[k + 1 :]] for k in range(len(most))]
+    return ones if len(most) == 1 else [*ones, less]
 
 
 def _attempts(spans: _Spans) -> list[tuple[list[int], int]]:
