@@ -135,6 +135,26 @@ static double sort_rounds(double count)
     return levels * (levels + 1) / 2;
 }
 
+// Sticks of the candidates, beside which positions of 32 bits pass. Rankings are independent, so
+// it does not matter which of their dims and those of the candidates are inside.
+static double candidate_sticks(const isa_instruction *i)
+{
+    const isa_operand *candidates = &i->operand[1];
+    double size = spyre_format_bytes(candidates->format), run = 1, runs = 1;
+    bool used[ISA_MAX_DIMS] = {false};
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (uint32_t d = 1; d < i->dim_count; d++) {
+            if (used[d] || fabs((double)candidates->stride[d]) != run * size) continue;
+            run *= i->extent[d];
+            used[d] = grown = true;
+        }
+    }
+    for (uint32_t d = 1; d < i->dim_count; d++)
+        if (!used[d]) runs *= i->extent[d];
+    return runs * ceil(run * larger(size, sizeof(int32_t)) / SPYRE_STICK_BYTES);
+}
+
 // RANK passes all candidates once for each rank, or sorts them and merges them into the ranks,
 // whichever is less.
 static double rank_sticks(const isa_instruction *i)
@@ -146,7 +166,7 @@ static double rank_sticks(const isa_instruction *i)
     double sorted = ceil(rankings * candidates / lanes) * sort_rounds(candidates);
     double merged = ceil(rankings * (ranks + candidates) / lanes) *
                     ceil(log2(larger(ranks + candidates, 2)));
-    return fmin(vector_sticks(i), sorted + merged);
+    return fmin(ranks * candidate_sticks(i), sorted + merged);
 }
 
 // SCAN passes its elements once; where neighbours in a stick follow each other, once for each

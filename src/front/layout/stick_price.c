@@ -29,6 +29,24 @@ static double points_of(const loop_graph *loops, const loop_op *op, const stick_
     return points;
 }
 
+// A ranking passes over its candidates, and their positions of 32 bits, once a rank, with the ranks
+// that pad a stick.
+static double passes_of(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
+{
+    double passes = 1;
+    uint32_t result = op->operand_count - 1;
+    if (opfunc_describe(op->op)->kind == OPFUNC_KIND_RANK)
+        passes = (double)loop_lanes(loop_operand_buffer(loops, op, 0)) * sizeof(int32_t) /
+                 SPYRE_STICK_BYTES;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!loop_var_is_rank(op, v)) continue;
+        int64_t lanes = 1;
+        if (v == mode->stick[result]) lanes = loop_lanes(loop_operand_buffer(loops, op, result));
+        passes *= (double)round_up(op->extent[v], lanes);
+    }
+    return passes;
+}
+
 static bool in_lx(const loop_graph *loops, const loop_op *op, uint32_t k, double bytes)
 {
     const loop_buffer *buffer = loop_operand_buffer(loops, op, k);
@@ -54,7 +72,7 @@ static double op_us(const loop_graph *loops, const loop_op *op, const stick_mode
     }
     bool matmul = loop_is_matmul(op);
     double compute = matmul ? points_of(loops, op, mode) / (loops->cores * MATMUL_RATE)
-                            : cost_vector_us(largest, loops->cores);
+                            : passes_of(loops, op, mode) * cost_vector_us(largest, loops->cores);
     return fmax(cost_memory_us(op, read, written), compute);
 }
 
