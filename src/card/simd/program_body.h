@@ -359,15 +359,27 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
 
 typedef void unit_loop(const vector_program *w);
 
+// Sticks of one row may lie far apart, where the host does not see what comes next: so many units
+// are on their way.
+enum { UNITS_AHEAD = 8 };
+
+static size_t sticks_ahead(const vector_program *w)
+{
+    const size_t ahead = (UNITS_AHEAD + w->rows - 1) / w->rows;
+    return ahead < w->sticks ? ahead : w->sticks;
+}
+
 #define UNITS(name, TAKE_STEPS)                                                               \
     static void name(const vector_program *w)                                                 \
     {                                                                                         \
+        const size_t ahead = sticks_ahead(w);                                                 \
         begin_sums(w);                                                                        \
         for (size_t stick = 0; stick < w->sticks; stick++) {                                  \
+            const bool turns = stick + ahead >= w->sticks;                                    \
+            const size_t next = stick + ahead - (turns ? w->sticks : 0);                      \
             for (size_t row = 0; row < w->rows; row++) {                                      \
                 const unit here = {.stick = stick, .row = row, .sticks = w->sticks,           \
-                                   .rows = w->rows, .turns = stick + 1 == w->sticks,          \
-                                   .next = stick + 1 < w->sticks ? stick + 1 : 0};            \
+                                   .rows = w->rows, .turns = turns, .next = next};            \
                 const unit *u = &here;                                                        \
                 pair x[UNIT_PAIRS], y[UNIT_PAIRS];                                            \
                 EACH_PAIR(n)                                                                  \
@@ -506,15 +518,17 @@ ALWAYS_INLINE void add_held(pair *held, uint32_t op, const pair *x)
 #define SUMMING(name, STEPS)                                                                  \
     static void name(const vector_program *w)                                                 \
     {                                                                                         \
+        const size_t ahead = w->rows < UNITS_AHEAD ? sticks_ahead(w) : w->sticks;             \
         for (size_t row = 0; row < w->rows; row++) {                                          \
-            unit here = {.row = row, .sticks = w->sticks, .rows = w->rows, .turns = true};    \
+            unit here = {.row = row, .sticks = w->sticks, .rows = w->rows};                   \
             const unit *u = &here;                                                            \
             pair sums[UNIT_PAIRS], squares[UNIT_PAIRS], x[UNIT_PAIRS], y[UNIT_PAIRS];         \
             EACH_PAIR(n)                                                                      \
             sums[n] = squares[n] = x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};            \
             STEPS(LOAD_HELD)                                                                  \
             for (; here.stick < w->sticks; here.stick++) {                                    \
-                here.next = here.stick;                                                       \
+                here.turns = here.stick + ahead >= w->sticks;                                 \
+                here.next = here.stick + ahead - (here.turns ? w->sticks : 0);                \
                 STEPS(TAKE_HELD)                                                              \
             }                                                                                 \
             STEPS(STORE_HELD)                                                                 \

@@ -107,22 +107,60 @@ static void enter_run(const ranking *r, uint8_t *entries, const uint8_t *from, u
     }
 }
 
+// The dims around a run, those whose candidates lie nearest to each other last, and how far the
+// number of a candidate is from the one before it in each: 0 of rankings.
+typedef struct {
+    uint32_t count, dim[ISA_MAX_DIMS], apart[ISA_MAX_DIMS];
+} runs_around;
+
+static runs_around find_runs(const ranking *r)
+{
+    const isa_instruction *i = r->i;
+    runs_around around = {0};
+    uint32_t candidates = i->operand[0].stride[r->last] == 0 ? i->extent[r->last] : 1;
+    for (uint32_t d = r->last - 1; d > 0; d--) {
+        uint32_t at = around.count++;
+        const int64_t *stride = i->operand[1].stride;
+        for (; at > 0 && llabs(stride[around.dim[at - 1]]) < llabs(stride[d]); at--) {
+            around.dim[at] = around.dim[at - 1];
+            around.apart[at] = around.apart[at - 1];
+        }
+        const bool counts = i->operand[0].stride[d] == 0;
+        around.dim[at] = d;
+        around.apart[at] = counts ? candidates : 0;
+        if (counts) candidates *= i->extent[d];
+    }
+    return around;
+}
+
+// Runs of one ranking lie far apart where sticks of a row do: the host fetches those to come.
+static void fetch_ahead(const ranking *r, const uint8_t *from, int64_t to_next)
+{
+    enum { RUNS_AHEAD = 8, LINE = 64, MOST_LINES = 4 };
+    const int64_t bytes = r->i->extent[r->last] * r->i->operand[1].stride[r->last];
+    const uint8_t *run = from + RUNS_AHEAD * to_next;
+    for (int64_t at = 0; at < bytes && at < MOST_LINES * LINE; at += LINE)
+        __builtin_prefetch(run + at);
+}
+
+// Entries come to the same whatever the order of runs: no two of a ranking are equal.
 static void enter_runs(const ranking *r, uint8_t *const *address, uint32_t first)
 {
     const isa_instruction *i = r->i;
+    const runs_around around = find_runs(r);
     uint32_t index[ISA_MAX_DIMS] = {0};
     for (;;) {
-        uint32_t number = 0;
+        uint32_t number = first, n = around.count;
         uint8_t *entries = address[0], *from = address[1];
-        for (uint32_t d = 1; d <= r->last; d++) {
-            entries += index[d] * i->operand[0].stride[d];
-            from += index[d] * i->operand[1].stride[d];
-            if (i->operand[0].stride[d] == 0) number = number * i->extent[d] + index[d];
+        for (uint32_t at = 0; at < around.count; at++) {
+            entries += index[at] * i->operand[0].stride[around.dim[at]];
+            from += index[at] * i->operand[1].stride[around.dim[at]];
+            number += index[at] * around.apart[at];
         }
-        enter_run(r, entries, from, first + number);
-        uint32_t d = r->last - 1;
-        while (d > 0 && ++index[d] == i->extent[d]) index[d--] = 0;
-        if (d == 0) return;
+        if (n > 0) fetch_ahead(r, from, i->operand[1].stride[around.dim[n - 1]]);
+        enter_run(r, entries, from, number);
+        while (n > 0 && ++index[n - 1] == i->extent[around.dim[n - 1]]) index[--n] = 0;
+        if (n == 0) return;
     }
 }
 
