@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Makers of natives that read and write at indices.
+#include <string.h>
+
 #include "graph/rewrite/make_node.h"
 
 spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index, const tensor *into,
@@ -21,10 +23,106 @@ spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index, 
     return make_node(r, ATEN_SPYRE_GATHER, args, 2, table->dtype, &view, into, out);
 }
 
+// --- What is looked up in the operands of an element-wise op, not in its result
+
+static bool reads(const graph_node *node, uint32_t value)
+{
+    for (uint32_t i = 0; i < node->arg_count; i++) {
+        const spyre_arg *arg = &node->args[i];
+        bool is_list = arg->kind == SPYRE_ARG_LIST;
+        const spyre_arg *items = is_list ? arg->of.list.items : arg;
+        for (uint32_t k = 0; k < (is_list ? arg->of.list.count : 1); k++)
+            if (items[k].kind == SPYRE_ARG_VALUE && items[k].of.value == value) return true;
+    }
+    return false;
+}
+
+// Whether nothing but the node in work needs a value.
+static bool is_needed_here_only(const rewriter *r, uint32_t value)
+{
+    const spyre_graph *graph = r->source;
+    if (value >= graph->values.count) return true;
+    for (uint32_t i = 0; i < graph->outputs.count; i++)
+        if (graph->outputs.items[i] == value) return false;
+    for (uint32_t n = 0; n < graph->nodes.count; n++)
+        if (n != r->node && reads(&graph->nodes.items[n], value)) return false;
+    return true;
+}
+
+typedef enum { STAYS, LOOKED_UP, UNSUITED } operand_role;
+
+// An operand that does not move along the dim stays; others have all elements of the result.
+static operand_role role_of(const spyre_view *operand, const spyre_view *x, uint32_t dim)
+{
+    uint32_t shift = x->rank - operand->rank;
+    if (dim < shift || operand->size[dim - shift] == 1) return STAYS;
+    bool moves = shift == 0 && operand->stride[dim] != 0;
+    return moves && view_same_sizes(operand, x) ? LOOKED_UP : UNSUITED;
+}
+
+static spyre_status load_operand(const rewriter *r, const spyre_arg *arg, tensor *out)
+{
+    const graph_value *value = &r->target->values.items[arg->of.value];
+    *out = (tensor){.value = arg->of.value, .dtype = value->dtype};
+    return graph_view_constant(r->target, &value->view, &out->view);
+}
+
+// The argument to look up in; SPYRE_NO_ID where a lookup in the result is as good.
+static spyre_status find_looked_up(const rewriter *r, const tensor *x, const tensor *index,
+                                   uint32_t dim, uint32_t *out)
+{
+    enum { FEWER = 4 };
+    uint32_t id = r->target->values.items[x->value].node;
+    *out = SPYRE_NO_ID;
+    if (id == SPYRE_NO_ID || x->view.rank < 2 || index->view.rank != x->view.rank) return NULL;
+    const graph_node *node = &r->target->nodes.items[id];
+    if (node->op >= ATEN_NATIVE_COUNT || index->view.size[dim] > x->view.size[dim] / FEWER)
+        return NULL;
+    aten_kind kind = aten_describe((aten_op)node->op)->kind;
+    if ((kind != ATEN_KIND_POINTWISE && kind != ATEN_KIND_CAST) ||
+        !is_needed_here_only(r, x->value))
+        return NULL;
+    uint32_t found = SPYRE_NO_ID;
+    for (uint32_t i = 0; i < node->arg_count; i++) {
+        tensor operand;
+        if (node->args[i].kind != SPYRE_ARG_VALUE) continue;
+        TRY(load_operand(r, &node->args[i], &operand));
+        operand_role role = role_of(&operand.view, &x->view, dim);
+        if (role == UNSUITED || (role == LOOKED_UP && found != SPYRE_NO_ID)) return NULL;
+        if (role == LOOKED_UP) found = i;
+    }
+    *out = found;
+    return NULL;
+}
+
+static spyre_status compute_looked_up(rewriter *r, const tensor *x, uint32_t looked_up,
+                                      const tensor *index, uint32_t dim, const tensor *into,
+                                      tensor *out)
+{
+    enum { MOST_ARGS = 8 };
+    const graph_node node = r->target->nodes.items[r->target->values.items[x->value].node];
+    spyre_arg args[MOST_ARGS];
+    spyre_view view = x->view;
+    tensor operand;
+    if (node.arg_count > MOST_ARGS)
+        return status_new(SPYRE_INTERNAL, "%u arguments", node.arg_count);
+    memcpy(args, node.args, node.arg_count * sizeof *args);
+    TRY(load_operand(r, &args[looked_up], &operand));
+    TRY(make_take(r, &operand, index, dim, NULL, &operand));
+    args[looked_up] = tensor_arg(&operand);
+    view.size[dim] = index->view.size[dim];
+    view_set_contiguous(&view);
+    return make_node(r, (aten_op)node.op, args, node.arg_count, x->dtype, &view, into, out);
+}
+
 spyre_status make_take(rewriter *r, const tensor *x, const tensor *index, uint32_t dim,
                        const tensor *into, tensor *out)
 {
     tensor whole = *x;
+    uint32_t looked_up;
+    TRY(find_looked_up(r, x, index, dim, &looked_up));
+    if (looked_up != SPYRE_NO_ID)
+        return compute_looked_up(r, x, looked_up, index, dim, into, out);
     spyre_view view = x->view.rank == 1 ? index->view : x->view;
     if (x->view.rank != 1 && index->view.rank == view.rank) view.size[dim] = index->view.size[dim];
     // The card reads rows that lie apart.
