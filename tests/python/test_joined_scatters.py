@@ -107,6 +107,38 @@ def test_random_scatter_reduce(seed):
         close(result, expected, dtype, terms)
 
 
+@pytest.mark.parametrize("include", (False, True))
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_every_reduction(reduce, dtype, include):
+    if not is_defined(reduce, dtype):
+        return
+    torch.manual_seed(0)
+    draw = random.Random(0)
+    x, source = (numbers(draw, (n, 70), dtype, reduce) for n in (9, 5))
+    index, at = torch.randint(9, (5, 70)), torch.tensor([3, 1, 3, 8, 1])
+    wide = torch.float64 if dtype in FLOATS else dtype
+    terms = torch.full((), 10.0)
+    x, source = on_card(x), on_card(source)
+
+    def of_elements(x, index, source):
+        return x.scatter_reduce(0, index, source, reduce, include_self=include)
+
+    def of_rows(x, index, source):
+        return x.index_reduce(0, index, source, reduce, include_self=include)
+
+    has_rows = reduce != "sum" and (include or dtype is not torch.bool)
+    for step, places in ((of_elements, index), (of_rows, at))[: 1 + has_rows]:
+        expected = step(x.to(wide), places, source.to(wide))
+        for form in forms(step):
+            result = form(x.to("spyre"), places.to("spyre"), source.to("spyre")).cpu()
+            close(result, expected, dtype, terms)
+    scalar = (x[0, 0], torch.tensor(0), source[0, 0])
+    expected = of_elements(scalar[0].to(wide), scalar[1], scalar[2].to(wide))
+    for form in forms(of_elements):
+        close(form(*(t.to("spyre") for t in scalar)).cpu(), expected, dtype, terms)
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_random_rows(seed):
     draw = random.Random(100 + seed)

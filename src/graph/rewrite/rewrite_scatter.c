@@ -28,10 +28,12 @@ static spyre_status make_named_rows(rewriter *r, const scatter *s, const tensor 
     return make_full_of(r, &number, s->whole.dtype, &sizes, NULL, out);
 }
 
-// What joins any number without a change: a whole number, as int32 holds them.
+// What joins any number of the dtype without a change.
 static double neutral_of(const scatter *s)
 {
     bool is_integer = s->whole.dtype == SPYRE_DTYPE_I64 || s->whole.dtype == SPYRE_DTYPE_I32;
+    if (s->whole.dtype == SPYRE_DTYPE_BOOL)
+        return s->accumulator == OPFUNC_PROD || s->accumulator == OPFUNC_MIN;
     if (s->accumulator == OPFUNC_MAX && is_integer) return INT32_MIN;
     if (s->accumulator == OPFUNC_MIN && is_integer) return INT32_MAX;
     return (double)opfunc_reduction_identity(s->accumulator);

@@ -180,10 +180,10 @@ def scatter_reduce(
     if reduce not in _REDUCTIONS:
         return NOT_TAKEN
     if x.dim() == index.dim() == source.dim() == 0:
-        line = scatter_reduce(
+        line: torch.Tensor = _aten.scatter_reduce(
             x.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self=include_self
         )
-        return line.reshape(()) if isinstance(line, torch.Tensor) else line
+        return line.reshape(())
     if _is_own(x, dim, index) or not _fits(x, dim, index, source):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, reduce, include_self)
@@ -195,11 +195,11 @@ def scatter_with(
 ) -> torch.Tensor | NotTaken:
     if reduce not in ("add", "multiply"):
         return NOT_TAKEN
+    name = "sum" if reduce == "add" else "prod"
     if x.dim() == index.dim() == source.dim() == 0:
-        return scatter_reduce(x, dim, index, source, "sum" if reduce == "add" else "prod")
+        return scatter_reduce(x, dim, index, source, name)
     if not _fits(x, dim, index, source):
         return NOT_TAKEN
-    name = "sum" if reduce == "add" else "prod"
     joined: torch.Tensor = _aten.scatter_reduce(x, dim, index, source, name)
     return joined
 
@@ -222,7 +222,8 @@ def index_reduce(
     *,
     include_self: bool = True,
 ) -> torch.Tensor | NotTaken:
-    if reduce not in _REDUCTIONS[1:]:
+    is_refused = x.dtype is torch.bool and not include_self  # by PyTorch
+    if reduce not in _REDUCTIONS[1:] or is_refused:
         return NOT_TAKEN
     if x.dim() == 0 and index.numel() == 1 and source.numel() == 1:
         scalars = index.reshape(()), source.reshape(())
