@@ -75,6 +75,28 @@ def test_files_run_anywhere(captured, tmp_path):
         assert "tensor(" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (b"f(x))\n", "line 1: unmatched"),
+        (b"\x00\x01\x02", "source code string cannot contain null bytes"),
+        (b"x = '\xff'\n", "line 1: (unicode error)"),
+    ],
+)
+def test_a_file_that_is_no_program(tmp_path, content, rule):
+    (tmp_path / "file.py").write_bytes(content)
+    done = run("-m", "torch_spyre.debug.capture", "file.py", directory=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"spyre capture: file.py: {rule}")
+
+
+@pytest.mark.parametrize("command", ["debug.capture", "debug.bisect", "profiler.merge"])
+def test_wrong_arguments_are_refused_in_a_line(tmp_path, command):
+    done = run("-m", f"torch_spyre.{command}", "--nonsense", directory=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "the following arguments are required" in done.stderr
+
+
 def test_a_missing_script(tmp_path):
     done = run("-m", "torch_spyre.debug.capture", "nothing.py", directory=tmp_path)
     assert done.returncode == 2

@@ -14,7 +14,6 @@ torch.compile is judged at the first call of each of its programs; what runs on 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import copy
 import sys
@@ -33,6 +32,7 @@ from ..compile.backend import Runnable, Settings, Values
 from ..eager import host, operator_program
 from ..sendnn.reference import OnHost, to_host
 from . import user_script
+from .arguments import ArgumentParser
 
 _SUMMARY = (__doc__ or "").partition("\n")[0]
 
@@ -224,12 +224,12 @@ def table(verdicts: list[Verdict]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("spyre-bisect", description=_SUMMARY)
+    parser = ArgumentParser("spyre-bisect", description=_SUMMARY)
     parser.add_argument("--atol", type=float, default=0.05, help="tolerance against PyTorch")
     parser.add_argument("--rtol", type=float, default=0.05)
     user_script.add_to(parser)
     given = parser.parse_args(arguments)
-    if not user_script.is_there(parser.prog, given.script):
+    if not user_script.is_program(parser.prog, given.script):
         return 2
     bisect = Bisect(given.atol, given.rtol)
     try:

@@ -10,7 +10,6 @@ leaves of its graphs. docs/debugging.md.
 
 from __future__ import annotations
 
-import argparse
 import os
 import pathlib
 import platform
@@ -23,6 +22,7 @@ import tempfile
 import torch
 
 from . import user_script
+from .arguments import ArgumentParser
 
 _SUMMARY = (__doc__ or "").partition("\n")[0]
 _VARIABLES = ("SPYRE", "TORCH", "INDUCTOR", "AIU", "SENCORES", "LX_", "DXP", "LOCAL_RANK")
@@ -84,11 +84,11 @@ def _run(log: pathlib.Path, command: list[str], environment: dict[str, str]) -> 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("spyre-bug-report", description=_SUMMARY)
+    parser = ArgumentParser("spyre-bug-report", description=_SUMMARY)
     parser.add_argument("-o", "--output", default="spyre_bug_report.tar.gz", type=pathlib.Path)
     user_script.add_to(parser)
     given = parser.parse_args(arguments)
-    if not user_script.is_there(parser.prog, given.script):
+    if not user_script.is_program(parser.prog, given.script):
         return 2
     name = given.output.name.removesuffix(".gz").removesuffix(".tar")
     with tempfile.TemporaryDirectory() as scratch:

@@ -10,7 +10,6 @@ program uses again are written once. docs/debugging.md.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import pathlib
@@ -21,6 +20,7 @@ from .. import _C
 from ..compile import handover
 from ..compile.segments import Segment, card_segments
 from . import output_code, user_script
+from .arguments import ArgumentParser
 from .output_code import Json
 
 _SUMMARY = (__doc__ or "").partition("\n")[0]
@@ -188,11 +188,11 @@ def _where(arg: Json) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("spyre capture", description=_SUMMARY)
+    parser = ArgumentParser("spyre capture", description=_SUMMARY)
     parser.add_argument("-o", "--output", default="spyre_capture", help="directory of the files")
     user_script.add_to(parser)
     given = parser.parse_args(arguments)
-    if not user_script.is_there(parser.prog, given.script):
+    if not user_script.is_program(parser.prog, given.script):
         return 2
     capture = Capture(pathlib.Path(given.output))
     handover.observers.append(capture)

@@ -16,13 +16,24 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
 
 
-def is_there(command: str, script: pathlib.Path) -> bool:
-    """Whether the script is a file; the command says so on stderr if it is none."""
-    if script.is_file():
-        return True
-    rule = "not a file" if script.exists() else "no such file"
-    print(f"{command}: {script}: {rule}", file=sys.stderr)
-    return False
+def is_program(command: str, script: pathlib.Path) -> bool:
+    """Whether the script is a file of Python; the command says so on stderr if it is none."""
+    rule = _what_is_wrong(script)
+    if rule:
+        print(f"{command}: {script}: {rule}", file=sys.stderr)
+    return not rule
+
+
+def _what_is_wrong(script: pathlib.Path) -> str:
+    if not script.is_file():
+        return "not a file" if script.exists() else "no such file"
+    try:
+        compile(script.read_bytes(), str(script), "exec")
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
+    except ValueError as error:  # of bytes 0
+        return str(error)
+    return ""
 
 
 def run(script: pathlib.Path, arguments: Sequence[str]) -> None:

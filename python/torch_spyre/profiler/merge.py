@@ -8,12 +8,13 @@ process of the trace a rank, one thread a stream. A collective ends at one insta
 
 from __future__ import annotations
 
-import argparse
 import json
 import pathlib
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
+
+from ..debug.arguments import ArgumentParser
 
 _BEGIN, _END = "virtual begin (us)", "virtual end (us)"
 
@@ -120,7 +121,7 @@ def _name(what: str, rank: int, stream: int, name: str) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("spyre merge", description=(__doc__ or "").split("\n")[0])
+    parser = ArgumentParser("spyre merge", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("traces", nargs="+", help="of rank 0, rank 1, .. in this order")
     parser.add_argument("-o", "--output", required=True, help="the trace to write")
     given = parser.parse_args(arguments)
