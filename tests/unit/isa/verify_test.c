@@ -173,6 +173,21 @@ static void verify__running_values(void **state)
     refused("scan: operand 2: cummaxindex from SENINT16 to IEEE_INT32");
 }
 
+static void verify__what_is_accumulated(void **state)
+{
+    (void)state;
+    isa_instruction *joins = find(ISA_ACCUMULATE);
+    spyre_format before = joins->operand[1].format;
+    joins->operand[1].format = SPYRE_FORMAT_IEEE_INT32;
+    refused("accumulate: operand 1: sum of IEEE_INT32 into IEEE_FP32");
+    joins->operand[1].format = before;
+    joins->op = OPFUNC_ADD;
+    refused("accumulate: add does not accumulate");
+    joins->op = OPFUNC_PROD;
+    joins->row_count = 0;
+    refused("accumulate: row count 0");
+}
+
 static void verify__written_operands_move(void **state)
 {
     (void)state;
@@ -275,6 +290,7 @@ int main(void)
         CASE(formats),
         CASE(rankings),
         CASE(running_values),
+        CASE(what_is_accumulated),
         CASE(written_operands_move),
         CASE(opfuncs),
         CASE(one_nan),
