@@ -87,3 +87,25 @@ const loop_op *flow_writer_in_loops(const flow *f, const loop_graph *loops, cons
                        op->var_count * sizeof *read->stride) == 0;
     return same ? op : NULL;
 }
+
+// Whether element n of what the op reads is element n of what it writes.
+static bool keeps_places(const loop_op *op)
+{
+    const loop_access *from = &op->operand[0], *to = loop_result(op);
+    return from->offset == to->offset &&
+           memcmp(from->stride, to->stride, op->var_count * sizeof *to->stride) == 0;
+}
+
+bool flow_through_cast(const flow *f, const loop_graph *loops, const loop_op *reader,
+                       const loop_access *read, loop_access *out)
+{
+    const loop_buffer *buffer = &loops->buffers.items[read->buffer];
+    if (buffer->kind != LOOP_LOCAL || !flow_is_written_once(f, read->buffer)) return false;
+    const loop_op *cast = &loops->ops.items[f->writer[read->buffer]];
+    if (cast->op != OPFUNC_DL16TOFP32 || cast->tile_depth || reader->tile_depth) return false;
+    bool aligned = flow_writer_in_loops(f, loops, reader, read);
+    if (!aligned && (!keeps_places(cast) || !same_hint(loops, cast, reader))) return false;
+    *out = aligned ? cast->operand[0] : *read;
+    out->buffer = cast->operand[0].buffer;
+    return true;
+}

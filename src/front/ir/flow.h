@@ -41,4 +41,9 @@ static inline uint32_t flow_use_count(const flow *f, uint32_t buffer)
 const loop_op *flow_writer_in_loops(const flow *f, const loop_graph *loops, const loop_op *reader,
                                     const loop_access *read);
 
+// By what an op may read 16 bits in the place of `read`, which reads what a cast to float32 makes
+// of them: in the same loops, or the cast leaves elements where they are. False: by nothing.
+bool flow_through_cast(const flow *f, const loop_graph *loops, const loop_op *reader,
+                       const loop_access *read, loop_access *out);
+
 #endif

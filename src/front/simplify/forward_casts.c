@@ -22,10 +22,11 @@ static bool computes_wide(const loop_graph *loops, const loop_op *op)
 // Whether everything that reads the buffer could read through the cast.
 static bool all_take(const loop_graph *loops, const flow *f, uint32_t buffer)
 {
+    loop_access through;
     for (uint32_t n = f->first_use[buffer]; n < f->first_use[buffer + 1]; n++) {
         const loop_op *reader = &loops->ops.items[f->uses[n].op];
         const loop_access *read = &reader->operand[f->uses[n].operand];
-        if (!computes_wide(loops, reader) || !flow_writer_in_loops(f, loops, reader, read))
+        if (!computes_wide(loops, reader) || !flow_through_cast(f, loops, reader, read, &through))
             return false;
     }
     return true;
@@ -45,8 +46,11 @@ static bool forward(loop_graph *loops, const flow *f, const loop_op *cast)
     if (cast->op != OPFUNC_DL16TOFP32 || cast->tile_depth || is_returned(loops, made) ||
         !flow_is_written_once(f, made) || !all_take(loops, f, made))
         return false;
-    for (uint32_t n = f->first_use[made]; n < f->first_use[made + 1]; n++)
-        loops->ops.items[f->uses[n].op].operand[f->uses[n].operand] = cast->operand[0];
+    for (uint32_t n = f->first_use[made]; n < f->first_use[made + 1]; n++) {
+        loop_op *reader = &loops->ops.items[f->uses[n].op];
+        loop_access *read = &reader->operand[f->uses[n].operand];
+        (void)flow_through_cast(f, loops, reader, read, read);
+    }
     return true;
 }
 

@@ -8,8 +8,9 @@
 // That opfunc computes in float32 and rounds once, so no bit changes; what is missing is 0, 1 and
 // -0, which leave all numbers as they are. Steps that have other readers are done again rather than
 // read in float32: it is memory that takes time. Only of operands that stand still along the
-// result's innermost loop: the others lie in sticks of half as many elements. Ops that nothing
-// reads any more are left to deadcode.
+// result's innermost loop: the others lie in sticks of half as many elements, but for weights and
+// biases that a cast made of 16 bits, which are read there. Ops that nothing reads any more are
+// left to deadcode.
 #include "front/front.h"
 #include "front/ir/flow.h"
 
@@ -36,10 +37,13 @@ static uint32_t innermost_loop(const loop_op *op)
 // Gives an input of the norm operand k of a step; false where it does not go with the others.
 static bool take_input(norm *n, uint32_t input, const loop_op *step, uint32_t k)
 {
-    n->input[input] = step->operand[k];
+    const loop_access *read = &step->operand[k];
+    n->input[input] = *read;
     n->has[input] = true;
-    return !step->operand[k].stride[n->inner] &&
-           loop_operand_buffer(n->loops, step, k)->format == SPYRE_FORMAT_IEEE_FP32;
+    if (read->stride[n->inner])
+        return (input == WEIGHT || input == BIAS) &&
+               flow_through_cast(n->f, n->loops, step, read, &n->input[input]);
+    return loop_operand_buffer(n->loops, step, k)->format == SPYRE_FORMAT_IEEE_FP32;
 }
 
 static bool take_steps(norm *n, const loop_access *read);
