@@ -223,6 +223,18 @@ static bool has_sums(const bundle_step *step, const size_rules *rules)
     return false;
 }
 
+// The first loop of the step that has no symbol though it differs.
+static void tell_place(const size_rules *rules, const bundle_step *step, const bundle_step *next)
+{
+    uint32_t d = 0;
+    while (d < step->dim_count && (step->symbol[d] || step->size[d] == next->size[d])) d++;
+    if (d == step->dim_count)
+        snprintf(rules->place, SIZE_PLACE_BYTES, "step %s: ", step->name);
+    else
+        snprintf(rules->place, SIZE_PLACE_BYTES, "step %s, loop %s of %lld and %lld: ", step->name,
+                 step->dim_name[d], (long long)step->size[d], (long long)next->size[d]);
+}
+
 static spyre_status mark_steps(const size_rules *rules, bundle *b,
                                const executable_segment *const *smaller, const char **out_why)
 {
@@ -233,10 +245,15 @@ static spyre_status mark_steps(const size_rules *rules, bundle *b,
         *step = from[s];
         TRY_NEW(rules->memory, step->tensors, step->tensor_count);
         memcpy(step->tensors, from[s].tensors, step->tensor_count * sizeof *step->tensors);
-        for (uint32_t k = 0; k < rules->count && !*out_why; k++)
-            *out_why = mark(step, &smaller[k]->front.bundle->steps.items[s], k, &rules->spans[k]);
+        for (uint32_t k = 0; k < rules->count && !*out_why; k++) {
+            const bundle_step *next = &smaller[k]->front.bundle->steps.items[s];
+            *out_why = mark(step, next, k, &rules->spans[k]);
+            if (*out_why) tell_place(rules, step, next);
+        }
         if (!*out_why && !rules->has_least && has_sums(step, rules)) *out_why = size_no_third;
         if (!*out_why) TRY(check_ends(b, step, out_why));
+        if (*out_why && !rules->place[0])
+            tell_place(rules, step, &smaller[0]->front.bundle->steps.items[s]);
     }
     return NULL;
 }

@@ -3,6 +3,8 @@
 // What executables tell about other sizes, as bytes: a reason why one program does not serve
 // them, or the programs with their corrections and the expressions of their values. The bundles
 // stay away: stages are made again on request.
+#include <stdio.h>
+
 #include "base/bytes.h"
 #include "compile/cache/cache.h"
 #include "compile/size_rules.h"
@@ -142,7 +144,8 @@ static spyre_status take(size_rules *rules, const spyre_executable *largest,
                          const uint8_t *bytes, size_t length, const char **out_why)
 {
     bytes_reader from = {.bytes = bytes, .length = length};
-    const char *why = bytes_take_string(&from);
+    const char *why = bytes_take_string(&from), *place = bytes_take_string(&from);
+    snprintf(rules->place, SIZE_PLACE_BYTES, "%s", place);
     TRY_NEW(rules->memory, rules->segments, largest->segment_count);
     for (uint32_t s = 0; s < largest->segment_count && !*why; s++)
         TRY(take_segment(rules, &from, &largest->segments[s], &rules->segments[s]));
@@ -202,6 +205,7 @@ spyre_status size_rules_keep(const size_rules *rules, const spyre_executable *la
     TRY(subject_of(rules, largest, &subject));
     if (!subject) return NULL;
     bytes_put_string(&bytes, why ? why : "");
+    bytes_put_string(&bytes, rules->place);
     spyre_status status = why ? NULL : put_segments(rules, largest->segment_count, &bytes);
     if (!status) status = text_status(&bytes);
     if (!status) cache_keep(subject, &bytes);

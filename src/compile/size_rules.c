@@ -298,10 +298,15 @@ static spyre_status make_rules(spyre_executable *largest, spyre_executable *cons
     TRY_ALLOC(rules);
     *rules = (size_rules){.memory = memory, .count = count};
     rules->has_least = smaller_count > size_corner_count(rules);
+    rules->place = ARENA_NEW(memory, char, SIZE_PLACE_BYTES);
+    if (!rules->place) arena_destroy(memory);
+    TRY_ALLOC(rules->place);
+    rules->place[0] = 0;
     memcpy(rules->spans, spans, count * sizeof *spans);
     memcpy(rules->smaller, smaller, size_smaller_count(rules) * sizeof *smaller);
     spyre_status status = find_in_stages(rules, largest, &why);
     if (why) {
+        text_append(reason, rules->place);
         text_append(reason, why);
         *out_verdict = strcmp(why, size_no_third) == 0 ? SPYRE_SIZES_NEED_LEAST
                        : may_be_otherwise(why) ? SPYRE_SIZES_OTHER_PLAN : SPYRE_SIZES_REFUSED;

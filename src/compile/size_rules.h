@@ -26,10 +26,11 @@ typedef struct {
     VEC(size_constant) constants;
 } size_segment;
 
-enum { SIZE_MOST_SMALLER = SPYRE_MOST_SIZES + 2 };
+enum { SIZE_MOST_SMALLER = SPYRE_MOST_SIZES + 2, SIZE_PLACE_BYTES = 128 };
 
 typedef struct size_rules {
     arena *memory;
+    char *place;                        // SIZE_PLACE_BYTES: the step that has no rules, or ""
     uint32_t count;                     // of dims
     spyre_size_span spans[SPYRE_MOST_SIZES];
     bool has_least;                     // the last of `smaller` has a granule of each dim

@@ -397,6 +397,7 @@ def test_sums_that_end_inside_of_sticks(function):
     """A program a length, where lengths lie along sticks inside of the graph."""
     sweep(function, [128, 64], 1, (3, 64), min=64, max=128)
     sweep(function, [320, 64, 256], 1, (3, 64), min=64, max=320)
+    assert "step " in torch_spyre.last_report().one_bucket
 
 
 @pytest.mark.parametrize("correction", [1, 2, 0])
