@@ -8,6 +8,7 @@
 #include "base/clones.h"
 #include "card/tile/runs.h"
 #include "tensor/accumulate.h"
+#include "tensor/numeric.h"
 
 enum { OFFSETS = 1024, ROWS_AHEAD = 32 };
 
@@ -233,6 +234,24 @@ typedef struct {
     int64_t stride;
 } joined_run;
 
+// Extremes of SEN169_FP16, which has no NaN of its own, are one of both; without a branch, which
+// no host foresees.
+static void choose_elements(const joined_run *j, uint8_t *to, const int64_t *offset,
+                            const float *values, size_t count)
+{
+    const bool raises = j->op == OPFUNC_MAX;
+    for (size_t n = 0; n < count; n++) {
+        uint8_t *at = to + (int64_t)n * j->stride + offset[n];
+        uint16_t code;
+        memcpy(&code, at, sizeof code);
+        const float before = dl16_to_float(code), next = values[n];
+        const bool stays = (raises & (before > next)) | (!raises & (before < next));
+        const uint16_t mask = (uint16_t)-(int)stays;
+        code = (uint16_t)((code & mask) | (dl16_from_float(next) & ~mask));
+        memcpy(at, &code, sizeof code);
+    }
+}
+
 static void join_elements(const joined_run *j, uint8_t *to, const int64_t *offset,
                           const float *values, size_t count)
 {
@@ -285,6 +304,9 @@ static void join_floats(const joined_run *j, uint8_t *to, const row_offsets *o, 
                         const float *values, size_t count)
 {
     if (whole_row && j->stride) join_row(j, to + o->offset[0], values, count);
+    else if (j->format == SPYRE_FORMAT_SEN169_FP16 &&
+             (j->op == OPFUNC_MAX || j->op == OPFUNC_MIN))
+        choose_elements(j, to, o->offset, values, count);
     else if (j->format != SPYRE_FORMAT_IEEE_FP32) join_elements(j, to, o->offset, values, count);
     else if (j->op == OPFUNC_SUM) add_elements(j, to, o->offset, values, count);
     else join_fp32(j, to, o->offset, values, count);
