@@ -109,3 +109,15 @@ def test_gradients(name):
 def test_without_elements(size):
     x = torch.ones(size).half()
     assert torch.equal(x.to("spyre").cumsum(0).cpu(), x.cumsum(0))
+
+
+@pytest.mark.parametrize("function", [torch.cumsum, torch.cumprod, torch.logcumsumexp])
+@pytest.mark.parametrize("shape", [(), (1,), (5, 1), (70, 1, 3)])
+def test_one_element(function, shape):
+    """Is its own running value, in float32 without any function of it."""
+    for dtype in (torch.float16, torch.float32):
+        x = torch.randn(shape).to(dtype).to("spyre")
+        result = function(x, min(1, max(0, x.dim() - 1)))
+        assert torch.equal(result.cpu(), x.cpu())
+        result.add_(1)
+        assert not torch.equal(result.cpu(), x.cpu())

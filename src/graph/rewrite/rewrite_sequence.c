@@ -117,7 +117,7 @@ spyre_status rewrite_scan(rewriter *r)
     aten_op op = native_of(aten_describe((aten_op)r->from->op)->opfunc);
     TRY(rewrite_result(r, 0, &into));
     TRY(load_scanned(r, into.dtype, &dim, &x));
-    TRY(make_scan(r, op, &x, dim, NULL, &x));
+    if (x.view.size[dim] > 1) TRY(make_scan(r, op, &x, dim, NULL, &x));
     return rewrite_finish(r, &x, &into);
 }
 
