@@ -92,7 +92,7 @@ static spyre_status count_work(const isa_program *program, job *j)
 static bool takes_indices(const isa_program *program)
 {
     for (uint32_t n = 0; n < program->code.count; n++)
-        if (isa_describe(program->code.items[n]->opcode)->uses == ISA_USES_ROWS) return true;
+        if (isa_uses_rows(program->code.items[n]->opcode)) return true;
     return false;
 }
 
