@@ -122,6 +122,7 @@ def test_progressions_are_separate():
     a, b = torch.compile(function)(torch.ones(1).to("spyre"))
     a.add_(1)
     assert b.cpu().tolist() == [0, 1, 2, 3]
+    assert a.cpu().tolist() == [1, 2, 3, 4]
 
 
 def test_integers():

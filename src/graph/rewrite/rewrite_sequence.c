@@ -60,10 +60,8 @@ spyre_status rewrite_arange(rewriter *r)
     TRY(make_count(r, into.view.size[0], &x));
     TRY(make_cast(r, &x, is_half ? SPYRE_DTYPE_F32 : into.dtype, NULL, &x));
     if (p.step != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &x, p.step, NULL, &x));
-    if (p.start == 0) {
-        TRY(make_cast(r, &x, into.dtype, NULL, &x));
-        return rewrite_finish(r, &x, &into);
-    }
+    // Counts are shared, the result is the caller's to write into.
+    if (p.start == 0) return make_cast(r, &x, into.dtype, &into, NULL);
     if (!is_half) return make_with(r, ATEN_SPYRE_ADD, &x, p.start, &into, NULL);
     TRY(make_with(r, ATEN_SPYRE_ADD, &x, p.start, NULL, &x));
     return make_cast(r, &x, into.dtype, &into, NULL);
