@@ -60,8 +60,13 @@ spyre_status rewrite_arange(rewriter *r)
     TRY(make_count(r, into.view.size[0], &x));
     TRY(make_cast(r, &x, is_half ? SPYRE_DTYPE_F32 : into.dtype, NULL, &x));
     if (p.step != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &x, p.step, NULL, &x));
-    // Counts are shared, the result is the caller's to write into.
-    if (p.start == 0) return make_cast(r, &x, into.dtype, &into, NULL);
+    // Counts themselves are shared, but the result is the caller's to write into.
+    if (p.step == 1 && p.start == 0 && into.dtype == SPYRE_DTYPE_I64)
+        return make_copy(r, &x, &into, NULL);
+    if (p.start == 0) {
+        TRY(make_cast(r, &x, into.dtype, NULL, &x));
+        return rewrite_finish(r, &x, &into);
+    }
     if (!is_half) return make_with(r, ATEN_SPYRE_ADD, &x, p.start, &into, NULL);
     TRY(make_with(r, ATEN_SPYRE_ADD, &x, p.start, NULL, &x));
     return make_cast(r, &x, into.dtype, &into, NULL);
