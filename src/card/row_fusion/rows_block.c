@@ -4,10 +4,14 @@
 // meanwhile, where the rows and sticks of a step lie, and the tiles of a block.
 #include "card/row_fusion/rows_build.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // Kept values stay in the host's first cache, what passes by more than once in the second.
 enum { KEPT_BYTES = 96 << 10, PASSING_BYTES = 128 << 10, STICK_BYTES = SIMD_LANES * 4 };
+
+// Of a block, beside which it costs little to begin one.
+enum { LEAST_UNITS = 256 };
 
 // --- Areas
 
@@ -67,6 +71,20 @@ static uint32_t divide_rows(const row_fusion *c, uint32_t most)
     return most;
 }
 
+// Most steps have the sticks of a row nearer to each other than rows: then few rows are together
+// what the host's caches and page tables can follow.
+static bool sticks_are_nearer(const row_fusion *c)
+{
+    int32_t nearer = 0;
+    for (uint32_t n = 0; n < c->steps.count; n++) {
+        const rows_place *p = &c->steps.items[n].place;
+        if (!rows_takes_elements(c->steps.items[n].op)) continue;
+        const int64_t row = rows_nest_stride(&p->row), stick = rows_nest_stride(&p->stick);
+        nearer += row && stick ? (llabs(stick) < llabs(row) ? 1 : -1) : 0;
+    }
+    return nearer > 0;
+}
+
 static uint32_t choose_block(const rows_builder *b)
 {
     const row_fusion *c = b->c;
@@ -74,7 +92,9 @@ static uint32_t choose_block(const rows_builder *b)
     size_t rows = (c->kept ? KEPT_BYTES : PASSING_BYTES) / row;
     if (rows < 1) rows = 1;
     // One vector program passes by once.
-    if (rows > ROWS_MOST_ROWS || c->items.count == 1) rows = ROWS_MOST_ROWS;
+    if (c->items.count == 1)
+        rows = sticks_are_nearer(c) ? LEAST_UNITS / c->sticks + 1 : ROWS_MOST_ROWS;
+    if (rows > ROWS_MOST_ROWS) rows = ROWS_MOST_ROWS;
     if (rows > c->rows) rows = c->rows;
     return divide_rows(c, (uint32_t)rows);
 }
