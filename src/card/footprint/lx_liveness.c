@@ -6,138 +6,22 @@
 #include "base/integer.h"
 #include "base/odometer.h"
 
-static bool tile_dense(const plan_tile *tile)
+static lx_range touched(const lx_access *a)
 {
-    if (tile->instruction->opcode == ISA_MATMUL) return false;
-    int64_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
-    for (uint32_t d = 0; d < tile->dim_count; d++) bytes *= tile->extent[d];
-    return tile->span[0].high - tile->span[0].low == bytes && plan_injective(tile, 0);
+    return (lx_range){lx_over_loops(a, 0), a->lanes};
 }
 
-// --- Ranges
-
-static int64_t loop_stride(const lx_access *a, uint32_t loop)
+bool lx_is_live(const lx_access *access, const lx_ranges *exposed)
 {
-    return a->i->operand[a->operand].loop_stride[loop];
-}
-
-// The range over all iterations of the loops from `first` on.
-static byte_range over_loops(const lx_access *a, uint32_t first)
-{
-    byte_range r = a->first;
-    for (uint32_t n = first; n < a->depth; n++)
-        range_repeat(&r, loop_stride(a, n), a->iterations[n]);
-    return r;
-}
-
-uint32_t lx_shared_loops(const lx_access *a, const lx_access *b)
-{
-    uint32_t shared = 0;
-    while (shared < a->depth && shared < b->depth && a->loop_id[shared] == b->loop_id[shared])
-        shared++;
-    return shared;
-}
-
-static bool move_alike(const lx_access *a, const lx_access *b, uint32_t loops)
-{
-    for (uint32_t n = 0; n < loops; n++)
-        if (loop_stride(a, n) != loop_stride(b, n)) return false;
-    return true;
-}
-
-bool lx_covers(const lx_access *write, const lx_access *read)
-{
-    return write->dense && lx_spans(write, read);
-}
-
-bool lx_spans(const lx_access *write, const lx_access *read)
-{
-    uint32_t shared = lx_shared_loops(write, read);
-    if (!move_alike(write, read, shared)) return false;
-    return range_covers(write->first, over_loops(read, shared));
-}
-
-bool lx_overlap(const lx_access *a, const lx_access *b, uint32_t loops)
-{
-    if (!move_alike(a, b, loops)) loops = 0;
-    return ranges_overlap(over_loops(a, loops), over_loops(b, loops));
-}
-
-bool lx_is_live(const lx_access *access, const byte_ranges *exposed)
-{
-    byte_range r = over_loops(access, 0);
+    const lx_range r = touched(access);
     for (uint32_t n = 0; n < exposed->count; n++)
-        if (ranges_overlap(exposed->items[n], r)) return true;
+        if (lx_ranges_meet(exposed->items[n], r)) return true;
     return false;
-}
-
-// --- Collecting
-
-static spyre_status add_accesses(arena *memory, const plan_tile *tile, const loop_nest *place,
-                                 uint32_t at, lx_access_list *out)
-{
-    const isa_instruction *i = tile->instruction;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        if (i->operand[o].space != ISA_SPACE_LX) continue;
-        lx_access a = {.i = i, .at = at, .operand = o, .depth = place->depth};
-        for (uint32_t n = 0; n < place->depth; n++) {
-            a.loop_id[n] = place->loop_id[n];
-            a.iterations[n] = place->iterations[n];
-        }
-        a.first = plan_range(tile, o);
-        a.writes = isa_writes(i->opcode, o);
-        a.reads = isa_reads(i->opcode, o);
-        a.dense = a.writes && tile_dense(tile);
-        TRY(VEC_PUSH(memory, out, a));
-    }
-    return NULL;
-}
-
-spyre_status lx_collect(arena *memory, const isa_program *program, plan_tile *const *tiles,
-                        const plan_kernel *kernel, lx_access_list *out)
-{
-    loop_nest place = kernel->around;
-    for (uint32_t at = kernel->begin; at < kernel->end; at++) {
-        loop_nest_follow(&place, program->code.items[at], at);
-        if (tiles[at]) TRY(add_accesses(memory, tiles[at], &place, at, out));
-    }
-    return NULL;
 }
 
 // --- Reads of what several instructions wrote
 
 enum { PIECES_MOST_BYTES = 1 << 16 };
-
-uint32_t lx_list_dims(const isa_instruction *i, uint32_t operand, int64_t *out_extent,
-                      int64_t *out_stride)
-{
-    const isa_operand *o = &i->operand[operand];
-    if (i->opcode != ISA_MATMUL) {
-        for (uint32_t d = 0; d < i->dim_count; d++) {
-            out_extent[d] = i->extent[d];
-            out_stride[d] = o->stride[d];
-        }
-        return i->dim_count;
-    }
-    int64_t lanes = matmul_lanes(i), k = i->extent[2];
-    bool left = operand == 1;
-    out_extent[0] = left ? i->extent[0] : i->extent[1];
-    out_stride[0] = left ? o->stride[0] : o->stride[1];
-    out_extent[1] = left ? divide_up(k, lanes) : k;
-    out_stride[1] = o->stride[2];
-    out_extent[2] = left && k < lanes ? k : lanes;
-    out_stride[2] = spyre_format_bytes(o->format);
-    return 3;
-}
-
-// The same around runs of bytes without gaps.
-static uint32_t list_runs(const lx_access *a, int64_t *extent, int64_t *stride, int64_t *run)
-{
-    uint32_t dims = lx_list_dims(a->i, a->operand, extent, stride);
-    *run = spyre_format_bytes(a->i->operand[a->operand].format);
-    while (dims > 0 && stride[dims - 1] == *run) *run *= extent[--dims];
-    return dims;
-}
 
 // Marks or clears the bytes of [within.low, within.high) that an access touches in one iteration;
 // returns how many changed.
@@ -145,7 +29,7 @@ static int64_t set_bytes(const lx_access *a, byte_range within, uint8_t *bytes, 
 {
     int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS], index[ISA_MAX_DIMS] = {0};
     int64_t changed = 0, most = within.high - within.low, run;
-    uint32_t dims = list_runs(a, extent, stride, &run);
+    uint32_t dims = lx_list_runs(a, extent, stride, &run);
     odometer_place place = {stride, a->i->operand[a->operand].offset - within.low};
     do {
         int64_t end = place.at + run < most ? place.at + run : most;
@@ -162,7 +46,7 @@ static bool fills_piece(const lx_access *write, const lx_access *read)
 {
     return write->writes && write->at != read->at && write->i->opcode != ISA_MATMUL &&
            write->depth == read->depth && lx_shared_loops(write, read) == read->depth &&
-           move_alike(write, read, read->depth) && lx_overlap(write, read, read->depth);
+           lx_move_alike(write, read, read->depth) && lx_overlap(write, read, read->depth);
 }
 
 // Writes in the same iteration, none of which covers the read alone, do so together.
@@ -203,21 +87,29 @@ static bool is_exposed(const lx_access_list *accesses, uint32_t at)
 
 // What a write fills without gaps in all iterations of its kernel's loops together. Of the `outer`
 // loops around the kernel the first iteration counts: others may read before the next one.
-static byte_range filled(const lx_access *a, uint32_t outer)
+static byte_range repeat_filled(const lx_access *a, byte_range first, uint32_t outer)
 {
-    byte_range r = a->first;
+    byte_range r = first;
     for (bool grown = true; grown;) {
         grown = false;
         for (uint32_t n = outer; n < a->depth; n++) {
-            int64_t stride = loop_stride(a, n);
-            int64_t reach = a->first.low + stride * ((int64_t)a->iterations[n] - 1);
+            int64_t stride = lx_loop_stride(a, n);
+            int64_t reach = first.low + stride * ((int64_t)a->iterations[n] - 1);
             bool next_to = stride > 0 && stride <= r.high - r.low;
-            if (!next_to || r.high >= reach + (a->first.high - a->first.low)) continue;
+            if (!next_to || r.high >= reach + (first.high - first.low)) continue;
             r.high += stride * ((int64_t)a->iterations[n] - 1);
             grown = true;
         }
     }
     return r;
+}
+
+static lx_range filled(const lx_access *a, uint32_t outer)
+{
+    if (a->dense) return (lx_range){repeat_filled(a, a->first, outer), LX_WHOLE_STICKS};
+    const byte_range sticks = {a->first.low - a->lanes.low,
+                               a->first.high - a->lanes.high + SPYRE_STICK_BYTES};
+    return (lx_range){repeat_filled(a, sticks, outer), a->lanes};
 }
 
 // --- What messages fill together, each of them with gaps
@@ -236,7 +128,7 @@ static void mark_runs(const lx_access *a, bool *full)
 {
     int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS], index[ISA_MAX_DIMS] = {0};
     int64_t run, runs = 1;
-    uint32_t dims = list_runs(a, extent, stride, &run);
+    uint32_t dims = lx_list_runs(a, extent, stride, &run);
     odometer_place place = {stride, a->i->operand[a->operand].offset};
     for (uint32_t d = 0; d < dims; d++) {
         if (extent[d] > MOST_RUNS / runs) return;
@@ -246,13 +138,12 @@ static void mark_runs(const lx_access *a, bool *full)
     while (odometer_next(dims, extent, index, &place, 1));
 }
 
-static spyre_status list_received(arena *memory, const lx_access_list *accesses,
-                                  byte_ranges *out)
+static spyre_status list_received(arena *memory, const lx_access_list *accesses, lx_ranges *out)
 {
     bool full[STICKS + 1], any = false;
     for (uint32_t n = 0; n < accesses->count; n++) {
         const lx_access *a = &accesses->items[n];
-        if (a->i->opcode != ISA_RECEIVE || a->depth > 0 || a->dense) continue;
+        if (a->i->opcode != ISA_RECEIVE || a->depth > 0 || a->dense || a->fills_lanes) continue;
         if (!any) memset(full, 0, sizeof full);
         any = true;
         mark_runs(a, full);
@@ -261,7 +152,7 @@ static spyre_status list_received(arena *memory, const lx_access_list *accesses,
         int64_t end = n;
         while (full[end]) end++;
         if (end == n) continue;
-        byte_range r = {n * SPYRE_STICK_BYTES, end * SPYRE_STICK_BYTES};
+        lx_range r = {{n * SPYRE_STICK_BYTES, end * SPYRE_STICK_BYTES}, LX_WHOLE_STICKS};
         TRY(VEC_PUSH(memory, out, r));
         count++;
         n = end;
@@ -274,10 +165,10 @@ static spyre_status summarise(arena *memory, const lx_access_list *accesses, uin
 {
     for (uint32_t n = 0; n < accesses->count; n++) {
         const lx_access *a = &accesses->items[n];
-        byte_range all = over_loops(a, 0), some = filled(a, outer);
+        const lx_range all = touched(a);
         if (a->reads && is_exposed(accesses, n)) TRY(VEC_PUSH(memory, &out->exposed, all));
-        if (a->writes) TRY(VEC_PUSH(memory, &out->written, all));
-        if (a->dense) TRY(VEC_PUSH(memory, &out->replaced, some));
+        if (a->writes) TRY(VEC_PUSH(memory, &out->written, all.bytes));
+        if (a->dense || a->fills_lanes) TRY(VEC_PUSH(memory, &out->replaced, filled(a, outer)));
     }
     return list_received(memory, accesses, &out->replaced);
 }
@@ -292,33 +183,47 @@ spyre_status lx_summarise(arena *memory, const isa_program *program, plan_tile *
 }
 
 // Pieces of a range that are still what they were.
-enum { MOST_PIECES = 16 };
+enum { MOST_PIECES = 32, MOST_PARTS = 4 };
 typedef struct {
     uint32_t count;
-    byte_range of[MOST_PIECES];
+    lx_range of[MOST_PIECES];
 } pieces;
 
-static bool any_meets(const pieces *p, const byte_ranges *ranges)
+static bool any_meets(const pieces *p, const lx_ranges *ranges)
 {
     for (uint32_t n = 0; n < ranges->count; n++)
         for (uint32_t k = 0; k < p->count; k++)
-            if (ranges_overlap(ranges->items[n], p->of[k])) return true;
+            if (lx_ranges_meet(ranges->items[n], p->of[k])) return true;
     return false;
 }
 
-// Without room for another piece one stays longer than it is.
-static void take_away(pieces *p, byte_range gone)
+// What is left of a piece: bytes before and behind, and between them lanes below and above.
+static uint32_t list_left(lx_range piece, lx_range gone, lx_range *out)
+{
+    const byte_range before = {piece.bytes.low, gone.bytes.low};
+    const byte_range behind = {gone.bytes.high, piece.bytes.high};
+    const byte_range below = {piece.lanes.low, gone.lanes.low};
+    const byte_range above = {gone.lanes.high, piece.lanes.high};
+    const byte_range between = {before.low < before.high ? before.high : before.low,
+                                behind.low < behind.high ? behind.low : behind.high};
+    uint32_t count = 0;
+    if (before.low < before.high) out[count++] = (lx_range){before, piece.lanes};
+    if (behind.low < behind.high) out[count++] = (lx_range){behind, piece.lanes};
+    if (below.low < below.high) out[count++] = (lx_range){between, below};
+    if (above.low < above.high) out[count++] = (lx_range){between, above};
+    return count;
+}
+
+// Without room for more pieces one stays longer than it is.
+static void take_away(pieces *p, lx_range gone)
 {
     for (uint32_t k = p->count; k-- > 0;) {
-        byte_range *piece = &p->of[k];
-        byte_range behind = {gone.high, piece->high};
-        if (!ranges_overlap(*piece, gone)) continue;
-        bool before = piece->low < gone.low, after = behind.low < behind.high;
-        if (before && after && p->count == MOST_PIECES) continue;
-        if (before) piece->high = gone.low;
-        else if (after) *piece = behind;
-        else *piece = p->of[--p->count];
-        if (before && after) p->of[p->count++] = behind;
+        lx_range left[MOST_PARTS];
+        if (!lx_ranges_meet(p->of[k], gone)) continue;
+        const uint32_t count = list_left(p->of[k], gone, left);
+        if (p->count - 1 + count > MOST_PIECES) continue;
+        p->of[k] = p->of[--p->count];
+        for (uint32_t n = 0; n < count; n++) p->of[p->count++] = left[n];
     }
 }
 
@@ -342,5 +247,5 @@ static bool pieces_read_after(const lx_summaries *kernels, uint32_t kernel, uint
 
 bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores, byte_range range)
 {
-    return pieces_read_after(kernels, kernel, cores, (pieces){1, {range}});
+    return pieces_read_after(kernels, kernel, cores, (pieces){1, {{range, LX_WHOLE_STICKS}}});
 }

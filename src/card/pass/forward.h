@@ -16,7 +16,7 @@ struct forwarding {
     arena *memory;
     const isa_program *program;
     plan_tile *const *tiles;
-    const byte_ranges *exposed;
+    const lx_ranges *exposed;
     plan_tile **out;
     lx_access_list accesses;
     bool *replaced;                         // an access: it does not touch LX any more

@@ -19,7 +19,7 @@ typedef struct {
     plan_tile **tiles;                      // [instruction] as the program says
     plan_tile **forwarded;                  // [instruction] of kernels in order; null: left out
     lx_summaries lx;                        // [kernel]
-    byte_ranges exposed;                    // of all kernels
+    lx_ranges exposed;                      // of all kernels
     forwarding *kernels;                    // [kernel] between forward_copies and list_steps
 } translation;
 

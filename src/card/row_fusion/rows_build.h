@@ -106,7 +106,7 @@ bool rows_receive(rows_sources *s, rows_messages *map, uint32_t cores, uint32_t 
 bool rows_find_sources(rows_sources *s, uint32_t first, rows_tiles *tiles);
 
 // The last kernel surely wrote all these bytes.
-void rows_replace(rows_sources *s, const plan_kernel *kernel, const byte_ranges *replaced);
+void rows_replace(rows_sources *s, const plan_kernel *kernel, const lx_ranges *replaced);
 
 // --- Streams and sums
 

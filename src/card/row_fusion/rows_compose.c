@@ -242,18 +242,33 @@ static spyre_status add_binary(rows_builder *b, const rows_tile *t)
     return add_step(b, apply(i, inverse ? OPFUNC_MUL : i->op));
 }
 
-// The first input is kept, for this program alone, while the others come to x and y.
-static spyre_status add_ternary(rows_builder *b, const rows_tile *t)
+// A value without a place, for this program alone.
+static spyre_status keep_apart(rows_builder *b, const rows_access *a, uint32_t *out_id)
 {
-    rows_step step = apply(t->tile->instruction, t->tile->instruction->op);
-    TRY(load(b, &t->operand[1]));
+    TRY(load(b, a));
+    *out_id = b->value_count;
     if (b->value_count == ROWS_MOST_STEPS) {
         b->fits = false;
         return NULL;
     }
-    step.value = b->value_count++;
-    b->values[step.value] = (rows_value){.made = b->c->steps.count};
-    TRY(add_step(b, (rows_step){.op = VECTOR_KEEP, .value = step.value}));
+    b->values[b->value_count++] = (rows_value){.made = b->c->steps.count};
+    return add_step(b, (rows_step){.op = VECTOR_KEEP, .value = *out_id});
+}
+
+// True for a value of the vector program that is open.
+static bool is_made_here(const rows_builder *b, uint32_t id)
+{
+    return b->open && id != ROWS_NONE &&
+           b->values[id].made >= b->c->items.items[b->c->items.count - 1].first;
+}
+
+// The first input is one of the values that are kept while the others come to x and y.
+static spyre_status add_ternary(rows_builder *b, const rows_tile *t)
+{
+    rows_step step = apply(t->tile->instruction, t->tile->instruction->op);
+    step.value = find_value(b, &t->operand[1].place);
+    if (!is_made_here(b, step.value)) TRY(keep_apart(b, &t->operand[1], &step.value));
+    if (!b->fits) return NULL;
     TRY(load_both(b, &t->operand[2], &t->operand[3], false));
     return take_kept(b, step);
 }

@@ -72,6 +72,20 @@ static bool stays(const rows_value *v)
     return v->kept && !v->passes;
 }
 
+// Such a step has no way to load its value again: the vector program that made it keeps it.
+static bool takes_kept_apart(uint32_t op)
+{
+    return rows_takes_kept(op) && op >= VECTOR_APPLY;
+}
+
+static void keep_passing(rows_builder *b, uint32_t step)
+{
+    rows_value *value = &b->values[b->c->steps.items[step].value];
+    if (value->kept) return;
+    value->kept = value->passes = true;
+    value->last = step;
+}
+
 // Only results are worth keeping for others: without them blocks are so long that what there is one
 // of a row costs little, and loading again is cheap.
 static void load_again(rows_builder *b)
@@ -89,6 +103,8 @@ static void load_again(rows_builder *b)
     }
     for (uint32_t v = 0; v < b->value_count; v++)
         if (stays(&b->values[v])) b->values[v].kept = false;
+    for (uint32_t n = 0; n < b->c->steps.count; n++)
+        if (takes_kept_apart(b->c->steps.items[n].op)) keep_passing(b, n);
 }
 
 static bool is_needed(const rows_builder *b, const rows_step *s, const bool *live)

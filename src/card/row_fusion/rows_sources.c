@@ -86,11 +86,12 @@ bool rows_find_sources(rows_sources *s, uint32_t first, rows_tiles *tiles)
     return true;
 }
 
-void rows_replace(rows_sources *s, const plan_kernel *kernel, const byte_ranges *replaced)
+void rows_replace(rows_sources *s, const plan_kernel *kernel, const lx_ranges *replaced)
 {
     if (!s->count || s->receivers & ~kernel->source->active_cores) return;
     for (uint32_t n = 0; n < replaced->count; n++) {
-        const byte_range r = replaced->items[n];
+        const byte_range r = replaced->items[n].bytes;
+        if (!range_covers(replaced->items[n].lanes, LX_WHOLE_STICKS)) continue;
         const int64_t low = (int64_t)stick_after(r.low) * SPYRE_STICK_BYTES;
         const int64_t high = r.high / SPYRE_STICK_BYTES * SPYRE_STICK_BYTES;
         if (low < high) set_bringer(s, (byte_range){low, high}, OWN);

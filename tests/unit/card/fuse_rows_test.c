@@ -13,6 +13,9 @@ typedef struct {
     bool replaced;                          // but another has overwritten that before,
     bool elsewhere;                         // on another core
     bool read_elsewhere;                    // the third kernel runs there
+    bool lanes_replaced;                    // one element of each stick has been overwritten,
+    bool lanes_read;                        // and that is all the third kernel takes,
+    bool others_read;                       // or it is the one next to it
     bool in_turns;                          // a loop stores it, after each half is overwritten
     bool loaded;                            // all that the first kernel takes, just before it
     uint32_t chains, stores;
@@ -34,6 +37,13 @@ static void replace_in_turns(isa_program *p, uint32_t half)
     copy_kernel(p, ISA_STORE, BUFFER_BYTES, BUFFER_BYTES, 2 * half);
     p->code.items[p->code.count - 2]->operand[0].loop_stride[0] = 2 * (int64_t)half;
     emit(p, ISA_END_LOOP);
+}
+
+// Element `lane` of each stick of buffer 1 comes from memory, or goes there.
+static void lane_kernel(isa_program *p, isa_opcode opcode, uint32_t lane, uint32_t sticks)
+{
+    copy_kernel(p, opcode, BUFFER_BYTES + 2 * lane, BUFFER_BYTES, 2 * sticks);
+    p->code.items[p->code.count - 2]->operand[opcode == ISA_STORE].stride[0] = 128;
 }
 
 // Makes the instruction before a product with one element of LX, the same for all.
@@ -70,6 +80,9 @@ static isa_program *pair_of_kernels(const shape *s, const expectation *e)
     if (e->replaced) copy_kernel(p, ISA_LOAD, BUFFER_BYTES, 0, s->rows * s->sticks * 128);
     if (e->elsewhere) p->kernels.items[p->kernels.count - 1].active_cores = 2;
     if (e->in_turns) replace_in_turns(p, s->rows * s->sticks * 64);
+    if (e->lanes_replaced) lane_kernel(p, ISA_LOAD, 3, s->rows * s->sticks);
+    if (e->lanes_read) lane_kernel(p, ISA_STORE, 3, s->rows * s->sticks);
+    if (e->others_read) lane_kernel(p, ISA_STORE, 4, s->rows * s->sticks);
     if (e->read_later) copy_kernel(p, ISA_STORE, BUFFER_BYTES, BUFFER_BYTES, BUFFER_BYTES / 4);
     if (e->read_elsewhere) p->kernels.items[p->kernels.count - 1].active_cores = 2;
     copy_kernel(p, ISA_STORE, 2 * BUFFER_BYTES, 2 * BUFFER_BYTES, BUFFER_BYTES);
@@ -87,6 +100,10 @@ static void fuse_rows__forms_where_rows_agree_and_stores_what_is_read(void **sta
         {.lanes = 64, .read_later = true, .replaced = true, .elsewhere = true, .chains = 1,
          .stores = 2},
         {.lanes = 64, .read_later = true, .read_elsewhere = true, .chains = 1, .stores = 1},
+        {.lanes = 64, .lanes_replaced = true, .lanes_read = true, .chains = 1, .stores = 1},
+        {.lanes = 64, .lanes_replaced = true, .others_read = true, .chains = 1, .stores = 2},
+        {.lanes = 64, .lanes_read = true, .chains = 1, .stores = 2},
+        {.lanes = 64, .lanes_replaced = true, .read_later = true, .chains = 1, .stores = 2},
         {.lanes = 64, .in_turns = true, .chains = 1, .stores = 2},
         {.lanes = 64, .loaded = true, .chains = 1, .stores = 1},
         {.lanes = 64, .shift = 128, .chains = 0},
