@@ -42,6 +42,12 @@ static inline int64_t rank_entry(int32_t value, uint32_t position)
     return (int64_t)((uint64_t)(uint32_t)value << 32 | (uint32_t)~position);
 }
 
+// No entry with the value is less.
+static inline int64_t rank_least(int32_t value)
+{
+    return (int64_t)((uint64_t)(uint32_t)value << 32);
+}
+
 static inline uint32_t rank_position(int64_t entry)
 {
     return ~(uint32_t)entry;

@@ -4,9 +4,9 @@
 // one by one, in runs along the last dim: a run either enters one ranking, which most blocks of
 // candidates are found to be behind at once, or each of its elements one of its own. Where the
 // candidates of a ranking are nearer to each other than those of two, runs are along them. Into
-// many ranks they are merged: those of a ranking are sorted by the digits of their values, which
-// leaves equal ones in the order of their positions, and then take turns with the entries that are
-// there.
+// many ranks they are merged: those of a ranking that may enter are sorted, by the digits of their
+// values, which leaves equal ones in the order of their positions, or where they are few by how many
+// are greater, and then take turns with the entries that are there.
 #include <stdlib.h>
 
 #include "base/clones.h"
@@ -171,6 +171,7 @@ typedef struct {
     uint32_t dims[2][ISA_MAX_DIMS], count[2]; // of rankings, of candidates
     uint32_t candidates, first;
     int64_t *sorted, *spare, *merged; // entries: two of the candidates, one of a ranking
+    int32_t *values;                  // of the candidates
 } merger;
 
 // Steps through dims as digits, the last one fastest; false after the last index.
@@ -192,26 +193,60 @@ static int64_t offset_of(const isa_operand *operand, const uint32_t *dims, uint3
     return offset;
 }
 
-// Takes the candidates above the one entry and no further up than the other; returns their number.
-static uint32_t collect(const merger *m, const uint8_t *from, int64_t above, int64_t most)
+// Value halves of all candidates of a ranking, by position.
+static void load_candidates(const merger *m, const uint8_t *from)
 {
     const isa_instruction *i = m->r->i;
-    uint32_t outer = m->count[1] - 1, fast = m->dims[1][outer], taken = 0, position = m->first;
-    uint32_t index[ISA_MAX_DIMS] = {0};
+    uint32_t outer = m->count[1] - 1, fast = m->dims[1][outer], index[ISA_MAX_DIMS] = {0};
     int64_t stride = i->operand[1].stride[fast];
+    int32_t *out = m->values;
     do {
         const uint8_t *run = from + offset_of(&i->operand[1], m->dims[1], outer, index);
         for (int64_t done = 0; done < i->extent[fast]; done += LANES_CHUNK) {
-            int32_t values[LANES_CHUNK];
             size_t count = chunk_length(i->extent[fast] - done);
-            load_values(m->r, run + done * stride, stride, count, values);
-            for (size_t n = 0; n < count; n++) {
-                int64_t entry = rank_entry(values[n], position++);
-                m->sorted[taken] = entry;
-                taken += entry > above && entry <= most;
-            }
+            load_values(m->r, run + done * stride, stride, count, out);
+            out += count;
         }
     } while (next_index(i, m->dims[1], outer, index));
+}
+
+BASE_CLONES
+static uint32_t count_between(const int32_t *values, uint32_t count, int32_t least, int32_t end)
+{
+    uint32_t found = 0;
+    for (uint32_t n = 0; n < count; n++) found += values[n] >= least && values[n] < end;
+    return found;
+}
+
+// A value that enough candidates below `end` reach to fill the ranking, and not many more where few
+// have the same.
+static int32_t find_least(const merger *m, int32_t end)
+{
+    const uint32_t ranks = m->r->ranks;
+    int64_t low = INT32_MIN, high = end;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        const uint32_t count = count_between(m->values, m->candidates, (int32_t)middle, end);
+        if (count < ranks) high = middle;
+        else low = middle;
+        if (count >= ranks && count <= ranks + ranks / 2) break;
+    }
+    return (int32_t)low;
+}
+
+// Takes the candidates above the one entry and no further up than the other; returns their number.
+static uint32_t collect(const merger *m, int64_t above, int64_t most)
+{
+    enum { MANY_TIMES = 4 };
+    const bool many = m->candidates / MANY_TIMES > m->r->ranks;
+    const int64_t least = many ? rank_least(find_least(m, rank_value(most))) : INT64_MIN;
+    const int64_t behind = least > above + 1 ? least : above + 1;
+    uint32_t taken = 0;
+    for (uint32_t n = 0; n < m->candidates; n++) {
+        int64_t entry = rank_entry(m->values[n], m->first + n);
+        m->sorted[taken] = entry;
+        taken += entry >= behind && entry <= most;
+    }
     return taken;
 }
 
@@ -246,14 +281,23 @@ static void sort_by_digits(merger *m, uint32_t count)
     }
 }
 
-static void insert_sorted(int64_t *entries, uint32_t count)
+// No two entries are equal.
+BASE_CLONES
+static void place_by_count(const int64_t *entries, uint32_t count, int64_t *out)
 {
-    for (uint32_t n = 1; n < count; n++) {
-        int64_t entry = entries[n];
-        uint32_t at = n;
-        for (; at > 0 && entries[at - 1] < entry; at--) entries[at] = entries[at - 1];
-        entries[at] = entry;
+    for (uint32_t n = 0; n < count; n++) {
+        uint64_t greater = 0;
+        for (uint32_t other = 0; other < count; other++) greater += entries[other] > entries[n];
+        out[greater] = entries[n];
     }
+}
+
+static void sort_few(merger *m, uint32_t count)
+{
+    int64_t *unsorted = m->sorted;
+    place_by_count(unsorted, count, m->spare);
+    m->sorted = m->spare;
+    m->spare = unsorted;
 }
 
 // The greatest of the ranking's entries and of `count` sorted ones become the ranking's.
@@ -291,7 +335,7 @@ static bool in_order(const merger *m, const uint8_t *first)
 
 static void enter_sorted(merger *m, uint8_t *const *address)
 {
-    enum { FEW_CANDIDATES = 32 };
+    enum { FEW_CANDIDATES = 128 };
     const isa_instruction *i = m->r->i;
     const uint32_t *dims = m->dims[0], count = m->count[0];
     uint32_t index[ISA_MAX_DIMS] = {0};
@@ -303,8 +347,9 @@ static void enter_sorted(merger *m, uint8_t *const *address)
             int64_t last = rank_at(address[3] + offset_of(&i->operand[3], dims, count, index));
             most = last == RANK_NONE ? RANK_NONE : last - 1;
         }
-        uint32_t taken = collect(m, from, above, most);
-        if (taken <= FEW_CANDIDATES) insert_sorted(m->sorted, taken);
+        load_candidates(m, from);
+        uint32_t taken = collect(m, above, most);
+        if (taken <= FEW_CANDIDATES) sort_few(m, taken);
         else sort_by_digits(m, taken);
         if (taken) merge_sorted(m, entries, taken);
     } while (next_index(i, dims, count, index));
@@ -320,11 +365,13 @@ static bool enter_all(const ranking *r, uint8_t *const *address, uint32_t first)
         if (counts) m.candidates *= r->i->extent[d];
     }
     if (m.count[1] == 0 || !in_order(&m, address[0])) return false;
-    int64_t *memory = malloc((2 * (size_t)m.candidates + r->ranks) * sizeof *memory);
+    const size_t entries = 2 * (size_t)m.candidates + r->ranks;
+    int64_t *memory = malloc(entries * sizeof *memory + m.candidates * sizeof *m.values);
     if (!memory) return false;
     m.sorted = memory;
     m.spare = memory + m.candidates;
     m.merged = m.spare + m.candidates;
+    m.values = (int32_t *)(memory + entries);
     enter_sorted(&m, address);
     free(memory);
     return true;
