@@ -312,6 +312,35 @@ static void join_floats(const joined_run *j, uint8_t *to, const row_offsets *o, 
     else join_fp32(j, to, o->offset, values, count);
 }
 
+// Rows that are named lie anywhere: the host is told of each some runs before it is changed.
+typedef struct {
+    runs at;
+    bool more;
+} runs_ahead;
+
+static void fetch_next(runs_ahead *a)
+{
+    enum { LINE = 64, MOST_LINES = 4 };
+    const plan_tile *tile = a->at.tile;
+    const int64_t bytes = run_length(tile) * run_stride(tile, 0);
+    int32_t row;
+    if (!a->more) return;
+    memcpy(&row, a->at.at[2], sizeof row);
+    const uint8_t *to = a->at.at[0] + isa_row_offset(tile->instruction, row);
+    for (int64_t at = 0; at < bytes && at < MOST_LINES * LINE; at += LINE)
+        __builtin_prefetch(to + at, 1);
+    a->more = next_run(&a->at);
+}
+
+static runs_ahead look_ahead(const plan_tile *tile, uint8_t *const *address, bool whole_rows)
+{
+    enum { RUNS_AHEAD = 12 };
+    runs_ahead a = {.more = whole_rows};
+    first_run(&a.at, tile, address, 1);
+    for (uint32_t n = 0; n < RUNS_AHEAD; n++) fetch_next(&a);
+    return a;
+}
+
 void tile_accumulate(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     const isa_instruction *i = tile->instruction;
@@ -326,9 +355,11 @@ void tile_accumulate(const plan_tile *tile, uint8_t *const *address, plan_scratc
     }
     float values[LANES_CHUNK];
     row_offsets o = {.of = NULL};
+    runs_ahead ahead = look_ahead(tile, address, rows == 0 && !integers);
     runs r;
     first_run(&r, tile, address, 1);
     do {
+        fetch_next(&ahead);
         for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
             size_t count = chunk_length(run_length(tile) - done);
             uint8_t *at = r.at[0] + done * j.stride;
