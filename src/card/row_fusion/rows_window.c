@@ -90,7 +90,7 @@ spyre_status rows_window_move(rows_window *w, uint32_t first, rows_tiles *out,
     drop_before(w, first);
     while (!w->ended && w->end < w->count && w->end - first < ROWS_MOST_KERNELS)
         TRY(collect_next(w));
-    *out = (rows_tiles){.items = w->all.items + w->gone};
+    *out = (rows_tiles){.items = w->gone ? w->all.items + w->gone : w->all.items};
     *out_kernels = 0;
     if (w->sources.count) w->sources = (rows_sources){0};
     for (uint32_t k = first; k < w->end; k++, ++*out_kernels) {

@@ -5,8 +5,8 @@
 // candidates are found to be behind at once, or each of its elements one of its own. Where the
 // candidates of a ranking are nearer to each other than those of two, runs are along them. Into
 // many ranks they are merged: those of a ranking that may enter are sorted, by the digits of their
-// values, which leaves equal ones in the order of their positions, or where they are few by how many
-// are greater, and then take turns with the entries that are there.
+// values, which leaves equal ones in the order of their positions, or where they are few by how
+// many are greater, and then take turns with the entries that are there.
 #include <stdlib.h>
 
 #include "base/clones.h"
