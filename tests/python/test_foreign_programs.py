@@ -496,6 +496,14 @@ def test_the_default_device():
     assert {tensor.device.type for tensor in made} == {DEVICE}
 
 
+@pytest.mark.parametrize("arguments", [(5,), (6, False), (7, True, 3.0)])
+def test_windows_that_are_made_on_the_device(arguments):
+    for make in (torch.kaiser_window, torch.compile(torch.kaiser_window)):
+        made = make(*arguments, device=DEVICE)
+        assert made.device.type == DEVICE
+        torch.testing.assert_close(made.cpu(), torch.kaiser_window(*arguments))
+
+
 def test_subclasses_of_tensors():
     class Named(torch.Tensor):
         pass

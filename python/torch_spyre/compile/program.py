@@ -66,6 +66,18 @@ def _as_traced(tensor: torch.Tensor | None, fake: torch.Tensor) -> torch.Tensor 
     return traced.copy_(tensor)
 
 
+def _moved_as_it_lies(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """On another device with the same strides: what is between the elements of a view goes along,
+    since the backward pass of a graph goes by the strides of what its forward pass has kept."""
+    as_moved = torch.empty_like(tensor, device=device)
+    if as_moved.stride() == tensor.stride() or tensor.numel() == 0:
+        return tensor.to(device)
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    extent = sum((size - 1) * step for size, step in steps) + 1
+    storage = tensor.as_strided((extent,), (1,)).to(device)
+    return storage.as_strided(tensor.shape, tensor.stride())
+
+
 def _is_read(value: object) -> bool:
     """A tensor of the card with values that can be read."""
     return isinstance(value, torch.Tensor) and is_on_card(value) and value.numel() > 0
@@ -417,7 +429,7 @@ class Program:
         tensor = values[value]
         wanted = self.fakes[value].device
         if wanted.type != tensor.device.type:
-            tensor = values[value] = tensor.to(wanted)
+            tensor = values[value] = _moved_as_it_lies(tensor, wanted)
         return tensor
 
     def _failing(self, segment: Segment, values: Values) -> tuple[torch.fx.Node, str] | None:

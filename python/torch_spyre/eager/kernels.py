@@ -232,9 +232,12 @@ def register() -> list[torch.library.Library]:
     aten.impl("log_sigmoid_backward", untraced(_log_sigmoid_backward))
     register_kernel("layer_norm", _layer_norm)  # without gradients (core/dispatch.cpp)
     # PyTorch's compositions for devices: one resizes its first argument, one refuses devices, four
-    # take any dtype.
+    # take any dtype, one asks for a kernel that there is for the CPU.
     aten.impl("addr_", untraced(_addr_))
     register_kernel("mode.values", _kernel(_aten.mode.values))
+    for suffix in ("", ".periodic", ".beta"):
+        op = getattr(_aten.kaiser_window, suffix[1:] or "default")
+        register_kernel(f"kaiser_window{suffix}", _kernel(op))
     register_kernel("ldexp.Tensor", _kernel(_aten.ldexp.Tensor))
     register_kernel("ldexp.out", _kernel(_aten.ldexp.out))
     register_kernel("all.dims_out", _kernel(_aten.all.dims_out))
