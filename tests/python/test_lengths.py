@@ -90,18 +90,23 @@ def at_any_place(keys, values, key, value, query, mask):
     return keys.sum(2), mask[:, torch.arange(n, device=keys.device) - n] * places
 
 
-# Operators that see what is behind the length, in a program a length.
 def average(keys, values, key, value, query, mask):
     return keys.mean(2), values.flip(2)[:, :, 0]
 
 
 def weigh_by_length(keys, values, key, value, query, mask):
-    return keys.sum(2) / keys.shape[2]
+    return keys.sum(2) / keys.shape[2], keys.sum(2) * (keys.shape[2] / 100)
+
+
+# What sees what is behind the length, in a program a length.
+def middle(keys, values, key, value, query, mask):
+    return keys.median(2).values
 
 
 SHARED = [attend, attend_masked, attend_biased, attend_by_parts, attend_by_place, attend_grouped,
-          attend_window, attend_last, take_places, at_any_place, add_up, of_a_table]  # fmt: skip
-OWN = [average, weigh_by_length]
+          attend_window, attend_last, take_places, at_any_place, add_up, of_a_table, average,
+          weigh_by_length]  # fmt: skip
+OWN = [middle]
 
 
 def step_of(read):

@@ -55,6 +55,8 @@ SHIFTS = [
     lambda x, w: x * x.std((0, 1), keepdim=True),
     lambda x, w: x * (x.sum(1, keepdim=True) / x.shape[1]),
     lambda x, w: x + x.shape[0] / 8 - x.std(0, correction=2, keepdim=True),
+    lambda x, w: x / x.shape[1] + x[:, -1:],
+    lambda x, w: x * x.flatten(0, 1).softmax(0).view_as(x),
 ]
 
 
@@ -79,16 +81,19 @@ def check(seed):
     bounds = draw.choice([{0: (4, 16), 1: (64, 256)}, {1: (64, 320)}, {0: (4, 16), 1: (16, 128)}])
     most = [bounds.get(dim, (0, 3))[1] for dim in (0, 1)]
     sizes = [most] + [[draw.randint(1, 4) * n // 4 for n in most] for _ in range(2)]
+    sizes += [[draw.randint(*bounds.get(dim, (3, 3))) for dim in (0, 1)] for _ in range(2)]
     for size in sizes[1:]:
         if 0 not in bounds:
             size[0] = most[0]
-    weight, cases = WEIGHT.to("spyre"), []
+    weight, cases, is_bounded = WEIGHT.to("spyre"), [], draw.random() < 0.7
+    if not is_bounded:  # the first ones have programs of their own
+        sizes += [[draw.randint(*bounds.get(dim, (3, 3))) for dim in (0, 1)] for _ in range(3)]
     torch._dynamo.reset()
-    compiled = torch.compile(function)
+    compiled = torch.compile(function, dynamic=None if is_bounded else True)
     for size in sizes:
         x = torch.randn(*size, WIDTH, generator=torch.Generator().manual_seed(seed)).half()
         on_card = x.to("spyre")
-        for dim, (low, high) in bounds.items():
+        for dim, (low, high) in bounds.items() if is_bounded else ():
             torch._dynamo.mark_dynamic(on_card, dim, min=low, max=high)
         cases.append((x, compiled(on_card, weight).cpu()))
     torch._dynamo.reset()

@@ -30,6 +30,7 @@ from ..program_table import ProgramTable
 from ..report import CompileReport, reports
 from . import (
     attention,
+    between_buckets,
     buckets,
     control_flow,
     decompositions,
@@ -42,6 +43,7 @@ from . import (
     lengths,
     lowering,
     named_dims,
+    ragged,
     scalars,
     weights,
 )
@@ -206,10 +208,16 @@ class CompiledGraph:
         self.number = next(_numbers)
         weakref.finalize(self, _drop, self.number, self.programs).atexit = False
         self.buckets = buckets.plan(gm)
-        self.families = families.Families(self.buckets, self._compile_at) if self.buckets else None
+        exact = self.buckets if self.buckets and self.buckets.is_exact else None
+        self.families = families.Families(exact, self._compile_at) if exact else None
         self.growth = None if self.buckets and self.buckets.fills else grown_arguments.plan(gm)
+        self.between = None if self.growth else between_buckets.plan(
+            gm, self.buckets, self._compile_form, self._is_served
+        )  # fmt: skip
         self.lengths: lengths.Lengths | Literal[False] | None = None  # when it is first called
-        self.grown: dict[Any, CompiledGraph] = {}  # of its second form, by lengths
+        self.forms: dict[Any, CompiledGraph] = {}  # for ends of buckets
+        self.is_served: bool | None = None  # as a form: by a program for all buckets
+        self.made: families.Found | None = None  # until its first program is
         self.scalars = scalars.plan(gm)
         self.multiplied = weights.multiplied(gm)
         self.takes_tensors_only = all(
@@ -227,10 +235,58 @@ class CompiledGraph:
             results = self._grow(self.growth, args)
             if results is not None:
                 return results
-        if self.buckets is None or any(named_dims.dims_of(a) for a in args):
+        if any(named_dims.dims_of(a) for a in args):
+            return self._run(args)
+        if self.between and (found := self._between(self.between, args)):
+            call, form, given = found
+            return call.cut(form(given))
+        if self.buckets is None:
             return self._run(args)
         filled, sizes = self.buckets.fill(args)
         return self.buckets.cut(self._run(filled), sizes)
+
+    def _between(
+        self, between: between_buckets.BetweenBuckets, args: list[Any]
+    ) -> tuple[lengths.Call, CompiledGraph, list[Any]] | None:
+        """The form for sizes that have no program, and its arguments."""
+        call = between.of_call(args)
+        if call is None:
+            return None
+        form = self._form(call.key, call.form.gm)
+        form.families = form.families or between.families(call, args)
+        given = call.arguments(args, {})
+        if form.is_served is None:
+            form.is_served = form._is_served(given)
+        if not form.is_served and between.round_to_sticks():
+            return self._between(between, args)
+        return call, form, given
+
+    def _form(self, key: Any, gm: torch.fx.GraphModule) -> CompiledGraph:
+        if key not in self.forms:
+            form = CompiledGraph(gm, self.folder, self.trace, self.settings)
+            if form.scalars:
+                known = (other.scalars for other in self.forms.values())
+                form.scalars.by_value |= any(s is not None and s.by_value for s in known)
+            keep(self.forms, key, form)
+        return self.forms[key]
+
+    def _is_served(self, args: list[Any]) -> bool:
+        """Whether a program for all buckets serves arguments that end one, or none is wanted."""
+        call = self._numbers(args)
+        if self.buckets and not self.buckets.is_exact:
+            return False
+        if not self.families or not config.symbolic_programs or (call and call.parameters):
+            return True
+        with config.patch(self.settings):
+            found = self.families.find(args, self._key_of_call)
+        if found and found.is_new:
+            self.made = found
+        return found is not None
+
+    def _compile_form(
+        self, key: Any, form: ragged.Form, args: list[Any], plan: str | None
+    ) -> _C.Executable | None:
+        return self._form(key, form.gm)._compile_at(args, plan)
 
     def _grow(self, growth: grown_arguments.Growth, args: list[Any]) -> list[Any] | None:
         """The results where arguments grow in their memory; None where they cannot."""
@@ -243,15 +299,11 @@ class CompiledGraph:
         if grown is None:
             return None
         longer, read = grown
-        key = call.key if call else ()
-        if key not in self.grown:
-            gm = call.form.gm if call else growth.gm
-            form = CompiledGraph(gm, self.folder, self.trace, self.settings)
-            keep(self.grown, key, form)
+        form = self._form(call.key if call else (), call.form.gm if call else growth.gm)
         if call:
-            results = call.cut(self.grown[key](call.arguments(args, read)))
+            results = call.cut(form(call.arguments(args, read)))
         else:
-            results = self.grown[key]([read.get(place, a) for place, a in enumerate(args)])
+            results = form([read.get(place, a) for place, a in enumerate(args)])
         return growth.put_results(results, longer)
 
     def _find(self, args: list[Any], call: scalars.Call | None) -> Program | _Eager | None:
@@ -266,11 +318,11 @@ class CompiledGraph:
         if weights.lay_out(args, self.multiplied):
             return None
         with config.patch(self.settings):
-            program = None if call or self.folder else self._at_size(args)
+            program = None if self.folder or (call and call.parameters) else self._at_size(args)
             if program is None:
                 program = _build(self.gm, args, self.folder, call)
                 if self.families and isinstance(program, Program):
-                    reports[-1].one_bucket = self.families.why_not(args, self._key)
+                    reports[-1].one_bucket = self.families.why_not(args, self._key_of_call)
         self.programs[key] = program
         programs.add((self.number, key), _Kept(self.programs, key, program))
         self.folder = None
@@ -278,10 +330,18 @@ class CompiledGraph:
             self.trace.program(program)
         return program
 
+    def _numbers(self, args: list[Any]) -> scalars.Call | None:
+        """Of a call; they are a part of its program."""
+        return self.scalars.of_call(args) if self.scalars else None
+
+    def _key_of_call(self, args: list[Any]) -> Any:
+        call = self._numbers(args)
+        return call.key if call else self._key(args)
+
     def _compile_at(self, args: list[Any], plan: str | None) -> _C.Executable | None:
         """The executable of these arguments; None for a graph that is interpreted."""
         try:
-            builder = _builder(self.gm, args, None)
+            builder = _builder(self.gm, args, self._numbers(args))
         except (Inexpressible, UnknownSize):
             return None
         if builder is None:
@@ -294,15 +354,15 @@ class CompiledGraph:
             return None
         if compile_log.wants_passes() or artefacts.wants_stages():
             return None
-        found = self.families.find(args, self._key)
-        builder = _builder(self.gm, args, None) if found else None
+        found = self.families.find(args, self._key_of_call)
+        builder = _builder(self.gm, args, self._numbers(args)) if found else None
         if found is None or builder is None:
             return None
-        family, sizes, is_new = found
-        program = Program(builder, family.at(sizes))
-        program.family = family
-        if is_new:
+        program = Program(builder, found.family.at(found.sizes))
+        program.family = found.family
+        if found.is_new or (self.made and self.made.family is found.family):
             _tell(program, None)
+        self.made = None
         return program
 
     def _program_of_call(self, args: list[Any]) -> tuple[Program | _Eager, scalars.Call | None]:

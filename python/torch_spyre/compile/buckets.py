@@ -51,12 +51,14 @@ class Buckets:
         step: Sizes,
         most: Sizes,
         offset: int = 0,
+        is_exact: bool = True,
     ) -> None:
         self.inputs = inputs  # by placeholder
         self.outputs = outputs  # by result; None: nothing is filled up
         self.fills = outputs is not None
         self.step = step  # granularity
         self.most = most  # largest size
+        self.is_exact = is_exact  # sizes of tensors are sums and products of these
         self.offset = offset  # the most that sizes of tensors are more or less than multiples
 
     def fill(self, args: Sequence[Any]) -> tuple[list[Any], Sizes]:
@@ -129,15 +131,17 @@ def shortened(
 
 
 def plan(gm: torch.fx.GraphModule) -> Buckets | None:
-    """None when no size has buckets, or a size is more than products of others."""
+    """None when no size has buckets, or that of an argument is more than one."""
     steps, most = _bounded(gm.graph.find_nodes(op="placeholder"))
     if not steps:
         return None
     _round_to_sticks(gm, steps, most)
     if places := _places(gm, steps):
         return Buckets(*places, steps, most)
-    exact = _exact_places(gm, steps)
-    return Buckets(exact, None, steps, most, _offset(gm)) if exact is not None else None
+    inputs = _places_of_inputs(gm, steps)
+    if inputs is None:
+        return None
+    return Buckets(inputs, None, steps, most, _offset(gm), _is_exact(gm))
 
 
 def _round_to_sticks(gm: torch.fx.GraphModule, steps: Sizes, most: Sizes) -> None:
@@ -154,12 +158,9 @@ def _round_to_sticks(gm: torch.fx.GraphModule, steps: Sizes, most: Sizes) -> Non
                 steps[symbol], most[symbol] = step, math.ceil(most[symbol] / step) * step
 
 
-def _exact_places(
-    gm: torch.fx.GraphModule, symbols: Iterable[sympy.Symbol]
-) -> list[Symbols] | None:
-    """Where the symbols are in inputs; None unless all sizes follow from them by sums and
-    products, so that a graph of the largest sizes tells those of smaller ones."""
-    dims = _Dims(symbols)
+def _is_exact(gm: torch.fx.GraphModule) -> bool:
+    """Whether all sizes are sums and products of the symbols, so that a graph of the largest sizes
+    tells those of smaller ones."""
     for node in gm.graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor):
@@ -167,7 +168,14 @@ def _exact_places(
             else:
                 numbers = [value]
             if None in [_polynomial(n) for n in numbers if isinstance(n, SYMBOLIC)]:
-                return None
+                return False
+    return True
+
+
+def _places_of_inputs(
+    gm: torch.fx.GraphModule, symbols: Iterable[sympy.Symbol]
+) -> list[Symbols] | None:
+    dims = _Dims(symbols)
     try:
         return [dims.of(node) for node in gm.graph.find_nodes(op="placeholder")]
     except _Seen:
@@ -272,6 +280,7 @@ MEETS: dict[object, DimsOf] = {
     _aten.amax.default: _listed(1),
     _aten.amin.default: _listed(1),
     _aten.var.correction: _listed(1),
+    _aten.std.correction: _listed(1),
     _aten.any.dim: _listed(1),
     _aten.all.dim: _listed(1),
     _aten._softmax.default: _listed(1),

@@ -42,6 +42,14 @@ class Family:
         return executable
 
 
+class Found(NamedTuple):
+    """The family of arguments."""
+
+    family: Family
+    sizes: list[int]
+    is_new: bool  # made for them
+
+
 class _Span(NamedTuple):
     symbol: sympy.Symbol
     granule: int
@@ -74,11 +82,8 @@ class Families:
                 return why
         return ""
 
-    def find(
-        self, args: Sequence[Any], key_of: Callable[[list[Any]], Any]
-    ) -> tuple[Family, list[int], bool] | None:
-        """The family of arguments that end a bucket, their sizes, and whether it was made for
-        them. None where there is none."""
+    def find(self, args: Sequence[Any], key_of: Callable[[list[Any]], Any]) -> Found | None:
+        """The family of arguments that end a bucket. None where there is none."""
         if not self._choices or not config.symbolic_programs or not self._lie_as_new(args):
             return None
         values = self._buckets.sizes(args)
@@ -93,7 +98,7 @@ class Families:
             known = self._found.get(key)
             family = known or self._make(spans, key, largest)
             if family:
-                return family, sizes, known is None
+                return Found(family, sizes, known is None)
         return None
 
     def _is_hopeless(self, spans: _Spans, arguments: Any) -> bool:

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One program for all lengths of a bucket of graphs whose arguments grow (grown_arguments.py).
+"""One program for all lengths of a bucket of graphs whose arguments grow (grown_arguments.py), and
+of graphs at sizes that end no bucket (between_buckets.py).
 
 The arguments are read up to the end of the bucket, with zeros behind what there is: those that
 grow have them in their memory, others are copied. The form of the graph for a bucket (ragged.py)
 takes the lengths as tensors.
 
-Lengths are the sizes that have been as long as an argument that grows, before or after it has, in
-every call. A bucket ends at a multiple of STEP, and of an eighth of the power of two below the
-length.
+Lengths of arguments that grow are the sizes that have been as long as one of them, before or after
+it has, in every call; such a bucket ends at a multiple of STEP, and of an eighth of the power of
+two below the length.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -28,6 +29,10 @@ from .sizes import UnknownSize
 _log = logging.getLogger("spyre.inductor")
 
 STEP = 64  # rows; a stick of 16 bits
+MOST_CALLS = 1024  # of which sizes are known
+
+Sources = dict[sympy.Symbol, tuple[int, int | None]]  # of sizes: an argument, and its dim
+EndOf = Callable[[sympy.Symbol, int], int]  # of a size, or a few rows more
 
 
 def end_of(length: int) -> int:
@@ -37,40 +42,74 @@ def end_of(length: int) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def _places(length: int, rows: int, device: torch.device) -> torch.Tensor:
-    """The places of the last rows, int64 on the card."""
-    return torch.arange(length - rows, length).to(device)
+def _places(length: float, rows: int, device: torch.device) -> torch.Tensor:
+    """The places of the last rows, int64 on the card; or a number."""
+    if not rows:
+        return torch.tensor([length], dtype=torch.float32).to(device)
+    return torch.arange(int(length) - rows, int(length)).to(device)
 
 
 class Lengths:
     """The sizes of a graph that are lengths, and its forms."""
 
     def __init__(
-        self, gm: torch.fx.GraphModule, growing: Sequence[Growing],
-        places: dict[sympy.Symbol, tuple[int, int | None]],
+        self, gm: torch.fx.GraphModule, growing: Sequence[Growing], places: Sources,
+        lengths: set[sympy.Symbol] | None = None, end: EndOf | None = None,
     ) -> None:  # fmt: skip
         self.gm = gm
         self.growing = growing
-        self.places = places  # of sizes: an argument, and its dim
-        self.lengths = set(places)
+        self.places = places
+        self.lengths = set(places) if lengths is None else lengths
+        self.end = end
         self.measures = ragged.measures(gm, self.lengths)
         self.forms: dict[Any, ragged.Form | None] = {}
+        self.calls: dict[tuple[int, ...], Call | None] = {}
 
     def of_call(self, args: Sequence[Any]) -> Call | None:
         """The form for arguments that have not grown yet; None where the graph keeps a program a
         length."""
-        sizes = {symbol: args[i] if dim is None else args[i].shape[dim]
-                 for symbol, (i, dim) in self.places.items()}  # fmt: skip
+        sizes = self.sizes(args)
         self._leave_out(sizes, args)
-        lengths = [sizes[measure.symbol] + measure.more for measure in self.measures]
-        longest = max(lengths)  # before and after growing, one bucket
-        ends = [end_of(longest if longest - length < STEP else length) for length in lengths]
+        known = tuple(sizes.values())
+        if known not in self.calls:
+            keep(self.calls, known, self._call(sizes, args), MOST_CALLS)
+        return self.calls[known]
+
+    def sizes(self, args: Sequence[Any]) -> dict[sympy.Symbol, int]:
+        return {symbol: args[i] if dim is None else args[i].shape[dim]
+                for symbol, (i, dim) in self.places.items()}  # fmt: skip
+
+    def _call(self, sizes: Mapping[sympy.Symbol, int], args: Sequence[Any]) -> Call | None:
+        lengths = [sizes[measure.symbol] + (measure.more or 0) for measure in self.measures]
+        if not lengths or min(lengths) < 1:
+            return None
+        ends = self._ends(sizes, lengths)
+        alike = [lengths.index(length) for length in lengths]
+        key, form = self.form(sizes, args, alike, ends)
+        call = Call(key, form, sizes, lengths, ends, alike) if form else None
+        return call if call and call.is_defined() else None
+
+    def form(
+        self, sizes: Mapping[sympy.Symbol, int], args: Sequence[Any],
+        alike: list[int], ends: list[int],
+    ) -> tuple[Any, ragged.Form | None]:  # fmt: skip
+        """That of arguments, and what it is known by."""
         rest = [number for symbol, number in sizes.items() if symbol not in self.lengths]
-        key = (len(lengths), *ends, *map(lengths.index, lengths), *rest)
+        key = (len(alike), *ends, *alike, *rest)
         if key not in self.forms:
-            keep(self.forms, key, self._make(args, lengths, ends))
-        form = self.forms[key]
-        return Call(key, form, sizes, lengths, ends) if form else None
+            keep(self.forms, key, self._make(args, alike, ends))
+        return key, self.forms[key]
+
+    def _ends(self, sizes: Mapping[sympy.Symbol, int], lengths: list[int]) -> list[int]:
+        """A size, and what is a few rows more or less, end in one bucket; so does what grows,
+        before and after it has."""
+        if self.end is None:
+            longest = max(lengths)
+            return [end_of(longest if longest - length < STEP else length) for length in lengths]
+        reach = dict(sizes)
+        for measure, length in zip(self.measures, lengths, strict=True):
+            reach[measure.symbol] = max(reach[measure.symbol], length)
+        return [self.end(measure.symbol, reach[measure.symbol]) for measure in self.measures]
 
     def _leave_out(self, sizes: Mapping[sympy.Symbol, int], args: Sequence[Any]) -> None:
         """Sizes that have another length than the arguments that grow in their memory."""
@@ -82,17 +121,19 @@ class Lengths:
             self.lengths -= others
             self.measures = ragged.measures(self.gm, self.lengths)
             self.forms.clear()
+            self.calls.clear()
 
-    def _make(self, args: Sequence[Any], lengths: list[int], ends: list[int]) -> ragged.Form | None:
+    def _make(self, args: Sequence[Any], alike: list[int], ends: list[int]) -> ragged.Form | None:
         longer = list(args)
         for grown in self.growing:
             sizes = list(args[grown.argument].shape)
             sizes[grown.dim] += grown.rows
             longer[grown.argument] = torch.empty(sizes, device="meta")
         try:
-            return ragged.make(self.gm, self.growing, longer, self.measures, lengths, ends)
+            return ragged.make(self.gm, self.growing, longer, self.measures, alike, ends)
         except (ragged.Seen, UnknownSize) as seen:
-            _log.info("a program for each length of arguments that grow: %s", seen)
+            what = "arguments that grow" if self.growing else "a size"
+            _log.info("a program for each length of %s: %s", what, seen)
             return None
 
 
@@ -106,13 +147,20 @@ class Call:
         sizes: Mapping[sympy.Symbol, int],
         lengths: list[int],
         ends: list[int],
+        alike: list[int],
     ) -> None:
         self.key = key
+        self.alike = alike
         self.form = form
         self.sizes = {symbol: sympy.Integer(size) for symbol, size in sizes.items()}
         self.lengths = lengths
         self.ends = ends
         self.known: dict[torch.device, list[torch.Tensor]] = {}
+
+    def is_defined(self) -> bool:
+        """Whether lengths have the rows that the form asks for, and no number divides by 0."""
+        values = [(p.length.xreplace(self.sizes), p.rows) for p in self.form.places]
+        return all(value.is_finite and (rows < 2 or value >= rows) for value, rows in values)
 
     def reach(self, grown: Growing) -> int:
         """How many rows a growing argument is read for."""
@@ -126,15 +174,14 @@ class Call:
             else buckets.filled(args[place], {d: self.ends[n] for d, n in dims.items()})
             for place, dims in self.form.arguments
         ]  # fmt: skip
-        device = next(value.device for value in given if isinstance(value, torch.Tensor))
-        return given + self.places(device)
+        return given + self.places(ragged.device_of(given))
 
     def places(self, device: torch.device) -> list[torch.Tensor]:
         """The arguments of the form behind those of the graph."""
         if device not in self.known:
             self.known[device] = [
-                _places(int(length.xreplace(self.sizes)), rows, device)
-                for length, rows in self.form.places
+                _places(float(places.length.xreplace(self.sizes)), places.rows, device)
+                for places in self.form.places
             ]
         return self.known[device]
 
@@ -150,9 +197,18 @@ class Call:
 def plan(gm: torch.fx.GraphModule, growing: Sequence[Growing]) -> Lengths | None:
     """Of the second form of a graph; None where nothing tells its lengths."""
     inputs = list(gm.graph.find_nodes(op="placeholder"))
-    places: dict[sympy.Symbol, tuple[int, int | None]] = {}
+    grow = [inputs[g.argument].meta["val"].shape[g.dim] for g in growing]
+    places = places_of(gm)
+    if places is None or not all(isinstance(size, torch.SymInt) for size in grow):
+        return None  # the only length that the graph is for, or sizes that no argument tells
+    return Lengths(gm, growing, places)
+
+
+def places_of(gm: torch.fx.GraphModule) -> Sources | None:
+    """Which arguments tell the sizes of a graph's arguments; None where some are not told."""
+    places: Sources = {}
     used = set[sympy.Symbol]()
-    for index, node in enumerate(inputs):
+    for index, node in enumerate(gm.graph.find_nodes(op="placeholder")):
         value = node.meta.get("val")
         sizes = enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]
         for dim, size in sizes:
@@ -162,7 +218,4 @@ def plan(gm: torch.fx.GraphModule, growing: Sequence[Growing]) -> Lengths | None
                 places.setdefault(size.node.expr, (index, dim))
             if dim is not None:
                 used |= size.node.expr.free_symbols
-    grow = [inputs[g.argument].meta["val"].shape[g.dim] for g in growing]
-    if not all(isinstance(size, torch.SymInt) for size in grow) or not used <= set(places):
-        return None  # the only length that the graph is for, or sizes that no argument tells
-    return Lengths(gm, growing, places)
+    return places if used <= set(places) else None

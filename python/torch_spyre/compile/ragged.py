@@ -14,6 +14,8 @@ places of the last rows are arguments behind those that the graph has.
 
 from __future__ import annotations
 
+import itertools
+import math
 import operator
 import sys
 from collections.abc import Collection, Iterable, Sequence
@@ -26,6 +28,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fake import FakeTensorMode
 from .._pytorch.fx import SYMBOLIC, arguments_of, overload_of, results_of
+from ..constants import DEVICE_NAME
 from . import buckets
 from .graph_builder import location
 from .grown_arguments import Growing
@@ -42,8 +45,20 @@ class Measure(NamedTuple):
     more: int | None
 
 
+Factors = tuple[tuple[bool, int], ...]  # of joined dims, outermost first: a length, or a size
+
+
 class Seen(Exception):
     """A node sees what is behind a length."""
+
+
+class Places(NamedTuple):
+    """An argument of a form: the numbers of the rows before a length; of all rows up to the end of
+    its bucket, whose number is `end_of`; without rows, a number itself, in float32."""
+
+    length: sympy.Expr
+    rows: int
+    end_of: int | None = None
 
 
 class Form(NamedTuple):
@@ -51,8 +66,9 @@ class Form(NamedTuple):
 
     gm: torch.fx.GraphModule
     arguments: list[tuple[int, dict[int, int]]]  # of the graph, their lengths by dim
-    places: list[tuple[sympy.Expr, int]]  # arguments behind them: a length, and rows before it
+    places: list[Places]  # arguments behind them
     cuts: list[dict[int | None, int]]  # by result: lengths by dim, {None: length} for a size
+    offset: int  # the most that a size differs from the end of a bucket
 
 
 def measures(gm: torch.fx.GraphModule, lengths: set[sympy.Symbol]) -> list[Measure]:
@@ -84,10 +100,11 @@ def _measure(size: Any, lengths: set[sympy.Symbol]) -> Measure | None:
 
 def make(
     gm: torch.fx.GraphModule, growing: Sequence[Growing], args: Sequence[Any],
-    of: Sequence[Measure], lengths: Sequence[int], ends: Sequence[int],
+    of: Sequence[Measure], alike: Sequence[int], ends: Sequence[int],
 ) -> Form:  # fmt: skip
-    """The form for arguments that have grown. Raises: Seen."""
-    return _Rewriting(gm, growing, args, of, lengths, ends).form()
+    """The form for arguments that have grown. `alike` has for each length the first that is as
+    long. Raises: Seen."""
+    return _Rewriting(gm, growing, args, of, alike, ends).form()
 
 
 _BY_ELEMENT = {
@@ -111,7 +128,7 @@ _MADE_LIKE = {_aten.fill.Scalar, _aten.full_like.default, _aten.zeros_like.defau
 _RAISES = {"floor_divide", "remainder", "fmod", "div", "bitwise_left_shift", "bitwise_right_shift",
            "pow"}  # fmt: skip
 # Of two tensors, the other one may be a length.
-_TAKES_NUMBER = {"add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge"}
+_TAKES_NUMBER = {"add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"}
 _TAKES_SIZES = {*_VIEWS, *_SHAPES, *_MADE, _aten.slice.Tensor, _aten.arange.start,
                 _aten.arange.start_step}  # fmt: skip
 # What stands behind a length where elements meet along it.
@@ -133,6 +150,8 @@ _FILLED = {
         _aten.cumprod.default,
     ), 1.0),
 }  # fmt: skip
+_MEET_ANYWHERE = {_aten._softmax.default, _aten.softmax.int, _aten.sum.dim_IntList,
+                  _aten.amax.default, _aten.amin.default}  # fmt: skip
 # Divided by how many elements there are.
 _MEANS = {_aten.mean.default, _aten.mean.dim, _aten.var.correction, _aten.std.correction}
 _BY_PLACE = {_aten.tril.default, _aten.triu.default}  # counted from the first elements on
@@ -141,19 +160,28 @@ _SORTS = {_aten.sort.default, _aten.sort.stable, _aten.topk.default}
 _PRODUCTS = {_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.baddbmm.default}
 
 
+def device_of(values: Iterable[Any]) -> torch.device:
+    """Where a graph with these arguments computes: on the card, if one is there."""
+    devices = [value.device for value in values if isinstance(value, torch.Tensor)]
+    return next((device for device in devices if device.type == DEVICE_NAME), devices[0])
+
+
 class _Rewriting:
     """Makes a form."""
 
     def __init__(
         self, gm: torch.fx.GraphModule, growing: Sequence[Growing], args: Sequence[Any],
-        of: Sequence[Measure], lengths: Sequence[int], ends: Sequence[int],
+        of: Sequence[Measure], alike: Sequence[int], ends: Sequence[int],
     ) -> None:  # fmt: skip
         self.gm, self.growing = gm, growing
-        self.measures, self.lengths, self.ends = of, list(lengths), ends
+        self.measures, self.alike, self.ends = of, alike, list(ends)
+        self.offset = 0
+        self.products: list[sympy.Expr] = []  # sizes behind the measures
+        self.orders: dict[int, Factors] = {}  # of these, once a view has told
         self.symbols = {measure.symbol for measure in of}
         self.graph = torch.fx.Graph()
         self.made: dict[Node, Any] = {}  # by node of the graph: its node here, or a number
-        self.places: dict[tuple[sympy.Expr, int], Node] = {}
+        self.places: dict[Places, Node] = {}
         self.valid: dict[int, Node] = {}
         self.kept: set[Node] = set()  # zeros behind their only length
         self.counts: set[Node] = set()  # each element is its place
@@ -174,7 +202,7 @@ class _Rewriting:
         self.graph.output(torch.fx.map_arg(results, self.made.__getitem__))
         self.graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output") or _writes(n))
         gm = torch.fx.GraphModule(self.gm, self.graph)
-        return Form(gm, arguments, list(self.places), cuts)
+        return Form(gm, arguments, list(self.places), cuts, self.offset)
 
     def _arguments(self) -> list[tuple[int, dict[int, int]]]:
         arguments = []
@@ -184,6 +212,8 @@ class _Rewriting:
                 self.made[node] = self._size(node)
                 continue
             dims = self._dims(node)
+            if any(map(self._is_product, dims.values())):
+                raise Seen(f"dims of {node.name} are joined")
             if dims and not self.values[node].is_contiguous():
                 raise Seen(f"{node.name} is not contiguous")
             if set(dims) not in [{g.dim} for g in self.growing if g.argument == index] and (
@@ -195,27 +225,32 @@ class _Rewriting:
             arguments.append((index, dims))
             if len(dims) == 1:
                 self.kept.add(node)
-        self.device = next(
-            node.meta["val"].device
-            for node in self.sources
-            if isinstance(node.meta["val"], torch.Tensor)
-        )
+        self.device = device_of([node.meta["val"] for node in self.sources])
         return arguments
 
     def _place(self, number: int, rows: int) -> Node:
         """The places of the last rows of a length."""
+        if self._is_product(number):
+            raise Seen(f"places in joined dims, {self.products[number - len(self.measures)]}")
         measure = self.measures[number]
-        return self._argument(measure.symbol + measure.more, rows)
+        return self._argument(Places(measure.symbol + measure.more, rows))
 
-    def _argument(self, length: sympy.Expr, rows: int) -> Node:
-        """One behind all that the graph has: the numbers of rows before a length."""
-        if (length, rows) not in self.places:
+    def _all_places(self, number: int) -> Node:
+        """Those up to the end of a length's bucket."""
+        end = self.ends[number]
+        return self._argument(Places(sympy.Integer(end), end, number))
+
+    def _argument(self, places: Places) -> Node:
+        """One behind all that the graph has."""
+        if places not in self.places:
             with self.graph.inserting_after(self.last):
                 self.last = self.graph.placeholder(f"places_{len(self.places)}")
+            kind = torch.int64 if places.rows else torch.float32
             with self.mode:
-                self.last.meta["val"] = torch.empty(rows, dtype=torch.int64, device=self.device)
-            self.places[length, rows] = self.last
-        return self.places[length, rows]
+                made = torch.empty(places.rows or 1, dtype=kind, device=self.device)
+            self.last.meta["val"] = made
+            self.places[places] = self.last
+        return self.places[places]
 
     # ---- sizes
 
@@ -226,9 +261,43 @@ class _Rewriting:
         measure = _measure(size, self.symbols)
         if measure is None:
             return None
+        if measure.more is None:
+            return self._product(size.node.expr)
+        return self._number(measure)
+
+    def _number(self, measure: Measure) -> int:
         if measure not in self.measures:
-            raise Seen(f"a size is {size.node.expr}")
-        return self.lengths.index(self.lengths[self.measures.index(measure)])
+            raise Seen(f"a size is {measure.symbol + measure.more}")
+        return self.alike[self.measures.index(measure)]
+
+    def _product(self, size: sympy.Expr) -> int:
+        """Of a size along which views join dims: rows are not one behind another there."""
+        if size not in self.products:
+            of = self._factors(size)
+            self.products.append(size)
+            self.ends.append(math.prod(self.ends[n] if is_length else n for is_length, n in of))
+        return len(self.measures) + self.products.index(size)
+
+    def _factors(self, size: sympy.Expr) -> Factors:
+        found: list[tuple[bool, int]] = []
+        for factor, times in size.as_powers_dict().items():
+            if factor.is_Integer and times == 1:
+                found.append((False, int(factor)))
+            elif factor in self.symbols and times.is_Integer and times > 0:
+                found += [(True, self._number(Measure(factor, 0)))] * int(times)
+            else:
+                raise Seen(f"a size is {size}")
+        return tuple(found)
+
+    def _is_product(self, number: int | None) -> bool:
+        return number is not None and number >= len(self.measures)
+
+    def _joins(self, node: Node) -> bool:
+        """Whether dims are joined in a node, or in what it is made of."""
+        numbers = [self._known_length(source) for source in node.all_input_nodes]
+        for each in (node, *node.all_input_nodes):
+            numbers += self._dims(each).values()
+        return any(map(self._is_product, numbers))
 
     def _dims(self, node: object) -> dict[int, int]:
         """The lengths of a tensor, by dim."""
@@ -237,10 +306,20 @@ class _Rewriting:
         return {dim: number for dim, size in sizes if (number := self._length(size)) is not None}
 
     def _cut(self, result: object) -> dict[int | None, int]:
-        value = result.meta.get("val") if isinstance(result, Node) else None
+        if not isinstance(result, Node):
+            return {}
+        value, here = result.meta.get("val"), self.values[result]
         if not isinstance(value, SYMBOLIC):
-            return dict[int | None, int](self._dims(result).items())
+            dims = self._dims(result)
+            is_tensor = isinstance(here, torch.Tensor)
+            if is_tensor and (here.storage_offset() or dims and not here.is_contiguous()):
+                raise Seen("a result is a view")
+            if any(map(self._is_product, dims.values())):
+                raise Seen("dims of a result are joined")
+            return dict[int | None, int](dims.items())
         number = self._length(value)
+        if self._is_product(number):
+            raise Seen(f"a result is {value.node.expr}")
         return {} if number is None else {None: number}
 
     def _size(self, node: Node) -> Any:
@@ -248,8 +327,17 @@ class _Rewriting:
         measure = _measure(node.meta["val"], self.symbols)
         if measure is None:
             return self.values[node]
-        number = self._length(node) if measure in self.measures else None
+        number = self._known_length(node)
         return None if number is None else self.ends[number]
+
+    def _known_length(self, node: Node) -> int | None:
+        """That of a number, None for one that no tensor is as long as."""
+        if not isinstance(node.meta.get("val"), SYMBOLIC):
+            return None
+        try:
+            return self._length(node)
+        except Seen:
+            return None
 
     def _at_end(self, node: Node) -> torch.Tensor:
         value: torch.Tensor = self.values[node]
@@ -257,13 +345,47 @@ class _Rewriting:
         if not dims:
             return value
         sizes = [self.ends[dims[d]] if d in dims else size for d, size in enumerate(value.shape)]
+        strides = value.stride()
+        order = sorted(range(value.dim()), key=lambda d: (-strides[d], d))
         with self.mode:
-            return torch.empty(sizes, dtype=value.dtype, device=value.device)
+            made = torch.empty([sizes[d] for d in order], dtype=value.dtype, device=value.device)
+            return made.permute([order.index(d) for d in range(value.dim())])
 
-    def _trailing(self, node: Node) -> list[tuple[int, int]]:
-        """Length and elements of one step along it, outermost first."""
-        value, dims = self.values[node], self._dims(node)
-        return [(n, value.shape[d + 1 :].numel()) for d, n in dims.items()]
+    def _trailing(self, node: Node, order: Factors = ()) -> list[tuple[int, int, list[int]]]:
+        """Of each length, outermost first, what one step along it goes over: elements of other
+        dims, and lengths. `order` is of products that have none yet."""
+        found = []
+        elements, behind = 1, list[int]()
+        dims = self._dims(node)
+        for dim in reversed(range(self.values[node].dim())):
+            number, size = dims.get(dim), self.values[node].shape[dim]
+            factors: Factors = ((number is not None, size if number is None else number),)
+            if number is not None and self._is_product(number):
+                factors = self.orders.get(number, order)
+            for is_length, n in reversed(factors):
+                if is_length:
+                    found.append((n, elements, sorted(behind)))
+                    behind.append(n)
+                else:
+                    elements *= n
+        return found
+
+    def _is_same(self, source: Node, node: Node) -> bool:
+        """Whether a view in another shape has every element of a length where it was. The first
+        that joins dims tells their order for all of the graph."""
+        numbers = [*self._dims(source).values(), *self._dims(node).values()]
+        open_ones = {n for n in numbers if self._is_product(n) and n not in self.orders}
+        if not open_ones:
+            return self._trailing(source) == self._trailing(node)
+        if len(open_ones) > 1:
+            return False
+        (number,) = open_ones
+        of = self._factors(self.products[number - len(self.measures)])
+        for order in itertools.permutations(of):
+            if self._trailing(source, order) == self._trailing(node, order):
+                self.orders[number] = order
+                return True
+        return False
 
     # ---- nodes
 
@@ -279,7 +401,7 @@ class _Rewriting:
         try:
             with self.mode:
                 value = op(*given[0], **given[1])
-        except RuntimeError as error:  # sizes that do not fit at the ends
+        except (RuntimeError, ValueError) as error:  # sizes that do not fit at the ends
             raise Seen(f"{like.format_node()}: {error}") from error
         node.meta = {**like.meta, "val": value}
         return node
@@ -302,16 +424,31 @@ class _Rewriting:
         if not ragged and not measured and not self._dims(node):
             self.made[node] = self._copied(node)
             return
+        if self._joins(node):
+            self.made[node] = self._joined_dims(node, ragged, measured)
+            return
         made = (self._written(node) or self._attention(node) or self._met(node)
-                or self._multiplied(node) or self._last_rows(node) or self._taken(node)
+                or self._multiplied(node) or self._last_rows(node) or self._moved_up(node)
+                or self._selected(node) or self._counted(node) or self._taken(node)
                 or self._joined(node) or self._padded(node) or self._with_number(node)
                 or self._mean(node) or self._ordered(node) or self._flipped(node))  # fmt: skip
-        if made is None:
-            if not self._is_blind(node, ragged, measured):
-                raise Seen(f"{node.format_node()}, {location(node)}")
-            args, kwargs = self._given(node)
-            made = self._emit(node.target, args, node, **kwargs)
-        self.made[node] = made
+        self.made[node] = made or self._same(node, ragged, measured)
+
+    def _same(self, node: Node, ragged: Sequence[Node], measured: Sequence[Node]) -> Node:
+        """The node as it is."""
+        if not self._is_blind(node, ragged, measured):
+            raise Seen(f"{node.format_node()}, {location(node)}")
+        args, kwargs = self._given(node)
+        return self._emit(node.target, args, node, **kwargs)
+
+    def _joined_dims(self, node: Node, ragged: Sequence[Node], measured: Sequence[Node]) -> Node:
+        """A node of joined dims: one that does not ask where an element is along them."""
+        op = node.target
+        if op in _BY_PLACE or op in (_aten.arange.default, _aten.arange.start, _aten.index.Tensor):
+            raise Seen(f"places in joined dims: {node.format_node()}, {location(node)}")
+        met = self._met(node) if op in _MEET_ANYWHERE else None
+        return (met or self._attention(node) or self._multiplied(node)
+                or self._same(node, ragged, measured))  # fmt: skip
 
     def _part(self, node: Node) -> Node:
         """One of several results."""
@@ -391,7 +528,7 @@ class _Rewriting:
         self._keep(node, ragged, True)
         if source in self.counts and len(self._dims(node)) == 1:
             self.counts.add(node)
-        return op not in _SHAPES or self._trailing(source) == self._trailing(node)
+        return op not in _SHAPES or self._is_same(source, node)
 
     def _is_whole(self, node: Node) -> bool:
         """Whether a slice is along no length, or of the first elements of what there is: all up to
@@ -401,7 +538,7 @@ class _Rewriting:
         tensor, dim, first, last, step = args + defaults[len(args) :]
         size = tensor.meta["val"].shape[dim]
         number, end = self._length(size), self._length(last)
-        if self._length(first) is not None:
+        if self._length(first) is not None or self._is_product(end):
             return False
         if number is None and end is None:
             return True
@@ -435,19 +572,76 @@ class _Rewriting:
             return self._emit(_aten.index_select.default, (self.made[args[0]], dim, places), node)
         return self._emit(_aten._to_copy.default, (places,), node, dtype=node.meta["val"].dtype)
 
+    def _moved_up(self, node: Node) -> Node | None:
+        """Some of the first rows, or those up to a length without the first ones or some of the
+        last; what is behind them may be anything."""
+        op, args = node.target, arguments_of(node)
+        if op is not _aten.slice.Tensor:
+            return None
+        tensor, dim, first, _last, step = args + (None, 0, None, None, 1)[len(args) :]
+        number, made = (self._length(n.meta["val"].shape[dim]) for n in (tensor, node))
+        first = first or 0
+        if number is None or step != 1 or type(first) is not int or first < 0:
+            return None
+        if made is None:
+            last = first + self.values[node].shape[dim]
+            return self._emit(op, (self.made[tensor], dim, first, last), node)
+        if first == 0 and self._is_whole(node):
+            return None
+        there, end = self.ends[number], self.ends[made]
+        behind = max(first + end - there, 0)
+        self.offset = max(self.offset, first)
+        if behind > first:
+            return None
+        rows = self._emit(op, (self.made[tensor], dim, first, first + end - behind), node)
+        if not behind:
+            return rows
+        others = self._emit(op, (self.made[tensor], dim, 0, behind), node)
+        return self._emit(_aten.cat.default, ([rows, others], dim), node)
+
+    def _selected(self, node: Node) -> Node | None:
+        """One row of those before a length."""
+        if node.target is not _aten.select.int:
+            return None
+        tensor, dim, index = arguments_of(node)
+        number = self._length(tensor.meta["val"].shape[dim])
+        if number is None or type(index) is not int:
+            return None
+        if index >= 0:
+            return self._emit(_aten.select.int, (self.made[tensor], dim, index), node)
+        place = self._emit(_aten.slice.Tensor, (self._place(number, -index), 0, 0, 1), node)
+        row = self._emit(_aten.index_select.default, (self.made[tensor], dim, place), node)
+        return self._emit(_aten.squeeze.dim, (row, dim), node)
+
     def _with_number(self, node: Node) -> Node | None:
-        """Arithmetic with a length."""
+        """Arithmetic with a number that follows from a length."""
         op, args = node.target, arguments_of(node)
         if not isinstance(op, OpOverload) or torch.Tag.pointwise not in op.tags or len(args) != 2:
             return None
         size = args[1].meta["val"] if isinstance(args[1], Node) else None
-        takes = isinstance(size, torch.SymInt) and op.overloadpacket.__name__ in _TAKES_NUMBER
+        takes = isinstance(size, SYMBOLIC) and op.overloadpacket.__name__ in _TAKES_NUMBER
         if size is None or not takes or _measure(size, self.symbols) is None:
             return None
-        length = self._argument(size.node.expr + 1, 1)
-        length = self._emit(_aten.view.default, (length, []), node)
-        pair = (self.made[args[0]], length)
+        number = size.node.expr
+        is_whole = isinstance(size, torch.SymInt)
+        given = self._argument(Places(number + 1, 1) if is_whole else Places(number, 0))
+        pair = (self.made[args[0]], self._emit(_aten.view.default, (given, []), node))
         return self._emit(op.overloadpacket.Tensor, pair, node, **node.kwargs)
+
+    def _counted(self, node: Node) -> Node | None:
+        """The numbers up to a length."""
+        op, args = node.target, arguments_of(node)
+        if op not in (_aten.arange.default, _aten.arange.start):
+            return None
+        if node.meta["val"].device != self.device:
+            return None
+        last = int(op is _aten.arange.start)
+        number = self._length(args[last]) if isinstance(args[last], Node) else None
+        if number is None or self._is_product(number) or (last and args[0] != 0):
+            return None
+        self.counts.add(node)
+        dtype = node.meta["val"].dtype
+        return self._emit(_aten._to_copy.default, (self._all_places(number),), node, dtype=dtype)
 
     def _written(self, node: Node) -> Node | None:
         """Rows that grown_arguments.py writes behind an argument."""
@@ -524,6 +718,7 @@ class _Rewriting:
         made: Node = self.made[parts[at]]
         if at:
             before = [self.made[part] for part in parts[:at]]
+            self.offset = max(self.offset, *(n.meta["val"].shape[dim] for n in before))
             made = self._emit(op, ([*before, made], dim), node)
             made = self._emit(_aten.slice.Tensor, (made, dim, 0, end), node)
         few = [self.made[part] for part in parts[at + 1 :]]
@@ -549,6 +744,7 @@ class _Rewriting:
             there = self._dims(node).get(dim)
             if there is None or self.ends[there] != made.meta["val"].shape[dim]:
                 return None
+            self.offset = max(self.offset, before)
             if before:
                 made = self._emit(
                     _aten.cat.default, ([self._rows(node, dim, before), made], dim), node
@@ -579,7 +775,8 @@ class _Rewriting:
         return self._emit(op, (operand, *given[1:]), node, **kwargs)
 
     def _mean(self, node: Node) -> Node | None:
-        """A mean, or a variance, along a length, in float32."""
+        """A mean, or a variance, along a length: what the compiler makes of one, with numbers that
+        follow from the length."""
         op = node.target
         if op not in _MEANS:
             return None
@@ -589,37 +786,61 @@ class _Rewriting:
         dims = {dim % of.dim() for dim in given.get("dim") or range(of.dim())}
         if of.dtype not in _SUMMED or not dims & set(self._dims(operand)):
             return None
-        values = self._without(operand, 0, dims)
-        values = self._emit(_aten._to_copy.default, (values,), node, dtype=torch.float32)
-        count = self._count(operand, dims)
-        if op not in (_aten.mean.default, _aten.mean.dim):
-            values = self._squares(operand, values, count, dims)
-            less = given.get("correction")
-            count = self._emit(_aten.sub.Tensor, (count, 1 if less is None else less), node)
         keeps = bool(given.get("keepdim"))
-        made = self._emit(_aten.sum.dim_IntList, (values, sorted(dims), keeps), node)
-        made = self._emit(_aten.div.Tensor, (made, count), node)
+        if op in (_aten.mean.default, _aten.mean.dim):
+            made = self._mean_of(operand, self.made[operand], dims, keeps)
+        else:
+            less = given.get("correction")
+            made = self._variance(operand, dims, keeps, 1 if less is None else less)
         if op is _aten.std.correction:
             made = self._emit(_aten.sqrt.default, (made,), node)
         return self._emit(_aten._to_copy.default, (made,), node, dtype=node.meta["val"].dtype)
 
-    def _squares(self, operand: Node, values: Node, count: Node, dims: Collection[int]) -> Node:
-        """Of the distances of an operand's values from their mean, 0 behind the length."""
-        sums = self._emit(_aten.sum.dim_IntList, (values, sorted(dims), True), operand)
-        mean = self._emit(_aten.div.Tensor, (sums, count), operand)
-        apart = self._emit(_aten.sub.Tensor, (values, mean), operand)
-        squares = self._emit(_aten.mul.Tensor, (apart, apart), operand)
-        return self._without(operand, 0, dims, squares)
+    def _mean_of(self, operand: Node, instead: Node, dims: Collection[int], keeps: bool) -> Node:
+        """Of what has an operand's sizes, in its dtype."""
+        dtype = operand.meta["val"].dtype
+        values = self._without(operand, 0, dims, instead)
+        values = self._emit(_aten._to_copy.default, (values,), operand, dtype=torch.float32)
+        made = self._emit(_aten.sum.dim_IntList, (values, sorted(dims), keeps), operand)
+        made = self._times(made, 1 / self._count(operand, dims), operand)
+        return self._emit(_aten._to_copy.default, (made,), operand, dtype=dtype)
 
-    def _count(self, operand: Node, dims: Collection[int]) -> Node:
-        """How many elements an operand has along dims, float32 without dimensions."""
+    def _variance(self, operand: Node, dims: Collection[int], keeps: bool, less: float) -> Node:
+        """In float32; by distances from the mean, and the mean of these."""
+        mean = self._mean_of(operand, self.made[operand], dims, True)
+        apart = self._emit(_aten.sub.Tensor, (self.made[operand], mean), operand)
+        squares = self._emit(_aten.mul.Tensor, (apart, apart), operand)
+        wide = [
+            self._emit(_aten._to_copy.default, (mean,), operand, dtype=torch.float32)
+            for mean in (self._mean_of(operand, each, dims, keeps) for each in (squares, apart))
+        ]
+        rest = self._emit(_aten.mul.Tensor, (wide[1], wide[1]), operand)
+        made = self._emit(_aten.sub.Tensor, (wide[0], rest), operand)
+        made = self._emit(_aten.clamp_min.default, (made, 0), operand)
+        count = self._count(operand, dims)
+        return self._times(made, count / (count - less), operand) if less else made
+
+    def _times(self, made: Node, number: sympy.Expr, like: Node) -> Node:
+        """A product with a number that follows from lengths."""
+        given = self._argument(Places(number, 0))
+        given = self._emit(_aten.view.default, (given, []), like)
+        return self._emit(_aten.mul.Tensor, (made, given), like)
+
+    def _count(self, operand: Node, dims: Collection[int]) -> sympy.Expr:
+        """How many elements an operand has along dims."""
         lengths, of = self._dims(operand), self.values[operand]
-        ((dim, number),) = [pair for pair in lengths.items() if pair[0] in dims]
-        last = self._emit(_aten.view.default, (self._place(number, 1), []), operand)
-        last = self._emit(_aten._to_copy.default, (last,), operand, dtype=torch.float32)
-        length = self._emit(_aten.add.Tensor, (last, 1), operand)
-        others = [size for d, size in enumerate(of.shape) if d in dims and d != dim]
-        return self._emit(_aten.mul.Tensor, (length, float(torch.Size(others).numel())), operand)
+        count = sympy.Integer(1)
+        for dim in dims:
+            if dim not in lengths:
+                count *= of.shape[dim]
+                continue
+            if self._is_product(lengths[dim]):
+                count *= self.products[lengths[dim] - len(self.measures)]
+                continue
+            measure = self.measures[lengths[dim]]
+            assert measure.more is not None
+            count *= measure.symbol + measure.more
+        return count
 
     def _ordered(self, node: Node) -> Node | None:
         """A sort or the first of one along a length: what is behind sorts last."""
@@ -649,8 +870,7 @@ class _Rewriting:
             if number is None:
                 others.append(dim)
                 continue
-            kind = {"device": self.device, "pin_memory": False}
-            places = self._emit(_aten.arange.default, (self.ends[number],), node, **kind)
+            places = self._all_places(number)
             places = self._emit(_aten.sub.Tensor, (self._place(number, 1), places), node)
             places = self._emit(_aten.clamp_min.default, (places, 0), node)
             made = self._emit(_aten.index_select.default, (made, dim, places), node)
@@ -677,36 +897,36 @@ class _Rewriting:
         lengths = {d: n for d, n in self._dims(operand).items() if dims is None or d in dims}
         if not lengths or (operand in self.kept and value == 0 and instead is None):
             return made
-        if len(lengths) > 1:
-            raise Seen(f"several lengths of {operand.name}")
-        ((dim, number),) = lengths.items()
         of = operand.meta["val"]
-        shape = [-1, *[1] * (of.dim() - 1 - dim)]
-        valid = self._emit(_aten.view.default, (self._valid(number, operand), shape), operand)
-        nothing = self._scalar(value, made.meta["val"].dtype, operand)
-        return self._emit(_aten.where.self, (valid, made, nothing), operand)
+        for dim, number in lengths.items():
+            shape = [-1, *[1] * (of.dim() - 1 - dim)]
+            valid = self._emit(_aten.view.default, (self._valid(number, operand), shape), operand)
+            nothing = self._scalar(value, made.meta["val"].dtype, operand)
+            made = self._emit(_aten.where.self, (valid, made, nothing), operand)
+        return made
 
     def _attention(self, node: Node) -> Node | None:
         if node.target is not _aten.scaled_dot_product_attention.default:
             return None
-        query, key, value, *rest = (*arguments_of(node), None, 0.0, False)[:6]
-        mask, _dropout, causal = rest
-        of_keys, of_mask = self._dims(key), self._dims(mask)
-        place = key.meta["val"].dim() - 2
-        number = of_keys.get(place)
-        last = mask.meta["val"].dim() - 1 if mask is not None else 0
-        if (
-            number is None or causal or self._dims(query) or set(of_keys) != {place}
-            or self._dims(value) != of_keys or of_mask not in ({}, {last: number})
-        ):  # fmt: skip
+        given = _named(node)
+        operands = [given[name] for name in ("query", "key", "value")]
+        rows = operands[1].meta["val"].dim() - 2
+        queries, keys, values = (
+            {d: n for d, n in self._dims(o).items() if d >= rows} for o in operands
+        )
+        is_causal, number = given.get("is_causal", False), keys.get(rows)
+        if keys != values or {*queries, *keys} - {rows} or (is_causal and queries != keys):
             return None
-        args, kwargs = self._given(node)
-        made = self._masked(number, self.made.get(mask), query, node)
-        copy = self.graph.call_function(
-            node.target, (args[0], self._without(key, 0), self._without(value, 0), made, *args[4:]),
-            kwargs,
-        )  # fmt: skip
-        copy.meta = {**node.meta, "val": self.values[node]}
+        if self._is_product(number):
+            return None
+        made = dict(torch.fx.map_arg(given, self.made.__getitem__))
+        if number is not None:
+            made["key"], made["value"] = (self._without(o, 0, {rows}) for o in operands[1:])
+            if not is_causal:  # else no row up to the length sees one behind it
+                made["attn_mask"] = self._masked(number, made.get("attn_mask"), operands[0], node)
+        operands = [made.pop(name) for name in ("query", "key", "value")]
+        copy = self.graph.call_function(node.target, tuple(operands), made)
+        copy.meta = {**node.meta, "val": self._at_end(node)}
         return copy
 
     def _masked(self, number: int, mask: Node | None, query: Node, like: Node) -> Node:
@@ -731,12 +951,30 @@ class _Rewriting:
 
     def _valid(self, number: int, like: Node) -> Node:
         """Which places are before the length: bool [1, end]."""
+        if self._is_product(number):
+            return self._valid_of_joined(number, like)
         if number not in self.valid:
-            last, kind = self._place(number, 1), {"device": self.device, "pin_memory": False}
-            all_places = self._emit(_aten.arange.default, (self.ends[number],), like, **kind)
+            places, last = self._all_places(number), self._place(number, 1)
             shaped = self._emit(_aten.view.default, (last, [1, 1]), like)
-            self.valid[number] = self._emit(_aten.le.Tensor, (all_places, shaped), like)
+            self.valid[number] = self._emit(_aten.le.Tensor, (places, shaped), like)
         return self.valid[number]
+
+    def _valid_of_joined(self, number: int, like: Node) -> Node:
+        made: Node | None = None
+        if number not in self.orders:
+            raise Seen(f"dims joined in no order, {like.format_node()}")
+        for is_length, n in self.orders[number]:
+            kind = {"dtype": torch.bool, "device": self.device}
+            part = self._valid(n, like) if is_length else self._emit(
+                _aten.full.default, ([1, n], True), like, **kind)  # fmt: skip
+            if made is None:
+                made = part
+                continue
+            made = self._emit(_aten.view.default, (made, [-1, 1]), like)
+            made = self._emit(_aten.bitwise_and.Tensor, (made, part), like)
+            made = self._emit(_aten.view.default, (made, [1, -1]), like)
+        assert made is not None
+        return made
 
 
 def _named(node: Node) -> dict[str, Any]:
