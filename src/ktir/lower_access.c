@@ -8,16 +8,34 @@
 
 #define MOST_FACTOR ((int64_t)1 << 16)
 
-spyre_status access_points(lowering *w, const lowered_tensor *t, access *a)
+static const ktir_attribute *set_of(const lowering *w, const ktir_op *op)
 {
-    const ktir_attribute *set = ktir_find(w->m, a->op, KTIR_KEY_TILE_SET);
+    const ktir_attribute *set = ktir_find(w->m, op, KTIR_KEY_TILE_SET);
+    return set ? set : ktir_find(w->m, op, KTIR_KEY_SPACE_SET);
+}
+
+void access_order(const lowering *w, const lowered_tensor *t, access *a)
+{
     const ktir_attribute *order = ktir_find(w->m, a->op, KTIR_KEY_TILE_ORDER);
-    int64_t least[KTIR_MOST_RANK] = {0}, most[KTIR_MOST_RANK];
-    if (!set) set = ktir_find(w->m, a->op, KTIR_KEY_SPACE_SET);
     if (!order) order = ktir_find(w->m, a->op, KTIR_KEY_SPACE_ORDER);
     a->rank = t->rank;
     for (uint32_t k = 0; k < a->rank; k++) a->permutation[k] = k;
     if (order) (void)ktir_map_permutation(order->map, a->permutation);
+}
+
+const ktir_set *access_set(const lowering *w, const access *a)
+{
+    const ktir_attribute *set = set_of(w, a->op);
+    int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];
+    bool is_box = !set || set->set->symbols || ktir_set_box(set->set, NULL, least, most);
+    return is_box ? NULL : set->set;
+}
+
+spyre_status access_points(lowering *w, const lowered_tensor *t, access *a)
+{
+    const ktir_attribute *set = set_of(w, a->op);
+    int64_t least[KTIR_MOST_RANK] = {0}, most[KTIR_MOST_RANK];
+    access_order(w, t, a);
     if (set && (set->set->symbols || !ktir_set_box(set->set, NULL, least, most)))
         return LOWER_NO(w, a->op, "a set that is no box");
     for (uint32_t k = 0; k < a->rank; k++) {

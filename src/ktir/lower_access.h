@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Views and access tiles on the way to instructions: strides and an offset of every core.
-// Private to lower_view.c, lower_access.c, lower_rows.c and lower_memory.c.
+// Private to lower_view.c, lower_access.c, lower_points.c, lower_rows.c and
+// lower_memory.c.
 #ifndef KTIR_LOWER_ACCESS_H
 #define KTIR_LOWER_ACCESS_H
 
@@ -60,6 +61,12 @@ typedef struct {
     int64_t stride[KTIR_MOST_RANK];     // bytes, by dim of the tile
 } access;
 
+// The order of the tile's dims.
+void access_order(const lowering *w, const lowered_tensor *t, access *a);
+
+// The set of the tile when it is no box, else null.
+const ktir_set *access_set(const lowering *w, const access *a);
+
 // The points of the tile that `t` takes or gives.
 SPYRE_MUST_CHECK spyre_status access_points(lowering *w, const lowered_tensor *t, access *a);
 
@@ -89,6 +96,13 @@ SPYRE_MUST_CHECK spyre_status access_operand(lowering *w, const ktir_op *op, con
 // One LOAD or STORE between the tile and `t` in LX.
 SPYRE_MUST_CHECK spyre_status access_move(lowering *w, const ktir_op *op, isa_opcode opcode,
                                           const access *a, const lowered_tensor *t);
+
+// --- Sets that are no boxes (lower_points.c)
+
+// LOADs or STOREs between the points of the set and `t`: a block of points each.
+SPYRE_MUST_CHECK spyre_status access_move_points(lowering *w, const ktir_op *op,
+                                                 isa_opcode opcode, access *a,
+                                                 const ktir_set *set, const lowered_tensor *t);
 
 // --- Rows that indices choose (lower_rows.c)
 

@@ -91,10 +91,15 @@ static spyre_status move_tile(lowering *w, const ktir_op *op, isa_opcode opcode,
                               const lowered_tensor *t)
 {
     views all;
+    const ktir_set *set = access_set(w, a);
     TRY(view_find_parts(w, a->op, 0, &all));
-    TRY(access_points(w, t, a));
     a->v = all.part[0];
     a->distributed = all.distributed;
+    if (set && all.count == 1) {
+        access_order(w, t, a);
+        return access_move_points(w, op, opcode, a, set, t);
+    }
+    TRY(access_points(w, t, a));
     if (all.count > 1) return move_parts(w, op, opcode, a, &all, t);
     TRY(access_direct(w, a));
     if (a->v.in_lx) return place_move(w, op, opcode == ISA_LOAD, a, t);

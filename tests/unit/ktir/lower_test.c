@@ -87,6 +87,7 @@ static const struct {
     {"product.mlir", {{0}, {0}, {0}, {.integer = 128}}},
     {"gather.mlir", {{0}}},
     {"scatter.mlir", {{0}}},
+    {"band.mlir", {{0}}},
     {"everybody.mlir", {{0}}},
     {"norm.mlir", {{0}, {0}, {.real = 0.001}}},
     {"heads.mlir", {{0}}},
