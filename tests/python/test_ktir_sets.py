@@ -24,9 +24,11 @@ module {
       {memory_space = #ktdp.memory_space<global>} : memref<SHAPExELEMENT>
     %ym = ktdp.construct_memory_view %y, sizes: [SIZES], strides: [STRIDES]
       {memory_space = #ktdp.memory_space<global>} : memref<SHAPExELEMENT>
-    %xt = ktdp.construct_access_tile %xm[%row, BASE] {access_tile_set = #from, access_tile_order = #order}
+    %xt = ktdp.construct_access_tile %xm[%row, BASE] {
+      access_tile_set = #from, access_tile_order = #order}
       : memref<SHAPExELEMENT> -> !ktdp.access_tile<TILExindex>
-    %yt = ktdp.construct_access_tile %ym[%row, BASE] {access_tile_set = #to, access_tile_order = #order}
+    %yt = ktdp.construct_access_tile %ym[%row, BASE] {
+      access_tile_set = #to, access_tile_order = #order}
       : memref<SHAPExELEMENT> -> !ktdp.access_tile<TILExindex>
     %v = ktdp.load %xt : !ktdp.access_tile<TILExindex> -> tensor<TILExELEMENT>
     %r = arith.mulf %v, %two : tensor<TILExELEMENT>

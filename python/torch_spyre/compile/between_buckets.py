@@ -173,12 +173,25 @@ def _at_sizes(fake: Any, value: Any, sizes: Mapping[sympy.Symbol, int]) -> Any:
     return torch.empty([number(n) for n in fake.shape], dtype=fake.dtype, device="meta")
 
 
+def _are_sizes(gm: torch.fx.GraphModule) -> bool:
+    """Whether all numbers among the arguments that are used are sizes of others."""
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    values = [node.meta.get("val") for node in placeholders]
+    sizes: list[Any] = [n for v in values if isinstance(v, torch.Tensor) for n in v.shape]
+    known = {size.node.expr for size in sizes if isinstance(size, SYMBOLIC)}
+    numbers: list[Any] = [n.meta.get("val") for n in placeholders if n.users]
+    return all(n.node.expr in known for n in numbers if isinstance(n, SYMBOLIC))
+
+
 def plan(
     gm: torch.fx.GraphModule,
     buckets: Buckets | None,
     compile: Compile,
     is_served: Callable[[list[Any]], bool],
 ) -> BetweenBuckets | None:
-    """None for a graph whose sizes arguments do not tell, or which is filled up itself."""
+    """None for a graph whose sizes arguments do not tell, which is filled up itself, or which takes
+    numbers that are no sizes, of which it has a program for any."""
     places = None if buckets and buckets.fills else lengths.places_of(gm)
+    if not _are_sizes(gm):
+        return None
     return BetweenBuckets(gm, places, buckets, compile, is_served) if places else None
