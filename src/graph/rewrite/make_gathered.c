@@ -105,8 +105,35 @@ static spyre_status line_up_sticks(rewriter *r, const tensor *table, tensor *out
     return make_reshape(r, out, &elements, 1, out);
 }
 
+// Of each line of `lines`, one more dim than `index`, the element at the index.
+static spyre_status take_of_lines(rewriter *r, const tensor *lines, const tensor *index,
+                                  tensor *out)
+{
+    uint32_t rank = index->view.rank;
+    int64_t sizes[SPYRE_MAX_RANK];
+    tensor column;
+    for (uint32_t i = 0; i < rank; i++) sizes[i] = index->view.size[i];
+    sizes[rank] = 1;
+    TRY(make_reshape(r, index, sizes, rank + 1, &column));
+    TRY(make_take(r, lines, &column, rank, NULL, out));
+    return make_reshape(r, out, sizes, rank, out);
+}
+
+// All lines of the elements are gathered first, from which each takes its own.
+static spyre_status gather_lines(rewriter *r, const tensor *table, const indices *all, tensor *out)
+{
+    uint32_t last = all->count - 1;
+    indices leading = *all;
+    tensor row, lines, place = all->items[last];
+    leading.count = last;
+    TRY(make_joined_index(r, &leading, &table->view, &row));
+    TRY(make_gathered_rows(r, table, last, &row, &lines));
+    if (all->wraps) TRY(make_wrapped_index(r, &place, table->view.size[last], &place));
+    return take_of_lines(r, &lines, &place, out);
+}
+
 // Lines of sticks follow each other in memory, so each element of them all has a number.
-spyre_status make_gathered_elements(rewriter *r, const tensor *table, const indices *all,
+static spyre_status gather_numbered(rewriter *r, const tensor *table, const indices *all,
                                     tensor *out)
 {
     uint32_t rank = table->view.rank, last = rank - 1;
@@ -130,6 +157,25 @@ spyre_status make_gathered_elements(rewriter *r, const tensor *table, const indi
     TRY(make_with(r, ATEN_SPYRE_MUL, &row, STICK, NULL, &row));
     TRY(make_binary(r, ATEN_SPYRE_ADD, &row, &place, NULL, &row));
     return make_take(r, &elements, &row, 0, NULL, out);
+}
+
+// Whether the lines of the elements are less to move than the table with a stick for each element,
+// which an element by its number is looked up in.
+static bool lines_are_less(const tensor *table, const indices *all)
+{
+    const spyre_view *place = &all->items[all->count - 1].view;
+    int64_t length = table->view.size[all->count - 1];
+    if (all->count < 2 || length == 1 || place->rank + 1 > SPYRE_MAX_RANK) return false;
+    for (uint32_t i = 0; i + 1 < all->count; i++)
+        if (!view_same_sizes(&all->items[i].view, place)) return false;
+    return view_element_count(place) < view_element_count(&table->view) / length * STICK;
+}
+
+spyre_status make_gathered_elements(rewriter *r, const tensor *table, const indices *all,
+                                    tensor *out)
+{
+    if (lines_are_less(table, all)) return gather_lines(r, table, all, out);
+    return gather_numbered(r, table, all, out);
 }
 
 bool indices_choose_elements(const tensor *table, const indices *all)
