@@ -155,6 +155,15 @@ spyre_status emit_identity(emitter *e, const place_axes *axes, const place *targ
     return emit_vector(e, OPFUNC_IDENTITY, NULL, axes, (const place *const[]){target, source}, 2);
 }
 
+spyre_status emit_count(emitter *e, const place_axes *axes, const place *target,
+                        const place *source, bool signs)
+{
+    place_order order = place_sorted(target, axes);
+    isa_instruction i = {.opcode = ISA_COUNT, .op = signs ? OPFUNC_CLIP : OPFUNC_IDENTITY};
+    if (signs) i.constant[1] = 1;
+    return emit_tile(e, &i, axes, &order, (const place *const[]){target, source}, 2);
+}
+
 spyre_status emit_fill(emitter *e, const place_axes *axes, const place *target, float value)
 {
     place_order order = place_sorted(target, axes);

@@ -61,6 +61,9 @@ SPYRE_MUST_CHECK spyre_status emit_vector(emitter *e, opfunc op, const float *co
                                           uint32_t place_count);
 SPYRE_MUST_CHECK spyre_status emit_identity(emitter *e, const place_axes *axes, const place *target,
                                             const place *source);
+// Numbers at `source`, or 1 where they are above 0 and else 0, in LX.
+SPYRE_MUST_CHECK spyre_status emit_count(emitter *e, const place_axes *axes, const place *target,
+                                         const place *source, bool signs);
 SPYRE_MUST_CHECK spyre_status emit_fill(emitter *e, const place_axes *axes, const place *target,
                                         float value);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One VECTOR a tile: loads of the inputs, the opfunc, the store. Broadcast operands have stride 0
-// along what they lack; relayouts and casts are an identity between two tiles whose axes are
-// ordered, or cut, differently.
+// One VECTOR a tile: loads of the inputs, COUNTs of those that are numbers, the opfunc, the store.
+// Broadcast operands have stride 0 along what they lack; relayouts and casts are an identity
+// between two tiles whose axes are ordered, or cut, differently.
 #include "back/select.h"
 
 #include "back/tile_loops.h"
@@ -44,6 +44,22 @@ static void split_pairs(const pointwise *p, const place_axes *axes, place *place
     *count = 3;
 }
 
+static spyre_status count_into(const pointwise *p, const box *b, const place_axes *axes,
+                               uint32_t input, const place *target)
+{
+    place numbers = place_home(&p->n, b, axes, input);
+    return emit_count(p->e, axes, target, &numbers, p->n.operand[input].tensor->count->signs);
+}
+
+// Numbers that are the result need no tile of their own.
+static bool is_count_alone(const pointwise *p)
+{
+    const bundle_step *step = p->n.step;
+    uint32_t input = step->inputs[0];
+    return p->op == OPFUNC_IDENTITY && p->tiles.counted[input] &&
+           p->n.operand[input].format == p->n.operand[step->output].format;
+}
+
 static spyre_status compute(const pointwise *p, const box *b, const place_axes *axes)
 {
     const bundle_step *step = p->n.step;
@@ -51,8 +67,13 @@ static spyre_status compute(const pointwise *p, const box *b, const place_axes *
     const place *operands[ISA_MAX_OPERANDS];
     uint32_t count = 0;
     places[count++] = buffers_place(&p->tiles, b, axes, step->output);
-    for (uint32_t i = 0; i < step->input_count; i++)
-        places[count++] = buffers_place(&p->tiles, b, axes, step->inputs[i]);
+    if (is_count_alone(p)) return count_into(p, b, axes, step->inputs[0], &places[0]);
+    for (uint32_t i = 0; i < step->input_count; i++) {
+        uint32_t o = step->inputs[i];
+        places[count] = buffers_place(&p->tiles, b, axes, o);
+        if (p->tiles.counted[o]) TRY(count_into(p, b, axes, o, &places[count]));
+        count++;
+    }
     if (p->op == OPFUNC_LAYERNORMSCALE) {
         places[count] = places[count - 1];
         places[count++].operand.offset += p->n.operand[step->inputs[0]].element;

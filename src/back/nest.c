@@ -9,6 +9,7 @@
 int64_t nest_offset(const nest_operand *operand, uint32_t dim, int64_t i)
 {
     if (operand->stride[dim] == 0) return 0;
+    if (operand->tensor->count) return i * operand->stride[dim];
     if (bundle_stick_span(operand->tensor, dim) == 1) return i * operand->stride[dim];
     return bundle_offset_bits(operand->tensor, &operand->geometry, dim, i) / 8;
 }
@@ -122,7 +123,9 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
                               .stick = t->stick_elements,
                               .stick_dim = t->stick_dim,
                               .lanes = 1};
-    for (uint32_t d = 0; d < n->dim_count; d++)
+    for (uint32_t d = 0; d < n->dim_count && t->count; d++)
+        if (n->most[d] > 1) operand->stride[d] = t->count->step[d];
+    for (uint32_t d = 0; d < n->dim_count && !t->count; d++)
         if (geometry.moves[d] && (n->most[d] > 1 || t->owners))
             operand->stride[d] = geometry.stride[d];
     if (has_two_lanes(step, number)) {
@@ -130,7 +133,7 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
         operand->lanes = 2;
     }
     for (uint32_t d = 0; d < n->dim_count; d++)
-        if (operand->stride[d] && !by_index(t, d)) add_sticks(n, t, d);
+        if (operand->stride[d] && !t->count && !by_index(t, d)) add_sticks(n, t, d);
     operand->slot = t->in_lx ? ISA_NO_SLOT : (uint16_t)n->slot_count++;
     return NULL;
 }
@@ -147,6 +150,16 @@ static spyre_status check_addresses(const nest *n, const bundle_tensor *t)
     return NULL;
 }
 
+// Where a core begins: bytes of an argument, or of numbers what its slice is ahead.
+static int64_t core_start(const nest *n, const bundle_tensor *t, uint32_t core)
+{
+    if (!t->count) return t->start[core];
+    int64_t ahead = 0;
+    for (uint32_t d = 0; d < n->dim_count; d++)
+        ahead += bundle_slice_start(n->step, core, d) * t->count->step[d];
+    return ahead;
+}
+
 static spyre_status build_parameters(arena *memory, nest *n, uint32_t extra_slots)
 {
     uint32_t used = n->slot_count;
@@ -158,7 +171,7 @@ static spyre_status build_parameters(arena *memory, nest *n, uint32_t extra_slot
         if (operand->slot >= used) continue;
         for (uint32_t core = 0; core < n->step->cores->core_count; core++)
             n->parameters[core * n->slot_count + operand->slot] =
-                operand->tensor->start[core];
+                core_start(n, operand->tensor, core);
     }
     return NULL;
 }

@@ -18,10 +18,10 @@ typedef struct {
     uint32_t stick_dim;
     bundle_geometry geometry;
     int64_t base;                           // bytes before index 0
-    int64_t stride[BUNDLE_MAX_DIMS];        // bytes of an index (of a stick, in the stick dim);
-                                            // 0: the tensor does not move
+    int64_t stride[BUNDLE_MAX_DIMS];        // bytes of an index (of a stick, in the stick dim),
+                                            // of numbers their step; 0: the tensor does not move
     uint32_t lanes;                         // 2 for the stick of the two moments, else 1
-    uint16_t slot;                          // memory: parameter with the core's offset
+    uint16_t slot;                          // memory, numbers: parameter with the core's offset
 } nest_operand;
 
 typedef struct {

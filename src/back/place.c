@@ -136,20 +136,32 @@ place_axes place_find_axes(const nest *n, const box *b, uint32_t lanes)
     return axes;
 }
 
+static isa_operand home_of(const nest_operand *o)
+{
+    const bundle_tensor *t = o->tensor;
+    if (t->count)
+        return (isa_operand){.space = ISA_SPACE_NUMBER,
+                             .format = SPYRE_FORMAT_IEEE_INT32,
+                             .slot = o->slot,
+                             .offset = o->base + t->count->first};
+    if (t->in_lx)
+        return (isa_operand){.space = ISA_SPACE_LX,
+                             .format = o->format,
+                             .offset = o->base + t->start[0]};
+    return (isa_operand){.space = ISA_SPACE_MEMORY,
+                         .format = o->format,
+                         .arg = (uint16_t)t->arg,
+                         .slot = o->slot,
+                         .offset = o->base};
+}
+
 place place_home(const nest *n, const box *b, const place_axes *axes, uint32_t operand)
 {
     const nest_operand *o = &n->operand[operand];
     const bundle_tensor *t = o->tensor;
-    place p = {.operand = {.space = t->in_lx ? ISA_SPACE_LX : ISA_SPACE_MEMORY,
-                           .format = o->format,
-                           .offset = o->base}};
-    if (t->in_lx) {
-        p.operand.offset += t->start[0];
-    } else {
-        p.operand.arg = (uint16_t)t->arg;
-        p.operand.slot = o->slot;
-    }
-    for (uint32_t l = 0; l < n->loops; l++) p.operand.loop_stride[l] = t->loop_stride[l];
+    const int64_t *loop_stride = t->count ? t->count->loop_step : t->loop_stride;
+    place p = {.operand = home_of(o)};
+    for (uint32_t l = 0; l < n->loops; l++) p.operand.loop_stride[l] = loop_stride[l];
     for (uint32_t d = 0; d < n->dim_count; d++) p.operand.offset += nest_offset(o, d, b->start[d]);
     for (uint32_t l = n->loops; l < ISA_MAX_LOOPS; l++)
         if (b->loop[l].dim >= 0)

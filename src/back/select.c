@@ -8,7 +8,7 @@ static bool moves_sticks(const bundle_step *step)
     const bundle_tensor *in = &step->tensors[step->inputs[0]];
     const bundle_tensor *out = &step->tensors[step->output];
     if (in->format != out->format || in->stick_dim != out->stick_dim) return false;
-    if (in->digit_count || out->digit_count) return false;
+    if (in->count || in->digit_count || out->digit_count) return false;
     for (uint32_t d = 0; d < step->dim_count; d++)
         if (out->scale[d] > 0 && in->scale[d] <= 0) return false;
     return !(in->in_lx && out->in_lx);

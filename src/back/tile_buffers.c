@@ -7,7 +7,8 @@ tile_buffers buffers_of(const nest *n)
 {
     tile_buffers s = {.n = n, .largest_bytes = TILE_BUFFER_LARGEST_BYTES};
     for (uint32_t o = 0; o < n->operand_count; o++) {
-        s.staged[o] = !n->operand[o].tensor->in_lx;
+        s.counted[o] = n->operand[o].tensor->count;
+        s.staged[o] = !s.counted[o] && !n->operand[o].tensor->in_lx;
         s.source[o] = (uint8_t)o;
     }
     return s;
@@ -46,10 +47,10 @@ int64_t buffers_bytes(const void *context, const int64_t *tile)
     const tile_buffers *s = context;
     int64_t bytes = 0;
     for (uint32_t o = 0; o < s->n->operand_count; o++) {
-        if (!s->staged[o]) continue;
+        if (!s->staged[o] && !s->counted[o]) continue;
         int64_t one = place_tile_bytes(s->n, o, tile);
         if (one > s->largest_bytes) return INT64_MAX / 2;
-        bytes += 2 * lx_align(one);
+        bytes += (s->staged[o] ? 2 : 1) * lx_align(one);
     }
     return bytes;
 }
@@ -57,7 +58,8 @@ int64_t buffers_bytes(const void *context, const int64_t *tile)
 spyre_status buffers_take(tile_buffers *s, lx_share *share, const int64_t *tile)
 {
     for (uint32_t o = 0; o < s->n->operand_count; o++)
-        if (s->staged[o]) TRY(lx_take(share, place_tile_bytes(s->n, o, tile), true, &s->region[o]));
+        if (s->staged[o] || s->counted[o])
+            TRY(lx_take(share, place_tile_bytes(s->n, o, tile), s->staged[o], &s->region[o]));
     return NULL;
 }
 
@@ -72,9 +74,23 @@ spyre_status buffers_fit(tile_buffers *s, const back_options *options, const uin
     return buffers_take(s, &share, out_tile);
 }
 
+// The numbers of a tile, one behind the other as the result lies.
+static place counted_tile(const tile_buffers *s, const box *b, const place_axes *axes,
+                          uint32_t operand)
+{
+    const nest_operand *o = &s->n->operand[operand];
+    place home = place_home(s->n, b, axes, operand);
+    place result = place_home(s->n, b, axes, s->n->step->output);
+    place_order order = place_sorted(&result, axes), moving = {0};
+    for (uint32_t i = 0; i < order.count; i++)
+        if (home.stride[order.axis[i]]) moving.axis[moving.count++] = order.axis[i];
+    return place_dense(b, axes, &moving, o->format, o->element, &s->region[operand]);
+}
+
 place buffers_place(const tile_buffers *s, const box *b, const place_axes *axes, uint32_t operand)
 {
     operand = s->source[operand];
+    if (s->counted[operand]) return counted_tile(s, b, axes, operand);
     if (s->staged[operand]) return place_tile(s->n, b, axes, operand, &s->region[operand]);
     return place_home(s->n, b, axes, operand);
 }

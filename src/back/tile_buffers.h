@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Two buffers of a tile in LX for each operand of a step that lives in memory; operands in LX are
-// used in place.
-// Internal.
+// used in place, numbers are made in a buffer of one tile. Internal.
 #ifndef BACK_TILE_BUFFERS_H
 #define BACK_TILE_BUFFERS_H
 
@@ -16,6 +15,7 @@ typedef struct {
     const nest *n;
     int64_t largest_bytes; // of one tile
     bool staged[BUNDLE_MAX_TENSORS];
+    bool counted[BUNDLE_MAX_TENSORS]; // numbers, whose one buffer the SFP fills
     uint8_t source[BUNDLE_MAX_TENSORS]; // the operand whose place it is found in: mostly its own
     lx_region region[BUNDLE_MAX_TENSORS];
 } tile_buffers;
@@ -37,7 +37,7 @@ SPYRE_MUST_CHECK spyre_status buffers_fit(tile_buffers *s, const back_options *o
 // The place of a tile that is chosen.
 SPYRE_MUST_CHECK spyre_status buffers_take(tile_buffers *s, lx_share *share, const int64_t *tile);
 
-// The tile of a staged operand, the home of another.
+// The tile of a staged or counted operand, the home of another.
 place buffers_place(const tile_buffers *s, const box *b, const place_axes *axes, uint32_t operand);
 
 // True when some input (or index) is staged.

@@ -70,9 +70,27 @@ static int64_t place_bits(const execution *x, uint32_t tensor, uint32_t core, co
     return bits;
 }
 
+static uint8_t *place_number(const execution *x, uint32_t tensor, uint32_t core,
+                             const int64_t *index)
+{
+    const bundle_count *count = x->step->tensors[tensor].count;
+    int64_t number = count->first;
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++)
+        number += count->loop_step[loop] * x->loop_index[loop];
+    for (uint32_t d = 0; d < x->step->dim_count; d++)
+        number += (bundle_slice_start(x->step, core, d) + index[d]) * count->step[d];
+    element_store(x->operands[tensor].number, x->step->tensors[tensor].format,
+                  count->signs ? number > 0 : (double)number);
+    return x->operands[tensor].number;
+}
+
 spyre_status execution_place(const execution *x, uint32_t tensor, uint32_t core,
                              const int64_t *index, uint32_t lane, uint8_t **out_element)
 {
+    if (x->operands[tensor].number) {
+        *out_element = place_number(x, tensor, core, index);
+        return NULL;
+    }
     int64_t offset = place_bits(x, tensor, core, index) / 8;
     offset += (int64_t)lane * x->operands[tensor].tensor->element_bytes;
     return execution_place_offset(x, tensor, core, index, offset, out_element);

@@ -12,6 +12,7 @@ typedef struct {
     const bundle_tensor *tensor;
     bundle_geometry geometry;
     int64_t *offset[BUNDLE_MAX_DIMS];   // bits by core-local index; null: the dim does not move
+    uint8_t *number;                    // where the number that an index has is put; null: none
 } operand;
 
 typedef struct {

@@ -26,6 +26,7 @@ static spyre_status prepare_operands(execution *x)
         operand *o = &x->operands[t];
         *o = (operand){.tensor = &step->tensors[t]};
         TRY(bundle_tensor_geometry(x->b, step, t, &o->geometry));
+        if (o->tensor->count) TRY_NEW(x->scratch, o->number, sizeof(int64_t));
         for (uint32_t d = 0; d < step->dim_count; d++) {
             if (o->geometry.moves[d]) TRY(tabulate_offsets(x, o, d));
         }

@@ -50,6 +50,18 @@ typedef struct {
     uint16_t size;
 } bundle_digit;
 
+// Numbers in the place of a tensor's elements: at index i of the whole iteration space, in rounds l
+// of the loops around the step,
+//     first + sum over dims d of i[d] * step[d] + sum over loops n of l[n] * loop_step[n]
+// or, of signs, 1 where that is above 0, else 0; then rounded to the tensor's format. All of them
+// are of 32 bits. What lies at the tensor's address, one element, is not read.
+typedef struct {
+    int64_t first;
+    int64_t step[BUNDLE_MAX_DIMS];
+    int64_t loop_step[BUNDLE_MAX_LOOPS];
+    bool signs;
+} bundle_count;
+
 // One tensor of a step (labeledDs_ + allocate node + its primaryDsInfo_), arrays by dim number.
 typedef struct {
     char name[16];                          // "Tensor0"
@@ -74,6 +86,7 @@ typedef struct {
     bool gap_is_room[BUNDLE_MAX_DIMS];      // of ReStickifyOpHBM: room beyond N_, as of all others
     bundle_index_kind index_kind;
     int32_t index_peer;                     // the related tensor, or -1
+    const bundle_count *count;              // countedFrom_; null: its elements are in memory
     const bundle_division *owners;          // the input of a shuffle; null: as the step is divided
     int64_t indexed_extent;                 // INDEX_VALUE: extent of the indexed dim; 0: from the
                                             // size of the launch argument

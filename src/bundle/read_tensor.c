@@ -342,6 +342,39 @@ static spyre_status read_owners(step_source *source, const json_node *node,
     return NULL;
 }
 
+// {"first": 5, "steps": {"mb": 1, "out": -1}, "loops": [64], "signs": 0}
+static spyre_status read_count(step_source *source, const json_node *node,
+                               const bundle_step *step, bundle_tensor *tensor)
+{
+    const int64_t most = (int64_t)1 << 32;
+    json_node counted, steps, loops, item;
+    void *cursor = NULL;
+    int64_t signs;
+    if (!json_find(node, "countedFrom_", &counted)) return NULL;
+    TRY(json_expect_object(&counted));
+    bundle_count *count = ARENA_NEW(source->memory, bundle_count, 1);
+    TRY_ALLOC(count);
+    TRY(json_get_int(&counted, "first", -most, most, &count->first));
+    TRY(json_get_object(&counted, "steps", &steps));
+    while (json_next_member(&steps, &cursor, &item)) {
+        uint8_t d;
+        TRY(read_key_dim(&item, step, &d));
+        TRY(json_as_int(&item, -most, most, &count->step[d]));
+    }
+    TRY(json_get_array(&counted, "loops", &loops));
+    if (json_count(&loops) > BUNDLE_MAX_LOOPS)
+        return json_error_at(&loops, "%zu loops, at most %d are possible", json_count(&loops),
+                             BUNDLE_MAX_LOOPS);
+    for (size_t l = 0; l < json_count(&loops); l++) {
+        TRY(json_item(&loops, l, &item));
+        TRY(json_as_int(&item, -most, most, &count->loop_step[l]));
+    }
+    TRY(json_get_int(&counted, "signs", 0, 1, &signs));
+    count->signs = signs;
+    tensor->count = count;
+    return NULL;
+}
+
 static spyre_status read_node(step_source *source, const json_node *node, const json_node *tree,
                               const bundle_step *step, bundle_tensor *tensor)
 {
@@ -363,6 +396,7 @@ static spyre_status read_node(step_source *source, const json_node *node, const 
     TRY(read_gaps(node, step, tensor));
     TRY(read_indirection(node, tree, tensor));
     TRY(read_owners(source, node, step, tensor));
+    TRY(read_count(source, node, step, tensor));
     return read_addresses(source, node, step, tensor);
 }
 

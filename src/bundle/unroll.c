@@ -46,6 +46,21 @@ static int64_t count_executions(const bundle *b, uint32_t first, uint32_t last)
     return executions;
 }
 
+// Numbers in the round that is written down.
+static spyre_status unroll_count(const unroller *u, bundle_tensor *tensor)
+{
+    if (!tensor->count) return NULL;
+    bundle_count *count = ARENA_NEW(u->to->memory, bundle_count, 1);
+    TRY_ALLOC(count);
+    *count = *tensor->count;
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+        count->first += u->index[loop] * count->loop_step[loop];
+        count->loop_step[loop] = 0;
+    }
+    tensor->count = count;
+    return NULL;
+}
+
 static spyre_status unroll_step(unroller *u, uint32_t number)
 {
     bundle_step step = u->from->steps.items[number];
@@ -55,6 +70,7 @@ static spyre_status unroll_step(unroller *u, uint32_t number)
     step.tensors = tensors;
     for (uint32_t t = 0; t < step.tensor_count; t++) {
         int64_t advance = 0;
+        TRY(unroll_count(u, &tensors[t]));
         for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
             advance += u->index[loop] * tensors[t].loop_stride[loop];
             tensors[t].loop_stride[loop] = 0;

@@ -267,6 +267,36 @@ static spyre_status verify_sticks(const bundle_step *step, const bundle_tensor *
     return NULL;
 }
 
+// Numbers are operands of what computes element by element, of 32 bits, in the place of one
+// element.
+static spyre_status verify_count(const bundle_step *step, uint32_t number,
+                                 const int64_t *loop_counts)
+{
+    const bundle_tensor *t = &step->tensors[number];
+    opfunc_kind kind = opfunc_describe(step->op)->kind;
+    bool fits = kind == OPFUNC_KIND_COPY || kind == OPFUNC_KIND_UNARY ||
+                kind == OPFUNC_KIND_BINARY || kind == OPFUNC_KIND_TERNARY ||
+                kind == OPFUNC_KIND_PARAMETRIC || step->op == OPFUNC_LAYERNORMNORM;
+    if (!t->count) return NULL;
+    if (!fits || step->index_count || step->op == OPFUNC_RESTICKIFY ||
+        step->op == OPFUNC_SHUFFLE || opfunc_makes_pairs(step->op) || number == step->output)
+        return RULE("countedFrom_: %s of numbers", opfunc_describe(step->op)->name);
+    int64_t low = t->count->first, high = low;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (t->scale[d] > 0) return RULE("countedFrom_: the tensor moves along a dim");
+        int64_t reach = 0, size = step->symbol[d] ? step->symbol_most[d] : step->size[d];
+        bool beyond = __builtin_mul_overflow(t->count->step[d], size - 1, &reach);
+        *(reach < 0 ? &low : &high) += beyond ? LARGEST_ELEMENTS : reach;
+    }
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+        int64_t reach = t->count->loop_step[loop] * (loop_counts[loop] - 1);
+        *(reach < 0 ? &low : &high) += reach;
+    }
+    if (low >= INT32_MIN && high <= INT32_MAX) return NULL;
+    return RULE("countedFrom_: numbers from %lld to %lld have more than 32 bits", (long long)low,
+                (long long)high);
+}
+
 // Owners of their own have the slices of the tensor's dims, each once.
 static spyre_status verify_owners(const bundle_step *step, const bundle_tensor *t)
 {
@@ -498,6 +528,7 @@ static spyre_status verify_step(const bundle *b, const bundle_step *step,
     TRY(verify_operands(step));
     for (uint32_t t = 0; t < step->tensor_count; t++) {
         TRY(status_at(verify_tensor(b, step, &step->tensors[t]), "%.15s", step->tensors[t].name));
+        TRY(status_at(verify_count(step, t, loop_counts), "%.15s", step->tensors[t].name));
     }
     TRY(verify_windows(step));
     TRY(verify_open(step));

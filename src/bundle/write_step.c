@@ -295,6 +295,20 @@ static void put_indirection(step_writer *s, json_t *node, const bundle_tensor *t
     }
 }
 
+static void put_count(step_writer *s, json_t *node, const bundle_count *count)
+{
+    if (!count) return;
+    uint32_t depth = BUNDLE_MAX_LOOPS;
+    json_t *steps = json_object(), *loops = json_array();
+    while (depth && !count->loop_step[depth - 1]) depth--;
+    for (uint32_t d = 0; d < s->step->dim_count; d++)
+        if (count->step[d]) put(s, steps, s->step->dim_name[d], number(count->step[d]));
+    for (uint32_t l = 0; l < depth; l++) add(s, loops, number(count->loop_step[l]));
+    put(s, node, "countedFrom_",
+        json_pack("{s:I, s:o, s:o, s:i}", "first", (json_int_t)count->first, "steps", steps,
+                  "loops", loops, "signs", (int)count->signs));
+}
+
 static json_t *allocate_node(step_writer *s, uint32_t t)
 {
     const bundle_tensor *tensor = &s->step->tensors[t];
@@ -315,6 +329,7 @@ static json_t *allocate_node(step_writer *s, uint32_t t)
     put_indirection(s, node, tensor);
     put(s, node, "startAddressCoreCorelet_", start_addresses(s, t));
     put_gaps(s, node, tensor);
+    put_count(s, node, tensor->count);
     put(s, node, "coordinates_", writer_coordinates(s->step, tensor));
     return node;
 }

@@ -135,7 +135,7 @@ static const uint8_t *operand_bytes(const replay *r, const isa_kernel *kernel, u
                                     const isa_operand *operand, uint64_t bytes)
 {
     int64_t at = operand->offset;
-    if (operand->space == ISA_SPACE_MEMORY && operand->slot != ISA_NO_SLOT)
+    if (operand->space != ISA_SPACE_LX && operand->slot != ISA_NO_SLOT)
         at += kernel->parameters[core * kernel->slot_count + operand->slot];
     if (operand->space == ISA_SPACE_LX) {
         bool inside = at >= 0 && at <= ISA_LX_BYTES - (int64_t)bytes;

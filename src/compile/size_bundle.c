@@ -74,9 +74,12 @@ static bool same_tensor(const bundle_tensor *a, const bundle_tensor *b)
     memcpy(other.start, a->start, sizeof other.start);
     memcpy(other.gap, a->gap, sizeof other.gap);
     other.owners = a->owners;
+    other.count = a->count;
+    bool counts = !a->count == !b->count &&
+                  (!a->count || memcmp(a->count, b->count, sizeof *a->count) == 0);
     bool owners = !a->owners == !b->owners &&
                   (!a->owners || memcmp(a->owners, b->owners, sizeof *a->owners) == 0);
-    return owners && memcmp(a, &other, sizeof other) == 0;
+    return owners && counts && memcmp(a, &other, sizeof other) == 0;
 }
 
 // Whether what is masked is the end of a dim: mark_dim() has more to say about that.

@@ -33,6 +33,7 @@ typedef enum {
                           // Operands have one dtype; where3's first is BOOL
     ATEN_KIND_CONSTANT,   // (REAL value, DTYPE) -> rank 0
     ATEN_KIND_FULL,       // (REAL value) -> every element of the result
+    ATEN_KIND_COUNTS,     // (INT first, INT step) -> a vector of first, first + step, ..
     ATEN_KIND_REDUCTION,  // (x, INT LIST dims ascending and not empty, BOOL keepdim): one opfunc
     ATEN_KIND_RANK,       // (x, INT k, INT dim of size 2 or more): the dim has size k in the
                           // result; values, or positions as integers

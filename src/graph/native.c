@@ -250,6 +250,22 @@ static spyre_status check_full(const checker *c, const operand *result)
     return check_value(c, result);
 }
 
+static spyre_status check_counts(const checker *c, const operand *result)
+{
+    int64_t first, step, last;
+    TRY(expect_args(c, 2));
+    TRY(graph_arg_int(c->graph, c->node_id, 0, 0, &first));
+    TRY(graph_arg_int(c->graph, c->node_id, 1, 0, &step));
+    if (result->view.rank != 1) return rule("result: rank %u, expected 1", result->view.rank);
+    if (dtype_set(result->dtype) != ATEN_DTYPES_INT)
+        return rule("result: %s, expected integers", spyre_dtype_name(result->dtype));
+    bool beyond = __builtin_mul_overflow(step, result->view.size[0] - 1, &last) ||
+                  __builtin_add_overflow(last, first, &last);
+    if (!beyond && first == (int32_t)first && last == (int32_t)last) return NULL;
+    return rule("numbers from %lld on in steps of %lld have more than 32 bits", (long long)first,
+                (long long)step);
+}
+
 static spyre_status check_reduction(const checker *c, const operand *result)
 {
     operand x;
@@ -540,6 +556,7 @@ spyre_status native_check(const spyre_graph *graph, uint32_t node)
     case ATEN_KIND_POINTWISE: return check_pointwise(&c, &result);
     case ATEN_KIND_CONSTANT: return check_constant(&c, &result);
     case ATEN_KIND_FULL: return check_full(&c, &result);
+    case ATEN_KIND_COUNTS: return check_counts(&c, &result);
     case ATEN_KIND_REDUCTION: return check_reduction(&c, &result);
     case ATEN_KIND_RANK: return check_rank(&c, &result);
     case ATEN_KIND_SCAN: return check_scan(&c, &result);

@@ -114,9 +114,6 @@ static void take_back(rewriter *r, uint32_t nodes, uint32_t values)
     kept = 0;
     while (kept < r->causal_masks.count && r->causal_masks.items[kept].value < values) kept++;
     r->causal_masks.count = kept;
-    kept = 0;
-    while (kept < r->counts.count && r->counts.items[kept].value < values) kept++;
-    r->counts.count = kept;
 }
 
 // On-card results of the host that are not dense from element 0: no card segment can take them.

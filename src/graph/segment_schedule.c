@@ -66,7 +66,8 @@ static spyre_status find_free(const spyre_graph *graph, const uint32_t *base, ar
     }
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         const graph_node *node = &graph->nodes.items[i];
-        bool is_constant = node->layer == GRAPH_LAYER_NATIVE && node->op == ATEN_SPYRE_CONSTANT;
+        bool is_constant = node->layer == GRAPH_LAYER_NATIVE &&
+                           (node->op == ATEN_SPYRE_CONSTANT || node->op == ATEN_SPYRE_COUNTS);
         is_free[i] = node->layer == GRAPH_LAYER_VIEW || (is_constant && !seen[node->results[0]]);
     }
     *out_free = is_free;

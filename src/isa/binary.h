@@ -46,4 +46,7 @@ static inline uint64_t binary_checksum(const uint8_t *bytes, size_t count, size_
     return XXH3_64bits_withSeed(bytes + rest, count - rest, hash);
 }
 
+// Beside the format in the byte that an operand begins with.
+enum { BINARY_IN_MEMORY = 0x80, BINARY_NUMBER = 0x40 };
+
 #endif

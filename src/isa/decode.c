@@ -54,11 +54,15 @@ static int64_t get_signed(reader *r)
 static void get_operand(reader *r, isa_operand *operand, uint32_t dim_count)
 {
     uint32_t head = get_byte(r);
-    operand->format = (spyre_format)(head & 0x7F);
+    operand->format = (spyre_format)(head & ~(uint32_t)(BINARY_IN_MEMORY | BINARY_NUMBER));
     if (operand->format >= SPYRE_FORMAT_COUNT) broken(r, "an operand has an unknown format");
-    operand->space = head & 0x80 ? ISA_SPACE_MEMORY : ISA_SPACE_LX;
-    if (operand->space == ISA_SPACE_MEMORY) {
-        operand->arg = (uint16_t)get_unsigned(r, UINT16_MAX);
+    operand->space = head & BINARY_IN_MEMORY ? ISA_SPACE_MEMORY
+                     : head & BINARY_NUMBER  ? ISA_SPACE_NUMBER
+                                             : ISA_SPACE_LX;
+    if ((head & BINARY_IN_MEMORY) && (head & BINARY_NUMBER))
+        broken(r, "an operand is in memory and a number");
+    if (operand->space == ISA_SPACE_MEMORY) operand->arg = (uint16_t)get_unsigned(r, UINT16_MAX);
+    if (operand->space != ISA_SPACE_LX) {
         uint64_t slot = get_unsigned(r, ISA_NO_SLOT);
         operand->slot = slot ? (uint16_t)(slot - 1) : ISA_NO_SLOT;
     }

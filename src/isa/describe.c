@@ -59,7 +59,7 @@ isa_instruction isa_copy(const isa_instruction *instruction)
 uint32_t isa_constant_count(const isa_instruction *instruction)
 {
     if (instruction->opcode == ISA_FILL) return 1;
-    if (instruction->opcode != ISA_VECTOR) return 0;
+    if (instruction->opcode != ISA_VECTOR && instruction->opcode != ISA_COUNT) return 0;
     return opfunc_constant_count(instruction->op, 1);
 }
 

@@ -36,11 +36,11 @@ static void put_signed(writer *w, int64_t value)
 
 static void put_operand(writer *w, const isa_operand *operand, uint32_t dim_count)
 {
-    put_byte(w, (uint32_t)operand->format | (operand->space == ISA_SPACE_MEMORY ? 0x80 : 0));
-    if (operand->space == ISA_SPACE_MEMORY) {
-        put_unsigned(w, operand->arg);
+    static const uint8_t marks[] = {0, BINARY_IN_MEMORY, BINARY_NUMBER};
+    put_byte(w, (uint32_t)operand->format | marks[operand->space]);
+    if (operand->space == ISA_SPACE_MEMORY) put_unsigned(w, operand->arg);
+    if (operand->space != ISA_SPACE_LX)
         put_unsigned(w, operand->slot == ISA_NO_SLOT ? 0 : operand->slot + 1u);
-    }
     put_signed(w, operand->offset);
     uint32_t loops = isa_loop_stride_count(operand);
     put_byte(w, loops);

@@ -8,6 +8,7 @@
 //     base(o) + sum over dims d of i[d] * stride[d] + sum over loops n of l[n] * loop_stride[n]
 //     base(o) = offset                                        for LX
 //             = arguments[arg] + parameter[slot] + offset     for memory (slot ISA_NO_SLOT: 0)
+//             = parameter[slot] + offset                      for numbers
 // Loop 0 is the outermost enclosing loop; loops may stand around kernels and inside them, kernels
 // do not nest. All offsets and strides are bytes. Tokens are zero when a kernel begins. A SEND
 // never waits for its receiver: the message may be received in a later kernel. A VECTOR identity
@@ -59,13 +60,14 @@ typedef enum {
     ISA_QUEUE_ANY = ISA_QUEUE_COUNT,    // WAIT and SIGNAL name their queue
 } isa_queue;
 
-typedef enum { ISA_SPACE_LX, ISA_SPACE_MEMORY } isa_space;
+// NUMBER: no bytes; the element that an operand has at an address is that address.
+typedef enum { ISA_SPACE_LX, ISA_SPACE_MEMORY, ISA_SPACE_NUMBER } isa_space;
 
 typedef struct {
     isa_space space;
     spyre_format format;
     uint16_t arg;                               // memory: entry of the program's argument table
-    uint16_t slot;                              // memory: parameter with the core's byte offset
+    uint16_t slot;                              // memory, number: parameter of the core, added
     int64_t offset;
     int64_t loop_stride[ISA_MAX_LOOPS];
     int64_t stride[ISA_MAX_DIMS];
@@ -171,17 +173,28 @@ static inline bool isa_in_memory(isa_opcode opcode, uint32_t operand)
     return role == 'R' || role == 'W' || role == 'U';
 }
 
+static inline bool isa_is_number(isa_opcode opcode, uint32_t operand)
+{
+    return isa_describe(opcode)->roles[operand] == 'n';
+}
+
+static inline isa_space isa_space_of(isa_opcode opcode, uint32_t operand)
+{
+    if (isa_is_number(opcode, operand)) return ISA_SPACE_NUMBER;
+    return isa_in_memory(opcode, operand) ? ISA_SPACE_MEMORY : ISA_SPACE_LX;
+}
+
 static inline bool isa_writes(isa_opcode opcode, uint32_t operand)
 {
     char role = isa_describe(opcode)->roles[operand];
     return role == 'w' || role == 'u' || role == 'W' || role == 'U';
 }
 
-// Whether the instruction reads an operand; an updated one it reads and writes.
+// Whether the instruction reads bytes of an operand; an updated one it reads and writes.
 static inline bool isa_reads(isa_opcode opcode, uint32_t operand)
 {
     char role = isa_describe(opcode)->roles[operand];
-    return !isa_writes(opcode, operand) || role == 'u' || role == 'U';
+    return role != 'n' && (!isa_writes(opcode, operand) || role == 'u' || role == 'U');
 }
 
 // Whether the instruction combines other operands into operand 0, over dims that the latter lacks.

@@ -61,9 +61,10 @@ static spyre_status get_operand(parser *p, isa_instruction *i)
         return scan_error(&before, "%s is no format", word);
     operand->space = ISA_SPACE_LX;
     if (!scan_accept_word(&p->in, "lx")) {
-        operand->space = ISA_SPACE_MEMORY;
+        bool number = scan_accept_word(&p->in, "number");
+        operand->space = number ? ISA_SPACE_NUMBER : ISA_SPACE_MEMORY;
         operand->slot = ISA_NO_SLOT;
-        TRY(get_numbered(p, "arg", UINT16_MAX, &operand->arg));
+        if (!number) TRY(get_numbered(p, "arg", UINT16_MAX, &operand->arg));
         if (p->in.at[0] == '+' && p->in.at[1] == 's') {
             p->in.at++;
             TRY(get_numbered(p, "slot", ISA_NO_SLOT - 1, &operand->slot));

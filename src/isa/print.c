@@ -38,9 +38,11 @@ static void print_operand(text *out, const isa_operand *operand, uint32_t dim_co
     text_printf(out, "%s ", spyre_format_name(operand->format));
     if (operand->space == ISA_SPACE_LX)
         text_append(out, "lx");
+    else if (operand->space == ISA_SPACE_NUMBER)
+        text_append(out, "number");
     else
         text_printf(out, "arg%u", operand->arg);
-    if (operand->space == ISA_SPACE_MEMORY && operand->slot != ISA_NO_SLOT)
+    if (operand->space != ISA_SPACE_LX && operand->slot != ISA_NO_SLOT)
         text_printf(out, "+slot%u", operand->slot);
     text_printf(out, "%+lld ", (long long)operand->offset);
     print_list(out, operand->stride, dim_count);

@@ -88,7 +88,9 @@ static spyre_status check_place(const walk *w, const isa_instruction *i, uint32_
                    ISA_LX_BYTES);
         return NULL;
     }
-    if (operand->arg >= w->program->arg_count)
+    bool counts = operand->space == ISA_SPACE_NUMBER;
+    if (counts && operand->arg) BROKEN("arg is for memory operands");
+    if (!counts && operand->arg >= w->program->arg_count)
         BROKEN("argument %u of %u", operand->arg, w->program->arg_count);
     if (operand->slot != ISA_NO_SLOT && operand->slot >= w->kernel->slot_count)
         BROKEN("parameter slot %u of %u", operand->slot, w->kernel->slot_count);
@@ -123,6 +125,8 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
     bool position = (i->opcode == ISA_RANK && o == 2) || (i->opcode == ISA_SCAN && o == 3);
     if (position && format != SPYRE_FORMAT_IEEE_INT32)
         BROKEN("a position is IEEE_INT32, not %s", spyre_format_name(format));
+    if (isa_is_number(i->opcode, o) && format != SPYRE_FORMAT_IEEE_INT32)
+        BROKEN("numbers are IEEE_INT32, not %s", spyre_format_name(format));
     bool by_row = isa_row_operand(i->opcode) != ISA_NO_OPERAND;
     bool moves_bits = i->opcode == ISA_LOAD || i->opcode == ISA_STORE ||
                       (by_row && !isa_reads(i->opcode, 0));
@@ -183,8 +187,9 @@ static spyre_status check_strides(const walk *w, const isa_instruction *i, uint3
 static spyre_status check_operand(const walk *w, const isa_instruction *i, uint32_t o)
 {
     const isa_operand *operand = &i->operand[o];
-    isa_space wanted = isa_in_memory(i->opcode, o) ? ISA_SPACE_MEMORY : ISA_SPACE_LX;
-    if (operand->space != wanted) BROKEN("must be in %s", wanted == ISA_SPACE_LX ? "LX" : "memory");
+    static const char *const spaces[] = {"in LX", "in memory", "a number"};
+    isa_space wanted = isa_space_of(i->opcode, o);
+    if (operand->space != wanted) BROKEN("must be %s", spaces[wanted]);
     TRY(check_format(i, o));
     TRY(check_strides(w, i, o));
     return check_place(w, i, o);
@@ -203,6 +208,11 @@ static spyre_status check_op(const isa_instruction *i)
     if (ranks) return NULL;
     if (i->opcode == ISA_SCAN) {
         if (info->kind != OPFUNC_KIND_SCAN) BROKEN("%s does not scan", info->name);
+        return NULL;
+    }
+    if (i->opcode == ISA_COUNT) {
+        if (i->op != OPFUNC_IDENTITY && i->op != OPFUNC_CLIP)
+            BROKEN("%s of a number; identity and clip are possible", info->name);
         return NULL;
     }
     if (i->opcode != ISA_VECTOR && !opfunc_accumulates(i->op))

@@ -381,6 +381,89 @@ static inline const random_value *random_layer_norm(random_graph *g, const rando
     return random_finish(g, "spyre.layer_norm", args, 4, out);
 }
 
+// Integers that grow along one dim of x, or two, as a node that broadcasts to it: of the element at
+// index i first + i[one] * step[one] + i[other] * step[other].
+static inline uint32_t random_numbers(random_graph *g, const spyre_view *sizes, int64_t *out_first,
+                                      int64_t out_step[SPYRE_MAX_RANK], spyre_view *out_view)
+{
+    uint32_t sum = 0, count = 1 + random_below(g, 2);
+    spyre_view known = {.rank = sizes->rank};
+    for (uint32_t d = 0; d < known.rank; d++) known.size[d] = 1;
+    *out_first = 0;
+    for (uint32_t n = 0; n < count; n++) {
+        uint32_t d = random_below(g, sizes->rank);
+        int64_t first = (int64_t)random_below(g, 90) - 45, step = (int64_t)random_below(g, 7) - 3;
+        spyre_arg args[] = {{.kind = SPYRE_ARG_INT, .of.integer = first},
+                            {.kind = SPYRE_ARG_INT, .of.integer = step}};
+        spyre_view column = {.rank = sizes->rank}, vector = dense_view(1, &sizes->size[d]);
+        uint32_t id = front_run_node(&g->run, "spyre.counts", args, 2, SPYRE_DTYPE_I64, vector);
+        for (uint32_t e = 0; e < column.rank; e++) {
+            column.size[e] = e == d ? sizes->size[d] : 1;
+            column.stride[e] = 1;
+        }
+        id = front_run_view(&g->run, id, SPYRE_DTYPE_I64, column);
+        bool minus = n && random_chance(g, 50);
+        if (n) {
+            spyre_arg both[] = {{.kind = SPYRE_ARG_VALUE, .of.value = sum},
+                                {.kind = SPYRE_ARG_VALUE, .of.value = id}};
+            known.size[d] = sizes->size[d];
+            spyre_view dense = dense_view(known.rank, known.size);
+            id = front_run_node(&g->run, minus ? "spyre.sub" : "spyre.add", both, 2,
+                                SPYRE_DTYPE_I64, dense);
+        }
+        known.size[d] = sizes->size[d];
+        *out_first += minus ? -first : first;
+        out_step[d] += minus ? -step : step;
+        sum = id;
+    }
+    *out_view = dense_view(known.rank, known.size);
+    return sum;
+}
+
+// x where numbers are above a bound, else a number; or x plus the numbers.
+static inline const random_value *random_counted(random_graph *g, const random_value *a)
+{
+    static const char *const ops[] = {"spyre.greaterthan", "spyre.lesserthan",
+                                      "spyre.greaterequal", "spyre.lesserequal", "spyre.equal"};
+    const random_value x = *a;
+    int64_t first, step[SPYRE_MAX_RANK] = {0};
+    if (x.view.rank == 0) return a;
+    const spyre_view sizes = x.view, scalar = {.rank = 0};
+    spyre_view dense;
+    uint32_t numbers = random_numbers(g, &sizes, &first, step, &dense), op = random_below(g, 5);
+    double bound = (double)random_below(g, 60) - 30;
+    bool adds = random_chance(g, 40);
+    random_value out = random_result(g, x.dtype, &x.view);
+    out.checked = x.checked;
+    out.error = x.error;
+    for (int64_t i = 0; i < out.count; i++) {
+        int64_t rest = i, number = first;
+        for (uint32_t d = sizes.rank; d-- > 0; rest /= sizes.size[d])
+            number += rest % sizes.size[d] * step[d];
+        double v = x.storage[random_offset(&x.view, i)], n = (double)number;
+        bool kept[] = {n > bound, n < bound, n >= bound, n <= bound, n == bound};
+        out.storage[random_offset(&out.view, i)] = adds ? v + n : kept[op] ? v : -1;
+    }
+    spyre_arg of[] = {{.kind = SPYRE_ARG_VALUE, .of.value = numbers}, {0}, {0}};
+    if (adds) {
+        uint32_t id = front_run_node(&g->run, "spyre.cast", of, 1, x.dtype, dense);
+        spyre_arg args[] = {random_arg(&x), {.kind = SPYRE_ARG_VALUE, .of.value = id}};
+        return random_finish(g, "spyre.add", args, 2, out);
+    }
+    spyre_arg limit[] = {{.kind = SPYRE_ARG_FLOAT, .of.real = bound},
+                         {.kind = SPYRE_ARG_DTYPE, .of.dtype = SPYRE_DTYPE_I64}};
+    spyre_arg other[] = {{.kind = SPYRE_ARG_FLOAT, .of.real = -1},
+                         {.kind = SPYRE_ARG_DTYPE, .of.dtype = x.dtype}};
+    of[1] = (spyre_arg){.kind = SPYRE_ARG_VALUE,
+                        .of.value = front_run_node(&g->run, "spyre.constant", limit, 2,
+                                                   SPYRE_DTYPE_I64, scalar)};
+    uint32_t mask = front_run_node(&g->run, ops[op], of, 2, SPYRE_DTYPE_BOOL, dense);
+    uint32_t rest = front_run_node(&g->run, "spyre.constant", other, 2, x.dtype, scalar);
+    spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = mask}, random_arg(&x),
+                        {.kind = SPYRE_ARG_VALUE, .of.value = rest}};
+    return random_finish(g, "spyre.where3", args, 3, out);
+}
+
 // Adds one op on a random earlier value, or on a view of it.
 static inline void random_step(random_graph *g)
 {
@@ -388,7 +471,7 @@ static inline void random_step(random_graph *g)
     static const maker makers[] = {
         random_unary,     random_cast,      random_binary,     random_binary, random_select,
         random_reduction, random_reduction, random_matmul,     random_cat,    random_cat,
-        random_gather,    random_gather,    random_layer_norm, random_topk,
+        random_gather,    random_gather,    random_layer_norm, random_topk,   random_counted,
     };
     uint32_t latest = g->count > 4 && random_chance(g, 70) ? g->count - 4 : 0;
     const random_value *x = &g->value[latest + random_below(g, g->count - latest)];

@@ -49,6 +49,7 @@ class TensorArg:
     stride_map: list[int] | None = None  # host elements of a step in each device dim; -1: none
     per_tile_fixed: bool = False  # every iteration of the loops around has it for itself
     name: str | None = None
+    counted_from: Json | None = None  # numbers in the place of its elements (docs/op-spec.md)
 
 
 @dataclasses.dataclass
@@ -114,6 +115,8 @@ def to_json(specs: KernelSpec) -> list[Json]:
     out: list[Json] = _to_json(list(specs))
     for argument in _arguments(out):
         argument["device_coordinates"] = [str(c) for c in argument["device_coordinates"]]
+        if argument["counted_from"] is None:
+            del argument["counted_from"]
     return out
 
 
@@ -153,6 +156,7 @@ def _spec(spec: Json) -> OpSpec | LoopSpec:
             stride_map=arg["stride_map"],
             per_tile_fixed=arg["per_tile_fixed"],
             name=arg["name"],
+            counted_from=arg.get("counted_from"),
         )
         for arg in spec["args"]
     ]

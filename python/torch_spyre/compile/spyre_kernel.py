@@ -25,6 +25,7 @@ from .segments import card_segments
 
 __all__ = [
     "Constant",
+    "Numbers",
     "PointwiseOp",
     "ReductionOp",
     "SpyreKernel",
@@ -60,9 +61,20 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """Integers that follow from the loops' indices; of signs, 1 where they are above 0, else 0."""
+
+    number: sympy.Expr
+    signs: bool
+
+    def __str__(self) -> str:
+        return f"({self.number}) > 0" if self.signs else f"({self.number})"
+
+
+@dataclass(frozen=True)
 class PointwiseOp:
     op: str
-    arguments: tuple[TensorAccess | Constant, ...]
+    arguments: tuple[TensorAccess | Constant | Numbers, ...]
 
     def __str__(self) -> str:
         return f"{self.op}({', '.join(map(str, self.arguments))})"
@@ -137,8 +149,8 @@ def _stores(
 def _store(spec: OpSpec, constants: Mapping[int, Constant], loops: tuple[int, ...]) -> Store:
     *operands, result = spec.args
     parameters = spec.op_info.get("constants", {})
-    arguments: tuple[TensorAccess | Constant, ...] = tuple(
-        constants.get(arg.arg_index) or _access(arg) for arg in operands
+    arguments: tuple[TensorAccess | Constant | Numbers, ...] = tuple(
+        _numbers(spec, arg) or constants.get(arg.arg_index) or _access(arg) for arg in operands
     )
     arguments += tuple(Constant(value, "float32", name) for name, value in parameters.items())
     target = _access(result)
@@ -147,6 +159,16 @@ def _store(spec: OpSpec, constants: Mapping[int, Constant], loops: tuple[int, ..
     kept = set().union(*(coordinate.free_symbols for coordinate in target.index))
     reduced = tuple(symbol for symbol in spec.iteration_space if symbol not in kept)
     return Store(target, ReductionOp(spec.op, arguments, reduced), loops, spec)
+
+
+def _numbers(spec: OpSpec, arg: TensorArg) -> Numbers | None:
+    if arg.counted_from is None:
+        return None
+    steps = arg.counted_from["steps"]
+    around = (sympy.Symbol(f"i_{n}") for n in range(len(steps) - len(spec.iteration_space)))
+    symbols = [*spec.iteration_space, *around]
+    moved = sum(step * symbol for step, symbol in zip(steps, symbols, strict=True))
+    return Numbers(arg.counted_from["first"] + moved, arg.counted_from["signs"])
 
 
 def _access(arg: TensorArg) -> TensorAccess:

@@ -72,6 +72,10 @@ def _take_round(op: OpSpec, loop: LoopSpec, at: int, counter: sympy.Symbol | Non
     tiled = levels[0] if levels else loop.tiled_symbols or op.tiled_symbols
     op.tiled_symbols = list(levels[1:])
     for arg in op.args:
+        if arg.counted_from is not None:  # the rounds of inner loops are taken already
+            *steps, step = arg.counted_from["steps"]
+            first = arg.counted_from["first"] + at * step
+            arg.counted_from = {**arg.counted_from, "first": first, "steps": steps}
         if counter is not None:
             arg.device_coordinates = [c.subs(counter, at) for c in arg.device_coordinates]
         elif not arg.per_tile_fixed:

@@ -184,6 +184,8 @@ def _arg_source(arg: Json, indent: str) -> str:
         "per_tile_fixed": arg["per_tile_fixed"],
         "name": repr(arg["name"]),
     }
+    if "counted_from" in arg:
+        fields["counted_from"] = arg["counted_from"]
     inner = indent + "    "
     lines = "".join(f"{inner}{name}={value},\n" for name, value in fields.items())
     return f"{indent}TensorArg(\n{lines}{indent}),\n"

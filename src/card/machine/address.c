@@ -63,6 +63,13 @@ static bool resolve_memory(core_run *run, const plan_step *step, uint32_t o, int
     return true;
 }
 
+// The number of element 0, which stands in the place of its address.
+static uint8_t *number_of(const core_run *run, const isa_operand *operand, int64_t offset)
+{
+    if (operand->slot != ISA_NO_SLOT) offset = add(offset, run->parameters[operand->slot]);
+    return (uint8_t *)(uintptr_t)offset;
+}
+
 typedef struct {
     int32_t least, most;
 } row_bounds;
@@ -133,7 +140,9 @@ bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue
         const isa_operand *operand = &i->operand[o];
         int64_t offset = loop_offset(operand, step->depth, queue);
         bool good = true;
-        if (operand->space == ISA_SPACE_LX)
+        if (operand->space == ISA_SPACE_NUMBER)
+            out_address[o] = number_of(run, operand, offset);
+        else if (operand->space == ISA_SPACE_LX)
             good = resolve_lx(run, step, o, offset, &out_address[o]);
         else if (o != chosen)
             good = resolve_memory(run, step, o, offset, step->tile->span[o], &out_address[o]);

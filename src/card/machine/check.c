@@ -357,6 +357,7 @@ bool check_tile(core_run *run, const plan_step *step, uint8_t *const *address)
     const isa_instruction *i = step->tile->instruction;
     // What is read first, so that the bytes an instruction itself writes do not count for it.
     for (uint32_t o = i->operand_count; o-- > 0;) {
+        if (isa_is_number(i->opcode, o)) continue;
         access a = {.run = run, .step = step, .operand = o, .who = who_of(run->core, i->queue)};
         a.in_lx = i->operand[o].space == ISA_SPACE_LX;
         a.writes = isa_writes(i->opcode, o);

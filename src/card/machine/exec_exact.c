@@ -123,6 +123,18 @@ static void fill(const isa_instruction *i, uint8_t *const *address)
     while (walk_next(&w));
 }
 
+// Of a number its low 32 bits count.
+static void count(const isa_instruction *i, uint8_t *const *address)
+{
+    uint64_t first = (uint64_t)(uintptr_t)address[1];
+    walk w = {.i = i};
+    do {
+        double number = (int32_t)(uint32_t)(first + (uint64_t)w.offset[1]);
+        element_store(address[0] + w.offset[0], i->operand[0].format,
+                      opfunc_apply(i->op, &number, 1, i->constant));
+    } while (walk_next(&w));
+}
+
 static void reduce(const isa_instruction *i, uint8_t *const *address)
 {
     bool square = i->opcode == ISA_REDUCESQ;
@@ -271,6 +283,7 @@ void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
     case ISA_ACCUMULATE: accumulate(i, address); return;
     case ISA_VECTOR: vector(i, address); return;
     case ISA_FILL: fill(i, address); return;
+    case ISA_COUNT: count(i, address); return;
     case ISA_REDUCE:
     case ISA_REDUCESQ: reduce(i, address); return;
     case ISA_FOLD: fold(i, address); return;

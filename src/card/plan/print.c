@@ -48,8 +48,9 @@ static void print_operand(const isa_operand *o, text *out)
 {
     text_printf(out, "%s ", spyre_format_name(o->format));
     if (o->space == ISA_SPACE_LX) text_append(out, "lx");
+    else if (o->space == ISA_SPACE_NUMBER) text_append(out, "number");
     else text_printf(out, "arg%u", o->arg);
-    if (o->space == ISA_SPACE_MEMORY && o->slot != ISA_NO_SLOT)
+    if (o->space != ISA_SPACE_LX && o->slot != ISA_NO_SLOT)
         text_printf(out, "+slot%u", o->slot);
     text_printf(out, "%+" PRId64, o->offset);
 }

@@ -106,6 +106,7 @@ plan_run *tile_vector(plan_tile *tile);
 plan_run *tile_codes(const plan_tile *tile);     // null: it has none
 plan_run *tile_reduce(plan_tile *tile);
 plan_run *tile_copy(plan_tile *tile);
+plan_run *tile_count(const plan_tile *tile);
 plan_run *tile_gather(const plan_tile *tile);
 plan_run tile_accumulate, tile_fold, tile_rank, tile_ranked, tile_scan;
 

@@ -79,6 +79,7 @@ plan_run *tile_choose(plan_tile *tile)
     case ISA_ACCUMULATE: return tile_accumulate;
     case ISA_VECTOR: return tile_vector(tile);
     case ISA_FILL: return run_fill;
+    case ISA_COUNT: return tile_count(tile);
     case ISA_REDUCE:
     case ISA_REDUCESQ: return tile_reduce(tile);
     case ISA_FOLD: return tile_fold;

@@ -82,6 +82,7 @@ static spyre_status add_instruction(time_overlap *o, kernel_touches *k, const is
     k->alone |= i->opcode == ISA_SEND || i->opcode == ISA_RECEIVE;
     for (uint32_t n = i->operand_count; moves && n-- > 0;) { // the one that is written comes last
         const isa_operand *operand = &i->operand[n];
+        if (operand->space == ISA_SPACE_NUMBER) continue;
         touch t = {.space = operand->space == ISA_SPACE_LX ? SPACE_LX : operand->arg,
                    .writes = isa_writes(i->opcode, n),
                    .reads = isa_reads(i->opcode, n),

@@ -138,6 +138,19 @@ static void print_owners(const bundle_step *step, const bundle_tensor *t, text *
     text_append(out, "\n");
 }
 
+// "numbers 5 + 1*mb - 1*out", of signs "> 0".
+static void print_count(const bundle_step *step, const bundle_count *count, text *out)
+{
+    text_printf(out, "        numbers %" PRId64, count->first);
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        if (count->step[d])
+            text_printf(out, " + %" PRId64 "*%s", count->step[d], step->dim_name[d]);
+    for (uint32_t l = 0; l < BUNDLE_MAX_LOOPS; l++)
+        if (count->loop_step[l])
+            text_printf(out, " + %" PRId64 "*loop%u", count->loop_step[l], l);
+    text_append(out, count->signs ? ", 1 where above 0\n" : "\n");
+}
+
 static void print_starts(const bundle_step *step, const bundle_tensor *t, text *out)
 {
     int64_t step_bytes;
@@ -181,6 +194,11 @@ static spyre_status print_tensor(const bundle *b, const bundle_step *step, uint3
     if (sizes_asked(b, t) >= 0) {
         text_printf(out, "    %-8s %s %s in argument %d, of as many rows as that has\n", role,
                     t->name, spyre_format_name(t->format), t->arg);
+        return NULL;
+    }
+    if (t->count) {
+        text_printf(out, "    %-8s %s %s\n", role, t->name, spyre_format_name(t->format));
+        print_count(step, t->count, out);
         return NULL;
     }
     TRY(bundle_tensor_geometry(b, step, number, &geometry));

@@ -24,6 +24,9 @@ static spyre_status build_pointwise(builder *b, opfunc func)
     uint32_t inputs = count_inputs(b, info);
     space dims = {0};
     loop_op op;
+    bool is_count;
+    TRY(build_count_result(b, func, &is_count));
+    if (is_count) return NULL;
     TRY(build_space(b, build_node_of(b)->results[0], &dims));
     TRY(build_begin_op(b, func, &dims, &op));
     for (uint32_t i = 0; i < inputs; i++) {
@@ -183,6 +186,7 @@ static spyre_status build_windows(builder *b, opfunc func)
     spyre_view x, y;
     space dims = {0};
     TRY(build_tensor_arg(b, 0, &left));
+    TRY(build_settle_count(b, left));
     TRY(build_tensor_arg(b, 1, &right));
     TRY(graph_arg_ints(b->graph, b->node, 2, stride, &count));
     TRY(graph_arg_ints(b->graph, b->node, 3, dilation, &dilations));
@@ -222,6 +226,7 @@ static spyre_status build_gather(builder *b)
     spyre_view rows;
     space dims = {0};
     TRY(build_tensor_arg(b, 0, &table));
+    TRY(build_settle_count(b, table));
     TRY(build_tensor_arg(b, 1, &index));
     TRY(build_view(b, table, &rows));
     TRY(build_space(b, index, &dims));
@@ -264,6 +269,7 @@ static spyre_status build_take(builder *b)
     space dims = {0};
     loop_op op;
     TRY(build_tensor_arg(b, 0, &x));
+    TRY(build_settle_count(b, x));
     TRY(build_tensor_arg(b, 1, &index));
     TRY(graph_arg_int(b->graph, b->node, 2, 0, &dim));
     TRY(build_space(b, build_node_of(b)->results[0], &dims));
@@ -386,14 +392,17 @@ static spyre_status build_node(builder *b)
     if (node->layer == GRAPH_LAYER_VIEW) {
         uint32_t base;
         TRY(build_tensor_arg(b, 0, &base));
-        for (uint32_t i = 0; i < node->result_count; i++)
+        for (uint32_t i = 0; i < node->result_count; i++) {
             b->buffer_of[node->results[i]] = b->buffer_of[base];
+            b->counts[node->results[i]] = b->counts[base];
+        }
         return NULL;
     }
     const char *name = node->op_name;
     if (strncmp(name, "spyre.", 6) != 0) return build_refuse(b, "an op that is not native");
     name += 6;
     if (strcmp(name, "constant") == 0) return build_constant(b);
+    if (strcmp(name, "counts") == 0) return build_counts(b);
     if (strcmp(name, "cast") == 0) return build_cast(b);
     if (strcmp(name, "full") == 0) return build_full(b);
     if (strcmp(name, "cat") == 0) return build_cat(b);
@@ -478,6 +487,7 @@ static spyre_status mark_replaced(const builder *b, const spyre_view *view)
 
 static spyre_status build_output(builder *b, uint32_t value)
 {
+    TRY(build_settle_count(b, value));
     uint32_t id = b->buffer_of[value];
     if (id == SPYRE_NO_ID)
         return status_new(SPYRE_INTERNAL, "output %s was never computed",
@@ -506,6 +516,7 @@ static spyre_status build_all(builder *b)
     const spyre_graph *graph = b->graph;
     TRY(make_room(b->loops, graph));
     TRY_NEW(b->loops->memory, b->buffer_of, graph->values.count);
+    TRY_NEW(b->loops->memory, b->counts, graph->values.count);
     for (uint32_t v = 0; v < graph->values.count; v++) b->buffer_of[v] = SPYRE_NO_ID;
     for (uint32_t i = 0; i < graph->inputs.count; i++) TRY(build_input(b, i));
     for (b->node = 0; b->node < graph->nodes.count; b->node++) TRY(build_node(b));

@@ -11,6 +11,7 @@ typedef struct {
     loop_graph *loops;
     const spyre_graph *graph;
     uint32_t *buffer_of; // by value id; SPYRE_NO_ID before its node
+    struct build_count **counts; // by value id: the numbers that the buffer stands for, or null
     uint32_t node;
 } builder;
 
@@ -42,11 +43,11 @@ void build_add_access(loop_op *op, const space *dims, uint32_t buffer, int64_t o
 
 // Adds a value whose dim i is dim map[i] of the iteration space (right-aligned when map is null);
 // dims of size 1 broadcast.
-SPYRE_MUST_CHECK spyre_status build_add_value(const builder *b, loop_op *op, const space *dims,
+SPYRE_MUST_CHECK spyre_status build_add_value(builder *b, loop_op *op, const space *dims,
                                               uint32_t value, const uint32_t *map);
 
 // A fresh buffer for result 0 of the node, and the output operand that covers it.
-SPYRE_MUST_CHECK spyre_status build_add_result(const builder *b, loop_op *op, const space *dims,
+SPYRE_MUST_CHECK spyre_status build_add_result(builder *b, loop_op *op, const space *dims,
                                                const uint32_t *map);
 
 // A new constant buffer.
@@ -56,5 +57,23 @@ SPYRE_MUST_CHECK spyre_status build_add_constant(const builder *b, double value,
                                                  uint32_t *out);
 
 SPYRE_MUST_CHECK spyre_status build_layer_norm(builder *b);
+
+// --- Numbers, which ops take in the place of an operand
+
+// The node's result as numbers first, first + step, ..
+SPYRE_MUST_CHECK spyre_status build_counts(builder *b);
+
+// Sums, differences, products and copies of numbers are numbers; which of two are larger is a sign.
+// *out_is_count: then no op is needed, and the result is known.
+SPYRE_MUST_CHECK spyre_status build_count_result(builder *b, opfunc func, bool *out_is_count);
+
+// Gives the operand of an op the numbers of a value; *out_taken: it has some, and the op takes
+// them.
+SPYRE_MUST_CHECK spyre_status build_take_count(const builder *b, const loop_op *op,
+                                               const space *dims, uint32_t value,
+                                               loop_access *access, bool *out_taken);
+
+// Writes down the numbers of a value, if it has some: from now on it lies in a buffer.
+SPYRE_MUST_CHECK spyre_status build_settle_count(builder *b, uint32_t value);
 
 #endif

@@ -28,7 +28,7 @@ static void add_row_access(const builder *b, loop_op *op, const space *x, uint32
 }
 
 // Weight or bias of layer_norm; a missing one next to a present one becomes a constant.
-static spyre_status add_affine(const builder *b, loop_op *op, const space *x, uint32_t index,
+static spyre_status add_affine(builder *b, loop_op *op, const space *x, uint32_t index,
                                double missing, spyre_dtype dtype)
 {
     uint32_t value, constant;

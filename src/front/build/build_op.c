@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-
 // A bundle's limit too; it keeps products of sizes and strides far from overflow.
 static const int64_t MOST_POINTS = (int64_t)1 << 40;
 
@@ -52,38 +51,6 @@ void build_add_access(loop_op *op, const space *dims, uint32_t buffer, int64_t o
     uint32_t v = 0;
     for (uint32_t d = 0; d < dims->rank; d++)
         if (dims->size[d] > 1) access->stride[v++] = strides[d];
-}
-
-spyre_status build_add_value(const builder *b, loop_op *op, const space *dims, uint32_t value,
-                             const uint32_t *map)
-{
-    spyre_view view;
-    TRY(build_view(b, value, &view));
-    uint32_t buffer = b->buffer_of[value];
-    if (buffer == SPYRE_NO_ID) return build_refuse(b, "an operand without a place on the card");
-    int64_t strides[LOOP_MAX_VARS + 2] = {0};
-    for (uint32_t i = 0; i < view.rank; i++) {
-        uint32_t d = map ? map[i] : dims->rank - view.rank + i;
-        if (view.size[i] == 1 || view.stride[i] == 0) continue;
-        if (d >= dims->rank || view.size[i] != dims->size[d])
-            return build_refuse(b, "operand sizes that do not broadcast");
-        strides[d] = view.stride[i];
-    }
-    build_add_access(op, dims, buffer, view.offset, strides);
-    return NULL;
-}
-
-spyre_status build_add_result(const builder *b, loop_op *op, const space *dims, const uint32_t *map)
-{
-    uint32_t value = build_node_of(b)->results[0];
-    const graph_value *result = &b->graph->values.items[value];
-    spyre_view view;
-    TRY(build_view(b, value, &view));
-    TRY(loop_add_local(b->loops, result->name, result->dtype,
-                       spyre_dtype_card_format(result->dtype), &view, &b->buffer_of[value]));
-    TRY(build_add_value(b, op, dims, value, map));
-    loop_output_of(op)->offset = 0;
-    return NULL;
 }
 
 // A reduction over dims of size 1 only is a copy, except a sum of repeats.

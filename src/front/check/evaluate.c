@@ -84,6 +84,22 @@ static int64_t bytes_of(const loop_buffer *buffer, bool laid_out)
                     : evaluate_elements(buffer) * EVALUATE_ELEMENT_BYTES;
 }
 
+// Numbers of the round in hand; of none there are places.
+static spyre_status describe_count(evaluation *e, uint32_t k)
+{
+    const loop_count *of = &e->op->operand[k].count;
+    if (!of->on) return NULL;
+    bundle_count *count = ARENA_NEW(e->x.scratch, bundle_count, 1);
+    TRY_ALLOC(count);
+    TRY_NEW(e->x.scratch, e->x.operands[k].number, sizeof(int64_t));
+    count->first = of->first;
+    count->signs = of->signs;
+    for (uint32_t v = 0; v < e->op->var_count; v++) count->step[v] = of->step[v];
+    for (uint32_t t = 0; t < e->op->tile_depth; t++) count->first += e->tile[t] * of->tile_step[t];
+    e->tensors[k].count = count;
+    return NULL;
+}
+
 static spyre_status describe_operand(evaluation *e, uint32_t k)
 {
     const loop_access *access = &e->op->operand[k];
@@ -106,6 +122,7 @@ static spyre_status describe_operand(evaluation *e, uint32_t k)
         e->row_lanes = place.stick_var == LOOP_ROWS ? lanes : 1;
     }
     o->tensor = tensor;
+    TRY(describe_count(e, k));
     for (uint32_t v = 0; v < e->op->var_count; v++) {
         o->geometry.valid[v] = e->op->extent[v];
         if (!access->stride[v]) continue;

@@ -272,6 +272,19 @@ static void set_starts(const emitter *e, uint32_t k)
     }
 }
 
+static spyre_status set_count(const emitter *e, const loop_count *of, bundle_tensor *tensor)
+{
+    if (!of->on) return NULL;
+    bundle_count *count = ARENA_NEW(e->loops->memory, bundle_count, 1);
+    TRY_ALLOC(count);
+    count->first = of->first;
+    count->signs = of->signs;
+    for (uint32_t v = 0; v < e->op->var_count; v++) count->step[e->dim_of_var[v]] = of->step[v];
+    for (uint32_t t = 0; t < e->op->tile_depth; t++) count->loop_step[t] = of->tile_step[t];
+    tensor->count = count;
+    return NULL;
+}
+
 // The cores that hold what a shuffle reads.
 static spyre_status set_owners(const emitter *e, bundle_tensor *tensor)
 {
@@ -329,6 +342,7 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
         tensor->indexed_extent = e->op->row_count;
     }
     if (e->step->op == OPFUNC_SHUFFLE && k == 0) TRY(set_owners(e, tensor));
+    TRY(set_count(e, &e->op->operand[k].count, tensor));
     TRY(set_order(e, k));
     if (is_table(e, k)) tensor->scale[e->row_dim] = 1;
     set_label(e, k);

@@ -83,8 +83,10 @@ void loop_split_var(loop_op *op, uint32_t var, int64_t inner)
         op->extent[u] = op->extent[u - 1];
         op->split[u] = op->split[u - 1];
         op->dim_name[u] = op->dim_name[u - 1];
-        for (uint32_t k = 0; k < op->operand_count; k++)
+        for (uint32_t k = 0; k < op->operand_count; k++) {
             op->operand[k].stride[u] = op->operand[k].stride[u - 1];
+            op->operand[k].count.step[u] = op->operand[k].count.step[u - 1];
+        }
     }
     op->var_count++;
     uint32_t before = op->scanned & ((1u << var) - 1), from = op->scanned & ~((1u << var) - 1);
@@ -92,7 +94,10 @@ void loop_split_var(loop_op *op, uint32_t var, int64_t inner)
     op->scanned = (uint8_t)(before | from << 1 | (uint32_t)scans << var);
     op->extent[var + 1] = inner;
     op->extent[var] /= inner;
-    for (uint32_t k = 0; k < op->operand_count; k++) op->operand[k].stride[var] *= inner;
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        op->operand[k].stride[var] *= inner;
+        op->operand[k].count.step[var] *= (int32_t)inner;
+    }
     if (op->stick != LOOP_NO_DIM && op->stick >= var) op->stick++;
 }
 

@@ -65,6 +65,19 @@ typedef struct {
     bool walked;         // some op walks it tile by tile
 } loop_buffer;
 
+// Numbers in the place of a constant's element:
+//     first + sum over variables v of index[v] * step[v]
+//           + sum over counted loops t of index[t] * tile_step[t]
+// or, of signs, 1 where that is above 0, else 0; rounded to the buffer's format. The access itself
+// stands still. Numbers are smaller than LOOP_MOST_COUNT, so that none has more than 32 bits.
+typedef struct {
+    bool on, signs; // without `on` the rest is zero
+    int32_t first;
+    int32_t step[LOOP_MAX_VARS];
+    int32_t tile_step[LOOP_MAX_TILES];
+} loop_count;
+#define LOOP_MOST_COUNT ((int64_t)1 << 30)
+
 // Host offset of an element = offset + sum over variables v of index[v] * stride[v]
 //                                    + sum over counted loops t of index[t] * tile_stride[t].
 typedef struct {
@@ -72,6 +85,7 @@ typedef struct {
     int64_t offset;
     int64_t stride[LOOP_MAX_VARS];
     int64_t tile_stride[LOOP_MAX_TILES];
+    loop_count count;
 } loop_access;
 
 // A counted loop around consecutive ops, each iteration of which works on one tile of a dim.
@@ -189,10 +203,12 @@ static inline bool loop_is_matmul(const loop_op *op)
     return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
 }
 
-// True for an op that copies element by element, from where its access says.
+// True for an op that copies element by element, from where its access says. What writes down
+// numbers is none.
 static inline bool loop_is_copy(const loop_op *op)
 {
-    return op->op == OPFUNC_IDENTITY && !op->table && op->operand_count == 2;
+    return op->op == OPFUNC_IDENTITY && !op->table && op->operand_count == 2 &&
+           !op->operand[0].count.on;
 }
 
 // True when an input of the op lies in the buffer.
@@ -295,6 +311,12 @@ loop_op loop_over_dims(const loop_op *near, opfunc op, const loop_buffer *shape)
 // Splits a variable into an outer one and, behind it, an inner one of extent `inner`, which divides
 // it. There must be room for one more; a stick goes with the inner one.
 void loop_split_var(loop_op *op, uint32_t var, int64_t inner);
+
+// True when both accesses have the same numbers, or none.
+static inline bool loop_same_count(const loop_access *a, const loop_access *b)
+{
+    return memcmp(&a->count, &b->count, sizeof a->count) == 0;
+}
 
 // Elements of a stick of the buffer.
 int64_t loop_lanes(const loop_buffer *buffer);

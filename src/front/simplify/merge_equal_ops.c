@@ -50,6 +50,7 @@ static op_key key_of(const loop_graph *loops, const loop_op *op)
     for (uint32_t k = 0; k < op->operand_count; k++) {
         key.operand[k].buffer = k == result ? 0 : op->operand[k].buffer;
         key.operand[k].offset = op->operand[k].offset;
+        key.operand[k].count = op->operand[k].count;
         memcpy(key.operand[k].stride, op->operand[k].stride, sizeof key.operand[k].stride);
     }
     key.row_stride = op->row_stride;

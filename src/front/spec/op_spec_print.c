@@ -142,6 +142,19 @@ static json_t *allocation_of(printer *p, const loop_buffer *buffer, int32_t argu
     return out;
 }
 
+// In the order of the op's loops, then of the counted loops around it.
+static void put_count(printer *p, json_t *out, const loop_op *op, const loop_count *count)
+{
+    if (!count->on) return;
+    json_t *of = json_object(), *steps = json_array();
+    for (uint32_t v = 0; v < op->var_count; v++) add(p, steps, number(count->step[v]));
+    for (uint32_t t = 0; t < op->tile_depth; t++) add(p, steps, number(count->tile_step[t]));
+    put(p, of, "first", number(count->first));
+    put(p, of, "steps", steps);
+    put(p, of, "signs", json_boolean(count->signs));
+    put(p, out, "counted_from", of);
+}
+
 static json_t *argument_of(printer *p, const loop_op *op, uint32_t k)
 {
     const loop_access *access = &op->operand[k];
@@ -153,6 +166,7 @@ static json_t *argument_of(printer *p, const loop_op *op, uint32_t k)
     put(p, out, "device_dtype", json_string(spyre_format_name(buffer->format)));
     put_layout(p, out, buffer);
     put(p, out, "device_coordinates", coordinates_of(p, op, access));
+    put_count(p, out, op, &access->count);
     put(p, out, "allocation", allocation_of(p, buffer, argument));
     put(p, out, "per_tile_fixed",
         json_boolean(op->tile_depth > 0 && buffer->tile_depth > 0));

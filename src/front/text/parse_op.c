@@ -182,12 +182,65 @@ static spyre_status check_reach(const parse_reader *r, const loop_op *op, const 
     return NULL;
 }
 
+static spyre_status read_tile_depth(parse_reader *r, const loop_op *op, uint32_t *depth)
+{
+    uint32_t t;
+    const scanner before = r->in;
+    TRY(parse_id(r, 't', "a counted loop", r->loops->tiles.count, &t));
+    while (*depth < op->tile_depth && op->tiles[*depth] != t) (*depth)++;
+    if (*depth < op->tile_depth) return NULL;
+    return scan_error(&before, "t%u is no loop around the op, or out of order", t);
+}
+
+// The numbers between the first and the last one.
+static spyre_status check_count(parse_reader *r, const loop_op *op, const loop_count *count)
+{
+    int64_t low = count->first, high = low;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        int64_t reach = (op->extent[v] - 1) * count->step[v];
+        *(reach < 0 ? &low : &high) += reach;
+    }
+    for (uint32_t t = 0; t < op->tile_depth; t++) {
+        int64_t reach = (r->loops->tiles.items[op->tiles[t]].count - 1) * count->tile_step[t];
+        *(reach < 0 ? &low : &high) += reach;
+    }
+    bool small = low > -LOOP_MOST_COUNT && high < LOOP_MOST_COUNT;
+    return small ? NULL : scan_error(&r->in, "numbers of 2^30 and more");
+}
+
+// "{5 + 1*c0 + -1*c1 + 64*t0}", of signs with "> 0" before the end.
+static spyre_status read_count(parse_reader *r, const loop_op *op, loop_count *out)
+{
+    const int64_t most = LOOP_MOST_COUNT;
+    int64_t number;
+    uint32_t v, depth = 0;
+    out->on = true;
+    TRY(scan_int_within(&r->in, "a number", -most, most, &number));
+    out->first = (int32_t)number;
+    while (scan_accept(&r->in, "+")) {
+        TRY(scan_int_within(&r->in, "a step", -most, most, &number));
+        TRY(scan_expect(&r->in, "*"));
+        if (*r->in.at != 't') {
+            TRY(parse_id(r, 'c', "a loop", op->var_count, &v));
+            out->step[v] = (int32_t)number;
+            continue;
+        }
+        TRY(read_tile_depth(r, op, &depth));
+        out->tile_step[depth] = (int32_t)number;
+    }
+    out->signs = scan_accept(&r->in, "> 0");
+    TRY(scan_expect(&r->in, "}"));
+    return check_count(r, op, out);
+}
+
 // "b0[100 + 96*c0 + 4096*t0]"
 static spyre_status read_access(parse_reader *r, const loop_op *op, loop_access *out)
 {
     int64_t stride;
     uint32_t v, depth = 0;
     TRY(parse_id(r, 'b', "a buffer", r->loops->buffers.count, &out->buffer));
+    bool constant = r->loops->buffers.items[out->buffer].kind == LOOP_CONSTANT;
+    if (constant && scan_accept(&r->in, "{")) return read_count(r, op, &out->count);
     TRY(scan_expect(&r->in, "["));
     TRY(scan_int_within(&r->in, "an offset", 0, PARSE_MOST_ELEMENTS, &out->offset));
     while (scan_accept(&r->in, "+")) {
@@ -198,11 +251,7 @@ static spyre_status read_access(parse_reader *r, const loop_op *op, loop_access 
             out->stride[v] = stride;
             continue;
         }
-        const scanner before = r->in;
-        TRY(parse_id(r, 't', "a counted loop", r->loops->tiles.count, &v));
-        while (depth < op->tile_depth && op->tiles[depth] != v) depth++;
-        if (depth == op->tile_depth)
-            return scan_error(&before, "t%u is no loop around the op, or out of order", v);
+        TRY(read_tile_depth(r, op, &depth));
         out->tile_stride[depth] = stride;
     }
     TRY(scan_expect(&r->in, "]"));

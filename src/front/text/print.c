@@ -159,8 +159,23 @@ static void print_buffer(const loop_graph *loops, uint32_t id, text *out)
 
 // --- Ops
 
+static void print_count(const loop_op *op, const loop_access *access, text *out)
+{
+    const loop_count *count = &access->count;
+    text_printf(out, "b%u{%d", access->buffer, count->first);
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (count->step[v]) text_printf(out, " + %d*c%u", count->step[v], v);
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        if (count->tile_step[t]) text_printf(out, " + %d*t%u", count->tile_step[t], op->tiles[t]);
+    text_append(out, count->signs ? " > 0}" : "}");
+}
+
 static void print_access(const loop_op *op, const loop_access *access, text *out)
 {
+    if (access->count.on) {
+        print_count(op, access, out);
+        return;
+    }
     text_printf(out, "b%u[%" PRId64, access->buffer, access->offset);
     for (uint32_t v = 0; v < op->var_count; v++)
         if (access->stride[v]) text_printf(out, " + %" PRId64 "*c%u", access->stride[v], v);

@@ -134,7 +134,7 @@ static bool same_op(const loop_op *a, const loop_op *b)
 
 bool reroll_same_strides(const loop_access *a, const loop_access *b)
 {
-    return memcmp(a->stride, b->stride, sizeof a->stride) == 0;
+    return memcmp(a->stride, b->stride, sizeof a->stride) == 0 && loop_same_count(a, b);
 }
 
 bool reroll_same_places(const loop_buffer *a, const loop_buffer *b)

@@ -101,10 +101,13 @@ static void remove_var(loop_op *op, uint32_t gone)
         op->extent[v] = op->extent[v + 1];
         op->split[v] = op->split[v + 1];
         op->dim_name[v] = op->dim_name[v + 1];
-        for (uint32_t k = 0; k < op->operand_count; k++)
+        for (uint32_t k = 0; k < op->operand_count; k++) {
             op->operand[k].stride[v] = op->operand[k].stride[v + 1];
+            op->operand[k].count.step[v] = op->operand[k].count.step[v + 1];
+        }
     }
-    for (uint32_t k = 0; k < op->operand_count; k++) op->operand[k].stride[op->var_count] = 0;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        op->operand[k].stride[op->var_count] = op->operand[k].count.step[op->var_count] = 0;
     if (op->stick != LOOP_NO_DIM && op->stick > gone) op->stick--;
     uint32_t before = op->scanned & ((1u << gone) - 1);
     op->scanned = (uint8_t)(before | (uint32_t)(op->scanned >> (gone + 1)) << gone);
@@ -137,6 +140,7 @@ static spyre_status cut_op(const cutter *c, uint32_t index)
         for (uint32_t l = 0; l < path->depth; l++) {
             bool walks = l >= buffer->tile_depth;
             access->tile_stride[l] = walks ? tile_step(op, path, l, k) : 0;
+            access->count.tile_step[l] = tile_count_step(op, path, l, k);
             buffer->walked |= access->tile_stride[l] != 0;
         }
     }

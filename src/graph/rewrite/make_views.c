@@ -83,40 +83,11 @@ spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t star
     return make_view(r, x, &view, NULL, out);
 }
 
-// The last of equal elements so far is the element itself: its place.
-static spyre_status make_few_counts(rewriter *r, int64_t count, tensor *out)
-{
-    const spyre_view all = {.rank = 1, .size = {count}};
-    tensor zeros;
-    TRY(make_constant(r, 0, SPYRE_DTYPE_I64, &zeros));
-    TRY(make_view(r, &zeros, &all, NULL, &zeros));
-    return make_scan(r, ATEN_SPYRE_CUMMAXINDEX, &zeros, 0, NULL, out);
-}
-
-// Runs of a length: where each begins, and the places in one.
-static spyre_status make_many_counts(rewriter *r, int64_t count, int64_t run, tensor *out)
-{
-    int64_t runs = (count + run - 1) / run, all = runs * run;
-    tensor places, begins;
-    TRY(make_count(r, run, &places));
-    TRY(make_count(r, runs, &begins));
-    TRY(make_with(r, ATEN_SPYRE_MUL, &begins, (double)run, NULL, &begins));
-    TRY(make_unsqueeze(r, &begins, 1, &begins));
-    TRY(make_binary(r, ATEN_SPYRE_ADD, &begins, &places, NULL, out));
-    return make_reshape(r, out, &all, 1, out);
-}
-
 spyre_status make_count(rewriter *r, int64_t count, tensor *out)
 {
-    enum { MOST_SCANNED = 1 << 12 };
-    uint32_t made = r->counts.count;
-    if (made && r->counts.items[made - 1].view.size[0] >= count)
-        return make_slice(r, &r->counts.items[made - 1], 0, 0, count, out);
-    tensor counts;
-    if (count <= MOST_SCANNED) TRY(make_few_counts(r, count, &counts));
-    else TRY(make_many_counts(r, count, MOST_SCANNED, &counts));
-    TRY(VEC_PUSH(r->target->memory, &r->counts, counts));
-    return make_slice(r, &counts, 0, 0, count, out);
+    spyre_view view = {.rank = 1, .size = {count}, .stride = {1}};
+    spyre_arg args[2] = {int_arg(0), int_arg(1)};
+    return make_node(r, ATEN_SPYRE_COUNTS, args, 2, SPYRE_DTYPE_I64, &view, NULL, out);
 }
 
 spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before, int64_t after,

@@ -43,7 +43,6 @@ typedef struct rewriter {
     bool *loose;                     // by value: made by the host, not dense
     VEC(rewrite_constant) constants; // one for each value and dtype
     VEC(tensor) causal_masks;        // one for each size
-    VEC(tensor) counts;              // 0, 1, 2, .., each no shorter than the one before
     uint32_t node;                   // of the source, being rewritten
     // What becomes of its operands as they are read; null: nothing.
     spyre_status (*change_operand)(struct rewriter *r, tensor *x);

@@ -303,6 +303,35 @@ static void tile__fill(void **state)
     }
 }
 
+// Numbers of either sign, up to and beyond what float32 and int32 have; of signs, and clipped.
+static void tile__count(void **state)
+{
+    (void)state;
+    static const spyre_format formats[] = {DL16, FP32, SPYRE_FORMAT_IEEE_INT32,
+                                           SPYRE_FORMAT_SENINT16};
+    static const int64_t firsts[] = {0, -7, 1000, (1 << 24) - 40, -(1 << 25), INT32_MAX - 9,
+                                     INT32_MIN + 3, -((int64_t)1 << 40)};
+    uint64_t seed = 9;
+    for (uint32_t round = 0; round < test_rounds(400); round++) {
+        fill_area(&seed, ONE_NAN);
+        isa_program *p = new_program(0);
+        begin_kernel(p, 1, 1)[0] = (int64_t)(next_random(&seed) % 50) - 25;
+        isa_instruction *i = emit(p, ISA_COUNT);
+        random_shape(i, &seed);
+        i->op = round % 3 ? OPFUNC_IDENTITY : OPFUNC_CLIP;
+        if (!(round % 3)) i->constant[1] = round % 2 ? 1 : 5;
+        i->operand_count = 2;
+        i->operand[0] = random_operand(i, &seed, formats[next_random(&seed) % 4], false);
+        i->operand[1] = (isa_operand){.space = ISA_SPACE_NUMBER,
+                                      .format = SPYRE_FORMAT_IEEE_INT32,
+                                      .slot = round % 2 ? 0 : ISA_NO_SLOT,
+                                      .offset = firsts[next_random(&seed) % 8]};
+        for (uint32_t d = 0; d < i->dim_count; d++)
+            i->operand[1].stride[d] = (int64_t)(next_random(&seed) % 7) - 3;
+        compare_modes(p);
+    }
+}
+
 static void tile__reduce(void **state)
 {
     (void)state;
@@ -521,6 +550,7 @@ int main(void)
         cmocka_unit_test(tile__vector),         cmocka_unit_test(tile__vector_of_integers),
         cmocka_unit_test(tile__comparisons),    cmocka_unit_test(tile__clip),
         cmocka_unit_test(tile__copies_in_any_order), cmocka_unit_test(tile__fill),
+        cmocka_unit_test(tile__count),
         cmocka_unit_test(tile__reduce),         cmocka_unit_test(tile__fold),
         cmocka_unit_test(tile__matmul),         cmocka_unit_test(tile__random_programs),
         cmocka_unit_test(tile__rank),

@@ -42,7 +42,7 @@ static void verify__lx_bounds_over_all_iterations(void **state)
     find(ISA_LOAD)->operand[0].offset = (2 << 20) - 2048;
     assert_ok(isa_verify(program));
     find(ISA_LOAD)->operand[0].offset += 128;
-    refused("instruction 4 load: operand 0: bytes [2095232, 2097280) leave the 2097152 bytes");
+    refused("instruction 5 load: operand 0: bytes [2095232, 2097280) leave the 2097152 bytes");
     find(ISA_LOAD)->operand[0].offset = 512;
     find(ISA_LOAD)->operand[0].stride[0] = -128;
     refused("bytes [-384, ");
@@ -173,6 +173,36 @@ static void verify__running_values(void **state)
     refused("scan: operand 2: cummaxindex from SENINT16 to IEEE_INT32");
 }
 
+static void verify__numbers(void **state)
+{
+    (void)state;
+    isa_instruction *count = find(ISA_COUNT);
+    count->operand[1].format = SPYRE_FORMAT_IEEE_FP32;
+    refused("count: operand 1: numbers are IEEE_INT32, not IEEE_FP32");
+    count->operand[1].format = SPYRE_FORMAT_IEEE_INT32;
+    count->operand[1].space = ISA_SPACE_LX;
+    refused("count: operand 1: must be a number");
+    count->operand[1].space = ISA_SPACE_NUMBER;
+    count->operand[1].arg = 1;
+    refused("count: operand 1: arg is for memory operands");
+    count->operand[1].arg = 0;
+    count->operand[1].slot = 4;
+    refused("count: operand 1: parameter slot 4 of 4");
+    count->operand[1].slot = ISA_NO_SLOT;
+    assert_ok(isa_verify(program));
+    count->operand[0].stride[1] = 0;
+    refused("count: operand 0: stride 1 is 0: the operand is written");
+    count->operand[0].stride[1] = 2;
+    count->op = OPFUNC_EXP;
+    refused("count: exp of a number; identity and clip are possible");
+    count->op = OPFUNC_IDENTITY;
+    refused("count: constant 1 is not used");
+    count->constant[1] = 0;
+    assert_ok(isa_verify(program));
+    find(ISA_LOAD)->operand[1].space = ISA_SPACE_NUMBER;
+    refused("load: operand 1: must be in memory");
+}
+
 static void verify__what_is_accumulated(void **state)
 {
     (void)state;
@@ -290,6 +320,7 @@ int main(void)
         CASE(formats),
         CASE(rankings),
         CASE(running_values),
+        CASE(numbers),
         CASE(what_is_accumulated),
         CASE(written_operands_move),
         CASE(opfuncs),
