@@ -47,7 +47,7 @@ static spyre_status check_progression(const progression *p, const tensor *into)
     return status_new(SPYRE_UNSUPPORTED, "numbers up to %g", fabs(last));
 }
 
-// start + step * i, in integers or in float32, which has these numbers.
+// start + step * i, in integers if it is one, else in float32, which has these numbers.
 spyre_status rewrite_arange(rewriter *r)
 {
     tensor x, into;
@@ -56,20 +56,17 @@ spyre_status rewrite_arange(rewriter *r)
     TRY(load_progression(r, &p));
     if (into.view.rank != 1) return status_new(SPYRE_INVALID_ARGUMENT, "result 0: not a vector");
     TRY(check_progression(&p, &into));
-    bool is_half = into.dtype == SPYRE_DTYPE_F16 || into.dtype == SPYRE_DTYPE_BF16;
+    bool whole = is_multiple(p.start, 1) && is_multiple(p.step, 1);
     TRY(make_count(r, into.view.size[0], &x));
-    TRY(make_cast(r, &x, is_half ? SPYRE_DTYPE_F32 : into.dtype, NULL, &x));
+    if (!whole) TRY(make_cast(r, &x, SPYRE_DTYPE_F32, NULL, &x));
     if (p.step != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &x, p.step, NULL, &x));
-    // Counts themselves are shared, but the result is the caller's to write into.
-    if (p.step == 1 && p.start == 0 && into.dtype == SPYRE_DTYPE_I64)
-        return make_copy(r, &x, &into, NULL);
-    if (p.start == 0) {
-        TRY(make_cast(r, &x, into.dtype, NULL, &x));
-        return rewrite_finish(r, &x, &into);
-    }
-    if (!is_half) return make_with(r, ATEN_SPYRE_ADD, &x, p.start, &into, NULL);
-    TRY(make_with(r, ATEN_SPYRE_ADD, &x, p.start, NULL, &x));
-    return make_cast(r, &x, into.dtype, &into, NULL);
+    if (p.start != 0 && x.dtype == into.dtype)
+        return make_with(r, ATEN_SPYRE_ADD, &x, p.start, &into, NULL);
+    if (p.start != 0) TRY(make_with(r, ATEN_SPYRE_ADD, &x, p.start, NULL, &x));
+    TRY(make_cast(r, &x, into.dtype, NULL, &x));
+    // Counts are no memory of their own.
+    return p.step == 1 && p.start == 0 ? make_copy(r, &x, &into, NULL)
+                                       : rewrite_finish(r, &x, &into);
 }
 
 // True where an element of the last two dims is kept.
