@@ -29,6 +29,9 @@ int64_t bundle_slice_offset(const bundle_step *step, const bundle_tensor *tensor
 // The elements of dim `dim` in a stick; 1 where it is not in sticks.
 int64_t bundle_stick_span(const bundle_tensor *tensor, uint32_t dim);
 
+// Whether sticks run along the dim, or would if the tensor had it: of several dims, along each.
+bool bundle_in_stick(const bundle_tensor *tensor, uint32_t dim);
+
 // From the address of index 0 of a dim to that of index `i`, in bits: elements may be half bytes.
 int64_t bundle_offset_bits(const bundle_tensor *tensor, const bundle_geometry *geometry,
                            uint32_t dim, int64_t i);

@@ -82,6 +82,11 @@ int64_t bundle_stick_span(const bundle_tensor *tensor, uint32_t dim)
     return span;
 }
 
+bool bundle_in_stick(const bundle_tensor *tensor, uint32_t dim)
+{
+    return dim == tensor->stick_dim || bundle_stick_span(tensor, dim) > 1;
+}
+
 int64_t bundle_offset_bits(const bundle_tensor *tensor, const bundle_geometry *geometry,
                            uint32_t dim, int64_t i)
 {
@@ -218,8 +223,8 @@ int32_t bundle_indexed_dim(const bundle_step *step, uint32_t tensor)
 
 int64_t bundle_effective_gap(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim)
 {
-    bool reversed =
-        step->op == OPFUNC_RESTICKIFY && dim != tensor->stick_dim && !tensor->gap_is_room[dim];
+    bool reversed = step->op == OPFUNC_RESTICKIFY && !bundle_in_stick(tensor, dim) &&
+                    !tensor->gap_is_room[dim];
     return reversed ? -tensor->gap[dim] : tensor->gap[dim];
 }
 

@@ -18,8 +18,8 @@ static bool may_be_rounded(const bundle_step *step, const bundle_tensor *tensor,
 {
     for (uint32_t t = 0; t < step->tensor_count; t++) {
         const bundle_tensor *other = &step->tensors[t];
-        if (other != tensor && other->stick_dim == dim && other->scale[dim] > 0 &&
-            tensor->gap[dim] < other->stick_elements)
+        if (other != tensor && bundle_in_stick(other, dim) && other->scale[dim] > 0 &&
+            tensor->gap[dim] < bundle_stick_span(other, dim))
             return true;
     }
     return false;
@@ -33,7 +33,7 @@ static void tell_certain_gaps(bundle *b)
         for (uint32_t t = 0; t < step->tensor_count && step->op == OPFUNC_RESTICKIFY; t++) {
             bundle_tensor *tensor = &step->tensors[t];
             for (uint32_t d = 0; d < step->dim_count; d++)
-                tensor->gap_is_room[d] = d != tensor->stick_dim && tensor->gap[d] > 0 &&
+                tensor->gap_is_room[d] = !bundle_in_stick(tensor, d) && tensor->gap[d] > 0 &&
                                          !may_be_rounded(step, tensor, d);
         }
     }
@@ -73,7 +73,7 @@ static bool has_sibling(const bundle *b, const bundle_step *step, const bundle_t
 static uint32_t uncertain_dim(const bundle_step *step, const bundle_tensor *t)
 {
     for (uint32_t d = 0; d < step->dim_count; d++)
-        if (d != t->stick_dim && t->gap[d] > 0 && !t->gap_is_room[d]) return d;
+        if (!bundle_in_stick(t, d) && t->gap[d] > 0 && !t->gap_is_room[d]) return d;
     return NO_DIM;
 }
 

@@ -219,7 +219,7 @@ static spyre_status verify_digits(const bundle_step *step, const bundle_tensor *
         return RULE("stickSize_: %llu elements, a stick of %s has %u", (unsigned long long)elements,
                     spyre_format_name(t->format), t->stick_elements);
     }
-    bool moves = step->index_count || step->op == OPFUNC_RESTICKIFY || step->op == OPFUNC_SHUFFLE;
+    bool moves = step->index_count || step->op == OPFUNC_SHUFFLE;
     bool fits = kind == OPFUNC_KIND_MATMUL || kind == OPFUNC_KIND_COPY ||
                 kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_BINARY ||
                 kind == OPFUNC_KIND_TERNARY || kind == OPFUNC_KIND_PARAMETRIC;

@@ -92,6 +92,9 @@ void front_set_default_order(loop_buffer *buffer);
 // not where results have the default stick dim (setting default_results) and this is another.
 bool front_may_leave(const loop_graph *loops, const loop_buffer *buffer, int64_t stride);
 
+// True when one output alone is the buffer, dense and all of it, as *out_view.
+bool front_leaves_as(const loop_graph *loops, uint32_t buffer, spyre_view *out_view);
+
 // The layout of a buffer that leaves the segment, as the runtime's copies need it.
 SPYRE_MUST_CHECK spyre_status front_buffer_layout(const loop_buffer *buffer,
                                                   spyre_layout *out_layout);

@@ -197,6 +197,10 @@ static void look_at_opfunc(findings *f)
              reads(f->step, SPYRE_FORMAT_IEEE_FP32) &&
              !spyre_opfunc_takes(f->step->op, SPYRE_DTYPE_F32, false))
         find(f, "%s of IEEE_FP32 needs the profile `extended`", info->name);
+    for (uint32_t t = 0; t < f->step->tensor_count && f->step->op == OPFUNC_RESTICKIFY; t++)
+        if (f->step->tensors[t].digit_count)
+            find(f, "%s of a stick of several dims is a form of this project alone (%s)",
+                 info->name, f->step->tensors[t].name);
 }
 
 // The constant by which a mean is scaled, against how many elements it is of.

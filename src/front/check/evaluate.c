@@ -71,8 +71,10 @@ static spyre_status locate(const evaluation *e, const loop_access *access, loop_
     *out = (loop_location){.stick_var = LOOP_NO_DIM,
                            .offset = access->offset * EVALUATE_ELEMENT_BYTES,
                            .row_stride = e->op->row_stride * EVALUATE_ELEMENT_BYTES};
-    for (uint32_t v = 0; v < e->op->var_count; v++)
+    for (uint32_t v = 0; v < e->op->var_count; v++) {
         out->stride[v] = access->stride[v] * EVALUATE_ELEMENT_BYTES;
+        out->walk.span[v] = 1;
+    }
     for (uint32_t t = 0; t < e->op->tile_depth; t++)
         out->tile_stride[t] = access->tile_stride[t] * EVALUATE_ELEMENT_BYTES;
     return NULL;
@@ -124,15 +126,14 @@ static spyre_status describe_operand(evaluation *e, uint32_t k)
     o->tensor = tensor;
     TRY(describe_count(e, k));
     for (uint32_t v = 0; v < e->op->var_count; v++) {
+        int64_t lane_bytes = place.walk.step[v] * tensor->element_bytes;
         o->geometry.valid[v] = e->op->extent[v];
         if (!access->stride[v]) continue;
         o->geometry.moves[v] = true;
         TRY_NEW(e->x.scratch, o->offset[v], (size_t)e->op->extent[v]);
         for (int64_t i = 0; i < e->op->extent[v]; i++)
-            o->offset[v][i] =
-                8 * (v == place.stick_var ? i / lanes * place.stride[v] +
-                                                i % lanes * tensor->element_bytes
-                                          : i * place.stride[v]);
+            o->offset[v][i] = 8 * (i / place.walk.span[v] * place.stride[v] +
+                                   i % place.walk.span[v] * lane_bytes);
     }
     return NULL;
 }

@@ -14,14 +14,18 @@ enum { TILE_BYTES = 64 << 10 };
 double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k, uint8_t stick)
 {
     const loop_access *access = &op->operand[k];
+    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
+    bool table = loop_is_table(op, access);
     double sticks = 1;
-    int64_t lanes = loop_lanes(&loops->buffers.items[access->buffer]);
+    loop_stick_walk walk;
+    bool walks = stick < op->var_count && access->stride[stick] > 0 && buffer->dim_count;
+    uint8_t d = walks ? (uint8_t)loop_dim_at(buffer, access->stride[stick]) : LOOP_NO_DIM;
+    bool cut = !loop_walk_stick(loops, op, access, d, &walk) && walk.count > 1;
     for (uint32_t v = 0; v < op->var_count; v++) {
-        bool by_index = loop_is_table(op, access) && op->operand[0].stride[v]; // a row an index
-        if (v == stick && !by_index)
-            sticks *= (double)divide_up(op->extent[v], lanes);
-        else if (access->stride[v] || by_index)
-            sticks *= (double)op->extent[v];
+        int64_t span = cut ? walk.span[v] : v == stick ? loop_lanes(buffer) : 1;
+        bool by_index = table && op->operand[0].stride[v]; // a row an index
+        if (access->stride[v] || by_index || v == stick)
+            sticks *= (double)divide_up(op->extent[v], by_index ? 1 : span);
     }
     return sticks * SPYRE_STICK_BYTES;
 }

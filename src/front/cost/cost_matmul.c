@@ -90,7 +90,7 @@ static shape shape_of(const cost_product *p)
 static bool continues(const cost_layout *layout, uint32_t outer, uint32_t inner, double count)
 {
     for (uint32_t k = 0; k < 2; k++) {
-        double steps = layout->stick_var[k] == inner ? count / (double)layout->lanes[k] : count;
+        double steps = count / (double)layout->span[k][inner];
         if ((double)layout->stride[k][outer] != (double)layout->stride[k][inner] * steps)
             return false;
     }

@@ -24,12 +24,15 @@ cost_layout cost_layout_of(const loop_graph *loops, const loop_op *op)
     cost_layout layout = {0};
     for (uint32_t k = 0; k < op->operand_count; k++) {
         loop_location place;
+        for (uint32_t v = 0; v < op->var_count; v++) layout.span[k][v] = 1;
         if (loop_is_table(op, &op->operand[k])) continue;
         if (loop_locate(loops, op, &op->operand[k], &place)) continue;
         layout.placed[k] = true;
         layout.stick_var[k] = place.stick_var;
-        layout.lanes[k] = loop_lanes(loop_operand_buffer(loops, op, k));
-        for (uint32_t v = 0; v < op->var_count; v++) layout.stride[k][v] = place.stride[v];
+        for (uint32_t v = 0; v < op->var_count; v++) {
+            layout.stride[k][v] = place.stride[v];
+            layout.span[k][v] = place.walk.span[v];
+        }
     }
     sort_by_result(op, &layout);
     return layout;
@@ -38,7 +41,8 @@ cost_layout cost_layout_of(const loop_graph *loops, const loop_op *op)
 // Steps of operand k that `elements` of loop v make: sticks along its stick.
 static double steps_of(const cost_layout *layout, uint32_t k, uint32_t v, double elements)
 {
-    return v == layout->stick_var[k] ? ceil(elements / (double)layout->lanes[k]) : elements;
+    int64_t span = layout->span[k][v];
+    return span > 1 ? ceil(elements / (double)span) : elements;
 }
 
 // --- Where the cores' slices begin
@@ -161,9 +165,8 @@ static tiling tile_of(const loop_op *op, const cost_layout *layout, const divisi
         t.tile[v] = 1;
     }
     for (uint32_t k = 0; k < op->operand_count; k++) {
-        uint8_t stick = layout->stick_var[k];
-        if (!layout->placed[k] || stick == LOOP_NO_DIM) continue;
-        t.tile[stick] = fmax(t.tile[stick], fmin((double)layout->lanes[k], t.slice[stick]));
+        for (uint32_t v = 0; layout->placed[k] && v < op->var_count; v++)
+            t.tile[v] = fmax(t.tile[v], fmin((double)layout->span[k][v], t.slice[v]));
     }
     grow_all(&t);
     return t;

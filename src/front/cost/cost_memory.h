@@ -12,8 +12,8 @@
 typedef struct {
     bool placed[LOOP_MAX_OPERANDS]; // false: rows chosen by data, or no layout that expresses it
     uint8_t stick_var[LOOP_MAX_OPERANDS];
-    int64_t lanes[LOOP_MAX_OPERANDS];
-    int64_t stride[LOOP_MAX_OPERANDS][LOOP_MAX_VARS]; // bytes of an index, of a stick for stick_var
+    int64_t span[LOOP_MAX_OPERANDS][LOOP_MAX_VARS];   // indices in one stick
+    int64_t stride[LOOP_MAX_OPERANDS][LOOP_MAX_VARS]; // bytes of an index, of a stick for several
     uint8_t order[LOOP_MAX_VARS];   // loops by the result's strides, shortest first
 } cost_layout;
 

@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 
+#include "base/integer.h"
 #include "base/log.h"
 
 // One operand: bytes and number of the device steps of every loop, tiles for the stick's.
@@ -26,14 +27,12 @@ static bool find_reach(const loop_graph *loops, const loop_op *op, uint32_t k, r
 {
     loop_location place;
     if (loop_locate(loops, op, &op->operand[k], &place)) return false;
-    int64_t lanes = loop_lanes(loop_operand_buffer(loops, op, k));
     *out = (reach){.var_count = op->var_count};
     if (loop_is_table(op, &op->operand[k]))
         out->rows_bytes = place.row_stride * loop_row_steps(loops, op, &place);
     for (uint32_t v = 0; v < op->var_count; v++) {
         out->bytes[v] = place.stride[v];
-        out->steps[v] =
-            v == place.stick_var ? (op->extent[v] + lanes - 1) / lanes : op->extent[v];
+        out->steps[v] = divide_up(op->extent[v], place.walk.span[v]);
     }
     return true;
 }

@@ -88,9 +88,7 @@ static bool is_tap(const emitter *e, uint32_t v)
 static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
 {
     const loop_location *place = &e->place[k];
-    const bundle_tensor *tensor = &e->step->tensors[k];
     uint32_t count = 0;
-    int64_t lanes = tensor->stick_elements;
     for (uint32_t v = 0; v < e->op->var_count; v++) {
         if (!place->stride[v] || (k == 0 && is_tap(e, v))) continue;
         uint8_t d = e->dim_of_var[v];
@@ -100,9 +98,8 @@ static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
             add_link(chain, &count, (chain_link){d, index, window->total});
             continue;
         }
-        bool stick = v == place->stick_var;
-        int64_t room = room_of(e, k, d), extent = stick ? divide_up(room, lanes) : room;
-        int64_t stride = stick && extent == 1 ? 0 : place->stride[v];
+        int64_t span = place->walk.span[v], extent = divide_up(room_of(e, k, d), span);
+        int64_t stride = span > 1 && extent == 1 ? 0 : place->stride[v];
         add_link(chain, &count, (chain_link){d, stride, extent});
     }
     if (place->row_stride) {
@@ -117,13 +114,10 @@ static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
 static bool ends_early(const emitter *e, uint32_t k)
 {
     const loop_location *place = &e->place[k];
-    const bundle_tensor *tensor = &e->step->tensors[k];
     int64_t strides[LOOP_MAX_DIMS], bytes, end = place->offset + SPYRE_STICK_BYTES;
     loop_device_strides(buffer_of(e, k), strides, &bytes);
     for (uint32_t v = 0; v < e->op->var_count; v++) {
-        int64_t steps = room_of(e, k, e->dim_of_var[v]);
-        if (v == place->stick_var)
-            steps = divide_up(steps, tensor->stick_elements);
+        int64_t steps = divide_up(room_of(e, k, e->dim_of_var[v]), place->walk.span[v]);
         end += (steps - 1) * place->stride[v];
     }
     return end > bytes;
@@ -136,14 +130,14 @@ static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link
     uint8_t d = link->dim;
     int64_t stride = link->stride ? link->stride : SPYRE_STICK_BYTES, gap, room = room_of(e, k, d);
     int64_t valid = room < e->valid[d] || bundle_window_of(e->step, k, d) ? room : e->valid[d];
-    bool stick = d == tensor->stick_dim;
+    int64_t span = bundle_stick_span(tensor, d);
     int64_t extent = next ? next / stride : link->extent;
     if (next % stride) return refuse(e, k, "its strides are no multiples of each other");
     if (is_table(e, k) && d == e->row_dim)
         return extent == link->extent ? NULL : refuse(e, k, "a table with gaps between its sticks");
-    if (stick) {
+    if (span > 1) {
         if (extent < link->extent) return refuse(e, k, "its sticks overlap");
-        gap = extent == link->extent ? 0 : extent * tensor->stick_elements - room;
+        gap = extent == link->extent ? 0 : extent * span - room;
     } else {
         // Padding of another operand's stick: this one has only the valid indices.
         if (!next && valid < room) extent = valid;
@@ -178,7 +172,8 @@ static spyre_status set_order(const emitter *e, uint32_t k)
     chain_link chain[LOOP_MAX_VARS + 1];
     uint32_t count = make_chain(e, k, chain);
     bool placed[BUNDLE_MAX_DIMS] = {false};
-    uint32_t first = count && chain[0].stride == 0 ? 1 : 0;
+    uint32_t first = 0; // behind dims of one stick
+    while (first < count && chain[first].stride == 0) first++;
     if (first < count && chain[first].stride != SPYRE_STICK_BYTES) {
         if (e->room_dim == LOOP_NO_DIM) return refuse(e, k, "more dims than a step can have");
         tensor->order[tensor->order_count++] = e->room_dim;
@@ -218,7 +213,9 @@ static bool has_same_dims(const bundle_tensor *a, const bundle_tensor *b)
 {
     for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++)
         if ((a->scale[d] != 0) != (b->scale[d] != 0)) return false;
-    return a->stick_dim == b->stick_dim && a->stick_elements == b->stick_elements;
+    return a->stick_dim == b->stick_dim && a->stick_elements == b->stick_elements &&
+           a->digit_count == b->digit_count &&
+           memcmp(a->digits, b->digits, a->digit_count * sizeof *a->digits) == 0;
 }
 
 // Tensors of the same dims and stick share a label, and in what follows it the order that the first
@@ -266,8 +263,7 @@ static void set_starts(const emitter *e, uint32_t k)
         for (uint32_t v = 0; v < e->op->var_count && !buffer->in_lx; v++) {
             uint8_t d = e->dim_of_var[v];
             int64_t first = bundle_slice_start(e->step, core, d);
-            if (v == place->stick_var) first /= tensor->stick_elements;
-            *offset += first * place->stride[v];
+            *offset += first / place->walk.span[v] * place->stride[v];
         }
     }
 }
@@ -318,6 +314,19 @@ static uint8_t stick_dim(const emitter *e, uint32_t k)
     return e->dim_of_var[e->last_var];
 }
 
+// The stick of a copy that a view cuts is of several dims.
+static void set_digits(const emitter *e, bundle_tensor *tensor, const loop_stick_walk *walk)
+{
+    int64_t most = 0;
+    if (walk->count < 2) return;
+    for (uint32_t i = 0; i < walk->count; i++) {
+        int64_t span = walk->span[walk->var[i]];
+        uint8_t d = e->dim_of_var[walk->var[i]];
+        tensor->digits[tensor->digit_count++] = (bundle_digit){d, (uint16_t)span};
+        if (span > most) tensor->stick_dim = d, most = span;
+    }
+}
+
 spyre_status emit_tensor(emitter *e, uint32_t k)
 {
     const loop_buffer *buffer = buffer_of(e, k);
@@ -329,6 +338,7 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
     tensor->element_bytes = spyre_format_bytes(buffer->format);
     tensor->stick_elements = spyre_format_elements_per_stick(buffer->format);
     tensor->stick_dim = stick_dim(e, k);
+    set_digits(e, tensor, &e->place[k].walk);
     tensor->in_lx = buffer->in_lx;
     tensor->index_peer = -1;
     for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) tensor->max_size[d] = -1;

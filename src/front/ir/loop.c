@@ -327,14 +327,6 @@ bool loop_walks_evenly(const loop_buffer *buffer, const loop_op *op, const loop_
     return true;
 }
 
-uint8_t loop_stick_var(const loop_op *op, const loop_access *access, const loop_buffer *buffer)
-{
-    uint8_t v = 0;
-    if (buffer->stick == LOOP_NO_DIM || !buffer->dim_count) return LOOP_NO_DIM;
-    while (v < op->var_count && access->stride[v] != buffer->dim[buffer->stick].stride) v++;
-    return v < op->var_count ? v : LOOP_NO_DIM;
-}
-
 uint8_t loop_tap_of(const loop_op *op, const loop_buffer *buffer, uint32_t v)
 {
     const int64_t *stride = op->operand[0].stride;
@@ -351,120 +343,6 @@ bool loop_starts_dim(const loop_buffer *buffer, int64_t offset, int64_t stride)
     if (buffer->dim_count == 0) return false;
     const loop_dim *dim = &buffer->dim[loop_dim_at(buffer, stride)];
     return offset / dim->stride % dim->extent == 0;
-}
-
-// An access under translation.
-typedef struct {
-    const loop_buffer *buffer;
-    int64_t lanes, device[LOOP_MAX_DIMS];
-    int64_t span[LOOP_MAX_DIMS]; // the largest index that the access reaches in each dim
-} walk;
-
-// The bytes of the first element; span starts as its indices.
-static const char *locate_offset(walk *w, int64_t offset, int64_t *out_bytes)
-{
-    const loop_buffer *buffer = w->buffer;
-    int64_t element = SPYRE_STICK_BYTES / w->lanes, first_lane = 0;
-    *out_bytes = 0;
-    if (offset < 0) return "starts outside its storage";
-    for (uint32_t d = buffer->dim_count; d-- > 0;) {
-        int64_t digit = w->span[d] = offset / buffer->dim[d].stride;
-        offset %= buffer->dim[d].stride;
-        if (digit >= buffer->dim[d].extent) return "starts outside its storage";
-        if (d == buffer->stick) {
-            first_lane = digit % w->lanes;
-            digit /= w->lanes;
-            *out_bytes += first_lane * element;
-        }
-        *out_bytes += digit * w->device[d];
-    }
-    if (offset) return "starts between two elements";
-    return first_lane ? "starts inside a stick" : NULL;
-}
-
-// The bytes of one of `extent` steps of `stride` host elements; *out_lanes: it walks the stick.
-static const char *locate_step(walk *w, int64_t extent, int64_t stride, int64_t *out_bytes,
-                               bool *out_lanes)
-{
-    const loop_buffer *buffer = w->buffer;
-    *out_bytes = 0;
-    *out_lanes = false;
-    if (stride == 0) return NULL;
-    if (stride < 0 || buffer->dim_count == 0) return "walks outside its storage";
-    uint32_t d = loop_dim_at(buffer, stride);
-    if (stride % buffer->dim[d].stride) return "steps across its dims";
-    int64_t step = stride / buffer->dim[d].stride;
-    w->span[d] += step * (extent - 1);
-    *out_lanes = d == buffer->stick && step == 1;
-    if (d == buffer->stick && step > 1) {
-        if (step % w->lanes) return "steps inside a stick";
-        step /= w->lanes;
-    }
-    *out_bytes = step * w->device[d];
-    return NULL;
-}
-
-// Rows that walk whole sticks of their dim go on in the next dim where that continues them, so that
-// sticks lie one step apart in all of them.
-static void run_on(walk *w, int64_t rows, int64_t *row_stride)
-{
-    const loop_buffer *buffer = w->buffer;
-    uint32_t d = buffer->stick, next = d + 1;
-    const loop_dim *dim = &buffer->dim[d];
-    int64_t sticks = dim->extent / w->lanes;
-    if (w->span[d] < dim->extent || next >= buffer->dim_count || w->span[d] != rows - 1) return;
-    if (dim->extent % w->lanes || dim[1].stride != dim->stride * dim->extent) return;
-    if (sticks == 1) *row_stride = w->device[next];
-    if (w->device[next] != *row_stride * sticks) return;
-    w->span[next] += w->span[d] / dim->extent;
-    w->span[d] = dim->extent - 1;
-}
-
-// All steps together may leave a dim only where the next one continues it in memory.
-static bool stays_in_dims(walk *w)
-{
-    const loop_buffer *buffer = w->buffer;
-    for (uint32_t d = 0; d < buffer->dim_count; d++) {
-        const loop_dim *dim = &buffer->dim[d];
-        if (w->span[d] < dim->extent) continue;
-        uint32_t next = d + 1;
-        if (next == buffer->dim_count || d == buffer->stick || next == buffer->stick) return false;
-        if (dim[1].stride != dim->stride * dim->extent) return false;
-        if (w->device[next] != w->device[d] * dim->extent) return false;
-        w->span[next] += w->span[d] / dim->extent;
-    }
-    return true;
-}
-
-const char *loop_locate(const loop_graph *loops, const loop_op *op, const loop_access *access,
-                        loop_location *out)
-{
-    walk w = {.buffer = &loops->buffers.items[access->buffer]};
-    int64_t bytes;
-    bool lanes;
-    w.lanes = loop_lanes(w.buffer);
-    loop_device_strides(w.buffer, w.device, &bytes);
-    *out = (loop_location){.stick_var = LOOP_NO_DIM};
-    const char *why = locate_offset(&w, access->offset, &out->offset);
-    for (uint32_t v = 0; !why && v < op->var_count; v++) {
-        why = locate_step(&w, op->extent[v], access->stride[v], &out->stride[v], &lanes);
-        if (!lanes) continue;
-        if (out->stick_var != LOOP_NO_DIM) return "walks the stick twice";
-        out->stick_var = (uint8_t)v;
-    }
-    for (uint32_t t = 0; !why && t < op->tile_depth; t++) {
-        int64_t count = loops->tiles.items[op->tiles[t]].count;
-        why = locate_step(&w, count, access->tile_stride[t], &out->tile_stride[t], &lanes);
-        if (!why && lanes) return "has tiles of parts of a stick";
-    }
-    if (!why && loop_is_table(op, access) && op->row_count > 1) {
-        why = locate_step(&w, op->row_count, op->row_stride, &out->row_stride, &lanes);
-        if (lanes && out->stick_var != LOOP_NO_DIM) return "walks the stick twice";
-        if (lanes) out->stick_var = LOOP_ROWS;
-        if (lanes) run_on(&w, op->row_count, &out->row_stride);
-    }
-    if (!why && !stays_in_dims(&w)) return "runs from one dim into the next";
-    return why;
 }
 
 int64_t loop_row_steps(const loop_graph *loops, const loop_op *op, const loop_location *table)

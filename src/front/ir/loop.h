@@ -415,14 +415,35 @@ int64_t loop_allocated_extent(const loop_buffer *buffer, uint32_t d);
 void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX_DIMS],
                          int64_t *out_bytes);
 
+// The variables that walk the lanes of a stick: one, or several where a view cuts the stick, each
+// of which walks a part of it.
+typedef struct {
+    uint32_t count;
+    uint8_t var[LOOP_MAX_VARS];  // by ascending step
+    int64_t step[LOOP_MAX_VARS]; // by variable: lanes; 0 for those that walk none
+    int64_t span[LOOP_MAX_VARS]; // by variable: indices in one stick, 1 for those that walk none
+} loop_stick_walk;
+
+// How an access, an operand of the op, would walk the stick if it ran along dim `stick`
+// (LOOP_NO_DIM: none does); null, or a static text why no step of a bundle can. Restickify ops
+// alone may cut sticks, and the results of copies, which then become restickify ops; with the
+// setting published_opfuncs nothing does, since no published bundle has that.
+const char *loop_walk_stick(const loop_graph *loops, const loop_op *op, const loop_access *access,
+                            uint8_t stick, loop_stick_walk *out);
+
+// Whether the op walks the stick of an operand in parts.
+bool loop_cuts_sticks(const loop_graph *loops, const loop_op *op);
+
 // An access in device bytes.
 typedef struct {
     int64_t offset;                // bytes from the buffer's start
-    int64_t stride[LOOP_MAX_VARS]; // bytes a step; for the stick variable: a tile
+    int64_t stride[LOOP_MAX_VARS]; // bytes a step; for variables that walk lanes: a stick
     int64_t tile_stride[LOOP_MAX_TILES]; // bytes an iteration
     int64_t row_stride;            // table: bytes from one row to the next, or from one stick of
                                    // rows to the next
-    uint8_t stick_var;             // the variable that walks the lanes, LOOP_ROWS or LOOP_NO_DIM
+    uint8_t stick_var;             // the variable that walks the lanes, of several the innermost;
+                                   // LOOP_ROWS or LOOP_NO_DIM
+    loop_stick_walk walk;
 } loop_location;
 
 // Strides of a table from its first row behind its last one: row_stride times so many steps.

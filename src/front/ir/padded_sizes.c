@@ -6,18 +6,23 @@
 // Sticks of operands along each variable: their smallest and largest length; 0 when there is none.
 typedef struct {
     int64_t least[LOOP_MAX_VARS], most[LOOP_MAX_VARS];
+    bool parts; // some stick is walked in parts
 } stick_lengths;
 
 static void find_sticks(const loop_graph *loops, const loop_op *op, stick_lengths *out)
 {
-    *out = (stick_lengths){{0}, {0}};
+    *out = (stick_lengths){{0}, {0}, false};
     for (uint32_t k = 0; k < op->operand_count; k++) {
         const loop_buffer *buffer = loop_operand_buffer(loops, op, k);
-        uint8_t v = loop_stick_var(op, &op->operand[k], buffer);
-        if (v == LOOP_NO_DIM) continue;
-        int64_t lanes = loop_lanes(buffer);
-        if (!out->least[v] || lanes < out->least[v]) out->least[v] = lanes;
-        if (lanes > out->most[v]) out->most[v] = lanes;
+        loop_stick_walk walk;
+        if (loop_walk_stick(loops, op, &op->operand[k], buffer->stick, &walk)) continue;
+        for (uint32_t i = 0; i < walk.count; i++) {
+            uint8_t v = walk.var[i];
+            int64_t lanes = walk.span[v];
+            if (!out->least[v] || lanes < out->least[v]) out->least[v] = lanes;
+            if (lanes > out->most[v]) out->most[v] = lanes;
+        }
+        out->parts |= walk.count > 1;
     }
 }
 
@@ -57,7 +62,7 @@ void padded_sizes(const loop_graph *loops, const loop_op *op, int64_t out_size[L
     find_sticks(loops, op, &sticks);
     for (uint32_t v = 0; v < op->var_count; v++) {
         int64_t size = op->extent[v], most = sticks.most[v];
-        if (most && pads(loops, op, v)) size = round_up(size, sticks.least[v]);
+        if (most && !sticks.parts && pads(loops, op, v)) size = round_up(size, sticks.least[v]);
         out_size[v] = size;
         out_units[v] = !most ? size : size % most ? 1 : size / most;
     }

@@ -47,6 +47,20 @@ bool front_may_leave(const loop_graph *loops, const loop_buffer *buffer, int64_t
     return loop_replaced_input(loops, id) != LOOP_UNUSED;
 }
 
+bool front_leaves_as(const loop_graph *loops, uint32_t id, spyre_view *out_view)
+{
+    const spyre_view *view = NULL, *storage = &loops->buffers.items[id].storage;
+    if (loop_replaced_input(loops, id) != LOOP_UNUSED) return false;
+    for (uint32_t i = 0; i < loops->outputs.count; i++) {
+        if (loops->outputs.items[i].buffer != id) continue;
+        if (view) return false;
+        view = &loops->outputs.items[i].view;
+    }
+    if (!view) return false;
+    *out_view = view_contiguous(view->size, view->rank);
+    return view_same(view, out_view) && view_element_count(view) == view_element_count(storage);
+}
+
 static bool may_leave(const loop_graph *loops, uint32_t id)
 {
     const loop_buffer *buffer = &loops->buffers.items[id];
@@ -148,28 +162,13 @@ static void find_misfits(const loop_graph *loops, fitting *f)
         if (!may_leave(loops, b)) f->misfit[b] = f->writer[b];
 }
 
-// True when one output alone is the buffer, dense and all of it: out_view.
-static bool is_one_output(const loop_graph *loops, uint32_t id, spyre_view *out_view)
-{
-    const spyre_view *view = NULL, *storage = &loops->buffers.items[id].storage;
-    if (loop_replaced_input(loops, id) != LOOP_UNUSED) return false;
-    for (uint32_t i = 0; i < loops->outputs.count; i++) {
-        if (loops->outputs.items[i].buffer != id) continue;
-        if (view) return false;
-        view = &loops->outputs.items[i].view;
-    }
-    if (!view) return false;
-    *out_view = view_contiguous(view->size, view->rank);
-    return view_same(view, out_view) && view_element_count(view) == view_element_count(storage);
-}
-
 // Gives misfits the shape in which they leave.
 static void take_output_shapes(loop_graph *loops, fitting *f)
 {
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         spyre_view view;
         loop_buffer *buffer = &loops->buffers.items[b];
-        if (!f->misfit[b] || !is_one_output(loops, b, &view)) continue;
+        if (!f->misfit[b] || !front_leaves_as(loops, b, &view)) continue;
         *buffer = f->before[b];
         buffer->storage = view;
         take_host_dims(buffer);
@@ -191,5 +190,7 @@ spyre_status pass_output_layouts(loop_graph *loops, bool *out_changed)
     take_output_shapes(loops, &f);
     find_misfits(loops, &f);
     *out_changed = loops->output_buffer_count > 0;
-    return copy_misfits(loops, f.before, count, f.misfit);
+    TRY(copy_misfits(loops, f.before, count, f.misfit));
+    restickify_name_copies(loops);
+    return NULL;
 }

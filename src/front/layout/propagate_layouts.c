@@ -109,6 +109,7 @@ spyre_status pass_propagate_layouts(loop_graph *loops, bool *out_changed)
     TRY(choose_and_lay_out(loops, loop_scratch(loops)));
     for (uint32_t i = 0; i < loops->ops.count; i++) loops->ops.items[i].cut_sticks = 0;
     order_dims(loops);
+    restickify_name_copies(loops);
     *out_changed = loops->ops.count > 0;
     return NULL;
 }

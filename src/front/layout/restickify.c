@@ -232,13 +232,23 @@ static bool windows_overlap(const loop_op *op, const loop_access *access)
     return false;
 }
 
+// Whether a restickify can read what the op itself cannot: one that cuts sticks.
+static bool restickify_can_read(const loop_graph *loops, const loop_op *op, uint32_t operand)
+{
+    loop_location place;
+    loop_op copy = *op;
+    copy.op = OPFUNC_RESTICKIFY;
+    return !op->table && !loop_locate(loops, &copy, &copy.operand[operand], &place);
+}
+
 spyre_status restickify_operand(restickifier *r, loop_op *op, uint32_t operand, uint8_t want)
 {
     loop_access *access = &op->operand[operand];
     loop_location place;
     const char *why = loop_locate(r->loops, op, access, &place);
     if (!why && place.stick_var == want) return NULL;
-    if (why || windows_overlap(op, access)) {
+    bool overlaps = windows_overlap(op, access);
+    if (overlaps || (why && !restickify_can_read(r->loops, op, operand))) {
         uint8_t stick = LOOP_NO_DIM;
         bool found;
         const region from = region_of(&r->loops->buffers.items[access->buffer], op, access);
@@ -254,6 +264,14 @@ spyre_status restickify_operand(restickifier *r, loop_op *op, uint32_t operand, 
     if (!restickify_is_copy_out(r->loops, op)) return copy_piece(r, op, operand, want);
     op->op = OPFUNC_RESTICKIFY;
     return NULL;
+}
+
+void restickify_name_copies(loop_graph *loops)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        loop_op *op = &loops->ops.items[i];
+        if (loop_is_copy(op) && loop_cuts_sticks(loops, op)) op->op = OPFUNC_RESTICKIFY;
+    }
 }
 
 // The smallest byte stride above `stride`, of variables that do move; 0 when there is none.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Changing the stick dim of an operand. One ReStickifyOpHBM moves the stick from any variable to
-// any other. A view that cuts a stick (a head of 32 in a stick of 64) takes two: the stick first
-// moves to a dim that the view leaves whole, where the cut dim may be split freely, and then to
-// where the op wants it. So heads of any size are an ordinary case.
+// any other, also where a view cuts the stick into equal parts (heads of 32 in sticks of 64,
+// patches of 16 in lines of 224: src/front/ir/locate.c). Other views of parts of sticks (a head of
+// 48, a slice that begins inside of a stick) take two: the stick first moves to a dim that the view
+// leaves whole, where the cut dim may be split freely, and then to where the op wants it. So heads
+// of any size are an ordinary case.
 #ifndef FRONT_RESTICKIFY_H
 #define FRONT_RESTICKIFY_H
 
@@ -35,6 +37,9 @@ bool restickify_is_copy_out(const loop_graph *loops, const loop_op *op);
 // above) becomes a restickify instead of a reader of one.
 SPYRE_MUST_CHECK spyre_status restickify_operand(restickifier *r, loop_op *op, uint32_t operand,
                                                  uint8_t want);
+
+// Makes restickify ops of the copies that cut sticks, now that all layouts are chosen.
+void restickify_name_copies(loop_graph *loops);
 
 // As restickify_operand, for the table of a gather, whose rows are a dim that no variable of the op
 // moves along.

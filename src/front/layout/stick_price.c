@@ -56,7 +56,21 @@ static bool in_lx(const loop_graph *loops, const loop_op *op, uint32_t k, double
     return bytes <= (double)lx_limit_bytes(loops) * loops->cores / 4;
 }
 
-static double op_us(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
+// Copies that cut sticks are restickify ops.
+static bool cuts_sticks(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
+{
+    for (uint32_t k = 0; loop_is_copy(op) && k < 2; k++) {
+        loop_stick_walk walk;
+        const loop_buffer *buffer = loop_operand_buffer(loops, op, k);
+        uint8_t v = mode->stick[k];
+        if (v == LOOP_NO_DIM || op->operand[k].stride[v] <= 0) continue;
+        uint8_t d = (uint8_t)loop_dim_at(buffer, op->operand[k].stride[v]);
+        if (!loop_walk_stick(loops, op, &op->operand[k], d, &walk) && walk.count > 1) return true;
+    }
+    return false;
+}
+
+static double us_of(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
 {
     double read = 0, written = 0, largest = 0;
     for (uint32_t k = 0; k < op->operand_count; k++) {
@@ -74,6 +88,14 @@ static double op_us(const loop_graph *loops, const loop_op *op, const stick_mode
     double compute = matmul ? points_of(loops, op, mode) / (loops->cores * MATMUL_RATE)
                             : passes_of(loops, op, mode) * cost_vector_us(largest, loops->cores);
     return fmax(cost_memory_us(op, read, written), compute);
+}
+
+static double op_us(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
+{
+    if (!cuts_sticks(loops, op, mode)) return us_of(loops, op, mode);
+    loop_op restickify = *op;
+    restickify.op = OPFUNC_RESTICKIFY;
+    return us_of(loops, &restickify, mode);
 }
 
 double stick_op_us(const loop_graph *loops, const loop_op *op, const stick_mode *mode)

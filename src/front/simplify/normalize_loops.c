@@ -21,6 +21,7 @@
 //
 // The obvious shortcut, to keep the host's dims and materialise every view, costs a copy per view.
 #include "front/front.h"
+#include "front/layout/restickify.h"
 #include "front/simplify/copy_factors.h"
 #include "front/simplify/match_dims.h"
 
@@ -75,6 +76,18 @@ static bool keeps_columns(const loop_graph *loops, const restraint *held, uint32
 {
     const loop_buffer *b = &loops->buffers.items[buffer];
     return held->product[buffer] && b->dim[d].stride == 1 && step % loop_lanes(b) != 0;
+}
+
+// True for columns that a copy walks in parts of sticks, as a restickify can.
+static bool cuts_sticks(const loop_graph *loops, const loop_op *op, uint32_t operand, uint32_t d)
+{
+    loop_op copy = *op;
+    loop_stick_walk walk;
+    const loop_access *access = &copy.operand[operand];
+    const loop_buffer *b = &loops->buffers.items[access->buffer];
+    if (restickify_is_copy_out(loops, op)) copy.op = OPFUNC_RESTICKIFY;
+    return b->dim[d].stride == 1 && !loop_walk_stick(loops, &copy, access, (uint8_t)d, &walk) &&
+           walk.count > 1;
 }
 
 static bool passes_on(const loop_op *op)
@@ -150,7 +163,8 @@ static spyre_status cut(loop_graph *loops, restraint *held, uint32_t index, uint
                                     op->extent[v]);
     bool inside = part == op->extent[v];
     bool free = buffer->kind == LOOP_LOCAL && !held->kept[access->buffer];
-    bool whole = inside && keeps_columns(loops, held, access->buffer, d, step);
+    bool whole = inside && (keeps_columns(loops, held, access->buffer, d, step) ||
+                            cuts_sticks(loops, op, operand, d));
     if (step > 1 && free && extent % step == 0 && !whole) {
         *out_cut = true;
         TRY(remember(loops, held));
@@ -359,8 +373,38 @@ static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_chang
     }
 }
 
+static bool is_read(const loop_graph *loops, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        if (loop_reads(&loops->ops.items[i], buffer)) return true;
+    return false;
+}
+
+// A copy that leaves in another shape has that shape from the start: its columns may be whole
+// sticks, of which the copy's loops walk parts.
+static bool shape_copies_out(loop_graph *loops)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        spyre_view view;
+        const loop_op *op = &loops->ops.items[i];
+        uint32_t id = loop_result(op)->buffer;
+        if (!restickify_is_copy_out(loops, op) || !front_leaves_as(loops, id, &view)) continue;
+        loop_buffer *buffer = &loops->buffers.items[id], shaped = *buffer;
+        shaped.storage = view;
+        loop_set_dims(&shaped);
+        if (is_read(loops, id) || !loop_stays_in_dims(&shaped, op, loop_result(op))) continue;
+        changed |= !loop_same_dims(&shaped, buffer);
+        *buffer = shaped;
+    }
+    return changed;
+}
+
 spyre_status pass_normalize_loops(loop_graph *loops, bool *out_changed)
 {
     TRY(copy_factors(loops));
-    return normalize(loops, loop_scratch(loops), out_changed);
+    bool shaped = shape_copies_out(loops);
+    TRY(normalize(loops, loop_scratch(loops), out_changed));
+    *out_changed |= shaped;
+    return NULL;
 }
