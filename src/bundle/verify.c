@@ -477,11 +477,14 @@ static spyre_status verify_inside(const bundle_step *step, const bundle_window *
 static spyre_status verify_open(const bundle_step *step)
 {
     bool counts = step->window_count || opfunc_describe(step->op)->kind == OPFUNC_KIND_MASK;
-    for (uint32_t t = 0; t < step->tensor_count; t++)
-        counts = counts || step->tensors[t].digit_count ||
-                 step->tensors[t].format == SPYRE_FORMAT_SENINT4;
+    uint32_t lanes = 0; // bits of the dims of sticks of several
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        const bundle_tensor *tensor = &step->tensors[t];
+        counts = counts || tensor->format == SPYRE_FORMAT_SENINT4;
+        for (uint32_t n = 0; n < tensor->digit_count; n++) lanes |= 1u << tensor->digits[n].dim;
+    }
     for (uint32_t d = 0; d < step->dim_count; d++)
-        if (step->symbol[d] && counts)
+        if (step->symbol[d] && (counts || lanes >> d & 1u))
             return status_new(SPYRE_UNSUPPORTED, "dimToSymbolMapping_: dim %s of %s",
                               step->dim_name[d], opfunc_describe(step->op)->name);
     return NULL;

@@ -109,12 +109,16 @@ static bool same_step(const bundle *of, const bundle_step *a, const bundle_step 
     return same;
 }
 
-// Else the rest of a stick is padding, which other sizes have not.
+// Else the rest of a stick is padding, which other sizes have not. A stick of several dims is of
+// fixed ones.
 static bool keeps_sticks(const bundle_step *step, uint32_t d, int64_t granule)
 {
-    for (uint32_t t = 0; t < step->tensor_count; t++)
-        if (step->tensors[t].scale[d] > 0 && granule % bundle_stick_span(&step->tensors[t], d))
-            return false;
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        const bundle_tensor *tensor = &step->tensors[t];
+        int64_t span = bundle_stick_span(tensor, d);
+        if (tensor->scale[d] <= 0 || span == 1) continue;
+        if (granule % span || tensor->digit_count) return false;
+    }
     return true;
 }
 
