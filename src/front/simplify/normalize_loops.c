@@ -380,8 +380,8 @@ static bool is_read(const loop_graph *loops, uint32_t buffer)
     return false;
 }
 
-// A copy that leaves in another shape has that shape from the start: its columns may be whole
-// sticks, of which the copy's loops walk parts.
+// A copy that leaves in another shape, of wider columns, has that shape from the start: they may be
+// whole sticks, of which the copy's loops walk parts.
 static bool shape_copies_out(loop_graph *loops)
 {
     bool changed = false;
@@ -393,8 +393,10 @@ static bool shape_copies_out(loop_graph *loops)
         loop_buffer *buffer = &loops->buffers.items[id], shaped = *buffer;
         shaped.storage = view;
         loop_set_dims(&shaped);
-        if (is_read(loops, id) || !loop_stays_in_dims(&shaped, op, loop_result(op))) continue;
-        changed |= !loop_same_dims(&shaped, buffer);
+        bool wider = shaped.dim_count && shaped.dim[0].extent > buffer->dim[0].extent;
+        if (!wider || is_read(loops, id)) continue;
+        if (!loop_stays_in_dims(&shaped, op, loop_result(op))) continue;
+        changed = true;
         *buffer = shaped;
     }
     return changed;
