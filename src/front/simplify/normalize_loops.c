@@ -405,7 +405,7 @@ static bool shape_copies_out(loop_graph *loops)
 spyre_status pass_normalize_loops(loop_graph *loops, bool *out_changed)
 {
     TRY(copy_factors(loops));
-    bool shaped = shape_copies_out(loops);
+    bool shaped = !loops->settings.published_opfuncs && shape_copies_out(loops);
     TRY(normalize(loops, loop_scratch(loops), out_changed));
     *out_changed |= shaped;
     return NULL;
