@@ -101,4 +101,11 @@ uint8_t fp8_e4m3_from_float(float value);
 float fp8_e5m2z_to_float(uint8_t code);
 uint8_t fp8_e5m2z_from_float(float value);
 
+// What two values make where neither is NaN; else NaN, that of the first before that of the second.
+static inline float nan_first(float a, float b, float otherwise)
+{
+    const float second = b != b ? b : otherwise;
+    return a != a ? a : second;
+}
+
 #endif

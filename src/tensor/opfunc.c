@@ -4,6 +4,7 @@
 // the correctly rounded one: no function comes closer to a tie than fp64 can tell (proved over all
 // codes by the test).
 #include "tensor/elementary.h"
+#include "tensor/numeric.h"
 #include "tensor/opfunc.h"
 #include "tensor/special.h"
 
@@ -383,13 +384,6 @@ double opfunc_layernormscale(double mean, double mean_square, float eps)
 }
 
 // --- Reductions
-
-// A NaN of the first operand wins over one of the second.
-static float nan_first(float a, float b, float otherwise)
-{
-    if (isnan(a)) return a;
-    return isnan(b) ? b : otherwise;
-}
 
 float opfunc_combine(opfunc op, float a, float b)
 {

@@ -54,35 +54,18 @@ lanes_f64_fn *lanes_f64_function(opfunc op)
 // --- Reductions
 
 BASE_CLONES
-static void add_to(float *restrict accumulator, const float *restrict values, size_t count)
-{
-    for (size_t n = 0; n < count; n++) accumulator[n] = accumulator[n] + values[n];
-}
-
-BASE_CLONES
-static void raise_to(float *restrict accumulator, const float *restrict values, size_t count)
-{
-    for (size_t n = 0; n < count; n++) {
-        float a = accumulator[n], b = values[n];
-        accumulator[n] = a != a ? a : b != b ? b : a > b ? a : b;
-    }
-}
-
-BASE_CLONES
-static void lower_to(float *restrict accumulator, const float *restrict values, size_t count)
-{
-    for (size_t n = 0; n < count; n++) {
-        float a = accumulator[n], b = values[n];
-        accumulator[n] = a != a ? a : b != b ? b : a < b ? a : b;
-    }
-}
-
-void lanes_combine(opfunc op, float *accumulator, const float *values, size_t count)
+void lanes_combine(opfunc op, float *restrict accumulator, const float *restrict values,
+                   size_t count)
 {
     switch ((int)op) {
-    case OPFUNC_SUM: add_to(accumulator, values, count); return;
-    case OPFUNC_MAX: raise_to(accumulator, values, count); return;
-    case OPFUNC_MIN: lower_to(accumulator, values, count); return;
+#define OPFUNC_ACCUMULATOR(id, neutral, combination, pairwise, exactness) \
+    case OPFUNC_##id:                                                     \
+        for (size_t n = 0; n < count; n++) {                              \
+            const float a = accumulator[n], b = values[n];                \
+            accumulator[n] = (combination);                               \
+        }                                                                 \
+        return;
+#include "tensor/opfunc.def"
     default: break;
     }
     for (size_t n = 0; n < count; n++)
