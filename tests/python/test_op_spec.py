@@ -235,6 +235,7 @@ def test_dataclasses_have_the_published_fields():
     assert fields(TensorArg) == [
         "is_input", "arg_index", "device_dtype", "device_size", "device_coordinates", "allocation",
         "stride_map", "per_tile_fixed", "name",
+        "counted_from",  # of this project
     ]  # fmt: skip
     assert fields(OpSpec) == [
         "op", "is_reduction", "iteration_space", "args", "op_info", "tiled_symbols",

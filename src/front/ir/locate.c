@@ -20,10 +20,18 @@ uint8_t loop_stick_var(const loop_op *op, const loop_access *access, const loop_
     return v < op->var_count ? v : LOOP_NO_DIM;
 }
 
+bool loop_is_move(const loop_graph *loops, const loop_op *op)
+{
+    if (!loop_is_copy(op)) return false;
+    const loop_buffer *source = loop_operand_buffer(loops, op, 0);
+    return source->kind != LOOP_CONSTANT &&
+           source->format == loop_operand_buffer(loops, op, 1)->format;
+}
+
 static bool may_cut_stick(const loop_graph *loops, const loop_op *op, const loop_access *access)
 {
     if (loops->settings.published_opfuncs) return false;
-    return op->op == OPFUNC_RESTICKIFY || (loop_is_copy(op) && access == loop_result(op));
+    return op->op == OPFUNC_RESTICKIFY || (access == loop_result(op) && loop_is_move(loops, op));
 }
 
 // Lists the variables that walk lanes, by ascending step. *out_least: the smallest step of those

@@ -415,6 +415,9 @@ int64_t loop_allocated_extent(const loop_buffer *buffer, uint32_t d);
 void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX_DIMS],
                          int64_t *out_bytes);
 
+// True for a copy whose elements stay as they are, which a restickify can do, too.
+bool loop_is_move(const loop_graph *loops, const loop_op *op);
+
 // The variables that walk the lanes of a stick: one, or several where a view cuts the stick, each
 // of which walks a part of it.
 typedef struct {

@@ -204,8 +204,7 @@ static spyre_status copy_piece(restickifier *r, loop_op *op, uint32_t operand, u
 bool restickify_is_copy_out(const loop_graph *loops, const loop_op *op)
 {
     const loop_access *from = &op->operand[0], *to = &op->operand[1];
-    if (!loop_is_copy(op)) return false;
-    const loop_buffer *source = &loops->buffers.items[from->buffer];
+    if (!loop_is_move(loops, op)) return false;
     const loop_buffer *target = &loops->buffers.items[to->buffer];
     int64_t elements = 1, storage = 1;
     for (uint32_t v = 0; v < op->var_count; v++) {
@@ -213,8 +212,7 @@ bool restickify_is_copy_out(const loop_graph *loops, const loop_op *op)
         elements *= op->extent[v];
     }
     for (uint32_t d = 0; d < target->dim_count; d++) storage *= target->dim[d].extent;
-    return target->output >= 0 && elements == storage && source->kind != LOOP_CONSTANT &&
-           source->format == target->format;
+    return target->output >= 0 && elements == storage;
 }
 
 // Whether windows share elements: a copy of what they reach would walk one dim twice, which no
@@ -270,7 +268,7 @@ void restickify_name_copies(loop_graph *loops)
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op *op = &loops->ops.items[i];
-        if (loop_is_copy(op) && loop_cuts_sticks(loops, op)) op->op = OPFUNC_RESTICKIFY;
+        if (loop_is_move(loops, op) && loop_cuts_sticks(loops, op)) op->op = OPFUNC_RESTICKIFY;
     }
 }
 

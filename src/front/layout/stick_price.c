@@ -59,7 +59,7 @@ static bool in_lx(const loop_graph *loops, const loop_op *op, uint32_t k, double
 // Copies that cut sticks are restickify ops.
 static bool cuts_sticks(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
 {
-    for (uint32_t k = 0; loop_is_copy(op) && k < 2; k++) {
+    for (uint32_t k = 0; loop_is_move(loops, op) && k < 2; k++) {
         loop_stick_walk walk;
         const loop_buffer *buffer = loop_operand_buffer(loops, op, k);
         uint8_t v = mode->stick[k];
