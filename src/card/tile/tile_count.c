@@ -2,10 +2,10 @@
 //
 // COUNT: numbers that grow along the dims, a run at a time.
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/clones.h"
 #include "card/tile/runs.h"
-#include "tensor/convert.h"
+#include "tensor/numeric.h"
 
 // Float32 has every whole number up to here.
 #define MOST_WHOLE (1 << 24)
@@ -18,30 +18,55 @@ static bool stays_within(const plan_tile *tile, int64_t first, int64_t most)
     return llabs(first) <= most && first + span.low >= -most && first + last <= most;
 }
 
-static int32_t number_at(const isa_instruction *i, int64_t number)
+// Numbers of a run, which fit int32; where the op tells signs, of each whether it is positive.
+typedef struct {
+    uint32_t first, step;
+    bool signs;
+} count_run;
+
+BASE_CLONES
+static void count_integers(int32_t *to, const count_run *c, size_t count)
 {
-    if (i->op == OPFUNC_CLIP) return number > 0;
-    return (int32_t)number;
+    const uint32_t first = c->first, step = c->step;
+    for (size_t n = 0; n < count; n++) to[n] = (int32_t)(first + (uint32_t)n * step);
+    for (size_t n = 0; c->signs && n < count; n++) to[n] = to[n] > 0;
 }
 
-static void count_integers(const isa_instruction *i, int32_t *to, int64_t first, int64_t step,
-                           int64_t count)
+BASE_CLONES
+static void count_signs(uint16_t *to, const count_run *c, size_t count, uint16_t one)
 {
-    for (int64_t n = 0; n < count; n++) to[n] = number_at(i, first + n * step);
+    const uint32_t first = c->first, step = c->step;
+    for (size_t n = 0; n < count; n++)
+        to[n] = (int32_t)(first + (uint32_t)n * step) > 0 ? one : 0;
 }
 
-static void count_floats(const isa_instruction *i, uint8_t *to, int64_t first, int64_t step,
-                         int64_t count)
+BASE_CLONES
+static void to_floats(float *to, const int32_t *numbers, size_t count)
 {
-    bool halves = i->operand[0].format == SPYRE_FORMAT_SEN169_FP16;
-    for (int64_t done = 0; done < count; done += LANES_CHUNK) {
-        float values[LANES_CHUNK];
-        size_t length = chunk_length(count - done);
-        for (size_t n = 0; n < length; n++)
-            values[n] = (float)number_at(i, first + (done + (int64_t)n) * step);
-        if (halves) convert_float_to_dl16(to + done * 2, values, length);
-        else memcpy(to + done * 4, values, length * sizeof *values);
+    for (size_t n = 0; n < count; n++) to[n] = (float)numbers[n];
+}
+
+static void count_floats(uint8_t *to, spyre_format format, count_run c, size_t count)
+{
+    int32_t numbers[LANES_CHUNK];
+    float values[LANES_CHUNK];
+    for (size_t done = 0, length; done < count; done += length) {
+        length = chunk_length((int64_t)(count - done));
+        count_integers(numbers, &c, length);
+        to_floats(values, numbers, length);
+        lanes_store_f32(to + done * spyre_format_bytes(format), spyre_format_bytes(format), format,
+                        values, length);
+        c.first += (uint32_t)length * c.step;
     }
+}
+
+static void take_run(const isa_instruction *i, uint8_t *to, const count_run *c, size_t count)
+{
+    const spyre_format format = i->operand[0].format;
+    if (format == SPYRE_FORMAT_IEEE_INT32) count_integers((int32_t *)(void *)to, c, count);
+    else if (c->signs && format == SPYRE_FORMAT_SEN169_FP16)
+        count_signs((uint16_t *)(void *)to, c, count, dl16_from_float(1.0f));
+    else count_floats(to, format, *c, count);
 }
 
 static void run_count(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
@@ -57,11 +82,9 @@ static void run_count(const plan_tile *tile, uint8_t *const *address, plan_scrat
     runs r;
     first_run(&r, tile, address, 1);
     do {
-        int64_t first = (int64_t)(uintptr_t)r.at[1];
-        if (integers)
-            count_integers(i, (int32_t *)(void *)r.at[0], first, run_stride(tile, 1),
-                           run_length(tile));
-        else count_floats(i, r.at[0], first, run_stride(tile, 1), run_length(tile));
+        const count_run c = {(uint32_t)(uintptr_t)r.at[1], (uint32_t)run_stride(tile, 1),
+                             i->op == OPFUNC_CLIP};
+        take_run(i, r.at[0], &c, (size_t)run_length(tile));
     } while (next_run(&r));
 }
 
