@@ -11,6 +11,7 @@ import torch._functorch.config
 import torch_spyre
 from torch_forks import TorchForks
 from torch_spyre import registration, registry
+from torch_spyre.compile import handover
 from torch_spyre.report import reports
 
 # Outside of CI, PyTorch only warns of an operator whose results alias its inputs unsaid.
@@ -75,6 +76,22 @@ def counted(monkeypatch):
 
     monkeypatch.setattr(operator_program.Operator, "_compile", count)
     return made
+
+
+@pytest.fixture
+def compile_observed():
+    """compile_observed(function, *tensors) -> its result on the card, the executables made."""
+    seen = []
+    handover.observers.append(seen.append)
+
+    def run(function, *tensors):
+        torch._dynamo.reset()
+        seen.clear()
+        result = torch.compile(function, dynamic=False)(*(t.to("spyre") for t in tensors))
+        return result, list(seen)
+
+    yield run
+    handover.observers.pop()
 
 
 @pytest.fixture(autouse=True)

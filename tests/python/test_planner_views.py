@@ -21,7 +21,7 @@ from torch_spyre._inductor.scratchpad import plan_solver
 from torch_spyre._inductor.views import compute_coordinates
 from torch_spyre._inductor.wsr import propagate_named_dims
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
-from torch_spyre.compile import counted_loops, handover, op_spec, planned
+from torch_spyre.compile import counted_loops, op_spec, planned
 from torch_spyre.compile.loop_info import CoarseTileInfo
 from torch_spyre.execution.async_compile import SpyreAsyncCompile
 
@@ -29,20 +29,14 @@ p0, p1, p2, p3 = sympy.symbols("p0 p1 p2 p3", integer=True)
 
 
 @pytest.fixture
-def compiled():
+def compiled(compile_observed):
     """compiled(function, *tensors) -> the executable of its graph."""
-    seen = []
-    handover.observers.append(seen.append)
 
     def run(function, *tensors):
-        torch._dynamo.reset()
-        seen.clear()
-        torch.compile(function, dynamic=False)(*(t.to("spyre") for t in tensors))
-        (executable,) = seen
+        _, (executable,) = compile_observed(function, *tensors)
         return executable
 
-    yield run
-    handover.observers.pop()
+    return run
 
 
 # ---- Coordinates

@@ -8,7 +8,6 @@ import warnings
 
 import pytest
 import torch
-from torch_spyre.compile import handover
 from torch_spyre.compile.spyre_kernel import kernels_of
 
 SIZES = (1, 2, 3, 5, 31, 32, 63, 64, 65, 96, 130)
@@ -137,21 +136,16 @@ def test_many_random_programs(first):
 
 
 @pytest.fixture
-def steps():
+def steps(compile_observed):
     """steps(function, tensors) -> the opfuncs of its steps; results are the CPU's."""
-    seen = []
-    handover.observers.append(seen.append)
 
     def compile_and_read(function, *tensors):
-        torch._dynamo.reset()
-        seen.clear()
-        result = torch.compile(function, dynamic=False)(*(t.to("spyre") for t in tensors))
+        result, made = compile_observed(function, *tensors)
         assert torch.equal(result.cpu(), function(*tensors))
-        kernels = [kernel for executable in seen for kernel in kernels_of(executable)]
+        kernels = [kernel for executable in made for kernel in kernels_of(executable)]
         return [store.value.op for kernel in kernels for store in kernel.body]
 
-    yield compile_and_read
-    handover.observers.pop()
+    return compile_and_read
 
 
 @pytest.mark.parametrize("diagonal", [-3, 0, 70])

@@ -4,7 +4,6 @@
 import pytest
 import sympy
 import torch
-from torch_spyre.compile import handover
 from torch_spyre.compile.op_spec import OpSpec, UnimplementedOp
 from torch_spyre.compile.spyre_kernel import (
     Constant,
@@ -17,20 +16,15 @@ from torch_spyre.compile.spyre_kernel import (
 
 
 @pytest.fixture
-def kernels():
+def kernels(compile_observed):
     """kernels(function, tensors) -> its kernels, results checked against the CPU."""
-    seen = []
-    handover.observers.append(seen.append)
 
     def compile_and_read(function, *tensors):
-        torch._dynamo.reset()
-        seen.clear()
-        result = torch.compile(function, dynamic=False)(*(t.to("spyre") for t in tensors))
+        result, made = compile_observed(function, *tensors)
         torch.testing.assert_close(result.cpu(), function(*tensors), rtol=1e-2, atol=1e-2)
-        return [kernel for executable in seen for kernel in kernels_of(executable)]
+        return [kernel for executable in made for kernel in kernels_of(executable)]
 
-    yield compile_and_read
-    handover.observers.pop()
+    return compile_and_read
 
 
 def values(kernel):
