@@ -26,14 +26,21 @@ static inline void first_run(runs *r, const plan_tile *tile, uint8_t *const *add
     for (uint32_t o = 0; o < tile->instruction->operand_count; o++) r->at[o] = address[o];
 }
 
+// What stands for an address may be a number (isa.def, COUNT): no arithmetic on a pointer.
+static inline uint8_t *moved(uint8_t *address, int64_t bytes)
+{
+    return (uint8_t *)((uintptr_t)address + (uintptr_t)bytes);
+}
+
 static inline bool next_run(runs *r)
 {
     const plan_tile *tile = r->tile;
     uint32_t operands = tile->instruction->operand_count;
     for (uint32_t d = r->outer_dims; d-- > 0;) {
-        for (uint32_t o = 0; o < operands; o++) r->at[o] += tile->stride[o][d];
+        for (uint32_t o = 0; o < operands; o++) r->at[o] = moved(r->at[o], tile->stride[o][d]);
         if (++r->index[d] < tile->extent[d]) return true;
-        for (uint32_t o = 0; o < operands; o++) r->at[o] -= tile->stride[o][d] * tile->extent[d];
+        const int64_t n = tile->extent[d];
+        for (uint32_t o = 0; o < operands; o++) r->at[o] = moved(r->at[o], -n * tile->stride[o][d]);
         r->index[d] = 0;
     }
     return false;
