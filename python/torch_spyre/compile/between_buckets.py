@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sizes of compiled graphs that have no program of their own: the form of the graph for the end of
-the bucket that a size is in (ragged.py), with the size as a tensor, serves all of the bucket.
+the bucket that a size is in (ragged), with the size as a tensor, serves all of the bucket.
 
 torch._dynamo.mark_dynamic() bounds sizes, and says where buckets end (buckets.py). Where nothing
 does, the first sizes of a graph have programs; buckets of further ones end at powers of two, and

@@ -22,10 +22,10 @@ import torch
 
 from .. import _C, config
 from .._pytorch import pytree
-from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fx import SYMBOLIC, arguments_of, results_of
 from .._pytorch.index_functions import Max
 from ..constants import BYTES_IN_STICK, DEVICE_NAME
+from .operators import JOINS, MEETS, SHAPES, is_pure_pointwise
 
 _aten = torch.ops.aten
 
@@ -249,64 +249,7 @@ class _Seen(Exception):
     """A node sees what is filled in."""
 
 
-# (arguments, sizes of operand 0) -> dims of operand 0
-DimsOf = Callable[[Sequence[Any], Sequence[int]], Sequence[int]]
-
-
-def _last(count: int) -> DimsOf:
-    return lambda _args, shape: range(len(shape) - count, len(shape))
-
-
-def _listed(at: int) -> DimsOf:
-    def dims(args: Sequence[Any], shape: Sequence[int]) -> Sequence[int]:
-        given: int | Sequence[int] | None = args[at] if len(args) > at else None
-        if given is None or given == []:
-            return range(len(shape))
-        return [given] if isinstance(given, int) else given
-
-    return dims
-
-
-def padded(pads: Sequence[Any], rank: int) -> dict[int, tuple[Any, Any]]:
-    """Of a padding, what it adds before and behind each dim that it changes."""
-    pairs = zip(pads[::2], pads[1::2], strict=True)
-    return {rank - 1 - n: pair for n, pair in enumerate(pairs) if pair != (0, 0)}
-
-
-# Operators by the dims of operand 0 along which elements meet or change places.
-MEETS: dict[object, DimsOf] = {
-    _aten.sum.dim_IntList: _listed(1),
-    _aten.mean.dim: _listed(1),
-    _aten.amax.default: _listed(1),
-    _aten.amin.default: _listed(1),
-    _aten.var.correction: _listed(1),
-    _aten.std.correction: _listed(1),
-    _aten.any.dim: _listed(1),
-    _aten.all.dim: _listed(1),
-    _aten._softmax.default: _listed(1),
-    _aten._log_softmax.default: _listed(1),
-    _aten.constant_pad_nd.default: lambda args, shape: list(padded(args[1], len(shape))),
-    _aten.slice.Tensor: lambda args, _shape: [args[1] if len(args) > 1 else 0],
-    _aten.select.int: _listed(1),
-    _aten.split.Tensor: lambda args, _shape: [args[2] if len(args) > 2 else 0],
-    _aten.split_with_sizes.default: lambda args, _shape: [args[2] if len(args) > 2 else 0],
-    _aten.mm.default: _last(1),
-    _aten.bmm.default: _last(1),
-    _aten.linear.default: _last(1),
-    _aten.layer_norm.default: lambda args, shape: _last(len(args[1]))(args, shape),
-    _aten.native_layer_norm.default: lambda args, shape: _last(len(args[1]))(args, shape),
-    _aten.rms_norm.default: lambda args, shape: _last(len(args[1]))(args, shape),
-    **{op: lambda _args, _shape: [] for op in (
-        _aten.permute.default, _aten.transpose.int, _aten.t.default, _aten.unsqueeze.default,
-        _aten.squeeze.default, _aten.squeeze.dim, _aten.squeeze.dims, _aten.clone.default,
-        _aten._to_copy.default, _aten.alias.default, _aten.detach.default,
-        _aten.zeros_like.default, _aten.ones_like.default, _aten.full_like.default,
-        torch.ops.prims.convert_element_type.default,
-    )},
-}  # fmt: skip
-_JOINS = {_aten.cat.default, _aten.stack.default}
-_SHAPES = {_aten.view.default, _aten._unsafe_view.default, _aten.reshape.default}
-_TAKES_SIZES = _SHAPES | {
+_TAKES_SIZES = SHAPES | {
     _aten.expand.default, _aten.full.default, _aten.zeros.default, _aten.ones.default,
 }  # fmt: skip
 
@@ -357,7 +300,7 @@ class _Dims:
         self, op: object, node: torch.fx.Node, tensors: Sequence[torch.fx.Node]
     ) -> bool:
         args = arguments_of(node)
-        if op in _SHAPES:
+        if op in SHAPES:
             return self._trailing(tensors[0].meta["val"]) == self._trailing(node.meta["val"])
         if op is _aten.expand.default:
             return True
@@ -373,15 +316,13 @@ class _Dims:
             )
         if op is _aten.addmm.default:
             return not self._meets(tensors[1], [-1])
-        if op in _JOINS:
+        if op in JOINS:
             dim = args[1] if len(args) > 1 else 0
             return not any(self._meets(a, [dim]) for a in tensors)
         if op in MEETS:
             shape = tensors[0].meta["val"].shape
             return not self._meets(tensors[0], MEETS[op](args, shape))
-        return isinstance(op, OpOverload) and torch.Tag.pointwise in op.tags and (
-            not schema_of(op).is_mutable
-        )  # fmt: skip
+        return is_pure_pointwise(op)
 
     def _meets(self, tensor: torch.fx.Node, dims: Iterable[int]) -> bool:
         rank = tensor.meta["val"].dim()

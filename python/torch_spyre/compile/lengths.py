@@ -3,7 +3,7 @@
 of graphs at sizes that end no bucket (between_buckets.py).
 
 The arguments are read up to the end of the bucket, with zeros behind what there is: those that
-grow have them in their memory, others are copied. The form of the graph for a bucket (ragged.py)
+grow have them in their memory, others are copied. The form of the graph for a bucket (ragged)
 takes the lengths as tensors.
 
 Lengths of arguments that grow are the sizes that have been as long as one of them, before or after

@@ -2,7 +2,7 @@
 """The graph of one operator over a length of its operands, and its programs: one for all lengths of
 a bucket.
 
-The form of the graph for the end of a bucket (compile/ragged.py) takes the length as a tensor;
+The form of the graph for the end of a bucket (compile/ragged) takes the length as a tensor;
 operands are filled up with zeros, results are cut. An operand is a view of all of its storage, so
 that the last rows of one that grows are the last rows at its end, too.
 """
