@@ -22,7 +22,7 @@ enum {
     ROWS_MOST_ROWS = 64,                    // of a block
     ROWS_MOST_STEPS = 112,
     ROWS_MOST_SUMS = 4,                     // sums of rows that live at once
-    ROWS_MOST_PASSING = 32,                 // values that live at once in a vector program
+    ROWS_MOST_PASSING = VECTOR_SLOTS,       // values that live at once in a vector program
     ROWS_MOST_OWN = 8,                      // values of rows without another reader,
     ROWS_OWN_BYTES = ROWS_MOST_ROWS * 4,    // of so many bytes each
     ROWS_KEPT_FLOATS = 32 << 10,            // of all values that are kept
@@ -82,7 +82,7 @@ struct row_fusion {
     bool joined;                            // over all cores: places lie from core 0's LX on, and
                                             // in memory without parameters
     uint32_t kept;                          // areas of kept values, a block of all sticks each
-    uint32_t passing;                       // areas of those that pass, a unit each
+    uint32_t passing;                       // slots of those that pass
     uint32_t lines;                         // areas of one row, the same for all rows
     bool divisible;                         // blocks may be done in any order, by several threads
     VEC(rows_step) steps;

@@ -15,7 +15,6 @@ typedef struct {
     uint8_t *step[ROWS_MOST_STEPS];         // of elements of row 0
     bool halves[ROWS_MOST_STEPS];           // they lie with the host
     float (*kept)[STICK];                   // [area][stick][row of the block]
-    float (*passing)[STICK];                // [area]
     float (*sums)[ROWS_MOST_ROWS][STICK];
     float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
     int64_t (*row_at)[ROWS_MOST_ROWS];      // where blocks lie differently, [step]
@@ -204,40 +203,50 @@ static void bind_elements(const progress *g, uint32_t n, vector_step *w)
     if (next < g->c->rows) w->ahead = rows_nest_at(&s->place.row, next) - before;
 }
 
-static vector_step bind(const progress *g, uint32_t n)
+static uint32_t op_in_slot(uint32_t op, uint32_t slot)
+{
+    switch (op) {
+    case VECTOR_KEEP: return VECTOR_HOLD_X(slot);
+    case VECTOR_KEEP_Y: return VECTOR_HOLD_Y(slot);
+    case VECTOR_KEPT_X: return VECTOR_HELD_X(slot);
+    case VECTOR_KEPT_Y: return VECTOR_HELD_Y(slot);
+    default: return op;
+    }
+}
+
+static void bind(const progress *g, uint32_t n, vector_step *w)
 {
     const rows_step *s = &g->c->steps.items[n];
-    vector_step w = {.op = s->op,
-                   .rounding = s->rounding,
-                   .upper = s->place.upper,
-                   .table = s->table,
-                   .constant = s->constant,
-                   .halves = g->halves[n],
-                   .passes = s->passes,
-                   .begins = s->begins,
-                   .folds = s->folds,
-                   .wide = s->place.format == SPYRE_FORMAT_IEEE_FP32,
-                   .rest = s->rest,
-                   .begin = s->begin};
+    *w = (vector_step){.op = s->passes ? op_in_slot(s->op, s->area) : s->op,
+                       .rounding = s->rounding,
+                       .upper = s->place.upper,
+                       .table = s->table,
+                       .constant = s->constant,
+                       .halves = g->halves[n],
+                       .holds = s->passes,
+                       .slot = s->area,
+                       .begins = s->begins,
+                       .folds = s->folds,
+                       .wide = s->place.format == SPYRE_FORMAT_IEEE_FP32,
+                       .rest = s->rest,
+                       .begin = s->begin};
     if (takes_rows(s->op)) {
-        w.values = g->rows[n];
-        fetch_rows(g, n, g->step[n], w.values);
-        return w;
+        w->values = g->rows[n];
+        fetch_rows(g, n, g->step[n], w->values);
+        return;
     }
-    if (rows_takes_elements(s->op)) bind_elements(g, n, &w);
-    if (rows_takes_kept(s->op))
-        w.values = s->passes ? g->passing[s->area]
-                             : g->kept[(size_t)s->area * g->c->sticks * g->c->block];
-    if (s->op == VECTOR_LINE_Y) w.values = line_of(g, s);
-    if (vector_sums(s->op)) w.values = g->sums[s->area][0];
-    return w;
+    if (rows_takes_elements(s->op)) bind_elements(g, n, w);
+    if (rows_takes_kept(s->op) && !s->passes)
+        w->values = g->kept[(size_t)s->area * g->c->sticks * g->c->block];
+    if (s->op == VECTOR_LINE_Y) w->values = line_of(g, s);
+    if (vector_sums(s->op)) w->values = g->sums[s->area][0];
 }
 
 static void run_vector_program(const progress *g, const rows_item *item)
 {
     vector_step steps[ROWS_MOST_STEPS];
     for (uint32_t n = 0; n < item->count; n++) {
-        steps[n] = bind(g, item->first + n);
+        bind(g, item->first + n, &steps[n]);
         if (n > 0) narrow_rounding(g, &steps[n]);
     }
     vector_program w = {.steps = steps, .count = item->count, .rows = g->count,
@@ -306,12 +315,11 @@ static bool next_iteration(progress *g)
 void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_range rows)
 {
     _Alignas(64) float kept[ROWS_KEPT_FLOATS / STICK][STICK];
-    _Alignas(64) float passing[ROWS_MOST_PASSING][STICK];
     _Alignas(64) float sums[ROWS_MOST_SUMS][ROWS_MOST_ROWS][STICK];
     float by_row[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
     int64_t row_at[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
     _Alignas(64) uint8_t own[ROWS_MOST_OWN * ROWS_OWN_BYTES];
-    progress g = {.c = c, .kept = kept, .passing = passing, .sums = sums, .rows = by_row,
+    progress g = {.c = c, .kept = kept, .sums = sums, .rows = by_row,
                   .row_at = row_at, .own = own};
     do run_rows(run, &g, first, rows);
     while (next_iteration(&g));

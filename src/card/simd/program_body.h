@@ -14,6 +14,8 @@ typedef struct {
     bool turns;                         // of the next block's rows
 } unit;
 
+typedef pair slot_pairs[UNIT_PAIRS];
+
 #define EACH_PAIR(n) for (size_t n = 0; n < UNIT_PAIRS; n++)
 #define LANE_OF(n)   ((n) * STEP)
 
@@ -42,8 +44,7 @@ ALWAYS_INLINE int64_t ahead_of(const vector_step *s, const unit *u)
 
 ALWAYS_INLINE uint8_t *kept_of(const vector_step *s, const unit *u)
 {
-    size_t row = s->passes ? 0 : u->stick * u->rows + u->row;
-    return (uint8_t *)(s->values + row * STICK_LANES);
+    return (uint8_t *)(s->values + (u->stick * u->rows + u->row) * STICK_LANES);
 }
 
 ALWAYS_INLINE void load_elements(pair *x, const vector_step *s, const unit *u)
@@ -283,7 +284,7 @@ static void end_sums(const vector_step *s, size_t rows)
         EACH_PAIR(n)                                                                          \
         {                                                                                     \
             const float p = s->constant[0], q = s->constant[1];                               \
-            const pair x0 = (arity) == 3 ? load_kept_pair(s, u, n) : x[n], x3 = x0, x4 = x0;  \
+            const pair x0 = (arity) == 3 ? first_of(held, s, u, n) : x[n], x3 = x0, x4 = x0;  \
             const pair x1 = (arity) == 3 ? x[n] : y[n], x2 = y[n];                            \
             x[n] = RESULT(value, dl16, dl16);                                                 \
         }                                                                                     \
@@ -299,8 +300,26 @@ static inline V exp_of(V x)
     return v_exp_dl16(v_min(x, v_set(INFINITY)));
 }
 
-ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding rounding,
-                             const vector_step *s, const unit *u)
+// The first of three inputs.
+ALWAYS_INLINE pair first_of(slot_pairs *held, const vector_step *s, const unit *u, size_t n)
+{
+    return s->holds ? held[s->slot][n] : load_kept_pair(s, u, n);
+}
+
+ALWAYS_INLINE void take_slot(pair *x, pair *y, slot_pairs *held, uint32_t op)
+{
+    const uint32_t slot = (op - VECTOR_HELD) / 4;
+    EACH_PAIR(n)
+    {
+        if (op == VECTOR_HOLD_X(slot)) held[slot][n] = x[n];
+        if (op == VECTOR_HOLD_Y(slot)) held[slot][n] = y[n];
+        if (op == VECTOR_HELD_X(slot)) x[n] = held[slot][n];
+        if (op == VECTOR_HELD_Y(slot)) y[n] = held[slot][n];
+    }
+}
+
+ALWAYS_INLINE void take_step(pair *x, pair *y, slot_pairs *held, uint32_t op,
+                             vector_rounding rounding, const vector_step *s, const unit *u)
 {
     switch (op) {
     case VECTOR_LOAD_X: load_elements(x, s, u); break;
@@ -347,7 +366,9 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
         else gather_sums(x, op, s, u);
         break;
     COMMON_ROWS(APPLY)
-    default: break;
+    default:
+        if (op >= VECTOR_HELD) take_slot(x, y, held, op);
+        break;
     }
     if (rounding == VECTOR_SIGNIFICAND)
         EACH_PAIR(n) x[n] = (pair){v_round_bits(x[n].a), v_round_bits(x[n].b)};
@@ -382,6 +403,7 @@ static size_t sticks_ahead(const vector_program *w)
                                    .rows = w->rows, .turns = turns, .next = next};            \
                 const unit *u = &here;                                                        \
                 pair x[UNIT_PAIRS], y[UNIT_PAIRS];                                            \
+                slot_pairs held[VECTOR_SLOTS];                                                \
                 EACH_PAIR(n)                                                                  \
                 x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};                               \
                 TAKE_STEPS                                                                    \
@@ -390,7 +412,7 @@ static size_t sticks_ahead(const vector_program *w)
     }
 
 UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s++)
-                    take_step(x, y, s->op, s->rounding, s, u);)
+                    take_step(x, y, held, s->op, s->rounding, s, u);)
 
 // Programs that norms, softmax and rotary embeddings consist of: the ops are known when this is
 // compiled.
@@ -432,17 +454,17 @@ UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s
 #define KEPT_NORMS(STEP) NORMS_OF(KEPT_X, STEP)
 // (a + bi)(c + di), both parts: rotary embeddings.
 #define ROTATIONS(STEP)                                                                       \
-    STEP(0, LOAD_X, AS_IS) STEP(1, KEEP, AS_IS)                                               \
-    STEP(2, LOAD_Y, AS_IS) STEP(3, KEEP_Y, AS_IS)                                             \
-    STEP(4, APPLY + OPFUNC_MUL, ROUND) STEP(5, KEEP, AS_IS)                                   \
-    STEP(6, LOAD_X, AS_IS) STEP(7, KEEP, AS_IS)                                               \
-    STEP(8, LOAD_Y, AS_IS) STEP(9, KEEP_Y, AS_IS)                                             \
-    STEP(10, APPLY + OPFUNC_MUL, ROUND) STEP(11, X_TO_Y, AS_IS) STEP(12, KEPT_X, AS_IS)       \
+    STEP(0, LOAD_X, AS_IS) STEP(1, HOLD_X(0), AS_IS)                                          \
+    STEP(2, LOAD_Y, AS_IS) STEP(3, HOLD_Y(1), AS_IS)                                          \
+    STEP(4, APPLY + OPFUNC_MUL, ROUND) STEP(5, HOLD_X(2), AS_IS)                              \
+    STEP(6, LOAD_X, AS_IS) STEP(7, HOLD_X(3), AS_IS)                                          \
+    STEP(8, LOAD_Y, AS_IS) STEP(9, HOLD_Y(4), AS_IS)                                          \
+    STEP(10, APPLY + OPFUNC_MUL, ROUND) STEP(11, X_TO_Y, AS_IS) STEP(12, HELD_X(2), AS_IS)    \
     STEP(13, APPLY + OPFUNC_SUB, AS_IS) STEP(14, STORE, AS_IS)                                \
-    STEP(15, KEPT_X, AS_IS) STEP(16, KEPT_Y, AS_IS)                                           \
-    STEP(17, APPLY + OPFUNC_MUL, ROUND) STEP(18, KEEP, AS_IS)                                 \
-    STEP(19, KEPT_X, AS_IS) STEP(20, KEPT_Y, AS_IS)                                           \
-    STEP(21, APPLY + OPFUNC_MUL, ROUND) STEP(22, X_TO_Y, AS_IS) STEP(23, KEPT_X, AS_IS)       \
+    STEP(15, HELD_X(0), AS_IS) STEP(16, HELD_Y(4), AS_IS)                                     \
+    STEP(17, APPLY + OPFUNC_MUL, ROUND) STEP(18, HOLD_X(0), AS_IS)                            \
+    STEP(19, HELD_X(3), AS_IS) STEP(20, HELD_Y(1), AS_IS)                                     \
+    STEP(21, APPLY + OPFUNC_MUL, ROUND) STEP(22, X_TO_Y, AS_IS) STEP(23, HELD_X(0), AS_IS)    \
     STEP(24, APPLY + OPFUNC_ADD, AS_IS) STEP(25, STORE, AS_IS)
 #define KNOWN_PROGRAMS(PROGRAM)                                                               \
     PROGRAM(take_maxima, MAXIMA)                                                              \
@@ -462,7 +484,7 @@ UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s
     PROGRAM(take_kept_centered_moments, KEPT_CENTERED_MOMENTS)
 
 #define TAKE(n, op, rounding) \
-    take_step(x, y, VECTOR_##op, VECTOR_##rounding, &w->steps[n], u);
+    take_step(x, y, held, VECTOR_##op, VECTOR_##rounding, &w->steps[n], u);
 #define COUNT(n, op_, rounding_) +1
 #define SAME(n, op_, rounding_) \
     &&w->steps[n].op == (VECTOR_##op_) && w->steps[n].rounding == (VECTOR_##rounding_)
@@ -523,6 +545,7 @@ ALWAYS_INLINE void add_held(pair *held, uint32_t op, const pair *x)
             unit here = {.row = row, .sticks = w->sticks, .rows = w->rows};                   \
             const unit *u = &here;                                                            \
             pair sums[UNIT_PAIRS], squares[UNIT_PAIRS], x[UNIT_PAIRS], y[UNIT_PAIRS];         \
+            slot_pairs *const held = NULL;                                                    \
             EACH_PAIR(n)                                                                      \
             sums[n] = squares[n] = x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};            \
             STEPS(LOAD_HELD)                                                                  \

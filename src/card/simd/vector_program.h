@@ -18,7 +18,16 @@ typedef enum {
 #undef VECTOR_ROW
     VECTOR_APPLY,
     VECTOR_APPLY_F32 = VECTOR_APPLY + OPFUNC_COUNT,
+    VECTOR_HELD = VECTOR_APPLY_F32 + OPFUNC_COUNT,
 } vector_op;
+
+// One unit's values, for later steps of the same program: in slots, which the programs that are
+// compiled as a whole have in registers.
+enum { VECTOR_SLOTS = 32 };
+#define VECTOR_HOLD_X(slot) (VECTOR_HELD + 4 * (slot))          // slot = x
+#define VECTOR_HOLD_Y(slot) (VECTOR_HELD + 4 * (slot) + 1)      // slot = y
+#define VECTOR_HELD_X(slot) (VECTOR_HELD + 4 * (slot) + 2)      // x = slot
+#define VECTOR_HELD_Y(slot) (VECTOR_HELD + 4 * (slot) + 3)      // y = slot
 
 // Sums of rows, of 64 lanes or, of IEEE_FP32, whose sticks have so many, of 32.
 static inline bool vector_sums(uint32_t op)
@@ -50,7 +59,8 @@ typedef struct {
     const uint16_t *table;
     const float *constant;              // of the opfunc
     bool halves;                        // elements lie as IEEE_FP16, converted here
-    bool passes;                        // kept: one unit's, for steps of this program only
+    bool holds;                         // opfunc of three inputs: the first is in `slot`
+    uint32_t slot;
     bool wide;                          // the element that is spread is IEEE_FP32
     bool begins;                        // sums of rows: with `begin`, not with what values hold
     bool folds;                         // at the end, as FOLD does; lane 0 has the result

@@ -396,40 +396,37 @@ static uint16_t difference_of_products(opfunc op, uint16_t a, uint16_t b, uint16
     return expected(op, x, y, 2, NULL);
 }
 
-// (first + second i)(first + result i), a program that is also compiled as a whole.
+// (first + second i)(first + result i): by the slots with which it is also compiled as a whole, and
+// by others.
 static void vector_program__rotations(void **state)
 {
     (void)state;
-    enum { REAL, LINE, FIRST, IMAGINARY, SINE, AREAS };
-    static float areas[AREAS][SIMD_LANES];
+    enum { REAL, LINE, FIRST, IMAGINARY, SINE };
     static uint16_t out[2][ELEMENTS];
     uint64_t seed = 13;
     const float none[2] = {0};
     for (size_t n = 0; n < ELEMENTS; n++)
         result[n] = (uint16_t)(0x3000 + check_random(&seed) % 0x1800);
-    vector_step pass[AREAS][2], add = {.op = VECTOR_APPLY + OPFUNC_ADD, .constant = none};
+    vector_step add = {.op = VECTOR_APPLY + OPFUNC_ADD, .constant = none};
     vector_step mul = add, sub = add;
     mul.op = VECTOR_APPLY + OPFUNC_MUL;
     mul.rounding = VECTOR_ROUND;
     sub.op = VECTOR_APPLY + OPFUNC_SUB;
-    for (int n = 0; n < AREAS; n++)
-        for (int y = 0; y < 2; y++)
-            pass[n][y] = (vector_step){.op = y ? VECTOR_KEEP_Y : VECTOR_KEEP, .values = areas[n],
-                                       .passes = true};
-#define KEPT(area, register) \
-    {.op = VECTOR_KEPT_##register, .values = areas[area], .passes = true}
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host)) continue;
+#define HOLD(slot, register) {.op = VECTOR_HOLD_##register(slot)}
+#define HELD(slot, register) {.op = VECTOR_HELD_##register(slot)}
+    for (int v = 0; v < 2 * VARIANTS; v++) {
+        const uint32_t last = v < VARIANTS ? REAL : VECTOR_SLOTS - 1;
+        const simd_table *table = variants[v % VARIANTS].table;
+        if (!convert_can_run(variants[v % VARIANTS].host)) continue;
         fill_codes(&seed);
         vector_step steps[] = {
-            over(VECTOR_LOAD_X, first), pass[REAL][0], over(VECTOR_LOAD_Y, first), pass[LINE][1],
-            mul, pass[FIRST][0], over(VECTOR_LOAD_X, second), pass[IMAGINARY][0],
-            over(VECTOR_LOAD_Y, result), pass[SINE][1], mul, {.op = VECTOR_X_TO_Y}, KEPT(FIRST, X),
-            sub, over(VECTOR_STORE, out[0]), KEPT(REAL, X),
-            KEPT(SINE, Y), mul, pass[FIRST][0], KEPT(IMAGINARY, X), KEPT(LINE, Y), mul,
-            {.op = VECTOR_X_TO_Y}, KEPT(FIRST, X), add,
+            over(VECTOR_LOAD_X, first), HOLD(REAL, X), over(VECTOR_LOAD_Y, first), HOLD(LINE, Y),
+            mul, HOLD(FIRST, X), over(VECTOR_LOAD_X, second), HOLD(IMAGINARY, X),
+            over(VECTOR_LOAD_Y, result), HOLD(SINE, Y), mul, {.op = VECTOR_X_TO_Y}, HELD(FIRST, X),
+            sub, over(VECTOR_STORE, out[0]), HELD(REAL, X), HELD(SINE, Y), mul, HOLD(last, X),
+            HELD(IMAGINARY, X), HELD(LINE, Y), mul, {.op = VECTOR_X_TO_Y}, HELD(last, X), add,
             over(VECTOR_STORE, out[1])};
-        take(variants[v].table, steps, sizeof steps / sizeof *steps);
+        take(table, steps, sizeof steps / sizeof *steps);
         for (size_t n = 0; n < ELEMENTS; n++) {
             assert_int_equal(out[0][n], difference_of_products(OPFUNC_SUB, first[n], first[n],
                                                                second[n], result[n]));
