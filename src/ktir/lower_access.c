@@ -36,8 +36,9 @@ spyre_status access_points(lowering *w, const lowered_tensor *t, access *a)
     const ktir_attribute *set = set_of(w, a->op);
     int64_t least[KTIR_MOST_RANK] = {0}, most[KTIR_MOST_RANK];
     access_order(w, t, a);
-    if (set && (set->set->symbols || !ktir_set_box(set->set, NULL, least, most)))
-        return LOWER_NO(w, a->op, "a set that is no box");
+    if (a->box) memcpy(least, a->box, a->rank * sizeof *least);
+    else if (set && (set->set->symbols || !ktir_set_box(set->set, NULL, least, most)))
+        return LOWER_NO(w, a->op, "a set of symbols that is no box");
     for (uint32_t k = 0; k < a->rank; k++) {
         a->least[k] = least[a->permutation[k]] + a->from[k];
         a->extent[k] = t->size[k];

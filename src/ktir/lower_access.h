@@ -56,6 +56,8 @@ typedef struct {
     uint32_t rank;
     uint32_t permutation[KTIR_MOST_RANK];
     int64_t from[KTIR_MOST_RANK];       // of its points those from here on, by dim of the tile
+    const int64_t *box;                 // or null: of a set that is no box, a box of its points
+                                        // from here on, by dim of the set
     int64_t least[KTIR_MOST_RANK], extent[KTIR_MOST_RANK];      // by dim of the tile
     lowered_index address;              // of its first point, in bytes
     int64_t stride[KTIR_MOST_RANK];     // bytes, by dim of the tile
@@ -104,11 +106,20 @@ SPYRE_MUST_CHECK spyre_status access_move_points(lowering *w, const ktir_op *op,
                                                  isa_opcode opcode, access *a,
                                                  const ktir_set *set, const lowered_tensor *t);
 
+// The same of a tile over several parts of memory that begins at `base`, the same on all active
+// cores: those of its points that lie in the part a->v; *out_count of them.
+SPYRE_MUST_CHECK spyre_status access_move_points_in_part(lowering *w, const ktir_op *op,
+                                                         isa_opcode opcode, access *a,
+                                                         const int64_t *base, const ktir_set *set,
+                                                         const lowered_tensor *t,
+                                                         int64_t *out_count);
+
 // --- Rows that indices choose (lower_rows.c)
 
-// One GATHER into `t`, or one SCATTER of it: dims of the view are looked up in views of indices.
-SPYRE_MUST_CHECK spyre_status access_move_rows(lowering *w, const ktir_op *op, isa_opcode opcode,
-                                               access *a, const lowered_tensor *t);
+// GATHERs into `t`, or SCATTERs of it, of a box of points: dims of the view are looked up in views
+// of indices.
+SPYRE_MUST_CHECK spyre_status access_move_box(lowering *w, const ktir_op *op, isa_opcode opcode,
+                                              const access *a, const lowered_tensor *t);
 
 // --- LX (lower_place.c)
 

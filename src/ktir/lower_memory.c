@@ -43,12 +43,14 @@ static spyre_status move_part(lowering *w, const ktir_op *op, isa_opcode opcode,
 static spyre_status move_parts_at(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
                                   const views *all, const int64_t *base, const lowered_tensor *t)
 {
+    const ktir_set *set = access_set(w, a);
     int64_t wanted = 1, moved = 0;
     for (uint32_t d = 0; d < a->rank; d++) wanted *= t->size[d];
     for (uint32_t p = 0; p < all->count; p++) {
         int64_t count;
         a->v = all->part[p];
-        TRY(move_part(w, op, opcode, a, base, t, &count));
+        if (set) TRY(access_move_points_in_part(w, op, opcode, a, base, set, t, &count));
+        else TRY(move_part(w, op, opcode, a, base, t, &count));
         moved += count;
     }
     if (moved == wanted) return NULL;
@@ -95,55 +97,13 @@ static spyre_status move_tile(lowering *w, const ktir_op *op, isa_opcode opcode,
     TRY(view_find_parts(w, a->op, 0, &all));
     a->v = all.part[0];
     a->distributed = all.distributed;
-    if (set && all.count == 1) {
-        access_order(w, t, a);
-        return access_move_points(w, op, opcode, a, set, t);
-    }
-    TRY(access_points(w, t, a));
+    if (set) access_order(w, t, a);
+    else TRY(access_points(w, t, a));
+    if (set && all.count == 1) return access_move_points(w, op, opcode, a, set, t);
     if (all.count > 1) return move_parts(w, op, opcode, a, &all, t);
     TRY(access_direct(w, a));
     if (a->v.in_lx) return place_move(w, op, opcode == ISA_LOAD, a, t);
     return access_move(w, op, opcode, a, t);
-}
-
-// The divisors of quotients that variables of the tile occur in, by variable.
-static void find_divisors(const ktir_expr *e, int64_t divisor, int64_t *of)
-{
-    if (!e || e->kind == KTIR_EXPR_NUMBER) return;
-    if (e->kind == KTIR_EXPR_NAME) {
-        if (divisor && (!of[e->number] || divisor < of[e->number])) of[e->number] = divisor;
-        return;
-    }
-    bool divides = e->kind != KTIR_EXPR_ADD && e->kind != KTIR_EXPR_MUL;
-    if (divides && e->right->kind == KTIR_EXPR_NUMBER) divisor = e->right->number;
-    find_divisors(e->left, divisor, of);
-    find_divisors(e->right, divisor, of);
-}
-
-// A tile with indices block by block, none of which lies across a multiple of a divisor of dim
-// `first` or behind it.
-static spyre_status move_blocks(lowering *w, const ktir_op *op, isa_opcode opcode, const access *a,
-                                const lowered_tensor *t, const int64_t *divisor, uint32_t first)
-{
-    access whole = *a;
-    TRY(access_points(w, t, &whole));
-    for (uint32_t k = first; k < t->rank; k++) {
-        int64_t by = divisor[whole.permutation[k]], done = 0;
-        if (by < 1 || t->size[k] / by > MOST_SLICES) continue;
-        for (int64_t now; done < t->size[k]; done += now) {
-            int64_t at = whole.least[k] + done, over = at % by;
-            access part = *a;
-            lowered_tensor block = *t;
-            if (over < 0) over += by;
-            now = by - over < t->size[k] - done ? by - over : t->size[k] - done;
-            part.from[k] += done;
-            block.size[k] = now;
-            block.offset += done * t->stride[k];
-            TRY(move_blocks(w, op, opcode, &part, &block, divisor, k + 1));
-        }
-        return NULL;
-    }
-    return access_move_rows(w, op, opcode, &whole, t);
 }
 
 static spyre_status move_any(lowering *w, const ktir_op *op, bool loads, access *a,
@@ -151,11 +111,12 @@ static spyre_status move_any(lowering *w, const ktir_op *op, bool loads, access 
 {
     if (a->op->opcode != KTIR_OP_INDIRECT_TILE)
         return move_tile(w, op, loads ? ISA_LOAD : ISA_STORE, a, t);
-    const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
-    int64_t divisor[KTIR_MOST_NAMES] = {0};
-    for (uint32_t r = 0; r < map->count; r++) find_divisors(map->results[r], 0, divisor);
+    const isa_opcode opcode = loads ? ISA_GATHER : ISA_SCATTER;
+    const ktir_set *set = access_set(w, a);
     TRY(view_find(w, a->op, 0, &a->v));
-    return move_blocks(w, op, loads ? ISA_GATHER : ISA_SCATTER, a, t, divisor, 0);
+    access_order(w, t, a);
+    if (set) return access_move_points(w, op, opcode, a, set, t);
+    return access_move_box(w, op, opcode, a, t);
 }
 
 // --- Slices

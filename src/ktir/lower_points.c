@@ -3,10 +3,12 @@
 // Tiles over sets that are no boxes: triangles, bands, every other row.
 //
 // The elements of such a tile are the points of its set in the tile's order, so its tensor is a
-// flat row. Points that lie equally far apart along the innermost dim are a run; runs of one length
-// and step, each the same distance behind the one before, are a block, which one instruction of two
-// dims moves. Of the band -1 <= d0 - d1 <= 1 of 64 x 64 these are three: the first row has two
-// points, 62 rows have three, the last has two.
+// flat row. Points that lie equally far apart along the innermost dim, and side by side in the
+// tensor, are a run; runs of one length and step, each the same distance behind the one before in
+// the set and in the tensor, are a block, which one instruction of two dims moves. Of the band
+// -1 <= d0 - d1 <= 1 of 64 x 64 these are three: the first row has two points, 62 rows have three,
+// the last has two. Points of another part of memory, or of another slice of the tensor, end a run.
+// Indices take no steps: of a tile with indices a block is moved as boxes.
 #include <string.h>
 
 #include "ktir/lower_access.h"
@@ -15,46 +17,56 @@ enum { MOST_POINTS = 1 << 22, MOST_BLOCKS = 1 << 12 };
 
 typedef struct {
     int64_t first[KTIR_MOST_RANK];      // by dim of the set
+    int64_t at;                         // of the first point in the tensor
     int64_t count, step;
 } run;
+
+// The points of a set in the order of a tile, found once for all that move some of them.
+struct lowered_points {
+    const lowered_points *next;
+    const ktir_set *set;
+    uint32_t rank, permutation[KTIR_MOST_RANK];
+    int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];        // of the points
+    int64_t count;
+    VEC(run) runs;
+};
 
 typedef struct {
     run of;                             // the first one
     int64_t runs, apart[KTIR_MOST_RANK];
+    int64_t at_apart;                   // in the tensor
 } block;
 
-typedef struct {
+typedef struct walk walk;
+struct walk {
     lowering *w;
     const ktir_op *op;
     isa_opcode opcode;
     const access *a;                    // its strides are by dim of the set
-    const ktir_set *set;
-    const lowered_tensor *t;
-    int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];
-    bool moves;                         // else counts
-    int64_t done, blocks;
-    run run;
+    const lowered_points *points;
+    const int64_t *base;                // or null: of a tile over several parts of memory, of which
+                                        // a->v is one
+    lowered_tensor t;
+    int64_t begin, count;               // the points that t has
+    spyre_status (*move)(walk *k);      // the block
+    int64_t taken, blocks;
     block block;
-} walk;
+};
 
 // --- Blocks
 
-static spyre_status move_block(walk *k)
+static spyre_status move_strided(walk *k)
 {
     const block *b = &k->block;
-    const lowered_tensor *t = k->t;
-    int64_t element = k->a->v.element, points = b->runs * b->of.count;
+    int64_t element = k->a->v.element;
     uint32_t inner = k->a->permutation[k->a->rank - 1];
     access a = *k->a;
-    lowered_tensor part = *t;
-    if (!b->runs) return NULL;
-    if (++k->blocks > MOST_BLOCKS)
-        return LOWER_NO(k->w, a.op, "a set of more than %d blocks", MOST_BLOCKS);
+    lowered_tensor part = k->t;
     part.rank = a.rank = 2;
-    part.offset += (k->done - points) * element;
+    part.offset += b->of.at * element;
     part.size[0] = b->runs;
     part.size[1] = b->of.count;
-    part.stride[0] = b->of.count * element;
+    part.stride[0] = b->at_apart * element;
     part.stride[1] = element;
     a.stride[0] = 0;
     a.stride[1] = b->of.step * k->a->stride[inner];
@@ -67,140 +79,271 @@ static spyre_status move_block(walk *k)
     return access_move(k->w, k->op, k->opcode, &a, &part);
 }
 
+// So many runs, each one step along dim `outer` of the set behind the one before, as a box.
+static spyre_status move_box(walk *k, const run *first, uint32_t outer, int64_t runs)
+{
+    const int64_t element = k->a->v.element;
+    uint32_t rank = k->a->rank, inner = k->a->permutation[rank - 1];
+    access a = *k->a;
+    lowered_tensor part = k->t;
+    a.box = first->first;
+    part.rank = rank;
+    part.offset += first->at * element;
+    for (uint32_t n = 0; n < rank; n++) {
+        uint32_t d = a.permutation[n];
+        part.size[n] = d == inner ? first->count : d == outer ? runs : 1;
+        part.stride[n] = (d == inner ? 1 : d == outer ? k->block.at_apart : 0) * element;
+    }
+    return access_move_box(k->w, k->op, k->opcode, &a, &part);
+}
+
+// The dim of the set that runs follow each other along in single steps; the rank: none.
+static uint32_t outer_dim(const block *b, uint32_t rank, uint32_t inner)
+{
+    uint32_t outer = rank, moved = 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        if (b->apart[d]) moved++;
+        if (b->apart[d] == 1 && d != inner) outer = d;
+    }
+    return moved == 1 ? outer : rank;
+}
+
+static spyre_status move_boxes(walk *k)
+{
+    const block *b = &k->block;
+    uint32_t rank = k->a->rank, inner = k->a->permutation[rank - 1];
+    uint32_t outer = outer_dim(b, rank, inner);
+    bool whole = b->of.count == 1 || b->of.step == 1;
+    if (whole && b->runs > 1 && outer < rank) return move_box(k, &b->of, outer, b->runs);
+    for (int64_t r = 0; r < b->runs; r++)
+        for (int64_t n = 0; n < b->of.count; n += whole ? b->of.count : 1) {
+            run one = b->of;
+            for (uint32_t d = 0; d < rank; d++) one.first[d] += r * b->apart[d];
+            one.first[inner] += n * b->of.step;
+            one.at += r * b->at_apart + n;
+            if (!whole) one.count = 1;
+            if (++k->blocks > MOST_BLOCKS) break;
+            TRY(move_box(k, &one, rank, 1));
+        }
+    return NULL;
+}
+
+static spyre_status move_block(walk *k)
+{
+    if (!k->block.runs) return NULL;
+    if (++k->blocks <= MOST_BLOCKS) TRY(k->move(k));
+    if (k->blocks <= MOST_BLOCKS) return NULL;
+    return LOWER_NO(k->w, k->a->op, "a set of more than %d blocks", MOST_BLOCKS);
+}
+
 // Whether the run is where the block's next one would be.
 static bool goes_on(const block *b, const run *r, uint32_t rank)
 {
     bool same = b->runs && b->of.count == r->count && b->of.step == r->step;
+    if (b->runs > 1) same = same && r->at == b->of.at + b->runs * b->at_apart;
     for (uint32_t d = 0; same && b->runs > 1 && d < rank; d++)
         same = r->first[d] == b->of.first[d] + b->runs * b->apart[d];
     return same;
 }
 
-static spyre_status end_run(walk *k)
+static spyre_status take_run(walk *k, const run *r)
 {
     uint32_t rank = k->a->rank;
-    run *r = &k->run;
-    if (!r->count) return NULL;
-    if (goes_on(&k->block, r, rank)) {
-        for (uint32_t d = 0; k->block.runs == 1 && d < rank; d++)
-            k->block.apart[d] = r->first[d] - k->block.of.first[d];
-        k->block.runs++;
-    } else {
-        if (k->moves) TRY(move_block(k));
-        k->block = (block){.of = *r, .runs = 1};
+    block *b = &k->block;
+    k->taken += r->count;
+    if (!goes_on(b, r, rank)) {
+        TRY(move_block(k));
+        *b = (block){.of = *r, .runs = 1};
+        return NULL;
     }
-    k->done += r->count;
-    *r = (run){.count = 0};
+    if (b->runs == 1) b->at_apart = r->at - b->of.at;
+    for (uint32_t d = 0; b->runs == 1 && d < rank; d++) b->apart[d] = r->first[d] - b->of.first[d];
+    b->runs++;
     return NULL;
 }
 
-static spyre_status add_point(walk *k, const int64_t *point)
+// Leaves points [low, high) of a run.
+static void cut(run *r, uint32_t inner, int64_t low, int64_t high)
+{
+    if (high > r->count) high = r->count;
+    if (low < 0) low = 0;
+    r->first[inner] += low * r->step;
+    r->at += low;
+    r->count = high > low ? high - low : 0;
+}
+
+// What of a run lies in the part of memory.
+static void cut_to_part(const walk *k, run *r)
+{
+    const view *v = &k->a->v;
+    uint32_t inner = k->a->permutation[k->a->rank - 1];
+    int64_t step = r->step > 0 ? r->step : 1;
+    for (uint32_t d = 0; k->base && d < k->a->rank; d++) {
+        int64_t at = k->base[d] + r->first[d] - v->origin[d], left = v->size[d] - at;
+        if (d == inner) cut(r, inner, at < 0 ? (-at + step - 1) / step : 0,
+                            left < 0 ? 0 : (left + step - 1) / step);
+        else if (at < 0 || left <= 0) r->count = 0;
+    }
+}
+
+static spyre_status walk_runs(walk *k, spyre_status (*move)(walk *k))
 {
     uint32_t inner = k->a->permutation[k->a->rank - 1];
-    run *r = &k->run;
-    int64_t step = point[inner] - r->first[inner] - (r->count - 1) * r->step;
-    if (r->count > 1 && step != r->step) TRY(end_run(k));
-    if (r->count == 1) r->step = point[inner] - r->first[inner];
-    if (!r->count) memcpy(r->first, point, sizeof r->first);
-    r->count++;
-    return NULL;
+    k->move = move;
+    for (uint32_t n = 0; n < k->points->runs.count; n++) {
+        run r = k->points->runs.items[n];
+        cut(&r, inner, k->begin - r.at, k->begin + k->count - r.at);
+        r.at -= k->begin;
+        cut_to_part(k, &r);
+        if (r.count) TRY(take_run(k, &r));
+    }
+    return move_block(k);
 }
 
 // --- Points
 
-static spyre_status walk_dim(walk *k, uint32_t n, int64_t *point)
+static spyre_status add_point(lowering *w, lowered_points *p, const int64_t *point, bool begins)
 {
-    uint32_t d = k->a->permutation[n];
-    for (point[d] = k->least[d]; point[d] <= k->most[d]; point[d]++) {
-        if (n + 1 < k->a->rank) TRY(walk_dim(k, n + 1, point));
-        else if (ktir_set_holds(k->set, point)) TRY(add_point(k, point));
+    uint32_t inner = p->permutation[p->rank - 1];
+    run *last = p->runs.count ? &p->runs.items[p->runs.count - 1] : NULL;
+    for (uint32_t d = 0; d < p->rank; d++) {
+        if (point[d] < p->least[d]) p->least[d] = point[d];
+        if (point[d] > p->most[d]) p->most[d] = point[d];
     }
-    return n + 1 == k->a->rank ? end_run(k) : NULL;
+    int64_t step = begins ? 0 : point[inner] - last->first[inner] - (last->count - 1) * last->step;
+    if (begins || (last->count > 1 && step != last->step)) {
+        run next = {.at = p->count++, .count = 1};
+        memcpy(next.first, point, sizeof next.first);
+        return VEC_PUSH(w->memory, &p->runs, next);
+    }
+    last->step = step;
+    last->count++;
+    p->count++;
+    return NULL;
 }
 
-static spyre_status walk_set(walk *k, bool moves)
+static spyre_status walk_dim(lowering *w, lowered_points *p, const int64_t *least,
+                             const int64_t *most, uint32_t n, int64_t *point)
 {
-    int64_t point[KTIR_MOST_RANK] = {0};
-    k->moves = moves;
-    k->done = 0;
-    k->block.runs = 0;
-    TRY(walk_dim(k, 0, point));
-    return moves ? move_block(k) : NULL;
-}
-
-// As far as the points go, which a constraint may keep from where all bounds let them.
-static void tighten(walk *k)
-{
-    uint32_t rank = k->a->rank;
-    int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK], point[KTIR_MOST_RANK];
-    memcpy(point, k->least, sizeof point);
-    for (uint32_t d = 0; d < rank; d++) {
-        least[d] = k->most[d];
-        most[d] = k->least[d];
-    }
-    for (uint32_t n = rank; n > 0;) {
-        for (uint32_t d = 0; d < rank && ktir_set_holds(k->set, point); d++) {
-            if (point[d] < least[d]) least[d] = point[d];
-            if (point[d] > most[d]) most[d] = point[d];
+    uint32_t d = p->permutation[n];
+    bool begins = true;
+    for (point[d] = least[d]; point[d] <= most[d]; point[d]++) {
+        if (n + 1 < p->rank) TRY(walk_dim(w, p, least, most, n + 1, point));
+        else if (ktir_set_holds(p->set, point)) {
+            TRY(add_point(w, p, point, begins));
+            begins = false;
         }
-        for (n = rank; n > 0 && ++point[n - 1] > k->most[n - 1]; n--)
-            point[n - 1] = k->least[n - 1];
     }
-    memcpy(k->least, least, sizeof least);
-    memcpy(k->most, most, sizeof most);
+    return NULL;
 }
 
-static spyre_status find_bounds(walk *k)
+static spyre_status walk_set(lowering *w, const ktir_op *op, lowered_points *p)
 {
-    int64_t points = 1;
-    if (!ktir_set_bounds(k->set, k->least, k->most))
-        return LOWER_NO(k->w, k->a->op, "a set without bounds");
-    for (uint32_t d = 0; d < k->a->rank; d++) {
-        int64_t extent = k->most[d] - k->least[d] + 1;
+    int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK], point[KTIR_MOST_RANK] = {0}, points = 1;
+    if (!ktir_set_bounds(p->set, least, most)) return LOWER_NO(w, op, "a set without bounds");
+    for (uint32_t d = 0; d < p->rank; d++) {
+        int64_t extent = most[d] - least[d] + 1;
         points = extent < 1 ? 0 : extent > MOST_POINTS ? MOST_POINTS + 1 : points * extent;
         if (points > MOST_POINTS)
-            return LOWER_NO(k->w, k->a->op, "a set within more than %d points", MOST_POINTS);
+            return LOWER_NO(w, op, "a set within more than %d points", MOST_POINTS);
+        p->least[d] = most[d];
+        p->most[d] = least[d];
     }
-    if (points) tighten(k);
+    return walk_dim(w, p, least, most, 0, point);
+}
+
+static spyre_status find_points(lowering *w, const access *a, const ktir_set *set,
+                                const lowered_points **out)
+{
+    const size_t order = a->rank * sizeof *a->permutation;
+    for (*out = w->points; *out; *out = (*out)->next)
+        if ((*out)->set == set && !memcmp((*out)->permutation, a->permutation, order)) return NULL;
+    lowered_points *p = ARENA_NEW(w->memory, lowered_points, 1);
+    TRY_ALLOC(p);
+    *p = (lowered_points){.next = w->points, .set = set, .rank = a->rank};
+    memcpy(p->permutation, a->permutation, order);
+    TRY(walk_set(w, a->op, p));
+    *out = w->points = p;
+    return NULL;
+}
+
+// Which of the points t has: a slice of a tensor is whole in its last dims, along one dim some of
+// it, and 1 along those before.
+static spyre_status find_slice(walk *k, const lowered_tensor *t, int64_t *out_all)
+{
+    const ktir_type *tile = ktir_result_type(k->w->m, k->a->op);
+    bool is_whole = true;
+    k->begin = 0;
+    k->count = *out_all = 1;
+    for (uint32_t d = 0; d < t->rank; d++) is_whole = is_whole && !k->a->from[d];
+    for (uint32_t d = t->rank; d-- > 0;) {
+        int64_t size = tile->size[d] == KTIR_DYNAMIC ? t->size[d] : tile->size[d];
+        if (size != tile->size[d] && !is_whole)
+            return LOWER_NO(k->w, k->a->op, "a slice of a set of unknown size");
+        k->begin += k->a->from[d] * *out_all;
+        k->count *= t->size[d];
+        *out_all *= size;
+    }
     return NULL;
 }
 
 // Dense, which the elements of a tile from memory are.
-static spyre_status dense_of(lowering *w, const ktir_op *op, isa_opcode opcode,
-                             const lowered_tensor *t, lowered_tensor *out)
+static spyre_status dense_of(walk *k, const lowered_tensor *t)
 {
-    *out = *t;
+    const bool loads = k->opcode == ISA_LOAD || k->opcode == ISA_GATHER;
+    k->t = *t;
     if (lower_is_dense(t)) return NULL;
-    if (opcode == ISA_LOAD) return LOWER_NO(w, op, "a part of a set that is no box");
-    TRY(lower_scratch(w, op, t->format, t->rank, t->size, lower_number(w, op), out));
-    out->element = t->element;
-    return lower_copy(w, op, out, t);
+    if (loads) return LOWER_NO(k->w, k->op, "a part of a set that is no box");
+    TRY(lower_scratch(k->w, k->op, t->format, t->rank, t->size, lower_number(k->w, k->op), &k->t));
+    k->t.element = t->element;
+    return lower_copy(k->w, k->op, &k->t, t);
+}
+
+static spyre_status begin_walk(walk *k, const ktir_set *set, const lowered_tensor *t)
+{
+    int64_t all;
+    TRY(find_points(k->w, k->a, set, &k->points));
+    TRY(find_slice(k, t, &all));
+    if (k->points->count != all)
+        return ktir_error(k->w->m, k->op, SPYRE_DEVICE_FAULT, "the set has %s points than the "
+                          "tile's %lld", k->points->count > all ? "more" : "fewer",
+                          (long long)all);
+    return k->count ? dense_of(k, t) : NULL;
 }
 
 spyre_status access_move_points(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
                                 const ktir_set *set, const lowered_tensor *t)
 {
-    lowered_tensor dense;
-    int64_t wanted = 1;
-    walk k = {.w = w, .op = op, .opcode = opcode, .a = a, .set = set, .t = &dense};
-    TRY(find_bounds(&k));
-    TRY(walk_set(&k, false));
-    for (uint32_t d = 0; d < t->rank; d++) {
-        wanted *= t->size[d];
-        if (a->from[d]) return LOWER_NO(w, a->op, "a part of a set that is no box");
-    }
-    if (k.done != wanted)
-        return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "the set has %s points than the tile's "
-                          "%lld", k.done > wanted ? "more" : "fewer", (long long)wanted);
-    if (!wanted) return NULL;
-    TRY(dense_of(w, op, opcode, t, &dense));
+    walk k = {.w = w, .op = op, .opcode = opcode, .a = a};
+    TRY(begin_walk(&k, set, t));
+    if (!k.count) return NULL;
+    if (opcode == ISA_GATHER || opcode == ISA_SCATTER) return walk_runs(&k, move_boxes);
     a->address = a->v.first;
     for (uint32_t d = 0; d < a->rank; d++) {
         lowered_index x;
         TRY(access_base(w, a, d, &x));
-        TRY(access_check_bounds(w, a, &x, d, k.least[d], k.most[d]));
+        TRY(access_check_bounds(w, a, &x, d, k.points->least[d], k.points->most[d]));
         a->stride[d] = a->v.stride[d] * a->v.element;
         access_advance(a, &x, a->stride[d], -a->v.origin[d]);
     }
-    return walk_set(&k, true);
+    return walk_runs(&k, move_strided);
+}
+
+spyre_status access_move_points_in_part(lowering *w, const ktir_op *op, isa_opcode opcode,
+                                        access *a, const int64_t *base, const ktir_set *set,
+                                        const lowered_tensor *t, int64_t *out_count)
+{
+    walk k = {.w = w, .op = op, .opcode = opcode, .a = a, .base = base};
+    *out_count = 0;
+    TRY(begin_walk(&k, set, t));
+    if (!k.count) return NULL;
+    a->address = a->v.first;
+    for (uint32_t d = 0; d < a->rank; d++) {
+        a->stride[d] = a->v.stride[d] * a->v.element;
+        for (uint32_t c = 0; c < ISA_CORES; c++)
+            a->address.at[c] += (base[d] - a->v.origin[d]) * a->stride[d];
+    }
+    TRY(walk_runs(&k, move_strided));
+    *out_count = k.taken;
+    return NULL;
 }

@@ -13,6 +13,8 @@
 
 #define OUTSIDE ((int64_t)1 << 30)
 
+enum { MOST_BLOCKS = 1 << 12 };
+
 typedef struct {
     const ktir_attribute *views;
     uint32_t own, found;                // variables; dims of the view that are looked up
@@ -168,7 +170,7 @@ static spyre_status combine_indices(lowering *w, const ktir_op *op, const access
     return LOWER_NO(w, op, "a look-up in several dims of 2^30 elements and more");
 }
 
-spyre_status access_move_rows(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
+static spyre_status move_rows(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
                               const lowered_tensor *t)
 {
     uint32_t table = isa_row_operand(opcode);
@@ -194,4 +196,55 @@ spyre_status access_move_rows(lowering *w, const ktir_op *op, isa_opcode opcode,
         tile.stride[2][k] = rows.stride[k];
     }
     return lower_tile(w, op, &tile);
+}
+
+// --- Blocks
+
+// The divisors of quotients that variables of the tile occur in, by variable.
+static void find_divisors(const ktir_expr *e, int64_t divisor, int64_t *of)
+{
+    if (!e || e->kind == KTIR_EXPR_NUMBER) return;
+    if (e->kind == KTIR_EXPR_NAME) {
+        if (divisor && (!of[e->number] || divisor < of[e->number])) of[e->number] = divisor;
+        return;
+    }
+    bool divides = e->kind != KTIR_EXPR_ADD && e->kind != KTIR_EXPR_MUL;
+    if (divides && e->right->kind == KTIR_EXPR_NUMBER) divisor = e->right->number;
+    find_divisors(e->left, divisor, of);
+    find_divisors(e->right, divisor, of);
+}
+
+// A tile with indices block by block, none of which lies across a multiple of a divisor of dim
+// `first` or behind it.
+static spyre_status move_blocks(lowering *w, const ktir_op *op, isa_opcode opcode, const access *a,
+                                const lowered_tensor *t, const int64_t *divisor, uint32_t first)
+{
+    access whole = *a;
+    TRY(access_points(w, t, &whole));
+    for (uint32_t k = first; k < t->rank; k++) {
+        int64_t by = divisor[whole.permutation[k]], done = 0;
+        if (by < 1 || t->size[k] / by > MOST_BLOCKS) continue;
+        for (int64_t now; done < t->size[k]; done += now) {
+            int64_t at = whole.least[k] + done, over = at % by;
+            access part = *a;
+            lowered_tensor block = *t;
+            if (over < 0) over += by;
+            now = by - over < t->size[k] - done ? by - over : t->size[k] - done;
+            part.from[k] += done;
+            block.size[k] = now;
+            block.offset += done * t->stride[k];
+            TRY(move_blocks(w, op, opcode, &part, &block, divisor, k + 1));
+        }
+        return NULL;
+    }
+    return move_rows(w, op, opcode, &whole, t);
+}
+
+spyre_status access_move_box(lowering *w, const ktir_op *op, isa_opcode opcode, const access *a,
+                             const lowered_tensor *t)
+{
+    const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
+    int64_t divisor[KTIR_MOST_NAMES] = {0};
+    for (uint32_t r = 0; r < map->count; r++) find_divisors(map->results[r], 0, divisor);
+    return move_blocks(w, op, opcode, a, t, divisor, 0);
 }

@@ -58,6 +58,8 @@ typedef struct {
     int64_t begin, end;
 } lowered_bytes;
 
+typedef struct lowered_points lowered_points;   // of sets that are no boxes (lower_points.c)
+
 typedef struct lowering {
     const ktir_module *m;
     const ktir_lowering *call;
@@ -82,6 +84,7 @@ typedef struct lowering {
     bool wants_break, wants_unroll;     // why a rolled loop could not be
     bool counts;                        // the program's last argument holds 0, 1, ..
     VEC(lowered_bytes) known;
+    const lowered_points *points;
     ktir_places places;
     spyre_status (*op)(struct lowering *w, uint32_t number);
 } lowering;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access tiles over sets that are no boxes (triangles, bands, every other row): the points that
-Python finds, in the interpreter and on the card."""
+"""Access tiles over sets that are no boxes (triangles, bands, every other row), of one memory or
+several, whole or in slices, with and without indices: the points that Python finds, in the
+interpreter and on the card."""
 
 import itertools
 import random
@@ -14,16 +15,13 @@ KERNEL = """
 #to = affine_set<(DIMS) : (TO)>
 #order = affine_map<(DIMS) -> (ORDER)>
 module {
-  func.func @points(%x: index, %y: index) attributes {grid = [2]} {
+  func.func @points(PARAMETERS) attributes {grid = [2]} {
     %id = ktdp.get_compute_tile_id : index
     %cn = arith.constant ROWS : index
     %cb = arith.constant BEGIN : index
     %row = arith.muli %id, %cn : index
     %two = arith.constant dense<2.0> : tensor<TILExELEMENT>
-    %xm = ktdp.construct_memory_view %x, sizes: [SIZES], strides: [STRIDES]
-      {memory_space = #ktdp.memory_space<global>} : memref<SHAPExELEMENT>
-    %ym = ktdp.construct_memory_view %y, sizes: [SIZES], strides: [STRIDES]
-      {memory_space = #ktdp.memory_space<global>} : memref<SHAPExELEMENT>
+    VIEWS
     %xt = ktdp.construct_access_tile %xm[%row, BASE] {
       access_tile_set = #from, access_tile_order = #order}
       : memref<SHAPExELEMENT> -> !ktdp.access_tile<TILExindex>
@@ -78,6 +76,51 @@ def find_tiles(draw: random.Random, sizes: list[int], order: list[int]) -> tuple
         found[count] = tile
 
 
+class Memory:
+    """An array as a view, or as parts along a dim of one that is distributed."""
+
+    def __init__(self, draw: random.Random, name: str, whole: torch.Tensor, element: str) -> None:
+        self.name, self.whole, self.element = name, whole, element
+        self.dim = draw.randrange(whole.dim())
+        size = whole.shape[self.dim]
+        cuts = draw.sample(range(1, size), min(size - 1, draw.choice((0, 0, 1, 2))))
+        self.edges = [0, *sorted(cuts), size]
+        self.parts = {
+            f"{name}{n}": whole.narrow(self.dim, first, last - first).clone()
+            for n, (first, last) in enumerate(itertools.pairwise(self.edges))
+        }
+
+    def type_of(self, shape: torch.Size) -> str:
+        return f"memref<{'x'.join(map(str, shape))}x{self.element}>"
+
+    def text(self) -> str:
+        lines, names, types = [], [], []
+        for n, (name, part) in enumerate(self.parts.items()):
+            begin = [self.edges[n] if d == self.dim else 0 for d in range(part.dim())]
+            rules = ", ".join(
+                f"d{d} >= {first}, d{d} <= {first + size - 1}"
+                for d, (first, size) in enumerate(zip(begin, part.shape, strict=True))
+            )
+            dims = ", ".join(f"d{d}" for d in range(part.dim()))
+            view = f"%{self.name}m" if len(self.parts) == 1 else f"%{name}m"
+            lines.append(
+                f"{view} = ktdp.construct_memory_view %{name}, sizes: {list(part.shape)}, "
+                f"strides: {list(part.stride())} {{coordinate_set = affine_set<({dims}) : ({rules})"
+                f">, memory_space = #ktdp.memory_space<global>}} : {self.type_of(part.shape)}"
+            )
+            names.append(view)
+            types.append(self.type_of(part.shape))
+        if len(self.parts) > 1:
+            lines.append(
+                f"%{self.name}m = ktdp.construct_distributed_memory_view ({', '.join(names)} : "
+                f"{', '.join(types)}) : {self.type_of(self.whole.shape)}"
+            )
+        return "\n    ".join(lines)
+
+    def joined(self) -> torch.Tensor:
+        return torch.cat(list(self.parts.values()), self.dim)
+
+
 def check(seed: int) -> None:
     draw = random.Random(seed)
     element = draw.choice(sorted(DTYPE))
@@ -88,33 +131,129 @@ def check(seed: int) -> None:
     source, target = find_tiles(draw, sizes, order)
     base, room = draw.randint(0, 3), draw.choice((0, 5))
     shape = [2 * sizes[0], *[n + base + room for n in sizes[1:]]]
-    strides = [int(torch.tensor([1, *shape[d + 1 :]]).prod()) for d in range(len(shape))]
     count = len(source.points)
     divisor = next(n for n in range(1, count + 1) if count % n == 0 and (n > 1 or count == 1)
                    or n == count)  # fmt: skip
     tile = [1] * (len(sizes) - 2) + [divisor, count // divisor]
+    x = torch.randint(-99, 100, shape).to(DTYPE[element])
+    untouched = torch.full(shape, 7.0, dtype=DTYPE[element])
+    xm, ym = Memory(draw, "x", x, element), Memory(draw, "y", untouched, element)
     text = KERNEL
     for word, value in {
         "DIMS": ", ".join(f"d{d}" for d in range(len(sizes))), "FROM": source.text,
         "TO": target.text, "ORDER": ", ".join(f"d{d}" for d in order),
-        "TILE": "x".join(map(str, tile)), "SIZES": ", ".join(map(str, shape)),
-        "STRIDES": ", ".join(map(str, strides)), "SHAPE": "x".join(map(str, shape)),
+        "TILE": "x".join(map(str, tile)), "SHAPE": "x".join(map(str, shape)),
+        "PARAMETERS": ", ".join(f"%{name}: index" for m in (xm, ym) for name in m.parts),
+        "VIEWS": f"{xm.text()}\n    {ym.text()}",
         "BASE": ", ".join(["%cb"] * (len(sizes) - 1)), "ELEMENT": element,
         "ROWS": str(sizes[0]), "BEGIN": str(base),
     }.items():  # fmt: skip
         text = text.replace(word, value)
     kernel = ktir.loads(text, f"set{seed}.mlir")
-    x = torch.randint(-99, 100, shape).to(DTYPE[element])
-    expected = torch.full(shape, 7.0, dtype=DTYPE[element])
+    expected = untouched.clone()
     for core in range(2):
         at = [core * sizes[0], *[base] * (len(sizes) - 1)]
         for p, q in zip(source.points, target.points, strict=True):
             place = tuple(n + m for n, m in zip(at, q, strict=True))
             expected[place] = 2 * x[tuple(n + m for n, m in zip(at, p, strict=True))]
     for interpret in (True, False):
-        y = torch.full(shape, 7.0, dtype=DTYPE[element])
-        kernel.run(x=x, y=y, interpret=interpret)
+        for part in ym.parts.values():
+            part.fill_(7.0)
+        kernel.run(**xm.parts, **ym.parts, interpret=interpret)
+        assert ym.joined().equal(expected), (seed, interpret, text)
+
+
+INDIRECT = """
+#points = affine_set<(d0, d1) : (POINTS)>
+module {
+  func.func @points(%x: index, %i: index, %y: index) {
+    %c0 = arith.constant 0 : index
+    %two = arith.constant dense<2.0> : tensor<TILExf32>
+    %im = ktdp.construct_memory_view %i, sizes: [ROWS], strides: [1]
+      {memory_space = #ktdp.memory_space<global>} : memref<ROWSxi32>
+    %xm = ktdp.construct_memory_view %x, sizes: [TABLE, COLUMNS], strides: [COLUMNS, 1]
+      {memory_space = #ktdp.memory_space<global>} : memref<TABLExCOLUMNSxf32>
+    %ym = ktdp.construct_memory_view %y, sizes: [TABLE, COLUMNS], strides: [COLUMNS, 1]
+      {memory_space = #ktdp.memory_space<global>} : memref<TABLExCOLUMNSxf32>
+    %xt = ktdp.construct_indirect_access_tile intermediate_variables(%r, %c)
+      %xm[ind(%im[%r]), (%c)] {variables_space_set = #points}
+      : memref<TABLExCOLUMNSxf32>, memref<ROWSxi32> -> !ktdp.access_tile<TILExindex>
+    %v = ktdp.load %xt : !ktdp.access_tile<TILExindex> -> tensor<TILExf32>
+    %w = arith.mulf %v, %two : tensor<TILExf32>
+    %yt = ktdp.construct_indirect_access_tile intermediate_variables(%r, %c)
+      %ym[ind(%im[%r]), (%c)] {variables_space_set = #points}
+      : memref<TABLExCOLUMNSxf32>, memref<ROWSxi32> -> !ktdp.access_tile<TILExindex>
+    ktdp.store %w, %yt : tensor<TILExf32>, !ktdp.access_tile<TILExindex>
+    return
+  }
+}
+"""
+
+
+def check_indices(seed: int) -> None:
+    """Rows of a table that indices choose, of each of them some columns; rows whose points are
+    none have an index that no table has."""
+    draw = random.Random(seed)
+    sizes, table = [draw.choice((3, 5, 8, 13)) for _ in range(2)], draw.choice((13, 29))
+    points = Tile(draw, sizes, [0, 1])
+    while not points.points:
+        points = Tile(draw, sizes, [0, 1])
+    rows = torch.tensor(draw.sample(range(table), sizes[0]), dtype=torch.int32)
+    for row in {*range(sizes[0])} - {row for row, _ in points.points}:
+        rows[row] = 1 << 20
+    count = len(points.points)
+    text = INDIRECT
+    for word, value in {
+        "POINTS": points.text, "TILE": f"1x{count}", "ROWS": sizes[0], "TABLE": table,
+        "COLUMNS": sizes[1],
+    }.items():  # fmt: skip
+        text = text.replace(word, str(value))
+    kernel = ktir.loads(text, f"indices{seed}.mlir")
+    x = torch.randint(-99, 100, (table, sizes[1])).float()
+    expected = torch.full_like(x, 7.0)
+    for row, column in points.points:
+        expected[rows[row], column] = 2 * x[rows[row], column]
+    for interpret in (True, False):
+        y = torch.full_like(x, 7.0)
+        kernel.run(x=x, i=rows, y=y, interpret=interpret)
         assert y.equal(expected), (seed, interpret, text)
+
+
+LARGE = """
+#points = affine_set<(d0, d1) : (RULES)>
+module {
+  func.func @points(%x: index, %y: index) {
+    %c0 = arith.constant 0 : index
+    %xm = ktdp.construct_memory_view %x, sizes: [SIZE, SIZE], strides: [SIZE, 1]
+      {memory_space = #ktdp.memory_space<global>} : memref<SIZExSIZExf16>
+    %ym = ktdp.construct_memory_view %y, sizes: [SIZE, SIZE], strides: [SIZE, 1]
+      {memory_space = #ktdp.memory_space<global>} : memref<SIZExSIZExf16>
+    %xt = ktdp.construct_access_tile %xm[%c0, %c0] {access_tile_set = #points}
+      : memref<SIZExSIZExf16> -> !ktdp.access_tile<TILExindex>
+    %yt = ktdp.construct_access_tile %ym[%c0, %c0] {access_tile_set = #points}
+      : memref<SIZExSIZExf16> -> !ktdp.access_tile<TILExindex>
+    %v = ktdp.load %xt : !ktdp.access_tile<TILExindex> -> tensor<TILExf16>
+    %w = arith.negf %v : tensor<TILExf16>
+    ktdp.store %w, %yt : tensor<TILExf16>, !ktdp.access_tile<TILExindex>
+    return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("rule", ["d0 - d1 >= 0", "d0 mod 2 == 0"])
+def test_sets_larger_than_lx(rule: str) -> None:
+    """Moved in slices, which begin and end anywhere in rows."""
+    size = 1280
+    row, column = torch.meshgrid(torch.arange(size), torch.arange(size), indexing="ij")
+    chosen = row >= column if "d1" in rule else row % 2 == 0
+    rules = f"d0 >= 0, d1 >= 0, -d0 + {size - 1} >= 0, -d1 + {size - 1} >= 0, {rule}"
+    count = int(chosen.sum())
+    text = LARGE.replace("RULES", rules).replace("SIZE", str(size)).replace("TILE", f"1x{count}")
+    kernel = ktir.loads(text, "large.mlir")
+    x, y = torch.randint(-99, 100, (size, size)).half(), torch.full((size, size), 7.0).half()
+    kernel.run(x=x, y=y)
+    assert y.equal(torch.where(chosen, -x, 7.0))
 
 
 def test_random_sets() -> None:
@@ -122,8 +261,14 @@ def test_random_sets() -> None:
         check(seed)
 
 
+def test_random_sets_with_indices() -> None:
+    for seed in range(30):
+        check_indices(seed)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(1000, 2000, 50))
 def test_more_random_sets(first: int) -> None:
     for seed in range(first, first + 50):
         check(seed)
+        check_indices(seed)
