@@ -32,7 +32,7 @@ from ..compile.backend import Runnable, Settings, Values
 from ..eager import host, operator_program
 from ..sendnn.reference import OnHost, to_host
 from . import user_script
-from .arguments import ArgumentParser
+from .arguments import ArgumentParser, write_lines
 
 _SUMMARY = (__doc__ or "").partition("\n")[0]
 
@@ -236,8 +236,8 @@ def main(arguments: list[str] | None = None) -> int:
         with bisect.installed():
             user_script.run(given.script, given.arguments)
     finally:
-        print(table(bisect.verdicts))
-    return 1 if any(v.wrong != "nothing" for v in bisect.verdicts) else 0
+        code = write_lines(parser.prog, [table(bisect.verdicts)])
+    return 1 if any(v.wrong != "nothing" for v in bisect.verdicts) else code
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import tempfile
 import torch
 
 from . import user_script
-from .arguments import ArgumentParser
+from .arguments import ArgumentParser, complain, write_lines
 
 _SUMMARY = (__doc__ or "").partition("\n")[0]
 _VARIABLES = ("SPYRE", "TORCH", "INDUCTOR", "AIU", "SENCORES", "LX_", "DXP", "LOCAL_RANK")
@@ -99,9 +99,11 @@ def main(arguments: list[str] | None = None) -> int:
         archive = pathlib.Path(scratch, "archive")
         with tarfile.open(archive, "w:gz") as tar:
             tar.add(folder, arcname=name)
-        shutil.move(archive, given.output)
-    print(f"{given.output}\n{checklist}", end="")
-    return 0
+        try:
+            shutil.move(archive, given.output)
+        except OSError as error:
+            return complain(parser.prog, given.output, error)
+    return write_lines(parser.prog, [str(given.output), checklist.rstrip("\n")])
 
 
 if __name__ == "__main__":

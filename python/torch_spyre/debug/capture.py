@@ -20,7 +20,7 @@ from .. import _C
 from ..compile import handover
 from ..compile.segments import Segment, card_segments
 from . import output_code, user_script
-from .arguments import ArgumentParser
+from .arguments import ArgumentParser, complain, write_lines
 from .output_code import Json
 
 _SUMMARY = (__doc__ or "").partition("\n")[0]
@@ -68,7 +68,6 @@ class Capture:
         name = segment.name.rsplit("_", 2)[0]  # without its number and its program's
         path = self.directory / f"kernel_{len(self.files):03d}_{name}.py"
         source = file_of(kernel, f"{name}_0", path.stem, executable.text(segment.index, "why"))
-        self.directory.mkdir(parents=True, exist_ok=True)
         path.write_text(source, encoding="utf-8")
         self.files[key] = path
 
@@ -195,14 +194,17 @@ def main(arguments: list[str] | None = None) -> int:
     if not user_script.is_program(parser.prog, given.script):
         return 2
     capture = Capture(pathlib.Path(given.output))
+    try:
+        capture.directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return complain(parser.prog, given.output, error)
     handover.observers.append(capture)
     try:
         user_script.run(given.script, given.arguments)
     finally:
         handover.observers.remove(capture)
-        for path in capture.files.values():
-            print(path)
-    return 0
+        code = write_lines(parser.prog, map(str, capture.files.values()))
+    return code
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import pathlib
 import runpy
 import sys
 from collections.abc import Sequence
+from types import TracebackType
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +38,21 @@ def _what_is_wrong(script: pathlib.Path) -> str:
     return ""
 
 
+def _show(
+    script: str, kind: type[BaseException], error: BaseException, frames: TracebackType | None
+) -> None:
+    first = frames
+    while first and first.tb_frame.f_code.co_filename != script:
+        first = first.tb_next
+    shown = first or frames
+    sys.__excepthook__(kind, error.with_traceback(shown), shown)
+
+
 def run(script: pathlib.Path, arguments: Sequence[str]) -> None:
     """Runs the script as the main program of this process: its arguments and its folder first in
-    the search path, as Python itself does. What it raises is raised."""
+    the search path, as Python itself does. What it raises is raised, and where nobody catches it,
+    shown from the script on."""
+    sys.excepthook = functools.partial(_show, str(script))
     sys.argv = [str(script), *arguments]
     sys.path[0] = str(script.resolve().parent)
     runpy.run_path(str(script), run_name="__main__")

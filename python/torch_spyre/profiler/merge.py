@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..debug.arguments import ArgumentParser
+from ..debug.arguments import ArgumentParser, write_lines
 
 _BEGIN, _END = "virtual begin (us)", "virtual end (us)"
 
@@ -131,10 +131,10 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(f"spyre merge: {error}", file=sys.stderr)
         return 2
-    print(f"{'rank':>4s} {'compute us':>12s} {'exchange us':>12s} {'hidden us':>12s}")
+    lines = [f"{'rank':>4s} {'compute us':>12s} {'exchange us':>12s} {'hidden us':>12s}"]
     for rank, events in enumerate(ranks):
-        print(f"{rank:4d} " + " ".join(f"{us:12.1f}" for us in account(events)))
-    return 0
+        lines.append(f"{rank:4d} " + " ".join(f"{us:12.1f}" for us in account(events)))
+    return write_lines(parser.prog, lines)
 
 
 if __name__ == "__main__":
