@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From FILL, MATMUL, VECTOR identity and the loops around them to one product that leaves its sums
+// From FILL, MATMULs, VECTOR identity and the loops around them to one product that leaves its sums
 // in registers. Which result a sum becomes is read off the rounding: the place of a sum among the
-// accumulators has one index for each dim of the VECTOR (tile_nest).
+// accumulators has one index for each dim of the VECTOR (tile_nest). MATMULs behind each other that
+// add to the same sums, as a loop and its last iteration do that prefetches nothing, go on along k.
+// Rows that a LOAD brings from further apart than a MATMUL's can be (forward_operand.c) are read
+// where they lie.
 #include <string.h>
 
 #include "card/pass/forward.h"
+
+enum { MOST_TERMS = 8 };
+
+// A MATMUL along k, and the LOAD of its rows that goes with it or null.
+typedef struct {
+    uint32_t matmul;
+    const lx_access *load;
+} match_term;
 
 typedef struct {
     forwarding *f;
     uint32_t begin, end;                    // the kernel's code
     uint32_t first, last;                   // the instructions that the product stands for
-    uint32_t fill, matmul, round;
+    uint32_t fill, round;
+    match_term term[MOST_TERMS];            // in their order along k
+    uint32_t terms;
     uint32_t depth;                         // loops that stay around it
     plan_tile result;                       // of the VECTOR; loops taken in are further dims
     isa_instruction *work;
@@ -61,7 +74,97 @@ static const lx_access *access_at(const match *m, uint32_t at, uint32_t operand)
 
 // --- k
 
-// Loops around the MATMUL alone that add to the same sums.
+// From bytes of one operand of a copy to bytes of the other. False when it has no element there.
+static bool locate(const tile_nest *copy, int64_t from, int64_t *to)
+{
+    int64_t index[ISA_MAX_DIMS];
+    *to = 0;
+    if (!tile_nest_find(copy, from, index)) return false;
+    for (uint32_t d = 0; d < copy->count; d++) *to += index[d] * copy->to[d];
+    return true;
+}
+
+// Whether a run of k of a row lies in memory side by side, and where the row and the run say. A
+// begins at `begin` among what the LOAD writes and at `base` in memory.
+static bool lies_in_pattern(const tile_nest *load, int64_t begin, int64_t base, int64_t element,
+                            const product_index *row, const product_index *run)
+{
+    const int64_t of_row = row->at[PRODUCT_A], of_run = run->at[PRODUCT_A];
+    const int64_t last = element * (run->run - 1);
+    int64_t row_at, run_at, at, end;
+    return locate(load, begin + of_row, &row_at) && locate(load, begin + of_run, &run_at) &&
+           locate(load, begin + of_row + of_run, &at) &&
+           locate(load, begin + of_row + of_run + last, &end) && end - at == last &&
+           at == row_at + run_at - base;
+}
+
+static void move_behind(const tile_nest *load, int64_t begin, int64_t base, product_list *list)
+{
+    for (uint32_t n = 0; n < list->count; n++) {
+        int64_t *at = &list->items[n].at[PRODUCT_A], there = base;
+        locate(load, begin + *at, &there);
+        *at = there - base;
+    }
+}
+
+// Moves A from what the LOAD writes to what it reads. False when rows and runs of k do not lie in
+// patterns of their own there.
+static bool read_behind(match *m, const plan_tile *load)
+{
+    product *x = m->product;
+    isa_operand *a = &m->work->operand[PRODUCT_A];
+    const tile_nest nest = tile_nest_of(load, 0, 1);
+    const int64_t element = spyre_format_bytes(x->format);
+    const int64_t begin = a->offset - load->instruction->operand[0].offset;
+    const spyre_format format = a->format;
+    const uint64_t runs = x->runs.count, all = x->rows.count * runs;
+    int64_t base;
+    if (all > PRODUCT_LONGEST || !locate(&nest, begin, &base)) return false;
+    for (uint64_t n = 0; n < all; n++)
+        if (!lies_in_pattern(&nest, begin, base, element, &x->rows.items[n / runs],
+                             &x->runs.items[n % runs]))
+            return false;
+    move_behind(&nest, begin, base, &x->rows);
+    move_behind(&nest, begin, base, &x->runs);
+    *a = load->instruction->operand[1];
+    a->format = format;
+    a->offset += base;
+    return true;
+}
+
+// The LOAD in front of the MATMUL, in the same loops, whose bytes are all of its A.
+static const lx_access *load_before(const match *m)
+{
+    uint32_t before, behind;
+    if (m->work->operand[PRODUCT_A].space != ISA_SPACE_LX || !neighbours(m, &before, &behind) ||
+        opcode_at(m, before) != ISA_LOAD)
+        return NULL;
+    const lx_access *load = access_at(m, before, 0);
+    const lx_access *read = access_at(m, m->first, PRODUCT_A);
+    if (!load || !read || load->depth != read->depth || !plan_injective(m->f->out[before], 0))
+        return NULL;
+    uint32_t number = (uint32_t)(read - m->f->accesses.items);
+    return forward_writer_of(m->f, number) == load ? load : NULL;
+}
+
+// The product that one MATMUL is, by itself, and the LOAD of its rows.
+static spyre_status begin_at(match *m, uint32_t at)
+{
+    m->first = m->last = m->term[0].matmul = at;
+    m->terms = 1;
+    m->depth = access_at(m, at, PRODUCT_C)->depth;
+    m->work = ARENA_NEW(m->f->memory, isa_instruction, 1);
+    TRY_ALLOC(m->work);
+    *m->work = isa_copy(m->f->out[at]->instruction);
+    TRY(product_of(m->f->memory, m->work, &m->product));
+    const lx_access *load = load_before(m);
+    if (!load || !read_behind(m, m->f->out[load->at])) return NULL;
+    m->term[0].load = load;
+    m->first = load->at;
+    return NULL;
+}
+
+// Loops around the MATMULs alone that add to the same sums.
 static spyre_status take_depth_loops(match *m)
 {
     uint32_t before, behind;
@@ -82,6 +185,74 @@ static spyre_status take_depth_loops(match *m)
     return NULL;
 }
 
+static bool same_places(const product_list *a, const product_list *b)
+{
+    bool same = a->count == b->count;
+    for (uint32_t n = 0; same && n < a->count; n++)
+        same = memcmp(a->items[n].at, b->items[n].at, sizeof a->items[n].at) == 0;
+    return same;
+}
+
+// Operands lie alike in all iterations of the loops around both, at offsets of their own.
+static bool lie_alike(const isa_operand *a, const isa_operand *b, uint32_t loops)
+{
+    return a->space == b->space && a->arg == b->arg && a->slot == b->slot &&
+           memcmp(a->loop_stride, b->loop_stride, loops * sizeof *a->loop_stride) == 0;
+}
+
+static bool adds_to_same(const match *m, const match *next)
+{
+    const product *x = m->product, *y = next->product;
+    bool same = m->depth == next->depth && x->format == y->format && x->lanes == y->lanes &&
+                x->line == y->line && same_places(&x->rows, &y->rows) &&
+                same_places(&x->columns, &y->columns);
+    for (int o = 0; same && o < PRODUCT_OPERANDS; o++)
+        same = lie_alike(&m->work->operand[o], &next->work->operand[o], m->depth);
+    return same && m->work->operand[PRODUCT_C].offset == next->work->operand[PRODUCT_C].offset &&
+           m->terms + next->terms <= MOST_TERMS &&
+           x->runs.count + y->runs.count <= PRODUCT_LONGEST;
+}
+
+static spyre_status append_runs(match *m, const match *next)
+{
+    product *x = m->product;
+    for (uint32_t n = 0; n < next->product->runs.count; n++) {
+        product_index run = next->product->runs.items[n];
+        for (int o = PRODUCT_A; o <= PRODUCT_B; o++)
+            run.at[o] += next->work->operand[o].offset - m->work->operand[o].offset;
+        TRY(VEC_PUSH(m->f->memory, &x->runs, run));
+    }
+    for (uint32_t n = 0; n < next->terms; n++) m->term[m->terms++] = next->term[n];
+    x->depth += next->product->depth;
+    m->last = next->last;
+    return NULL;
+}
+
+// The MATMUL that is next, or in loops that are.
+static bool matmul_behind(const match *m, uint32_t *at)
+{
+    uint32_t before;
+    if (!neighbours(m, &before, at)) return false;
+    while (*at < m->end && (!is_step(m, *at) || opcode_at(m, *at) == ISA_LOOP ||
+                            opcode_at(m, *at) == ISA_LOAD))
+        ++*at;
+    return *at < m->end && m->f->out[*at] && m->f->out[*at]->product != NULL;
+}
+
+static spyre_status take_terms(match *m)
+{
+    for (uint32_t at, before, behind;;) {
+        TRY(take_depth_loops(m));
+        if (!matmul_behind(m, &at)) return NULL;
+        match next = {.f = m->f, .begin = m->begin, .end = m->end};
+        TRY(begin_at(&next, at));
+        TRY(take_depth_loops(&next));
+        if (!neighbours(m, &before, &behind) || next.first != behind) return NULL;
+        if (!adds_to_same(m, &next)) return NULL;
+        TRY(append_runs(m, &next));
+    }
+}
+
 // --- What becomes of the sums
 
 static bool is_zero_fill(const isa_instruction *i)
@@ -100,20 +271,49 @@ static bool is_rounding(const isa_instruction *i)
             i->operand[0].format == SPYRE_FORMAT_IEEE_FP32);
 }
 
-// The sums have no other reader, and the product does not write over its operands.
-static bool sums_can_go(const match *m)
+// What a product does without: its sums and the rows that it reads in memory.
+typedef struct {
+    const lx_access *items[3 * MOST_TERMS + 2];
+    uint32_t sums, count;
+} gone_accesses;
+
+static gone_accesses list_gone(const match *m)
 {
-    forwarding *f = m->f;
-    const lx_access *fill = access_at(m, m->fill, 0), *sums = access_at(m, m->matmul, 0);
-    const lx_access *round = access_at(m, m->round, 1);
-    if (!fill || !sums || !round || fill->depth != m->depth || round->depth != m->depth)
-        return false;
-    if (!lx_covers(fill, sums) || !lx_covers(fill, round)) return false;
-    bool *gone[2] = {&f->replaced[sums - f->accesses.items],
-                     &f->replaced[round - f->accesses.items]};
-    *gone[0] = *gone[1] = true;
-    if (!forward_is_needed(f, fill, NULL) && !forward_is_needed(f, sums, NULL)) return true;
-    *gone[0] = *gone[1] = false;
+    gone_accesses g = {.items = {access_at(m, m->fill, 0), access_at(m, m->round, 1)}, .count = 2};
+    for (uint32_t n = 0; n < m->terms; n++)
+        g.items[g.count++] = access_at(m, m->term[n].matmul, PRODUCT_C);
+    g.sums = g.count;
+    for (uint32_t n = 0; n < m->terms; n++) {
+        if (!m->term[n].load) continue;
+        g.items[g.count++] = m->term[n].load;
+        g.items[g.count++] = access_at(m, m->term[n].matmul, PRODUCT_A);
+    }
+    return g;
+}
+
+static bool are_needed(const forwarding *f, const gone_accesses *g)
+{
+    for (uint32_t n = 0; n < g->count; n++)
+        if (g->items[n]->writes && forward_is_needed(f, g->items[n], NULL)) return true;
+    return false;
+}
+
+static void set_replaced(forwarding *f, const gone_accesses *g, bool replaced)
+{
+    for (uint32_t n = 0; n < g->count; n++)
+        if (g->items[n]->reads) f->replaced[g->items[n] - f->accesses.items] = replaced;
+}
+
+// Neither sums nor rows have another reader.
+static bool can_go(const match *m)
+{
+    const gone_accesses g = list_gone(m);
+    for (uint32_t n = 0; n < g.sums; n++)
+        if (!g.items[n] || !lx_covers(g.items[0], g.items[n])) return false;
+    if (g.items[0]->depth != m->depth || g.items[1]->depth != m->depth) return false;
+    set_replaced(m->f, &g, true);
+    if (!are_needed(m->f, &g)) return true;
+    set_replaced(m->f, &g, false);
     return false;
 }
 
@@ -123,21 +323,12 @@ static bool apart(const match *m, uint32_t depth)
 {
     const lx_access *write = access_at(m, m->round, 0);
     if (!write || m->result.instruction->operand[0].space != ISA_SPACE_LX) return true;
-    for (uint32_t o = PRODUCT_A; o <= PRODUCT_B; o++) {
-        const lx_access *read = access_at(m, m->matmul, o);
-        bool in_lx = m->work->operand[o].space == ISA_SPACE_LX;
+    for (uint32_t n = 0; n < PRODUCT_OPERANDS * m->terms; n++) {
+        uint32_t operand = n % PRODUCT_OPERANDS;
+        const lx_access *read = access_at(m, m->term[n / PRODUCT_OPERANDS].matmul, operand);
+        bool in_lx = operand != PRODUCT_C && m->work->operand[operand].space == ISA_SPACE_LX;
         if (read && in_lx && lx_overlap(write, read, depth)) return false;
     }
-    return true;
-}
-
-// From bytes among the sums to bytes among the results. False when no result is made of them.
-static bool locate(const tile_nest *round, int64_t sum, int64_t *result)
-{
-    int64_t index[ISA_MAX_DIMS];
-    *result = 0;
-    if (!tile_nest_find(round, sum, index)) return false;
-    for (uint32_t d = 0; d < round->count; d++) *result += index[d] * round->to[d];
     return true;
 }
 
@@ -261,27 +452,27 @@ static spyre_status replace(const match *m)
         widen_span(&tile->span[o], &x->rows, o);
         widen_span(&tile->span[o], &x->columns, o);
     }
-    f->out[m->fill] = f->out[m->matmul] = f->out[m->round] = NULL;
+    f->out[m->fill] = f->out[m->round] = NULL;
+    for (uint32_t n = 0; n < m->terms; n++) {
+        f->out[m->term[n].matmul] = NULL;
+        if (m->term[n].load) f->out[m->term[n].load->at] = NULL;
+    }
     f->out[m->first] = tile;
     return NULL;
 }
 
 // What the MATMUL is part of; its own step stays when it is part of nothing.
-static spyre_status fuse_one(match *m)
+static spyre_status fuse_one(match *m, uint32_t at)
 {
     forwarding *f = m->f;
-    m->work = ARENA_NEW(f->memory, isa_instruction, 1);
-    TRY_ALLOC(m->work);
-    *m->work = isa_copy(f->out[m->matmul]->instruction);
-    TRY(product_of(f->memory, m->work, &m->product));
+    TRY(begin_at(m, at));
     if (m->product->line < 0) return NULL;
-    m->depth = access_at(m, m->matmul, PRODUCT_C)->depth;
-    TRY(take_depth_loops(m));
+    TRY(take_terms(m));
     if (!neighbours(m, &m->fill, &m->round) || !f->out[m->fill] || !f->out[m->round]) return NULL;
     if (!is_zero_fill(f->out[m->fill]->instruction)) return NULL;
     if (!is_rounding(f->out[m->round]->instruction)) return NULL;
     m->result = *f->out[m->round];
-    if (!apart(m, m->depth) || !place_results(m) || !sums_can_go(m)) return NULL;
+    if (!apart(m, m->depth) || !place_results(m) || !can_go(m)) return NULL;
     m->first = m->fill;
     m->last = m->round;
     TRY(take_outer_loops(m));
@@ -293,9 +484,8 @@ static spyre_status accumulate_in(forwarding *f, const plan_kernel *kernel)
     for (uint32_t at = kernel->begin; at < kernel->end; at++) {
         bool is_matmul = f->program->code.items[at]->opcode == ISA_MATMUL;
         if (!is_matmul || !f->out[at] || !f->out[at]->product) continue;
-        match m = {.f = f, .begin = kernel->begin, .end = kernel->end, .first = at, .last = at,
-                   .matmul = at};
-        TRY(fuse_one(&m));
+        match m = {.f = f, .begin = kernel->begin, .end = kernel->end};
+        TRY(fuse_one(&m, at));
     }
     return NULL;
 }

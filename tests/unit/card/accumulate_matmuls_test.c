@@ -41,7 +41,9 @@ static int close_card(void **state)
 // has. Loops with one iteration are left out.
 typedef struct {
     uint32_t batches, row_tiles, rows, column_tiles, sticks, depth_tiles, depth;
+    uint32_t peeled;                        // depth tiles behind their loop
     uint32_t kept;                          // lanes of a column tile of one stick
+    bool halved;                            // rows of A are two groups, far apart in memory
     bool a_in_lx, c_in_lx;                  // whole, without loads and stores
     bool fp32;                              // results are not rounded
     float start;                            // of the sums
@@ -79,9 +81,24 @@ static uint32_t k_sticks(const shape *s)
     return (s->depth + LANES - 1) / LANES;
 }
 
+static uint32_t all_depth_tiles(const shape *s)
+{
+    return s->depth_tiles + s->peeled;
+}
+
+static bool comes_in_halves(const shape *s)
+{
+    return s->halved && s->rows % 2 == 0 && !s->a_in_lx;
+}
+
 static int64_t a_tile(const shape *s)
 {
     return (int64_t)k_sticks(s) * s->rows * STICK;
+}
+
+static int64_t a_tile_in_memory(const shape *s)
+{
+    return a_tile(s) * (comes_in_halves(s) ? 2 : 1);
 }
 
 static int64_t b_tile(const shape *s)
@@ -97,27 +114,40 @@ static int64_t c_line(const shape *s)
 // Where A lies, in memory or in LX: [batch][row tile][depth tile][k stick][row][lane].
 static void step_a(const builder *b, isa_operand *a)
 {
-    int64_t tile = a_tile(b->s), row_tile = tile * b->s->depth_tiles;
+    int64_t tile = a_tile_in_memory(b->s), row_tile = tile * all_depth_tiles(b->s);
     step(a, b->depth, tile);
     step(a, b->rows, row_tile);
     step(a, b->batch, row_tile * b->s->row_tiles);
 }
 
-static void load_a(const builder *b)
+// [k stick][half][row][lane]
+static void load_halves(isa_instruction *i, const shape *s)
 {
-    isa_operand from = in_memory(0, 0, 0, DL16);
+    const int64_t half = (int64_t)s->rows / 2 * STICK;
+    const uint32_t extent[] = {k_sticks(s), 2, s->rows / 2, LANES};
+    const int64_t lx[] = {2 * half, half, STICK, 2}, memory[] = {4 * half, 2 * half, STICK, 2};
+    i->dim_count = 4;
+    memcpy(i->extent, extent, sizeof extent);
+    memcpy(i->operand[0].stride, lx, sizeof lx);
+    memcpy(i->operand[1].stride, memory, sizeof memory);
+}
+
+static void load_a(const builder *b, uint32_t tile)
+{
+    isa_operand from = in_memory(0, 0, tile * a_tile_in_memory(b->s), DL16);
     step_a(b, &from);
-    emit_flat(b->p, ISA_LOAD, (uint32_t)(a_tile(b->s) / 2), 2,
-              (isa_operand[]){in_lx(A_AT, DL16), from});
+    isa_instruction *i = emit_flat(b->p, ISA_LOAD, (uint32_t)(a_tile(b->s) / 2), 2,
+                                   (isa_operand[]){in_lx(A_AT, DL16), from});
+    if (comes_in_halves(b->s)) load_halves(i, b->s);
     signal_to(b->p, ISA_QUEUE_LOAD, A_FULL);
     wait_for(b->p, ISA_QUEUE_PT, A_FULL);
 }
 
 // [batch][column tile][depth tile][stick][k][lane].
-static void load_b(const builder *b)
+static void load_b(const builder *b, uint32_t depth_tile)
 {
-    isa_operand from = in_memory(1, 1, 0, DL16);
-    int64_t tile = b_tile(b->s), column_tile = tile * b->s->depth_tiles;
+    isa_operand from = in_memory(1, 1, depth_tile * b_tile(b->s), DL16);
+    int64_t tile = b_tile(b->s), column_tile = tile * all_depth_tiles(b->s);
     step(&from, b->depth, tile);
     step(&from, b->columns, column_tile);
     step(&from, b->batch, column_tile * b->s->column_tiles);
@@ -126,7 +156,7 @@ static void load_b(const builder *b)
     wait_for(b->p, ISA_QUEUE_PT, B_FULL);
 }
 
-static void multiply(const builder *b)
+static void multiply(const builder *b, uint32_t depth_tile)
 {
     const shape *s = b->s;
     isa_instruction *i = emit(b->p, ISA_MATMUL);
@@ -135,7 +165,7 @@ static void multiply(const builder *b)
     i->extent[1] = s->sticks;
     i->extent[2] = s->depth;
     i->operand[0] = in_lx(SUMS_AT, FP32);
-    i->operand[1] = in_lx(A_AT, DL16);
+    i->operand[1] = in_lx(A_AT + (s->a_in_lx ? depth_tile * a_tile(s) : 0), DL16);
     i->operand[2] = in_lx(B_AT, DL16);
     if (s->a_in_lx) step_a(b, &i->operand[1]);
     i->operand[0].stride[0] = LANES * 4;
@@ -198,6 +228,15 @@ static void store_result(const builder *b)
     wait_for(b->p, ISA_QUEUE_SFP, C_FREE);
 }
 
+static void add_term(const builder *b, uint32_t depth_tile)
+{
+    if (!b->s->a_in_lx) load_a(b, depth_tile);
+    load_b(b, depth_tile);
+    multiply(b, depth_tile);
+    signal_to(b->p, ISA_QUEUE_PT, A_FREE);
+    wait_for(b->p, ISA_QUEUE_LOAD, A_FREE);
+}
+
 static void body(builder *b)
 {
     const shape *s = b->s;
@@ -207,12 +246,10 @@ static void body(builder *b)
     signal_to(b->p, ISA_QUEUE_SFP, READY);
     wait_for(b->p, ISA_QUEUE_PT, READY);
     b->depth = open_loop(b, s->depth_tiles);
-    if (!s->a_in_lx) load_a(b);
-    load_b(b);
-    multiply(b);
-    signal_to(b->p, ISA_QUEUE_PT, A_FREE);
-    wait_for(b->p, ISA_QUEUE_LOAD, A_FREE);
+    add_term(b, 0);
     close_loop(b, b->depth);
+    b->depth = -1;
+    for (uint32_t n = 0; n < s->peeled; n++) add_term(b, s->depth_tiles + n);
     signal_to(b->p, ISA_QUEUE_PT, DONE);
     wait_for(b->p, ISA_QUEUE_SFP, DONE);
     round_sums(b);
@@ -221,7 +258,7 @@ static void body(builder *b)
 
 static int64_t a_bytes(const shape *s)
 {
-    return a_tile(s) * s->depth_tiles * s->row_tiles * s->batches;
+    return a_tile_in_memory(s) * all_depth_tiles(s) * s->row_tiles * s->batches;
 }
 
 static int64_t c_bytes(const shape *s)
@@ -251,8 +288,8 @@ static isa_program *product_program(const shape *s)
     int64_t *parameters = begin_kernel(b.p, (1u << CORES) - 1, 3);
     for (int64_t core = 0; core < CORES; core++) {
         parameters[core * 3] = core * a_bytes(s);
-        parameters[core * 3 + 1] = core % 2 * b_tile(s) * s->depth_tiles * s->column_tiles *
-                                   s->batches;
+        parameters[core * 3 + 1] = core % 2 * b_tile(s) * all_depth_tiles(s) *
+                                   s->column_tiles * s->batches;
         parameters[core * 3 + 2] = core * c_bytes(s);
     }
     b.batch = open_loop(&b, s->batches);
@@ -329,6 +366,8 @@ static void accumulate_matmuls__shapes_become_one_product(void **state)
                    .sticks = 1 + next_random(&seed) % 2,
                    .depth_tiles = 1 + next_random(&seed) % 3,
                    .depth = depths[next_random(&seed) % 5],
+                   .peeled = next_random(&seed) % 2,
+                   .halved = next_random(&seed) % 2,
                    .a_in_lx = next_random(&seed) % 2,
                    .c_in_lx = next_random(&seed) % 2,
                    .fp32 = next_random(&seed) % 4 == 0};
