@@ -8,6 +8,7 @@
 #include "isa/fields.h"
 #include "isa/numbers.h"
 #include "tensor/accumulate.h"
+#include "tensor/format.h"
 #include "tensor/numeric.h"
 #include "tensor/rank.h"
 #include "tensor/running_value.h"
@@ -130,6 +131,8 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
     bool by_row = isa_row_operand(i->opcode) != ISA_NO_OPERAND;
     bool moves_bits = i->opcode == ISA_LOAD || i->opcode == ISA_STORE ||
                       (by_row && !isa_reads(i->opcode, 0));
+    if (!moves_bits && format_class_of(format) == FORMAT_NONE)
+        BROKEN("elements of %s can be moved only", spyre_format_name(format));
     if (moves_bits && o == 1 && format != i->operand[0].format)
         BROKEN("format %s differs from operand 0's %s; only bits move", spyre_format_name(format),
                spyre_format_name(i->operand[0].format));

@@ -123,6 +123,9 @@ static void verify__formats(void **state)
     find(ISA_LOAD)->operand[0].format = SPYRE_FORMAT_SEN169_FP16;
     find(ISA_REDUCE)->operand[0].format = SPYRE_FORMAT_SEN169_FP16;
     refused("reduce: operand 0: an accumulator is IEEE_FP32, not SEN169_FP16");
+    find(ISA_REDUCE)->operand[0].format = SPYRE_FORMAT_IEEE_FP32;
+    find(ISA_VECTOR)->operand[1].format = SPYRE_FORMAT_SENINT24;
+    refused("vector: operand 1: elements of SENINT24 can be moved only");
 }
 
 static void verify__rankings(void **state)
