@@ -2,7 +2,8 @@
 """Logarithms of float32 out of the functions that a card has in float32; the profile `extended`
 has them as functions of their own.
 
-x = m 2^e with m in [sqrt(1/2), sqrt(2)), found by powers of two, which round nothing. With
+x = m 2^e with m in [0.65, 1.55]: e is the nearest whole number to a logarithm in 16 bits, m comes
+by powers of two, which round nothing. With
 f = m - 1 and s = f / (2 + f), log(m) is 2 s + 2/3 s^3 + 2/5 s^5 + .. = f - s (f - R), R being the
 terms from the second on over s (W. Cody, W. Waite, "Software Manual for the Elementary Functions",
 1980). ln 2 is taken in two parts, so that e times the first is exact.
@@ -21,18 +22,25 @@ _aten = torch.ops.aten
 
 LN2_HIGH = float.fromhex("0x1.62e4p-1")
 LN2_LOW = math.log(2) - LN2_HIGH
-_TERMS = 6  # s^2 is below 0.03: what is left out is below 1e-10
+LEAST = 2.0**-149
+_TERMS = 6  # s^2 is below 0.05: what is left out is below 1e-10
+
+
+def _power_of_two(n: torch.Tensor) -> torch.Tensor:
+    """2^n for whole n up to 75: e^(n ln 2) rounded to 11 bits (T. Dekker, 1971)."""
+    near = (n * math.log(2)).exp()
+    above = near * 8193.0  # 2^13 + 1
+    return above - (above - near)
 
 
 def split(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """m and e of positive numbers."""
-    m, e = x, torch.zeros_like(x)
-    steps = [(1.0, True, 64)] * 3 + [(2.0**n, False, n) for n in (64, 32, 16, 8, 4, 2, 1)]
-    for bound, is_small, n in [*steps, (math.sqrt(2), False, 1)]:
-        is_beyond = m < bound if is_small else m >= bound
-        m = torch.where(is_beyond, m * 2.0 ** (n if is_small else -n), m)
-        e = torch.where(is_beyond, e + (-n if is_small else n), e)
-    return m, e
+    """m and e of positive numbers; anything of others."""
+    eighth = (x + LEAST).sqrt().sqrt().sqrt()  # within the range of 16 bits
+    half = eighth.to(torch.float16).log().to(torch.float32) * (4 / math.log(2))
+    first = (half + 0.5).floor()
+    second = ((half + half - first) + 0.5).floor()
+    power, more = _power_of_two(-first), second - first  # -1, 0 or 1, of which the last is 2^-more
+    return x * power * (power * ((more * 0.25 - 0.75) * more + 1.0)), first + second
 
 
 def _log(x: torch.Tensor) -> torch.Tensor:
