@@ -165,6 +165,15 @@ static double sine_of_turns(double x)
     return sin(PI * part);
 }
 
+// The number of row y of z, at most 2^29, behind x times z rows; a negative y counts from the end.
+// A y that is no row gives one below -2^29, which tells y: 2^30 less. As x and as y that stays.
+INLINED double joined_index(double x, double y, double z)
+{
+    const double row = y < 0.0 ? y + z : y;
+    const double outside = y < -0x1p29 ? y : (y < 0x1p29 ? y : 0x1p29 - 1.0) - 0x1p30;
+    return x < 0.0 ? x : row >= 0.0 && row < z ? x * z + row : outside;
+}
+
 // fmod() of floats of at most 24 bits or of 32-bit integers: as long as the quotient has at most 29
 // bits its product with y is exact, and so are the products of integers.
 INLINED bool has_near_rest(double x, double y)

@@ -17,6 +17,7 @@
 // leave its product a result in parts of sticks (keys of an image, cut into lines of 28 pixels). So
 // do operands whose cuts an op would carry into a dim that they do not divide: windows of 3 that
 // are written into lines of 9 and 2 more.
+// The elements that an index chooses are never cut.
 // Operands whose dims an op cannot follow even so get the dims of its loops (match_dims.c).
 //
 // The obvious shortcut, to keep the host's dims and materialise every view, costs a copy per view.
@@ -307,6 +308,17 @@ static void keep_windows(const loop_graph *loops, bool *kept)
     }
 }
 
+// Elements that an index chooses one by one lie side by side in whole sticks, which is less than a
+// stick for each: their line stays one dim.
+static void keep_chosen_elements(const loop_graph *loops, bool *kept)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (op->table && op->row_stride == 1 && op->row_count > 1)
+            kept[op->operand[op->table].buffer] = true;
+    }
+}
+
 // Marks for the buffers of the graph; those beyond the `count` that had marks are kept whole.
 static spyre_status mark_buffers(const loop_graph *loops, restraint *held, uint32_t count)
 {
@@ -316,6 +328,7 @@ static spyre_status mark_buffers(const loop_graph *loops, restraint *held, uint3
     TRY_ALLOC(held->product);
     for (uint32_t b = 0; old && b < loops->buffers.count; b++) held->kept[b] = b >= count || old[b];
     keep_windows(loops, held->kept);
+    keep_chosen_elements(loops, held->kept);
     return NULL;
 }
 

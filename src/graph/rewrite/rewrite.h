@@ -180,8 +180,12 @@ typedef struct {
     tensor items[SPYRE_MAX_RANK];
     uint32_t count;
     uint32_t dim[SPYRE_MAX_RANK]; // of the table, ascending
-    bool wraps;                   // negative ones count from the end
 } indices;
+// The elements of a table whose dims all have an index as a vector, lines end at sticks, and the
+// numbers in it of those that the indices choose.
+SPYRE_MUST_CHECK spyre_status make_numbered_elements(rewriter *r, const tensor *table,
+                                                     const indices *all, tensor *out_elements,
+                                                     tensor *out_number);
 // The number of a row of the table whose indexed dims are in front and joined.
 SPYRE_MUST_CHECK spyre_status make_joined_index(rewriter *r, const indices *all,
                                                 const spyre_view *table, tensor *out);

@@ -87,7 +87,7 @@ spyre_status rewrite_index_select(rewriter *r)
 spyre_status rewrite_index_tensor(rewriter *r)
 {
     tensor table, into;
-    indices all = {.wraps = true};
+    indices all = {0};
     TRY(rewrite_tensor(r, 0, &table));
     TRY(rewrite_result(r, 0, &into));
     const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;

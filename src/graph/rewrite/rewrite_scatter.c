@@ -54,7 +54,7 @@ static spyre_status forget_named(rewriter *r, scatter *s)
 
 // Into few of many rows: those that are named are joined in float32 by themselves. Of equal
 // indices the last one's row takes all, and is the one that stays.
-static spyre_status join_few_rows(rewriter *r, const scatter *s, const tensor *into)
+static spyre_status join_few_rows(rewriter *r, const scatter *s, const tensor *into, tensor *out)
 {
     int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
     spyre_view places = view_contiguous(&size, 1), column = {.rank = s->whole.view.rank};
@@ -76,7 +76,7 @@ static spyre_status join_few_rows(rewriter *r, const scatter *s, const tensor *i
         TRY(make_named_rows(r, s, &at, &rows));
     }
     TRY(make_accumulated(r, s->accumulator, &rows, &last, &s->source, s->dim, NULL, &rows));
-    return make_scatter(r, &s->whole, &s->index, &rows, s->dim, into, NULL);
+    return make_scatter(r, &s->whole, &s->index, &rows, s->dim, into, out);
 }
 
 // A third of a large whole: float32 of it is written and read again then, by fewer kernels.
@@ -88,25 +88,21 @@ static bool names_few(const scatter *s)
     return of_rows && s->index.view.size[0] < size / 3;
 }
 
-static spyre_status write_rows(rewriter *r, scatter *s, const tensor *into)
+static spyre_status write_rows(rewriter *r, scatter *s, const tensor *into, tensor *out)
 {
     if (s->accumulator == OPFUNC_NONE)
-        return make_scatter(r, &s->whole, &s->index, &s->source, s->dim, into, NULL);
+        return make_scatter(r, &s->whole, &s->index, &s->source, s->dim, into, out);
     if (accumulation_widens(s->accumulator, s->whole.dtype) && names_few(s))
-        return join_few_rows(r, s, into);
+        return join_few_rows(r, s, into, out);
     TRY(forget_named(r, s));
-    return make_accumulated(r, s->accumulator, &s->whole, &s->index, &s->source, s->dim, into,
-                            NULL);
+    return make_accumulated(r, s->accumulator, &s->whole, &s->index, &s->source, s->dim, into, out);
 }
 
 // The dim of `whole` and the index into it.
 static spyre_status load_index(rewriter *r, uint32_t value, scatter *s)
 {
     TRY(rewrite_value(r, value, &s->index));
-    if (s->whole.view.rank == 0 || s->index.view.rank == 0) {
-        return status_new(SPYRE_UNSUPPORTED, "indices of rank %u into rank %u", s->index.view.rank,
-                          s->whole.view.rank);
-    }
+    if (s->whole.view.rank == 0) return status_new(SPYRE_UNSUPPORTED, "indices into rank 0");
     if (s->index.dtype == SPYRE_DTYPE_I64 || s->index.dtype == SPYRE_DTYPE_I32) return NULL;
     return status_new(SPYRE_UNSUPPORTED, "an index of %s", spyre_dtype_name(s->index.dtype));
 }
@@ -173,39 +169,103 @@ spyre_status rewrite_index_copy(rewriter *r)
     if (s.index.view.rank != 1)
         return status_new(SPYRE_UNSUPPORTED, "an index of rank %u", s.index.view.rank);
     TRY(load_source(r, 3, &into, &s));
-    return write_rows(r, &s, &into);
+    return write_rows(r, &s, &into, NULL);
 }
 
-// index_put(x, [none, .., index], source, accumulate)
-spyre_status rewrite_index_put(rewriter *r)
+// Of index_put: the indices and their dims.
+static spyre_status load_indices(rewriter *r, const scatter *s, indices *out)
 {
-    scatter s = {.accumulator = OPFUNC_NONE};
-    tensor into;
-    bool accumulates, found = false;
-    TRY(rewrite_result(r, 0, &into));
-    TRY(rewrite_operand(r, 0, into.dtype, &s.whole));
-    TRY(graph_arg_bool(r->source, r->node, 3, false, &accumulates));
     const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
-    if (!list || list->kind != SPYRE_ARG_LIST || list->of.list.count > s.whole.view.rank) {
+    scatter one = *s;
+    out->count = 0;
+    if (!list || list->kind != SPYRE_ARG_LIST || list->of.list.count > s->whole.view.rank) {
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "argument 1: expected a list of at most %u tensors", s.whole.view.rank);
+                          "argument 1: expected a list of at most %u tensors", s->whole.view.rank);
     }
     for (uint32_t i = 0; i < list->of.list.count; i++) {
         if (list->of.list.items[i].kind != SPYRE_ARG_VALUE) continue;
-        if (found) return status_new(SPYRE_UNSUPPORTED, "indices of several dims");
-        found = true;
-        s.dim = i;
-        TRY(load_index(r, list->of.list.items[i].of.value, &s));
+        TRY(load_index(r, list->of.list.items[i].of.value, &one));
+        out->dim[out->count] = i;
+        out->items[out->count++] = one.index;
     }
-    if (!found) return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: no tensor");
-    TRY(make_wrapped_index(r, &s.index, s.whole.view.size[s.dim], &s.index));
-    if (!accumulates && s.index.view.rank == 1) {
-        TRY(load_source(r, 2, &into, &s));
-        return write_rows(r, &s, &into);
-    }
+    if (out->count > 0) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: no tensor");
+}
+
+// The indexed dims of the whole side by side; those that are apart go to the front.
+static spyre_status bring_together(rewriter *r, tensor *whole, indices *all, uint32_t *order)
+{
+    uint32_t count = 0, first = all->dim[0];
+    bool indexed[SPYRE_MAX_RANK] = {false};
+    bool adjoining = all->dim[all->count - 1] - first + 1 == all->count;
+    for (uint32_t i = 0; i < all->count; i++) indexed[all->dim[i]] = true;
+    for (uint32_t i = 0; adjoining && i < first; i++) order[count++] = i;
+    for (uint32_t i = 0; i < all->count; i++) order[count++] = all->dim[i];
+    for (uint32_t i = adjoining ? first : 0; i < whole->view.rank; i++)
+        if (!indexed[i]) order[count++] = i;
+    for (uint32_t i = 0; i < all->count; i++) all->dim[i] = (adjoining ? first : 0) + i;
+    spyre_view view = view_permute(&whole->view, order);
+    return make_view(r, whole, &view, NULL, whole);
+}
+
+// The whole with its indexed dims as one, of rows or of all elements, and one index into that.
+static spyre_status join_dims(rewriter *r, const indices *all, scatter *s)
+{
+    const spyre_view view = s->whole.view;
+    int64_t sizes[SPYRE_MAX_RANK], joined = 1;
+    uint32_t first = all->dim[0], rank = view.rank - all->count + 1;
+    s->dim = first;
+    if (all->count == view.rank)
+        return make_numbered_elements(r, &s->whole, all, &s->whole, &s->index);
+    for (uint32_t i = 0; i < all->count; i++) joined *= view.size[first + i];
+    for (uint32_t i = 0; i < rank; i++)
+        sizes[i] = i == first ? joined : view.size[i < first ? i : i + all->count - 1];
+    TRY(make_joined_index(r, all, &view, &s->index));
+    return make_reshape(r, &s->whole, sizes, rank, &s->whole);
+}
+
+// The result of such a whole; lines of elements may be longer than those of `sizes` are.
+static spyre_status split_dims(rewriter *r, const spyre_view *sizes, const uint32_t *order,
+                               tensor *x)
+{
+    int64_t wide[SPYRE_MAX_RANK];
+    uint32_t rank = sizes->rank, place[SPYRE_MAX_RANK];
+    int64_t surplus = view_element_count(&x->view) - view_element_count(sizes);
+    memcpy(wide, sizes->size, sizeof wide);
+    wide[rank - 1] += surplus / (view_element_count(sizes) / wide[rank - 1]);
+    TRY(make_reshape(r, x, wide, rank, x));
+    if (surplus) TRY(make_slice(r, x, rank - 1, 0, sizes->size[rank - 1], x));
+    for (uint32_t i = 0; i < rank; i++) place[order[i]] = i;
+    spyre_view view = view_permute(&x->view, place);
+    return make_view(r, x, &view, NULL, x);
+}
+
+// index_put(x, [none, .., index, ..], source, accumulate)
+spyre_status rewrite_index_put(rewriter *r)
+{
+    scatter s = {.accumulator = OPFUNC_NONE};
+    indices all;
+    uint32_t order[SPYRE_MAX_RANK];
+    tensor into, written;
+    bool accumulates;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &s.whole));
+    TRY(graph_arg_bool(r->source, r->node, 3, false, &accumulates));
     if (accumulates) s.accumulator = OPFUNC_SUM;
+    TRY(load_indices(r, &s, &all));
+    if (all.count == 1) {
+        TRY(make_joined_index(r, &all, &s.whole.view, &s.index));
+        s.dim = all.dim[0];
+        TRY(load_joined_source(r, 2, &into, &s));
+        return write_rows(r, &s, &into, NULL);
+    }
+    TRY(bring_together(r, &s.whole, &all, order));
+    const spyre_view sizes = s.whole.view;
+    TRY(join_dims(r, &all, &s));
     TRY(load_joined_source(r, 2, &into, &s));
-    return write_rows(r, &s, &into);
+    TRY(write_rows(r, &s, NULL, &written));
+    TRY(split_dims(r, &sizes, order, &written));
+    return rewrite_finish(r, &written, &into);
 }
 
 // --- An index for every element
@@ -272,7 +332,7 @@ spyre_status rewrite_scatter_elements(rewriter *r)
     TRY(rewrite_result(r, 0, &into));
     if (r->from->op == ATEN_SCATTER_ADD) s.accumulator = OPFUNC_SUM;
     TRY(load_elements(r, &into, &s));
-    return write_rows(r, &s, &into);
+    return write_rows(r, &s, &into, NULL);
 }
 
 // How many there are at each place, what was there included unless it is forgotten: 1 elsewhere.
@@ -348,5 +408,5 @@ spyre_status rewrite_scatter_reduce(rewriter *r)
     TRY(graph_arg_bool(r->source, r->node, 5, true, &includes));
     s.forgets = !includes;
     TRY(load_elements(r, &into, &s));
-    return (is_mean ? write_means : write_rows)(r, &s, &into);
+    return is_mean ? write_means(r, &s, &into) : write_rows(r, &s, &into, NULL);
 }

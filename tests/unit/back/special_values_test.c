@@ -55,7 +55,7 @@ static bool has_special_values(opfunc op)
            op != OPFUNC_BATCHMATMULINT8 && op != OPFUNC_CONV2DINT4 && op != OPFUNC_CONV2DINT8 &&
            op != OPFUNC_INT4LOW && op != OPFUNC_INT4HIGH && op != OPFUNC_BITAND &&
            op != OPFUNC_BITOR && op != OPFUNC_BITXOR && op != OPFUNC_SHIFTLEFT &&
-           op != OPFUNC_SHIFTRIGHT;
+           op != OPFUNC_SHIFTRIGHT && op != OPFUNC_JOININDEX;
 }
 
 static arrangement arrangement_of(opfunc op)

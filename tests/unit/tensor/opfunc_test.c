@@ -580,6 +580,25 @@ static void opfunc__branchless_lanes_are_their_definitions(void **state)
     }
 }
 
+// Of rows that are there, of negative indices, and what tells an index that is out of its dim.
+static void opfunc__joined_indices(void **state)
+{
+    (void)state;
+    const double beyond = 0x1p30;
+    static const double rows[][4] = {
+        {0.0, 2.0, 5.0, 2.0}, {3.0, 2.0, 5.0, 17.0}, {3.0, -1.0, 5.0, 19.0}, {3.0, -5.0, 5.0, 15.0},
+    };
+    for (size_t n = 0; n < sizeof rows / sizeof *rows; n++)
+        assert_true(opfunc_apply(OPFUNC_JOININDEX, rows[n], 3, NULL) == rows[n][3]);
+    static const double outside[] = {5.0, -6.0, 4000.0, -0x1p29, 0x1p29 - 1.0};
+    for (size_t n = 0; n < sizeof outside / sizeof *outside; n++) {
+        double none = opfunc_apply(OPFUNC_JOININDEX, (double[]){3.0, outside[n], 5.0}, 3, NULL);
+        assert_true(none == outside[n] - beyond);
+        assert_true(opfunc_apply(OPFUNC_JOININDEX, (double[]){none, 2.0, 5.0}, 3, NULL) == none);
+        assert_true(opfunc_apply(OPFUNC_JOININDEX, (double[]){1.0, none, 5.0}, 3, NULL) == none);
+    }
+}
+
 // What the published names without a definition mean, in numbers.
 static void opfunc__ternary_and_quantisers(void **state)
 {
@@ -758,6 +777,7 @@ int main(void)
         cmocka_unit_test(opfunc__parametric),
         cmocka_unit_test(opfunc__lanes_give_what_single_elements_give),
         cmocka_unit_test(opfunc__branchless_lanes_are_their_definitions),
+        cmocka_unit_test(opfunc__joined_indices),
         cmocka_unit_test(opfunc__ternary_and_quantisers),
         cmocka_unit_test(opfunc__norm),
         cmocka_unit_test(opfunc__reductions),

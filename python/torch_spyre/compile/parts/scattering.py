@@ -248,49 +248,14 @@ def index_put(
     values: torch.Tensor,
     accumulate: bool = False,
 ) -> torch.Tensor | NotTaken:
-    """Indices of several dims: the number of a row, of the dims that are indexed. A mask takes
-    what is the same for all its places."""
+    """Indices of the host go to the card. A mask takes what is the same for all its places."""
     if moved := on_device(x, [*indices, values]):
         put: torch.Tensor = _aten.index_put(x, moved[:-1], moved[-1], accumulate)
         return put
     *none, last = indices
     if last is not None and last.dtype is torch.bool and all(index is None for index in none):
         return _put_masked(x, len(none), last, values, accumulate)
-    dims = [d for d, index in enumerate(indices) if index is not None]
-    given = [index for index in indices if index is not None]
-    if not given or any(index.dtype not in INDICES or index.numel() == 0 for index in given):
-        return NOT_TAKEN
-    if len(dims) == 1 and given[0].dim() == 0 and values.dtype == x.dtype:
-        d = dims[0]
-        rows_at = values.expand(x.shape[:d] + x.shape[d + 1 :]).unsqueeze(d)
-        put = _aten.index_put(x, [*[None] * d, given[0].reshape(1)], rows_at, accumulate)
-        return put
-    if x.dtype not in _DTYPES or values.dtype != x.dtype or x.numel() == 0 or len(dims) == 1:
-        return NOT_TAKEN
-    order = dims + [d for d in range(x.dim()) if d not in dims]
-    rows = math.prod(x.shape[d] for d in dims)
-    if rows > MOST_COUNTED:
-        return NOT_TAKEN
-    number: torch.Tensor | None = None
-    for d, index in zip(dims, given, strict=True):
-        place = checked(index, x.shape[d])
-        number = place if number is None else number * x.shape[d] + place
-    assert number is not None
-    rest = [x.shape[d] for d in order[len(dims) :]]
-    front = x.permute(order).reshape(rows, -1)
-    adjoining = dims == list(range(dims[0], dims[0] + len(dims)))
-    before = x.shape[: dims[0]] if adjoining else ()
-    sizes = [*before, *number.shape, *rest[len(before) :]]
-    source = values.expand(sizes)
-    source = source.permute(
-        *range(len(before), len(before) + number.dim()),
-        *range(len(before)),
-        *range(len(before) + number.dim(), len(sizes)),
-    )
-    rows_of = source.reshape(number.numel(), -1)
-    result: torch.Tensor = _aten.index_put(front, [number.reshape(-1)], rows_of, accumulate)
-    back = [order.index(d) for d in range(x.dim())]
-    return packed(result.reshape([x.shape[d] for d in order]).permute(back))
+    return NOT_TAKEN
 
 
 @part(_aten._index_put_impl.default, narrow=True)
