@@ -152,15 +152,13 @@ def test_buckets_of_a_layer():
         lambda x: x[1:] + x[:-1],
         lambda x: x[-1] * x[:1],
         lambda x: x.flip(0),
+        lambda x: x.flatten() + 1,
+        lambda x: torch.cat((x, x), 0),
+        lambda x: x.median(0).values,
     ],
 )
 def test_what_would_see_the_filling_leaves_it_out(function):
     assert sweep(function, [33, 34, 35], min=32, max=64) == 1
-
-
-@pytest.mark.parametrize("function", [lambda x: x.flatten() + 1, lambda x: torch.cat((x, x), 0)])
-def test_multiples_of_a_size_have_a_program_a_size(function):
-    assert sweep(function, [33, 34, 35], min=32, max=64) == 3
 
 
 @pytest.mark.parametrize("bounds", [{"min": 4, "max": 256}, {}])
@@ -355,7 +353,7 @@ def test_a_program_of_all_buckets_has_no_reason_against_it():
         (lambda x: torch.softmax(x, -1), (8,), 1, False),
         (lambda x: (x - x.amax(0)).exp().sum(0), (128,), 0, False),
         (lambda x: x.t() @ x * 0.1, (64,), 0, False),
-        (lambda x: x.flatten() + 1, (64,), 0, True),
+        (lambda x: x.flatten() + 1, (64,), 0, False),
         (attend, (64,), 0, False),
         (attend, (2, 4, 64), 2, False),
         (lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x), (2, 4, 64), 2, False),

@@ -98,15 +98,21 @@ def weigh_by_length(keys, values, key, value, query, mask):
     return keys.sum(2) / keys.shape[2], keys.sum(2) * (keys.shape[2] / 100)
 
 
-# What sees what is behind the length, in a program a length.
 def middle(keys, values, key, value, query, mask):
     return keys.median(2).values
 
 
 SHARED = [attend, attend_masked, attend_biased, attend_by_parts, attend_by_place, attend_grouped,
           attend_window, attend_last, take_places, at_any_place, add_up, of_a_table, average,
-          weigh_by_length]  # fmt: skip
-OWN = [middle]
+          weigh_by_length, middle]  # fmt: skip
+
+
+# What sees what is behind the length, in a program a length.
+def normalize(keys, values, key, value, query, mask):
+    return torch.nn.functional.layer_norm(keys.transpose(2, 3), keys.shape[2:3])
+
+
+OWN = [normalize]
 
 
 def step_of(read):

@@ -6,6 +6,7 @@ import random
 
 import pytest
 import torch
+import torch_spyre
 from torch.nn import functional
 
 WIDTH = 64
@@ -59,6 +60,18 @@ SHIFTS = [
     lambda x, w: x * x.flatten(0, 1).softmax(0).view_as(x),
 ]
 
+# What is last: results of joined sizes.
+RESULTS = [
+    lambda x: x.reshape(-1, WIDTH),
+    lambda x: x.movedim(2, 0).reshape(WIDTH, -1).contiguous(),
+    lambda x: torch.cat((x, x * 0.5), 1),
+    lambda x: torch.cat((x, -x, x), 0) + 1,
+    lambda x: (x.flatten(), x.shape[0] * x.shape[1]),
+    lambda x: x.reshape(-1, WIDTH).relu().sum(0),
+    lambda x: x.median(1),
+    lambda x: (x.flatten(0, 1).sum(), x.flatten().amax(), x.flatten().min()),
+]
+
 
 def random_function(seed):
     draw = random.Random(seed)
@@ -102,6 +115,95 @@ def check(seed):
         expected = static(x.to("spyre"), weight).cpu()
         assert expected.shape == result.shape
         assert expected.view(torch.int16).equal(result.view(torch.int16)), (seed, x.shape)
+
+
+def same(result, expected):
+    if isinstance(expected, (tuple, list)):
+        return all(same(*pair) for pair in zip(result, expected, strict=True))
+    if not isinstance(expected, torch.Tensor):
+        return result == expected
+    bits = torch.int16 if expected.dtype is torch.half else expected.dtype
+    return result.cpu().view(bits).equal(expected.cpu().view(bits))
+
+
+@pytest.mark.parametrize("last", range(len(RESULTS)))
+@pytest.mark.parametrize("both", [False, True])
+def test_results_of_joined_sizes(last, both):
+    """Programs are fewer than sizes."""
+    draw = random.Random(100 * last + both)
+    step = draw.choice(STEPS[:8])
+
+    def function(x, w):
+        return RESULTS[last](step(x, w))
+
+    weight, before = WEIGHT.to("spyre"), len(torch_spyre.compile_reports())
+    torch._dynamo.reset()
+    compiled = torch.compile(function)
+    cases = []
+    for length in (128, 65, 66, 90, 101, 127, 70, 81):
+        batch = draw.randint(2, 8) if both else 3
+        x = torch.randn(batch, length, WIDTH, generator=torch.Generator().manual_seed(length))
+        on_card = x.half().to("spyre")
+        torch._dynamo.mark_dynamic(on_card, 1, min=64, max=128)
+        if both:
+            torch._dynamo.mark_dynamic(on_card, 0, min=2, max=8)
+        cases.append((on_card, compiled(on_card, weight)))
+    programs = len(torch_spyre.compile_reports()) - before
+    assert programs < len(cases), torch_spyre.last_report().one_bucket
+    torch._dynamo.reset()
+    static = torch.compile(function, dynamic=False)
+    for x, result in cases:
+        assert same(result, static(x, weight)), (last, both, x.shape)
+
+
+HALVES = [
+    lambda x: x[:, : x.shape[1] // 2] * 0.5,
+    lambda x: x.chunk(2, 1)[0].sum(1),
+    lambda x: x - x[:, : (x.shape[1] + 3) // 4].mean(1, keepdim=True),
+    lambda x: x[:, : x.shape[1] // 2].softmax(1).flip(1),
+    lambda x: torch.full((x.shape[1] // 3, WIDTH), 0.5, device=x.device, dtype=x.dtype) * x[:, :1],
+]
+
+
+@pytest.mark.parametrize("number", range(len(HALVES)))
+def test_parts_of_a_size(number):
+    half, cases = HALVES[number], []
+    torch._dynamo.reset()
+    compiled = torch.compile(half, dynamic=True)
+    for length in (9, 40, 65, 128, 70, 3, 71, 72, 129, 130, 200, 90):
+        x = torch.randn(2, length, WIDTH, generator=torch.Generator().manual_seed(length)).half()
+        on_card = x.to("spyre")
+        cases.append((on_card, compiled(on_card)))
+    torch._dynamo.reset()
+    static = torch.compile(half, dynamic=False)
+    for x, result in cases:
+        assert same(result, static(x)), (number, x.shape)
+
+
+def gradients(compiled, x, weight):
+    x, weight = x.detach().requires_grad_(), weight.detach().requires_grad_()
+    torch._dynamo.mark_dynamic(x, 0, min=2, max=8)
+    compiled(x, weight).backward()
+    return x.grad, weight.grad
+
+
+def test_gradients_of_joined_sizes():
+    def function(x, w):
+        rows = x.reshape(-1, WIDTH) @ w
+        return (rows.relu() * rows.sigmoid()).sum()
+
+    weight, cases, before = WEIGHT.to("spyre"), [], len(torch_spyre.compile_reports())
+    torch._dynamo.reset()
+    compiled = torch.compile(function)
+    for batch in (8, 3, 4, 2, 5, 6, 7):
+        x = torch.randn(batch, 70, WIDTH, generator=torch.Generator().manual_seed(batch)).half()
+        on_card = x.to("spyre")
+        cases.append((on_card, gradients(compiled, on_card, weight)))
+    assert len(torch_spyre.compile_reports()) - before < 2 * len(cases)
+    torch._dynamo.reset()
+    static = torch.compile(function, dynamic=False)
+    for x, result in cases:
+        assert same(result, gradients(static, x, weight)), x.shape
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -84,6 +84,8 @@ class BetweenBuckets:
         """Those of the form for a call, and for other ends."""
         if not self._buckets or call.alike != list(range(len(call.alike))):
             return None
+        if self._has_joined(call.form):
+            return None
         rest = tuple(n for s, n in self._lengths.sizes(args).items() if s not in self._buckets.step)
         if rest not in self._families:
             ends = self._buckets_of(call.form)
@@ -97,6 +99,13 @@ class BetweenBuckets:
 
             keep(self._families, rest, Families(ends, compile))
         return self._families[rest]
+
+    def _has_joined(self, form: ragged.Form) -> bool:
+        """Whether arguments have other lengths than sizes and some rows more."""
+        numbers = [number for _, dims in form.arguments for number in dims.values()]
+        count = len(self._lengths.measures)
+        numbers += [p.end_of for p in form.places if p.end_of is not None]
+        return any(n >= count for n in numbers) or any(p.joined for p in form.places)
 
     def _at(
         self, sizes: Mapping[sympy.Symbol, int], like: Sequence[Any]
@@ -179,6 +188,7 @@ def _are_sizes(gm: torch.fx.GraphModule) -> bool:
     values = [node.meta.get("val") for node in placeholders]
     sizes: list[Any] = [n for v in values if isinstance(v, torch.Tensor) for n in v.shape]
     known = {size.node.expr for size in sizes if isinstance(size, SYMBOLIC)}
+    known |= {symbol for size in known for symbol in size.free_symbols}
     numbers: list[Any] = [n.meta.get("val") for n in placeholders if n.users]
     return all(n.node.expr in known for n in numbers if isinstance(n, SYMBOLIC))
 

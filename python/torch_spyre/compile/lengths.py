@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -47,6 +48,17 @@ def _places(length: float, rows: int, device: torch.device) -> torch.Tensor:
     if not rows:
         return torch.tensor([length], dtype=torch.float32).to(device)
     return torch.arange(int(length) - rows, int(length)).to(device)
+
+
+@functools.lru_cache(maxsize=1024)
+def _places_in_joined(sizes: tuple[tuple[int, int], ...], device: torch.device) -> torch.Tensor:
+    """Of joined dims (end, size), outermost first, the places of the rows before all sizes, and
+    zeros up to the end of all: int64 on the card."""
+    places = torch.zeros(1, dtype=torch.int64)
+    for end, size in sizes:
+        places = (places.unsqueeze(1) * end + torch.arange(size)).reshape(-1)
+    rows = math.prod(end for end, _ in sizes)
+    return torch.nn.functional.pad(places, (0, rows - len(places))).to(device)
 
 
 class Lengths:
@@ -86,7 +98,7 @@ class Lengths:
         ends = self._ends(sizes, lengths)
         alike = [lengths.index(length) for length in lengths]
         key, form = self.form(sizes, args, alike, ends)
-        call = Call(key, form, sizes, lengths, ends, alike) if form else None
+        call = Call(key, form, sizes, alike) if form else None
         return call if call and call.is_defined() else None
 
     def form(
@@ -145,22 +157,21 @@ class Call:
         key: Any,
         form: ragged.Form,
         sizes: Mapping[sympy.Symbol, int],
-        lengths: list[int],
-        ends: list[int],
         alike: list[int],
     ) -> None:
         self.key = key
         self.alike = alike
         self.form = form
         self.sizes = {symbol: sympy.Integer(size) for symbol, size in sizes.items()}
-        self.lengths = lengths
-        self.ends = ends
+        self.lengths = [int(size.xreplace(self.sizes)) for size in form.sizes]
+        self.ends = form.ends
         self.known: dict[torch.device, list[torch.Tensor]] = {}
 
     def is_defined(self) -> bool:
         """Whether lengths have the rows that the form asks for, and no number divides by 0."""
-        values = [(p.length.xreplace(self.sizes), p.rows) for p in self.form.places]
-        return all(value.is_finite and (rows < 2 or value >= rows) for value, rows in values)
+        values = [(p.length.xreplace(self.sizes), p.rows) for p in self.form.places if not p.joined]
+        are_there = all(value.is_finite and (rows < 2 or value >= rows) for value, rows in values)
+        return are_there and min(self.lengths) > 0
 
     def reach(self, grown: Growing) -> int:
         """How many rows a growing argument is read for."""
@@ -179,11 +190,14 @@ class Call:
     def places(self, device: torch.device) -> list[torch.Tensor]:
         """The arguments of the form behind those of the graph."""
         if device not in self.known:
-            self.known[device] = [
-                _places(float(places.length.xreplace(self.sizes)), places.rows, device)
-                for places in self.form.places
-            ]
+            self.known[device] = [self._place(p, device) for p in self.form.places]
         return self.known[device]
+
+    def _place(self, places: ragged.Places, device: torch.device) -> torch.Tensor:
+        if places.joined:
+            sizes = ((end, int(size.xreplace(self.sizes))) for end, size in places.joined)
+            return _places_in_joined(tuple(sizes), device)
+        return _places(float(places.length.xreplace(self.sizes)), places.rows, device)
 
     def cut(self, results: list[Any]) -> list[Any]:
         return [

@@ -106,7 +106,8 @@ NEUTRAL: dict[object, float] = {
 }  # fmt: skip
 # Of these those that ask for no element's place.
 IN_ANY_ORDER = {_aten._softmax.default, _aten.softmax.int, _aten.sum.dim_IntList,
-                _aten.amax.default, _aten.amin.default}  # fmt: skip
+                _aten.sum.default, _aten.amax.default, _aten.amin.default, _aten.max.default,
+                _aten.min.default}  # fmt: skip
 
 # The dims of operand 0 along which elements meet or change places.
 MEETS: dict[object, DimsOf] = {

@@ -18,7 +18,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 
 def _along(parts: Pair, x: torch.Tensor, dim: int, keepdim: bool) -> Pair:
     """Results [lines, 1] in the sizes of x but for a dim, which goes unless it is to be kept."""
-    results = [from_lines(part, x.shape, dim) for part in parts]
+    results = [from_lines(part.contiguous(), x.shape, dim) for part in parts]
     if not keepdim and x.dim():
         results = [result.squeeze(dim) for result in results]
     return results[0], results[1]

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the lengths of a graph are in the sizes of its tensors.
 
-A length is known by its number: first come the measures, a size or a few rows more, and behind them
-the products of sizes along which views join dims (n times 8, n times m). At the end of a bucket a
-measure is a multiple of rows; of a product, rows that do not count lie between those that do, in
-an order that the view tells which joins the dims.
+A length is known by its number: first come the measures, a size or a few rows more. Behind them are
+numbers that grow with one size (half of it), and the products of sizes along which dims are joined
+(n times 8, n times m): of these, rows that do not count lie between those that do, in an order that
+the view or the concatenation tells which joins the dims.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -79,7 +80,8 @@ class Dims:
         self.ends = list(ends)  # of the buckets, by number
         self.symbols = {measure.symbol for measure in of}
         self.mode = FakeTensorMode()
-        self._products: list[sympy.Expr] = []  # sizes behind the measures
+        self._others: list[sympy.Expr] = []  # sizes behind the measures
+        self._joined: set[int] = set()  # of these, products
         self._orders: dict[int, Factors] = {}  # of these, once a view has told
 
     # ---- of sizes
@@ -95,7 +97,7 @@ class Dims:
         if measure is None:
             return None
         if measure.more is None:
-            return self._product(size.node.expr)
+            return self._other(size.node.expr)
         return self._number(measure)
 
     def known_length(self, node: Node) -> int | None:
@@ -122,26 +124,67 @@ class Dims:
     # ---- of joined dims
 
     def is_product(self, number: int | None) -> bool:
-        return number is not None and number >= len(self.measures)
+        return number in self._joined
+
+    def sizes(self) -> list[sympy.Expr]:
+        """By number."""
+        return [self.size_of(number) for number in range(len(self.ends))]
 
     def size_of(self, number: int) -> sympy.Expr:
-        if self.is_product(number):
-            return self._products[number - len(self.measures)]
+        if number >= len(self.measures):
+            return self._others[number - len(self.measures)]
         measure = self.measures[number]
         assert measure.more is not None
         return measure.symbol + measure.more
 
-    def order_of(self, number: int) -> Factors | None:
-        """Of a product; None until a view has told."""
-        return self._orders.get(number)
+    def order_of(self, number: int) -> Factors:
+        """Of a product; where nothing tells another one, rows that count come first. Raises:
+        Seen."""
+        if number not in self._orders:
+            of = self._factors(self.size_of(number))
+            if sum(is_length for is_length, _ in of) > 1:
+                raise Seen(f"dims joined in no order, {self.size_of(number)}")
+            self._orders[number] = tuple(sorted(of, reverse=True))
+        return self._orders[number]
 
-    def _product(self, size: sympy.Expr) -> int:
-        """Of a size along which views join dims: rows are not one behind another there."""
-        if size not in self._products:
+    def tell_order(self, number: int, order: Factors) -> bool:
+        """Whether the dims of a product can be joined in this order."""
+        if self._product_of(order) != self.size_of(number):
+            return False
+        return self._orders.setdefault(number, order) == order
+
+    def comes_first(self, number: int) -> bool:
+        """Whether the rows that count lie before all others. Raises: Seen."""
+        if not self.is_product(number):
+            return True
+        first, *rest = self.order_of(number)
+        return first[0] and not any(is_length for is_length, _ in rest)
+
+    def _other(self, size: sympy.Expr) -> int:
+        if size in self._others:
+            return len(self.measures) + self._others.index(size)
+        number = len(self.ends)
+        if len(size.free_symbols) == 1 and not _is_product(size):
+            (symbol,) = size.free_symbols
+            end = _grown(size, symbol, self._end_of(symbol))
+            if end is None:
+                raise Seen(f"a size is {size}")
+            self.ends.append(end)
+        else:
             of = self._factors(size)
-            self._products.append(size)
             self.ends.append(math.prod(self.ends[n] if is_length else n for is_length, n in of))
-        return len(self.measures) + self._products.index(size)
+            self._joined.add(number)
+        self._others.append(size)
+        return number
+
+    def _end_of(self, symbol: sympy.Symbol) -> int:
+        """The most that a size of a bucket can be."""
+        ends = zip(self.measures, self.ends, strict=False)
+        return max(end - (m.more or 0) for m, end in ends if m.symbol == symbol)
+
+    def _product_of(self, factors: Factors) -> sympy.Expr:
+        sizes = (self.size_of(n) if is_length else n for is_length, n in factors)
+        return math.prod(sizes, start=sympy.Integer(1))
 
     def _factors(self, size: sympy.Expr) -> Factors:
         found: list[tuple[bool, int]] = []
@@ -200,11 +243,32 @@ class Dims:
         if len(open_ones) > 1:
             return False
         (number,) = open_ones
-        for order in itertools.permutations(self._factors(self.size_of(number))):
+        for order in self._orders_of(number, (source, node)):
             if self._trailing(source, order) == self._trailing(node, order):
                 self._orders[number] = order
                 return True
         return False
+
+    def _orders_of(self, number: int, nodes: Sequence[Node]) -> Iterable[Factors]:
+        """In which dims may be joined: as one of the nodes has them side by side, or in any."""
+        size = self.size_of(number)
+        for node in nodes:
+            of = self._factors_along(node)
+            for first, last in itertools.combinations(range(len(of) + 1), 2):
+                if self._product_of(of[first:last]) == size:
+                    yield of[first:last]
+        yield from itertools.permutations(self._factors(size))
+
+    def _factors_along(self, node: Node) -> Factors:
+        """Of all dims but those of products whose order is open."""
+        dims, found = self.of(node), list[tuple[bool, int]]()
+        for dim, size in enumerate(self.values[node].shape):
+            number = dims.get(dim)
+            if number is not None and self.is_product(number):
+                found += self._orders.get(number, ())
+            else:
+                found.append((number is not None, size if number is None else number))
+        return tuple(found)
 
     def _trailing(self, node: Node, order: Factors = ()) -> list[tuple[int, int, list[int]]]:
         """Of each length, outermost first, what one step along it goes over: elements of other
@@ -224,3 +288,16 @@ class Dims:
                 else:
                     elements *= n
         return found
+
+
+@functools.lru_cache(maxsize=256)
+def _grown(size: sympy.Expr, symbol: sympy.Symbol, end: int) -> int | None:
+    """What follows from a symbol at its end; None where it is less for a larger one."""
+    values = [size.xreplace({symbol: sympy.Integer(n)}) for n in range(1, end + 1)]
+    if not all(value.is_Integer for value in values):
+        return None
+    return int(values[-1]) if all(a <= b for a, b in itertools.pairwise(values)) else None
+
+
+def _is_product(size: sympy.Expr) -> bool:
+    return isinstance(size, sympy.Mul | sympy.Pow)

@@ -23,11 +23,13 @@ Node = torch.fx.Node
 
 class Places(NamedTuple):
     """An argument of a form: the numbers of the rows before a length; of all rows up to the end of
-    its bucket, whose number is `end_of`; without rows, a number itself, in float32."""
+    its bucket, whose number is `end_of`; without rows, a number itself, in float32. Of joined dims
+    (end, size), outermost first, the numbers of the rows that count, and zeros behind them."""
 
     length: sympy.Expr
     rows: int
     end_of: int | None = None
+    joined: tuple[tuple[int, sympy.Expr], ...] = ()
 
 
 def device_of(values: Iterable[Any]) -> torch.device:
@@ -108,6 +110,25 @@ class Draft:
         end = self.dims.ends[number]
         return self._argument(Places(sympy.Integer(end), end, number))
 
+    def rows_first(self, made: Node, dim: int, number: int, like: Node) -> Node:
+        """Joined dims with the rows that count before all others."""
+        order = list(self.dims.order_of(number))
+        width = 1  # of elements that lie together
+        while not order[-1][0]:
+            width *= order.pop()[1]
+        joined = tuple(
+            (self.dims.ends[n], self.dims.size_of(n)) if is_length else (n, sympy.Integer(n))
+            for is_length, n in order
+        )
+        rows = self.dims.ends[number] // width
+        places = self._argument(Places(self.dims.size_of(number) / width, rows, joined=joined))
+        shape = list(made.meta["val"].shape)
+        if width > 1:
+            split = [*shape[:dim], rows, width, *shape[dim + 1 :]]
+            made = self.emit(_aten.view.default, (made, split), like)
+        made = self.emit(_aten.index_select.default, (made, dim, places), like)
+        return self.emit(_aten.view.default, (made, shape), like) if width > 1 else made
+
     def number(self, value: sympy.Expr, is_whole: bool, like: Node) -> Node:
         """A number that follows from lengths: int64, or float32."""
         given = self._argument(Places(value + 1, 1) if is_whole else Places(value, 0))
@@ -171,10 +192,7 @@ class Draft:
 
     def _valid_of_joined(self, number: int, like: Node) -> Node:
         made: Node | None = None
-        order = self.dims.order_of(number)
-        if order is None:
-            raise Seen(f"dims joined in no order, {like.format_node()}")
-        for is_length, n in order:
+        for is_length, n in self.dims.order_of(number):
             kind = {"dtype": torch.bool, "device": self.device}
             part = self.valid(n, like) if is_length else self.emit(
                 _aten.full.default, ([1, n], True), like, **kind)  # fmt: skip

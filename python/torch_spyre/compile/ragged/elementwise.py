@@ -127,5 +127,7 @@ def is_whole(draft: Draft, node: Node) -> bool:
         return True
     if not isinstance(first, int | None) or first or step != 1 or end is None:
         return False
+    if draft.dims.is_product(number):
+        return False
     there = draft.dims.values[tensor].shape[dim] if number is None else draft.dims.ends[number]
     return there >= draft.dims.ends[end] and made == end

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import sympy
 import torch
 
 from ..._pytorch.fx import SYMBOLIC, arguments_of, results_of
@@ -25,7 +26,9 @@ Node = torch.fx.Node
 _RULES: dict[object, Rule] = {
     **reductions.RULES, **products.RULES, **rows.RULES, **indices.RULES
 }  # fmt: skip
-_RULES_OF_JOINED: dict[object, Rule] = {**reductions.RULES_OF_JOINED, **products.RULES}
+_RULES_OF_JOINED: dict[object, Rule] = {
+    **reductions.RULES_OF_JOINED, **products.RULES, **rows.RULES_OF_JOINED
+}  # fmt: skip
 _ASK_PLACES = {*BY_PLACE, _aten.arange.default, _aten.arange.start, _aten.index.Tensor}
 
 
@@ -36,6 +39,8 @@ class Form(NamedTuple):
     arguments: list[tuple[int, dict[int, int]]]  # of the graph, their lengths by dim
     places: list[Places]  # arguments behind them
     cuts: list[dict[int | None, int]]  # by result: lengths by dim, {None: length} for a size
+    sizes: list[sympy.Expr]  # of lengths, by number
+    ends: list[int]  # where they end here
     offset: int  # the most that a size differs from the end of a bucket
 
 
@@ -54,10 +59,14 @@ def make(
             draft.made[node] = draft.graph.node_copy(node)
     results = results_of(gm.graph)
     cuts = [_cut(draft.dims, result) for result in results]
-    draft.graph.output(torch.fx.map_arg(results, draft.made.__getitem__))
+    draft.graph.output([_with_rows_first(draft, result) for result in results])
+    _check_joined(draft, arguments)
     draft.graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output") or _writes(n))
     made = torch.fx.GraphModule(gm, draft.graph)
-    return Form(made, arguments, list(draft.places), cuts, draft.offset)
+    dims = draft.dims
+    return Form(
+        made, arguments, list(draft.places), cuts, dims.sizes(), list(dims.ends), draft.offset
+    )
 
 
 def _arguments(draft: Draft) -> list[tuple[int, dict[int, int]]]:
@@ -73,13 +82,18 @@ def _arguments(draft: Draft) -> list[tuple[int, dict[int, int]]]:
 
 def _check_argument(draft: Draft, index: int, dims: dict[int, int]) -> None:
     node = draft.sources[index]
-    if any(map(draft.dims.is_product, dims.values())):
-        raise Seen(f"dims of {node.name} are joined")
     if dims and not draft.dims.values[node].is_contiguous():
         raise Seen(f"{node.name} is not contiguous")
     grown = [growing.dim for growing in draft.growing if growing.argument == index]
     if grown and set(dims) not in [{dim} for dim in grown]:
         raise Seen(f"{node.name} has another size that is as long as it is")
+
+
+def _check_joined(draft: Draft, arguments: Sequence[tuple[int, dict[int, int]]]) -> None:
+    """Arguments have zeros behind their rows, not between them."""
+    for index, dims in arguments:
+        if not all(map(draft.dims.comes_first, dims.values())):
+            raise Seen(f"dims of {draft.sources[index].name} are joined")
 
 
 def _made(draft: Draft, node: Node) -> Any:
@@ -138,13 +152,20 @@ def _cut(dims: Dims, result: object) -> dict[int | None, int]:
         is_tensor = isinstance(here, torch.Tensor)
         if is_tensor and (here.storage_offset() or lengths and not here.is_contiguous()):
             raise Seen("a result is a view")
-        if any(map(dims.is_product, lengths.values())):
-            raise Seen("dims of a result are joined")
         return dict[int | None, int](lengths.items())
     number = dims.length(value)
-    if dims.is_product(number):
-        raise Seen(f"a result is {value.node.expr}")
     return {} if number is None else {None: number}
+
+
+def _with_rows_first(draft: Draft, result: object) -> Any:
+    """A result whose rows that count lie before all others along each dim."""
+    if not isinstance(result, Node):
+        return result
+    made = draft.made[result]
+    for dim, number in draft.dims.of(result).items():
+        if not draft.dims.comes_first(number):
+            made = draft.rows_first(made, dim, number, result)
+    return made
 
 
 def _writes(node: Node) -> bool:

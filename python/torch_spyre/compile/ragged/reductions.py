@@ -84,8 +84,11 @@ def _ordered(draft: Draft, node: Node) -> Node | None:
     falls = given.get("largest", True) if op is _aten.topk.default else given.get("descending")
     of = given["self"].meta["val"]
     dim = given.get("dim", -1) % of.dim()
-    if dim not in draft.dims.of(given["self"]):
+    number = draft.dims.of(given["self"]).get(dim)
+    if draft.dims.is_product(number):
         return None
+    if number is None:
+        return draft.emit(op, draft.given(node)[0], node, **node.kwargs)
     last = -torch.inf if falls else torch.nan if of.dtype.is_floating_point else torch.inf
     operand = draft.without(given["self"], last, {dim})
     _first, *rest = draft.given(node)[0]
@@ -97,4 +100,7 @@ RULES: dict[object, Rule] = {
     **dict.fromkeys(MEANS, _mean),
     **dict.fromkeys(SORTS, _ordered),
 }
-RULES_OF_JOINED: dict[object, Rule] = dict.fromkeys(IN_ANY_ORDER, _met)
+RULES_OF_JOINED: dict[object, Rule] = {
+    **dict.fromkeys(IN_ANY_ORDER, _met),
+    **dict.fromkeys(SORTS, _ordered),
+}

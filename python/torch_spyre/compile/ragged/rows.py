@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import torch
 
@@ -48,6 +49,8 @@ def _moved_up(draft: Draft, node: Node) -> Node | None:
     number, made = (draft.dims.length(n.meta["val"].shape[dim]) for n in (tensor, node))
     first = first or 0
     if number is None or step != 1 or type(first) is not int or first < 0:
+        return None
+    if draft.dims.is_product(number):
         return None
     if made is None:
         last = first + draft.dims.values[node].shape[dim]
@@ -97,7 +100,8 @@ def _written(draft: Draft, node: Node) -> Node | None:
 
 
 def _joined(draft: Draft, node: Node) -> Node | None:
-    """A concatenation: along no length, or of a length and rows before and behind it."""
+    """A concatenation: along no length, of a length and rows before and behind it, or of several
+    that are as long."""
     op, args = node.target, arguments_of(node)
     parts, *rest = args
     dim = (rest[0] if rest else 0) % node.meta["val"].dim()
@@ -106,6 +110,8 @@ def _joined(draft: Draft, node: Node) -> Node | None:
         return draft.emit(op, draft.given(node)[0], node)
     there = draft.dims.of(node).get(dim)
     kinds = {part.meta["val"].dtype for part in parts}
+    if there is not None and draft.dims.is_product(there):
+        return _repeated(draft, node, there, lengths)
     if len(parts) - lengths.count(None) > 1 or there is None or len(kinds) > 1:
         return None
     (at,) = (place for place, number in enumerate(lengths) if number is not None)
@@ -126,6 +132,16 @@ def _joined(draft: Draft, node: Node) -> Node | None:
     if parts[at] in draft.kept and draft.dims.of(node).keys() == {dim}:
         draft.kept.add(node)
     return made
+
+
+def _repeated(draft: Draft, node: Node, number: int, lengths: Sequence[int | None]) -> Node | None:
+    """Parts of one length each, along a dim of that product."""
+    length = lengths[0]
+    if length is None or draft.dims.is_product(length) or set(lengths) != {length}:
+        return None
+    if not draft.dims.tell_order(number, ((False, len(lengths)), (True, length))):
+        return None
+    return draft.emit(node.target, draft.given(node)[0], node)
 
 
 def _padded(draft: Draft, node: Node) -> Node | None:
@@ -177,6 +193,11 @@ def _flipped(draft: Draft, node: Node) -> Node | None:
     return draft.emit(op, (made, others), node) if others else made
 
 
+RULES_OF_JOINED: dict[object, Rule] = {
+    _aten.slice.Tensor: _sliced,
+    _aten.cat.default: _joined,
+    _aten.stack.default: _joined,
+}
 RULES: dict[object, Rule] = {
     _aten.slice.Tensor: _sliced,
     _aten.select.int: _selected,
