@@ -57,8 +57,8 @@ def test_profile_of_granite(example, tmp_path, monkeypatch):
     text, names = example("profile_granite")
     assert float(re.search(r"max delta: (\S+)", text)[1]) <= 0.05
     rows = dict(re.findall(r"^(\w[\w() ]*?) +\d+ +(\d+\.\d+) +\d+\.\d%$", text, re.MULTILINE))
-    assert {"batchmatmul", "Memcpy (DtoH)", "exp"} <= set(rows)
-    assert min(map(float, rows.values())) > 0
+    # What takes less than a nanosecond may come out as none.
+    assert all(float(rows[name]) > 0 for name in ("batchmatmul", "Memcpy (DtoH)", "exp"))
     busy = float(re.search(r"^card +(\d+\.\d+) ms", text, re.MULTILINE)[1])
     assert busy == pytest.approx(sum(map(float, rows.values())) / 1e3, abs=2e-3)
     (trace,) = tmp_path.glob("*.pt.trace.json")
