@@ -2,256 +2,10 @@
 //
 // From FILL, MATMULs, VECTOR identity and the loops around them to one product that leaves its sums
 // in registers. Which result a sum becomes is read off the rounding: the place of a sum among the
-// accumulators has one index for each dim of the VECTOR (tile_nest). MATMULs behind each other that
-// add to the same sums, as a loop and its last iteration do that prefetches nothing, go on along k.
-// Rows that a LOAD brings from further apart than a MATMUL's can be (forward_operand.c) are read
-// where they lie.
+// accumulators has one index for each dim of the VECTOR (tile_nest).
 #include <string.h>
 
-#include "card/pass/forward.h"
-
-enum { MOST_TERMS = 8 };
-
-// A MATMUL along k, and the LOAD of its rows that goes with it or null.
-typedef struct {
-    uint32_t matmul;
-    const lx_access *load;
-} match_term;
-
-typedef struct {
-    forwarding *f;
-    uint32_t begin, end;                    // the kernel's code
-    uint32_t first, last;                   // the instructions that the product stands for
-    uint32_t fill, round;
-    match_term term[MOST_TERMS];            // in their order along k
-    uint32_t terms;
-    uint32_t depth;                         // loops that stay around it
-    plan_tile result;                       // of the VECTOR; loops taken in are further dims
-    isa_instruction *work;
-    product *product;
-} match;
-
-// --- Neighbours
-
-static isa_opcode opcode_at(const match *m, uint32_t at)
-{
-    return m->f->program->code.items[at]->opcode;
-}
-
-static bool is_step(const match *m, uint32_t at)
-{
-    isa_opcode opcode = opcode_at(m, at);
-    return m->f->out[at] || opcode == ISA_LOOP || opcode == ISA_END_LOOP;
-}
-
-// The nearest steps on both sides. False when there is none on one of them.
-static bool neighbours(const match *m, uint32_t *before, uint32_t *behind)
-{
-    uint32_t at = m->first, after = m->last + 1;
-    while (at > m->begin && !is_step(m, at - 1)) at--;
-    while (after < m->end && !is_step(m, after)) after++;
-    if (at == m->begin || after == m->end) return false;
-    *before = at - 1;
-    *behind = after;
-    return true;
-}
-
-// A loop that holds nothing but the match.
-static bool inside_loop(const match *m, uint32_t *before, uint32_t *behind)
-{
-    return neighbours(m, before, behind) && opcode_at(m, *before) == ISA_LOOP &&
-           opcode_at(m, *behind) == ISA_END_LOOP && !m->f->out[*before];
-}
-
-static const lx_access *access_at(const match *m, uint32_t at, uint32_t operand)
-{
-    for (uint32_t n = 0; n < m->f->accesses.count; n++) {
-        const lx_access *a = &m->f->accesses.items[n];
-        if (a->at == at && a->operand == operand) return a;
-    }
-    return NULL;
-}
-
-// --- k
-
-// From bytes of one operand of a copy to bytes of the other. False when it has no element there.
-static bool locate(const tile_nest *copy, int64_t from, int64_t *to)
-{
-    int64_t index[ISA_MAX_DIMS];
-    *to = 0;
-    if (!tile_nest_find(copy, from, index)) return false;
-    for (uint32_t d = 0; d < copy->count; d++) *to += index[d] * copy->to[d];
-    return true;
-}
-
-// Whether a run of k of a row lies in memory side by side, and where the row and the run say. A
-// begins at `begin` among what the LOAD writes and at `base` in memory.
-static bool lies_in_pattern(const tile_nest *load, int64_t begin, int64_t base, int64_t element,
-                            const product_index *row, const product_index *run)
-{
-    const int64_t of_row = row->at[PRODUCT_A], of_run = run->at[PRODUCT_A];
-    const int64_t last = element * (run->run - 1);
-    int64_t row_at, run_at, at, end;
-    return locate(load, begin + of_row, &row_at) && locate(load, begin + of_run, &run_at) &&
-           locate(load, begin + of_row + of_run, &at) &&
-           locate(load, begin + of_row + of_run + last, &end) && end - at == last &&
-           at == row_at + run_at - base;
-}
-
-static void move_behind(const tile_nest *load, int64_t begin, int64_t base, product_list *list)
-{
-    for (uint32_t n = 0; n < list->count; n++) {
-        int64_t *at = &list->items[n].at[PRODUCT_A], there = base;
-        locate(load, begin + *at, &there);
-        *at = there - base;
-    }
-}
-
-// Moves A from what the LOAD writes to what it reads. False when rows and runs of k do not lie in
-// patterns of their own there.
-static bool read_behind(match *m, const plan_tile *load)
-{
-    product *x = m->product;
-    isa_operand *a = &m->work->operand[PRODUCT_A];
-    const tile_nest nest = tile_nest_of(load, 0, 1);
-    const int64_t element = spyre_format_bytes(x->format);
-    const int64_t begin = a->offset - load->instruction->operand[0].offset;
-    const spyre_format format = a->format;
-    const uint64_t runs = x->runs.count, all = x->rows.count * runs;
-    int64_t base;
-    if (all > PRODUCT_LONGEST || !locate(&nest, begin, &base)) return false;
-    for (uint64_t n = 0; n < all; n++)
-        if (!lies_in_pattern(&nest, begin, base, element, &x->rows.items[n / runs],
-                             &x->runs.items[n % runs]))
-            return false;
-    move_behind(&nest, begin, base, &x->rows);
-    move_behind(&nest, begin, base, &x->runs);
-    *a = load->instruction->operand[1];
-    a->format = format;
-    a->offset += base;
-    return true;
-}
-
-// The LOAD in front of the MATMUL, in the same loops, whose bytes are all of its A.
-static const lx_access *load_before(const match *m)
-{
-    uint32_t before, behind;
-    if (m->work->operand[PRODUCT_A].space != ISA_SPACE_LX || !neighbours(m, &before, &behind) ||
-        opcode_at(m, before) != ISA_LOAD)
-        return NULL;
-    const lx_access *load = access_at(m, before, 0);
-    const lx_access *read = access_at(m, m->first, PRODUCT_A);
-    if (!load || !read || load->depth != read->depth || !plan_injective(m->f->out[before], 0))
-        return NULL;
-    uint32_t number = (uint32_t)(read - m->f->accesses.items);
-    return forward_writer_of(m->f, number) == load ? load : NULL;
-}
-
-// The product that one MATMUL is, by itself, and the LOAD of its rows.
-static spyre_status begin_at(match *m, uint32_t at)
-{
-    m->first = m->last = m->term[0].matmul = at;
-    m->terms = 1;
-    m->depth = access_at(m, at, PRODUCT_C)->depth;
-    m->work = ARENA_NEW(m->f->memory, isa_instruction, 1);
-    TRY_ALLOC(m->work);
-    *m->work = isa_copy(m->f->out[at]->instruction);
-    TRY(product_of(m->f->memory, m->work, &m->product));
-    const lx_access *load = load_before(m);
-    if (!load || !read_behind(m, m->f->out[load->at])) return NULL;
-    m->term[0].load = load;
-    m->first = load->at;
-    return NULL;
-}
-
-// Loops around the MATMULs alone that add to the same sums.
-static spyre_status take_depth_loops(match *m)
-{
-    uint32_t before, behind;
-    while (inside_loop(m, &before, &behind)) {
-        const isa_operand *operand = m->work->operand;
-        uint32_t loop = m->depth - 1, count = m->f->program->code.items[before]->count;
-        if (operand[PRODUCT_C].loop_stride[loop] != 0) return NULL;
-        int64_t step[PRODUCT_OPERANDS] = {0, operand[PRODUCT_A].loop_stride[loop],
-                                          operand[PRODUCT_B].loop_stride[loop]};
-        bool done;
-        TRY(product_repeat(m->f->memory, &m->product->runs, count, step, &done));
-        if (!done) return NULL;
-        m->product->depth *= count;
-        m->first = before;
-        m->last = behind;
-        m->depth = loop;
-    }
-    return NULL;
-}
-
-static bool same_places(const product_list *a, const product_list *b)
-{
-    bool same = a->count == b->count;
-    for (uint32_t n = 0; same && n < a->count; n++)
-        same = memcmp(a->items[n].at, b->items[n].at, sizeof a->items[n].at) == 0;
-    return same;
-}
-
-// Operands lie alike in all iterations of the loops around both, at offsets of their own.
-static bool lie_alike(const isa_operand *a, const isa_operand *b, uint32_t loops)
-{
-    return a->space == b->space && a->arg == b->arg && a->slot == b->slot &&
-           memcmp(a->loop_stride, b->loop_stride, loops * sizeof *a->loop_stride) == 0;
-}
-
-static bool adds_to_same(const match *m, const match *next)
-{
-    const product *x = m->product, *y = next->product;
-    bool same = m->depth == next->depth && x->format == y->format && x->lanes == y->lanes &&
-                x->line == y->line && same_places(&x->rows, &y->rows) &&
-                same_places(&x->columns, &y->columns);
-    for (int o = 0; same && o < PRODUCT_OPERANDS; o++)
-        same = lie_alike(&m->work->operand[o], &next->work->operand[o], m->depth);
-    return same && m->work->operand[PRODUCT_C].offset == next->work->operand[PRODUCT_C].offset &&
-           m->terms + next->terms <= MOST_TERMS &&
-           x->runs.count + y->runs.count <= PRODUCT_LONGEST;
-}
-
-static spyre_status append_runs(match *m, const match *next)
-{
-    product *x = m->product;
-    for (uint32_t n = 0; n < next->product->runs.count; n++) {
-        product_index run = next->product->runs.items[n];
-        for (int o = PRODUCT_A; o <= PRODUCT_B; o++)
-            run.at[o] += next->work->operand[o].offset - m->work->operand[o].offset;
-        TRY(VEC_PUSH(m->f->memory, &x->runs, run));
-    }
-    for (uint32_t n = 0; n < next->terms; n++) m->term[m->terms++] = next->term[n];
-    x->depth += next->product->depth;
-    m->last = next->last;
-    return NULL;
-}
-
-// The MATMUL that is next, or in loops that are.
-static bool matmul_behind(const match *m, uint32_t *at)
-{
-    uint32_t before;
-    if (!neighbours(m, &before, at)) return false;
-    while (*at < m->end && (!is_step(m, *at) || opcode_at(m, *at) == ISA_LOOP ||
-                            opcode_at(m, *at) == ISA_LOAD))
-        ++*at;
-    return *at < m->end && m->f->out[*at] && m->f->out[*at]->product != NULL;
-}
-
-static spyre_status take_terms(match *m)
-{
-    for (uint32_t at, before, behind;;) {
-        TRY(take_depth_loops(m));
-        if (!matmul_behind(m, &at)) return NULL;
-        match next = {.f = m->f, .begin = m->begin, .end = m->end};
-        TRY(begin_at(&next, at));
-        TRY(take_depth_loops(&next));
-        if (!neighbours(m, &before, &behind) || next.first != behind) return NULL;
-        if (!adds_to_same(m, &next)) return NULL;
-        TRY(append_runs(m, &next));
-    }
-}
+#include "card/pass/accumulate.h"
 
 // --- What becomes of the sums
 
@@ -279,14 +33,15 @@ typedef struct {
 
 static gone_accesses list_gone(const match *m)
 {
-    gone_accesses g = {.items = {access_at(m, m->fill, 0), access_at(m, m->round, 1)}, .count = 2};
+    gone_accesses g = {.items = {match_access(m, m->fill, 0), match_access(m, m->round, 1)},
+                       .count = 2};
     for (uint32_t n = 0; n < m->terms; n++)
-        g.items[g.count++] = access_at(m, m->term[n].matmul, PRODUCT_C);
+        g.items[g.count++] = match_access(m, m->term[n].matmul, PRODUCT_C);
     g.sums = g.count;
     for (uint32_t n = 0; n < m->terms; n++) {
         if (!m->term[n].load) continue;
         g.items[g.count++] = m->term[n].load;
-        g.items[g.count++] = access_at(m, m->term[n].matmul, PRODUCT_A);
+        g.items[g.count++] = match_access(m, m->term[n].matmul, PRODUCT_A);
     }
     return g;
 }
@@ -318,14 +73,14 @@ static bool can_go(const match *m)
 }
 
 // Results and operands are apart in LX through all iterations of the loops from `depth` on. (In
-// memory forward_allowed() sees to it.)
+// memory tiles_allowed() sees to it.)
 static bool apart(const match *m, uint32_t depth)
 {
-    const lx_access *write = access_at(m, m->round, 0);
+    const lx_access *write = match_access(m, m->round, 0);
     if (!write || m->result.instruction->operand[0].space != ISA_SPACE_LX) return true;
     for (uint32_t n = 0; n < PRODUCT_OPERANDS * m->terms; n++) {
         uint32_t operand = n % PRODUCT_OPERANDS;
-        const lx_access *read = access_at(m, m->term[n / PRODUCT_OPERANDS].matmul, operand);
+        const lx_access *read = match_access(m, m->term[n / PRODUCT_OPERANDS].matmul, operand);
         bool in_lx = operand != PRODUCT_C && m->work->operand[operand].space == ISA_SPACE_LX;
         if (read && in_lx && lx_overlap(write, read, depth)) return false;
     }
@@ -361,18 +116,19 @@ static bool place_results(match *m)
     for (uint32_t d = 0; d < round->dim_count; d++) elements *= round->extent[d];
     if (elements != (int64_t)x->rows.count * x->columns.count * x->kept) return false;
     const tile_nest nest = tile_nest_of(round, 1, 0);
-    if (!plan_injective(round, 1) || !locate(&nest, begin, &base)) return false;
+    if (!plan_injective(round, 1) || !tile_nest_map(&nest, begin, &base)) return false;
     for (uint32_t r = 0; r < x->rows.count; r++) {
-        if (!locate(&nest, begin + r * sums->stride[0], &at)) return false;
+        if (!tile_nest_map(&nest, begin + r * sums->stride[0], &at)) return false;
         x->rows.items[r].at[PRODUCT_C] = at - base;
     }
     for (uint32_t c = 0; c < x->columns.count; c++) {
-        if (!locate(&nest, begin + c * sums->stride[1], &at)) return false;
+        if (!tile_nest_map(&nest, begin + c * sums->stride[1], &at)) return false;
         x->columns.items[c].at[PRODUCT_C] = at - base;
         for (uint32_t r = 0; r < x->rows.count; r++) {
             int64_t both = begin + r * sums->stride[0] + c * sums->stride[1], row = 0;
             row = x->rows.items[r].at[PRODUCT_C];
-            if (!locate(&nest, both, &at) || at - base != row + x->columns.items[c].at[PRODUCT_C])
+            if (!tile_nest_map(&nest, both, &at) ||
+                at - base != row + x->columns.items[c].at[PRODUCT_C])
                 return false;
         }
     }
@@ -395,7 +151,7 @@ static product_list *list_for(product *x, const int64_t *step)
 static spyre_status take_outer_loops(match *m)
 {
     uint32_t before, behind;
-    while (inside_loop(m, &before, &behind)) {
+    while (match_inside_loop(m, &before, &behind)) {
         uint32_t loop = m->depth - 1, count = m->f->program->code.items[before]->count;
         int64_t step[PRODUCT_OPERANDS];
         for (int o = 0; o < PRODUCT_OPERANDS; o++) step[o] = m->work->operand[o].loop_stride[loop];
@@ -465,10 +221,10 @@ static spyre_status replace(const match *m)
 static spyre_status fuse_one(match *m, uint32_t at)
 {
     forwarding *f = m->f;
-    TRY(begin_at(m, at));
+    TRY(match_terms(m, at));
     if (m->product->line < 0) return NULL;
-    TRY(take_terms(m));
-    if (!neighbours(m, &m->fill, &m->round) || !f->out[m->fill] || !f->out[m->round]) return NULL;
+    if (!match_neighbours(m, &m->fill, &m->round)) return NULL;
+    if (!f->out[m->fill] || !f->out[m->round]) return NULL;
     if (!is_zero_fill(f->out[m->fill]->instruction)) return NULL;
     if (!is_rounding(f->out[m->round]->instruction)) return NULL;
     m->result = *f->out[m->round];

@@ -54,6 +54,15 @@ bool tile_nest_find(const tile_nest *nest, int64_t offset, int64_t *out_index)
     return offset == 0;
 }
 
+bool tile_nest_map(const tile_nest *nest, int64_t from, int64_t *to)
+{
+    int64_t index[ISA_MAX_DIMS];
+    *to = 0;
+    if (!tile_nest_find(nest, from, index)) return false;
+    for (uint32_t d = 0; d < nest->count; d++) *to += index[d] * nest->to[d];
+    return true;
+}
+
 static bool split_dim(isa_instruction *work, uint32_t dim, int64_t inner)
 {
     if (work->dim_count == ISA_MAX_DIMS) return false;
