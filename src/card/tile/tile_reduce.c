@@ -174,11 +174,20 @@ static void fold_row(opfunc op, simd_folder *fold, float *values, uint32_t count
         lanes_combine(op, values, values + half, half);
 }
 
+// Rows are floats where a host wants them.
+static bool has_float_rows(const isa_instruction *i, const uint8_t *first)
+{
+    bool aligned = (uintptr_t)first % sizeof(float) == 0;
+    for (uint32_t d = 0; d + 1u < i->dim_count; d++)
+        aligned = aligned && i->operand[0].stride[d] % (int64_t)sizeof(float) == 0;
+    return aligned && i->operand[0].stride[i->dim_count - 1u] == sizeof(float);
+}
+
 void tile_fold(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     const isa_instruction *i = tile->instruction;
     uint32_t last = i->dim_count - 1u;
-    if (i->operand[0].stride[last] != sizeof(float) || (uintptr_t)address[0] % sizeof(float)) {
+    if (!has_float_rows(i, address[0])) {
         exact_run(tile, address, scratch);
         return;
     }
