@@ -4,6 +4,7 @@
 // the correctly rounded one: no function comes closer to a tie than fp64 can tell (proved over all
 // codes by the test).
 #include "tensor/elementary.h"
+#include "tensor/joined_index.h"
 #include "tensor/numeric.h"
 #include "tensor/opfunc.h"
 #include "tensor/special.h"
@@ -170,7 +171,8 @@ static double sine_of_turns(double x)
 INLINED double joined_index(double x, double y, double z)
 {
     const double row = y < 0.0 ? y + z : y;
-    const double outside = y < -0x1p29 ? y : (y < 0x1p29 ? y : 0x1p29 - 1.0) - 0x1p30;
+    const double most = JOINED_MOST_ROWS;
+    const double outside = y < -most ? y : (y < most ? y : most - 1.0) - JOINED_OUTSIDE;
     return x < 0.0 ? x : row >= 0.0 && row < z ? x * z + row : outside;
 }
 

@@ -50,8 +50,8 @@ def _show(
 
 def run(script: pathlib.Path, arguments: Sequence[str]) -> None:
     """Runs the script as the main program of this process: its arguments and its folder first in
-    the search path, as Python itself does. What it raises is raised, and where nobody catches it,
-    shown from the script on."""
+    the search path, as Python itself does. Exceptions of the script reach the caller; the traceback
+    of an uncaught one begins in the script."""
     sys.excepthook = functools.partial(_show, str(script))
     sys.argv = [str(script), *arguments]
     sys.path[0] = str(script.resolve().parent)

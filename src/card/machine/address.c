@@ -7,6 +7,7 @@
 #include "card/machine.h"
 #include "base/clones.h"
 #include "base/odometer.h"
+#include "tensor/joined_index.h"
 
 // In wrapping arithmetic: a program with absurd strides gets an absurd address, which the bounds
 // check then judges as any other.
@@ -108,13 +109,6 @@ static row_bounds bounds_of(const plan_tile *tile, const uint8_t *rows)
     return all;
 }
 
-// The index that joinindex made a row out of.
-static int64_t index_of(int64_t row)
-{
-    const int64_t joined = (int64_t)1 << 30;
-    return row < -joined / 2 && row >= -joined - joined / 2 ? row + joined : row;
-}
-
 // The operand whose rows are chosen, by operand 2, which is resolved already.
 static bool resolve_rows(core_run *run, const plan_step *step, const queue_state *queue,
                          uint8_t **out_address)
@@ -126,7 +120,7 @@ static bool resolve_rows(core_run *run, const plan_step *step, const queue_state
     if (named.least < 0 || named.most >= i->row_count) {
         core_fault(run, step->instruction, 0, "%s of row %lld, outside 0..%lld",
                    isa_describe(i->opcode)->mnemonic,
-                   (long long)index_of(named.least < 0 ? named.least : named.most),
+                   (long long)joined_index_of(named.least < 0 ? named.least : named.most),
                    (long long)i->row_count - 1);
         run->fault.of_index = true;
         return false;

@@ -6,8 +6,9 @@
 // it.
 #include "base/integer.h"
 #include "graph/rewrite/make_node.h"
+#include "tensor/joined_index.h"
 
-enum { STICK = 64, MOST_ROWS = 1 << 29 };
+enum { STICK = 64 };
 
 // row * size + index by joinindex: below 0 where the index is out of the dim.
 static spyre_status add_index(rewriter *r, const tensor *row, const tensor *index, int64_t size,
@@ -33,9 +34,9 @@ spyre_status make_joined_index(rewriter *r, const indices *all, const spyre_view
 {
     int64_t rows = 1;
     for (uint32_t i = 0; i < all->count; i++) rows *= table->size[all->dim[i]];
-    if (rows > MOST_ROWS) {
+    if (rows > JOINED_MOST_ROWS) {
         return status_new(SPYRE_UNSUPPORTED, "%u indices into %lld rows, at most %d are supported",
-                          all->count, (long long)rows, MOST_ROWS);
+                          all->count, (long long)rows, JOINED_MOST_ROWS);
     }
     TRY(make_wrapped_index(r, &all->items[0], table->size[all->dim[0]], out));
     for (uint32_t i = 1; i < all->count; i++) {
@@ -117,7 +118,7 @@ bool indices_choose_elements(const tensor *table, const indices *all)
     bool fits = table->view.rank < SPYRE_MAX_RANK;
     int64_t length = table->view.rank ? table->view.size[table->view.rank - 1] : 0;
     for (uint32_t i = 0; i < all->count; i++) fits &= all->items[i].view.rank < SPYRE_MAX_RANK;
-    return fits && all->count == table->view.rank && length <= MOST_ROWS;
+    return fits && all->count == table->view.rank && length <= JOINED_MOST_ROWS;
 }
 
 spyre_status make_gathered_rows(rewriter *r, const tensor *table, uint32_t dims,
