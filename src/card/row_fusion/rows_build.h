@@ -129,9 +129,13 @@ bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_pl
 // Fills items and steps of b->c, unless it leaves b->fits false.
 SPYRE_MUST_CHECK spyre_status rows_compose(rows_builder *b);
 
-// Drops steps that only make values without readers, and rounds no more than their readers need. A
-// value is live that may be read in LX or memory after the row fusion.
+// Drops steps that only make values without readers. A value is live that may be read in LX or
+// memory after the row fusion.
 void rows_prune(rows_builder *b, const bool *value_live);
+
+// Rounds values of a vector program, and makes their NaN positive and quiet, no more than their
+// readers need.
+void rows_relax(const rows_builder *b, uint32_t count, rows_step *steps);
 
 // Moves per-row values that only the row fusion reads from LX to memory of its own. A tile is live
 // whose result may be read after the row fusion.

@@ -1,60 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which steps a row fusion needs: those without a reader go, values that are cheap to load again
-// are not kept, and a value is rounded no more than what takes it must have.
+// Which steps a row fusion needs: those without a reader go, and values that are cheap to load again
+// are not kept.
 #include "card/row_fusion/rows_build.h"
-
-// --- Roundings
-
-// How a value in x has to be rounded for one of the steps behind it.
-static vector_rounding wants(const rows_step *s)
-{
-    switch (s->op) {
-    case VECTOR_STORE:
-    case VECTOR_STORE_LOOK_UP:
-    case VECTOR_LOOK_UP:
-    case VECTOR_LOAD_Y:
-    case VECTOR_KEPT_Y:
-    case VECTOR_LINE_Y:
-    case VECTOR_ROWS_Y:
-    case VECTOR_ZERO_Y:
-    case VECTOR_ROWS_X:
-    case VECTOR_SPREAD_X:
-    case VECTOR_SPREAD_Y:
-    case VECTOR_WIDE_X:
-    case VECTOR_WIDE_Y:
-    case VECTOR_LOAD_X:
-    case VECTOR_KEEP_Y:
-    case VECTOR_KEPT_X: return VECTOR_AS_IS;
-    // Beyond its range exp is zero, one or infinite already.
-    case VECTOR_EXP: return VECTOR_SIGNIFICAND;
-    default: return VECTOR_ROUND;
-    }
-}
-
-static bool ends_value(uint32_t op)
-{
-    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_ROWS_X ||
-           op == VECTOR_SPREAD_X || op == VECTOR_KEPT_X || op == VECTOR_EXP ||
-           op == VECTOR_LOOK_UP || op >= VECTOR_APPLY ||
-           (op >= VECTOR_SUB_F32 && op <= VECTOR_ADD_F32);
-}
-
-// Rounds no more than the ops behind it need.
-static void relax(uint32_t count, rows_step *steps)
-{
-    for (uint32_t n = 0; n < count; n++) {
-        vector_rounding most = VECTOR_AS_IS;
-        for (uint32_t next = n + 1; next < count; next++) {
-            vector_rounding wanted = wants(&steps[next]);
-            if (wanted > most) most = wanted;
-            if (ends_value(steps[next].op)) break;
-        }
-        if (steps[n].rounding > most) steps[n].rounding = most;
-    }
-}
-
-// --- Steps
 
 // A value that one vector program makes and takes is kept a unit at a time.
 static void find_passing(rows_builder *b)
@@ -155,7 +103,7 @@ static void drop_steps(rows_builder *b, const bool *live)
         steps = first + item.count;
         if (is_program && !has_effect(c->steps.items + first, item.count)) steps = first;
         else c->items.items[items++] = item;
-        if (is_program) relax(item.count, c->steps.items + first);
+        if (is_program) rows_relax(b, item.count, c->steps.items + first);
     }
     c->items.count = items;
     c->steps.count = steps;

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps do for a value no more than what takes it must have: a value is rounded for those who see
+// more than its significand, and a NaN becomes the positive quiet one for those who can tell.
+//
+//     sub fp32; abs fp32; mul fp32; STORE_WIDE        a NaN is made positive and quiet three times
+//     SUB_F32; abs; mul fp32; STORE_WIDE              once
+#include "card/row_fusion/rows_build.h"
+
+// --- Roundings
+
+// How a value in x has to be rounded for one of the steps behind it.
+static vector_rounding wants(const rows_step *s)
+{
+    switch (s->op) {
+    case VECTOR_STORE:
+    case VECTOR_STORE_LOOK_UP:
+    case VECTOR_LOOK_UP:
+    case VECTOR_LOAD_Y:
+    case VECTOR_KEPT_Y:
+    case VECTOR_LINE_Y:
+    case VECTOR_ROWS_Y:
+    case VECTOR_ZERO_Y:
+    case VECTOR_ROWS_X:
+    case VECTOR_SPREAD_X:
+    case VECTOR_SPREAD_Y:
+    case VECTOR_WIDE_X:
+    case VECTOR_WIDE_Y:
+    case VECTOR_LOAD_X:
+    case VECTOR_KEEP_Y:
+    case VECTOR_KEPT_X: return VECTOR_AS_IS;
+    // Beyond its range exp is zero, one or infinite already.
+    case VECTOR_EXP: return VECTOR_SIGNIFICAND;
+    default: return VECTOR_ROUND;
+    }
+}
+
+static bool ends_value(uint32_t op)
+{
+    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_ROWS_X ||
+           op == VECTOR_SPREAD_X || op == VECTOR_KEPT_X || op == VECTOR_EXP ||
+           op == VECTOR_LOOK_UP || op >= VECTOR_APPLY ||
+           (op >= VECTOR_SUB_F32 && op <= VECTOR_ADD_F32);
+}
+
+// Rounds no more than the ops behind it need.
+static void relax_roundings(uint32_t count, rows_step *steps)
+{
+    for (uint32_t n = 0; n < count; n++) {
+        vector_rounding most = VECTOR_AS_IS;
+        for (uint32_t next = n + 1; next < count; next++) {
+            vector_rounding wanted = wants(&steps[next]);
+            if (wanted > most) most = wanted;
+            if (ends_value(steps[next].op)) break;
+        }
+        if (steps[n].rounding > most) steps[n].rounding = most;
+    }
+}
+
+// --- NaN
+
+// Who of a vector program can tell one NaN from another.
+typedef struct {
+    bool x, y, value[ROWS_MOST_STEPS];
+} nan_readers;
+
+// An op that does the same, with NaN as the host makes it; the op itself where there is none.
+static uint32_t with_any_nan(uint32_t op)
+{
+    const uint32_t function = op - VECTOR_APPLY_F32;
+    switch (function) {
+    case OPFUNC_ADD: return VECTOR_ADD_F32;
+    case OPFUNC_SUB: return VECTOR_SUB_F32;
+    case OPFUNC_MUL: return VECTOR_MUL_F32;
+    case OPFUNC_REALDIV:
+    case OPFUNC_ABS:
+    case OPFUNC_NEG:
+    case OPFUNC_RELUFWD:
+    case OPFUNC_RELU6FWD:
+    case OPFUNC_CLIP:
+    case OPFUNC_FLOOR:
+    case OPFUNC_SQRT:
+    case OPFUNC_RECIPROCAL:
+    case OPFUNC_RSQRT: return VECTOR_APPLY + function;
+    default: return op;
+    }
+}
+
+// In fp32. SEN169_FP16 has no NaN: what is rounded to it is infinite.
+static void pass_opfunc(rows_step *s, nan_readers *readers)
+{
+    const uint32_t function = s->op - VECTOR_APPLY_F32;
+    const bool told = readers->x && s->rounding == VECTOR_AS_IS;
+    const bool copies = function == OPFUNC_IDENTITY || function == OPFUNC_WHERE3;
+    if (!told) s->op = with_any_nan(s->op);
+    readers->x = told && copies;
+    if (function == OPFUNC_WHERE3) readers->y |= told;
+}
+
+// From those behind a step to those before it.
+static void pass_step(const rows_builder *b, rows_step *s, nan_readers *readers)
+{
+    // What other vector programs take as well is as it should be.
+    const bool passes = s->value != ROWS_NONE && b->values[s->value].passes;
+    const bool told = !passes || readers->value[s->value];
+    switch (s->op) {
+    case VECTOR_KEEP: readers->x |= told; return;
+    case VECTOR_KEEP_Y: readers->y |= told; return;
+    case VECTOR_KEPT_Y:
+        if (passes) readers->value[s->value] |= readers->y;
+        readers->y = false;
+        return;
+    case VECTOR_X_TO_Y:
+        readers->x |= readers->y;
+        readers->y = false;
+        return;
+    case VECTOR_KEPT_X:
+        if (passes) readers->value[s->value] |= readers->x;
+        break;
+    default: break;
+    }
+    if (s->op == VECTOR_STORE_WIDE || vector_sums(s->op)) readers->x = true;
+    else if (s->op >= VECTOR_APPLY_F32) pass_opfunc(s, readers);
+    else if (ends_value(s->op)) readers->x = false;
+}
+
+static void relax_nan(const rows_builder *b, uint32_t count, rows_step *steps)
+{
+    nan_readers readers = {.x = false};
+    while (count-- > 0) pass_step(b, &steps[count], &readers);
+}
+
+void rows_relax(const rows_builder *b, uint32_t count, rows_step *steps)
+{
+    relax_roundings(count, steps);
+    relax_nan(b, count, steps);
+}
