@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which steps a row fusion needs: those without a reader go, and values that are cheap to load again
-// are not kept.
+// Which steps a row fusion needs: those without a reader go, and values that are cheap to load
+// again are not kept.
 #include "card/row_fusion/rows_build.h"
 
 // A value that one vector program makes and takes is kept a unit at a time.

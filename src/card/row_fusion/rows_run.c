@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "card/codegen/vector_code.h"
 #include "card/simd/lanes.h"
 #include "tensor/numeric.h"
 
@@ -182,7 +183,7 @@ static void fetch_line(const progress *g, uint32_t n)
         {.op = VECTOR_KEEP, .values = line_of(g, s)},
     };
     const vector_program w = {.steps = steps, .count = 2, .rows = 1, .sticks = g->c->sticks};
-    simd_in_use()->run_program(&w);
+    simd_in_use()->run_program(&w, vector_code_of(&w));
 }
 
 static const int64_t *list_rows(const progress *g, uint32_t n)
@@ -251,7 +252,7 @@ static void run_vector_program(const progress *g, const rows_item *item)
     }
     vector_program w = {.steps = steps, .count = item->count, .rows = g->count,
                         .sticks = g->c->sticks};
-    simd_in_use()->run_program(&w);
+    simd_in_use()->run_program(&w, vector_code_of(&w));
 }
 
 static void run_tile(const progress *g, const rows_item *item, uint8_t *const *base,

@@ -14,12 +14,12 @@
 #define EXP_LEAST (-21.49f)
 #define EXP_MOST  22.86f
 
+#define EXP_COEFFICIENTS \
+    0x1.5b9a7cp-10f, 0x1.3d0e1p-7f, 0x1.c6b82p-5f, 0x1.ebf8fep-3f, 0x1.62e42ap-1f, 0x1.000002p+0f
 #define EXP_STEP(power, f, c) v_fma(power, f, v_set(c))
-#define EXP_POLYNOMIAL(f)                                                                   \
-    EXP_STEP(EXP_STEP(EXP_STEP(EXP_STEP(EXP_STEP(v_set(0x1.5b9a7cp-10f), f, 0x1.3d0e1p-7f), \
-                                        f, 0x1.c6b82p-5f),                                  \
-                               f, 0x1.ebf8fep-3f),                                          \
-                      f, 0x1.62e42ap-1f),                                                   \
-             f, 0x1.000002p+0f)
+#define EXP_HORNER(f, a, b, c, d, e, g)                                                     \
+    EXP_STEP(EXP_STEP(EXP_STEP(EXP_STEP(EXP_STEP(v_set(a), f, b), f, c), f, d), f, e), f, g)
+#define EXP_OF_COEFFICIENTS(f, list) EXP_HORNER(f, list)
+#define EXP_POLYNOMIAL(f)            EXP_OF_COEFFICIENTS(f, EXP_COEFFICIENTS)
 
 #endif

@@ -318,9 +318,10 @@ ALWAYS_INLINE void take_slot(pair *x, pair *y, slot_pairs *held, uint32_t op)
     }
 }
 
-ALWAYS_INLINE void take_step(pair *x, pair *y, slot_pairs *held, uint32_t op,
-                             vector_rounding rounding, const vector_step *s, const unit *u)
+ALWAYS_INLINE void take_step(pair *x, pair *y, slot_pairs *held, const vector_step *s,
+                             const unit *u)
 {
+    const uint32_t op = s->op;
     switch (op) {
     case VECTOR_LOAD_X: load_elements(x, s, u); break;
     case VECTOR_WIDE_X: load_wide(x, s, u); break;
@@ -370,209 +371,43 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, slot_pairs *held, uint32_t op,
         if (op >= VECTOR_HELD) take_slot(x, y, held, op);
         break;
     }
-    if (rounding == VECTOR_SIGNIFICAND)
+    if (s->rounding == VECTOR_SIGNIFICAND)
         EACH_PAIR(n) x[n] = (pair){v_round_bits(x[n].a), v_round_bits(x[n].b)};
-    else if (rounding == VECTOR_ROUND)
+    else if (s->rounding == VECTOR_ROUND)
         round_pairs(x, UNIT_PAIRS);
 }
 
 // --- Units
 
-typedef void unit_loop(const vector_program *w);
-
-// Sticks of one row may lie far apart, where the host does not see what comes next: so many units
-// are on their way.
-enum { UNITS_AHEAD = 8 };
-
 static size_t sticks_ahead(const vector_program *w)
 {
-    const size_t ahead = (UNITS_AHEAD + w->rows - 1) / w->rows;
+    const size_t ahead = (VECTOR_UNITS_AHEAD + w->rows - 1) / w->rows;
     return ahead < w->sticks ? ahead : w->sticks;
 }
 
-#define UNITS(name, TAKE_STEPS)                                                               \
-    static void name(const vector_program *w)                                                 \
-    {                                                                                         \
-        const size_t ahead = sticks_ahead(w);                                                 \
-        begin_sums(w);                                                                        \
-        for (size_t stick = 0; stick < w->sticks; stick++) {                                  \
-            const bool turns = stick + ahead >= w->sticks;                                    \
-            const size_t next = stick + ahead - (turns ? w->sticks : 0);                      \
-            for (size_t row = 0; row < w->rows; row++) {                                      \
-                const unit here = {.stick = stick, .row = row, .sticks = w->sticks,           \
-                                   .rows = w->rows, .turns = turns, .next = next};            \
-                const unit *u = &here;                                                        \
-                pair x[UNIT_PAIRS], y[UNIT_PAIRS];                                            \
-                slot_pairs held[VECTOR_SLOTS];                                                \
-                EACH_PAIR(n)                                                                  \
-                x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};                               \
-                TAKE_STEPS                                                                    \
-            }                                                                                 \
-        }                                                                                     \
-    }
-
-UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s++)
-                    take_step(x, y, held, s->op, s->rounding, s, u);)
-
-// Programs that norms, softmax and rotary embeddings consist of: the ops are known when this is
-// compiled.
-#define MAXIMA(STEP)       STEP(0, LOAD_X, AS_IS) STEP(1, MAX, AS_IS)
-#define KEPT_MAXIMA(STEP)                                                                     \
-    STEP(0, LOAD_X, AS_IS) STEP(1, KEEP, AS_IS) STEP(2, MAX, AS_IS)
-#define MASKED_MAXIMA(STEP)                                                                   \
-    STEP(0, LOAD_X, AS_IS) STEP(1, LOAD_Y, AS_IS)                                             \
-    STEP(2, APPLY + OPFUNC_ADD, ROUND) STEP(3, KEEP, AS_IS)                                   \
-    STEP(4, MAX, AS_IS)
-#define EXPONENTIALS_OF(load, STEP)                                                           \
-    STEP(0, load, AS_IS) STEP(1, ROWS_Y, AS_IS)                                               \
-    STEP(2, APPLY + OPFUNC_SUB, SIGNIFICAND) STEP(3, EXP, AS_IS)                              \
-    STEP(4, KEEP, AS_IS) STEP(5, SUM, AS_IS)
-#define EXPONENTIALS(STEP)      EXPONENTIALS_OF(LOAD_X, STEP)
-#define KEPT_EXPONENTIALS(STEP) EXPONENTIALS_OF(KEPT_X, STEP)
-#define SCALED(STEP)                                                                          \
-    STEP(0, KEPT_X, AS_IS) STEP(1, ROWS_Y, AS_IS)                                             \
-    STEP(2, APPLY + OPFUNC_MUL, AS_IS) STEP(3, STORE, AS_IS)
-#define MEANS(STEP) STEP(0, LOAD_X, AS_IS) STEP(1, SUM, AS_IS)
-#define KEPT_MEANS(STEP)                                                                      \
-    STEP(0, LOAD_X, AS_IS) STEP(1, KEEP, AS_IS) STEP(2, SUM, AS_IS)
-#define MOMENTS(STEP)                                                                         \
-    STEP(0, LOAD_X, AS_IS) STEP(1, SUM, AS_IS)                                                \
-    STEP(2, SQUARES, AS_IS)
-#define CENTERED_MOMENTS_OF(load, STEP)                                                       \
-    STEP(0, load, AS_IS) STEP(1, ROWS_Y, AS_IS)                                               \
-    STEP(2, APPLY + OPFUNC_SUB, SIGNIFICAND) STEP(3, KEEP, AS_IS)                             \
-    STEP(4, SUM, AS_IS) STEP(5, SQUARES, AS_IS)
-#define CENTERED_MOMENTS(STEP)      CENTERED_MOMENTS_OF(LOAD_X, STEP)
-#define KEPT_CENTERED_MOMENTS(STEP) CENTERED_MOMENTS_OF(KEPT_X, STEP)
-#define NORMS_OF(load, STEP)                                                                  \
-    STEP(0, load, AS_IS) STEP(1, ROWS_Y, AS_IS)                                               \
-    STEP(2, SUB_F32, AS_IS) STEP(3, ROWS_Y, AS_IS)                                            \
-    STEP(4, MUL_F32, AS_IS) STEP(5, LINE_Y, AS_IS)                                            \
-    STEP(6, MUL_F32, AS_IS) STEP(7, LINE_Y, AS_IS)                                            \
-    STEP(8, APPLY + OPFUNC_ADD, AS_IS) STEP(9, STORE, AS_IS)
-#define NORMS(STEP)      NORMS_OF(LOAD_X, STEP)
-#define KEPT_NORMS(STEP) NORMS_OF(KEPT_X, STEP)
-// (a + bi)(c + di), both parts: rotary embeddings.
-#define ROTATIONS(STEP)                                                                       \
-    STEP(0, LOAD_X, AS_IS) STEP(1, HOLD_X(0), AS_IS)                                          \
-    STEP(2, LOAD_Y, AS_IS) STEP(3, HOLD_Y(1), AS_IS)                                          \
-    STEP(4, APPLY + OPFUNC_MUL, ROUND) STEP(5, HOLD_X(2), AS_IS)                              \
-    STEP(6, LOAD_X, AS_IS) STEP(7, HOLD_X(3), AS_IS)                                          \
-    STEP(8, LOAD_Y, AS_IS) STEP(9, HOLD_Y(4), AS_IS)                                          \
-    STEP(10, APPLY + OPFUNC_MUL, ROUND) STEP(11, X_TO_Y, AS_IS) STEP(12, HELD_X(2), AS_IS)    \
-    STEP(13, APPLY + OPFUNC_SUB, AS_IS) STEP(14, STORE, AS_IS)                                \
-    STEP(15, HELD_X(0), AS_IS) STEP(16, HELD_Y(4), AS_IS)                                     \
-    STEP(17, APPLY + OPFUNC_MUL, ROUND) STEP(18, HOLD_X(0), AS_IS)                            \
-    STEP(19, HELD_X(3), AS_IS) STEP(20, HELD_Y(1), AS_IS)                                     \
-    STEP(21, APPLY + OPFUNC_MUL, ROUND) STEP(22, X_TO_Y, AS_IS) STEP(23, HELD_X(0), AS_IS)    \
-    STEP(24, APPLY + OPFUNC_ADD, AS_IS) STEP(25, STORE, AS_IS)
-#define KNOWN_PROGRAMS(PROGRAM)                                                               \
-    PROGRAM(take_maxima, MAXIMA)                                                              \
-    PROGRAM(take_kept_maxima, KEPT_MAXIMA)                                                    \
-    PROGRAM(take_masked_maxima, MASKED_MAXIMA)                                                \
-    PROGRAM(take_exponentials, EXPONENTIALS)                                                  \
-    PROGRAM(take_kept_exponentials, KEPT_EXPONENTIALS)                                        \
-    PROGRAM(take_scaled, SCALED)                                                              \
-    PROGRAM(take_norms, NORMS)                                                                \
-    PROGRAM(take_kept_norms, KEPT_NORMS)                                                      \
-    PROGRAM(take_rotations, ROTATIONS)
-#define SUMMING_PROGRAMS(PROGRAM)                                                             \
-    PROGRAM(take_means, MEANS)                                                                \
-    PROGRAM(take_kept_means, KEPT_MEANS)                                                      \
-    PROGRAM(take_moments, MOMENTS)                                                            \
-    PROGRAM(take_centered_moments, CENTERED_MOMENTS)                                          \
-    PROGRAM(take_kept_centered_moments, KEPT_CENTERED_MOMENTS)
-
-#define TAKE(n, op, rounding) \
-    take_step(x, y, held, VECTOR_##op, VECTOR_##rounding, &w->steps[n], u);
-#define COUNT(n, op_, rounding_) +1
-#define SAME(n, op_, rounding_) \
-    &&w->steps[n].op == (VECTOR_##op_) && w->steps[n].rounding == (VECTOR_##rounding_)
-#define IS_WHOLE(n, op, rounding) &&!w->steps[n].rest
-#define KNOWN(name, STEPS) UNITS(name, STEPS(TAKE))
-KNOWN_PROGRAMS(KNOWN)
-
-// The same, all sticks of a unit's rows one after the other, so that their sums stay in registers.
-// A row's sticks are added in the order that UNITS has, too.
-ALWAYS_INLINE pair *held_by(uint32_t op, pair *sums, pair *squares)
+// Op by op.
+static void take_units(const vector_program *w, size_t ahead)
 {
-    return op == VECTOR_SUM ? sums : op == VECTOR_SQUARES ? squares : NULL;
-}
-
-ALWAYS_INLINE void load_held(pair *held, const vector_step *s, const unit *u)
-{
-    if (!held) return;
-    const uint8_t *at = (const uint8_t *)(s->values + u->row * STICK_LANES);
-    const V begin = v_set(s->begin);
-    EACH_PAIR(n)
-    held[n] = s->begins ? (pair){begin, begin}
-                        : load_same(at, SIMD_F32, LANE_OF(n));
-}
-
-ALWAYS_INLINE void store_held(const pair *held, const vector_step *s, const unit *u)
-{
-    if (!held) return;
-    uint8_t *at = (uint8_t *)(s->values + u->row * STICK_LANES);
-    EACH_PAIR(n)
-    {
-        store_same(at, SIMD_F32, LANE_OF(n), held[n]);
+    for (size_t stick = 0; stick < w->sticks; stick++) {
+        const bool turns = stick + ahead >= w->sticks;
+        const size_t next = stick + ahead - (turns ? w->sticks : 0);
+        for (size_t row = 0; row < w->rows; row++) {
+            const unit u = {.stick = stick, .row = row, .sticks = w->sticks, .rows = w->rows,
+                            .turns = turns, .next = next};
+            pair x[UNIT_PAIRS], y[UNIT_PAIRS];
+            slot_pairs held[VECTOR_SLOTS];
+            EACH_PAIR(n)
+            x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};
+            for (const vector_step *s = w->steps; s < w->steps + w->count; s++)
+                take_step(x, y, held, s, &u);
+        }
     }
 }
 
-ALWAYS_INLINE void add_held(pair *held, uint32_t op, const pair *x)
+static void run_program(const vector_program *w, vector_loop *loop)
 {
-    EACH_PAIR(n)
-    {
-        V a = held[n].a, b = held[n].b;
-        if (op == VECTOR_SUM) held[n] = (pair){ADD_UP(a, x[n].a), ADD_UP(b, x[n].b)};
-        else held[n] = (pair){ADD_EXACT_SQUARE(a, x[n].a), ADD_EXACT_SQUARE(b, x[n].b)};
-    }
-}
-
-#define LOAD_HELD(n, op, rounding) \
-    load_held(held_by(VECTOR_##op, sums, squares), &w->steps[n], u);
-#define STORE_HELD(n, op, rounding) \
-    store_held(held_by(VECTOR_##op, sums, squares), &w->steps[n], u);
-#define TAKE_HELD(n, op, rounding)                                                            \
-    if (held_by(VECTOR_##op, sums, squares))                                                  \
-        add_held(held_by(VECTOR_##op, sums, squares), VECTOR_##op, x);                        \
-    else TAKE(n, op, rounding)
-#define SUMMING(name, STEPS)                                                                  \
-    static void name(const vector_program *w)                                                 \
-    {                                                                                         \
-        const size_t ahead = w->rows < UNITS_AHEAD ? sticks_ahead(w) : w->sticks;             \
-        for (size_t row = 0; row < w->rows; row++) {                                          \
-            unit here = {.row = row, .sticks = w->sticks, .rows = w->rows};                   \
-            const unit *u = &here;                                                            \
-            pair sums[UNIT_PAIRS], squares[UNIT_PAIRS], x[UNIT_PAIRS], y[UNIT_PAIRS];         \
-            slot_pairs *const held = NULL;                                                    \
-            EACH_PAIR(n)                                                                      \
-            sums[n] = squares[n] = x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};            \
-            STEPS(LOAD_HELD)                                                                  \
-            for (; here.stick < w->sticks; here.stick++) {                                    \
-                here.turns = here.stick + ahead >= w->sticks;                                 \
-                here.next = here.stick + ahead - (here.turns ? w->sticks : 0);                \
-                STEPS(TAKE_HELD)                                                              \
-            }                                                                                 \
-            STEPS(STORE_HELD)                                                                 \
-        }                                                                                     \
-    }
-SUMMING_PROGRAMS(SUMMING)
-
-static unit_loop *units_of(const vector_program *w)
-{
-#define CHOOSE_KNOWN(name, STEPS) \
-    if (w->count == 0 STEPS(COUNT) STEPS(SAME)) return name;
-#define CHOOSE_SUMMING(name, STEPS) \
-    if (w->count == 0 STEPS(COUNT) STEPS(SAME) STEPS(IS_WHOLE)) return name;
-    KNOWN_PROGRAMS(CHOOSE_KNOWN)
-    SUMMING_PROGRAMS(CHOOSE_SUMMING)
-    return take_any;
-}
-
-static void run_rows_of_units(const vector_program *w)
-{
-    units_of(w)(w);
+    begin_sums(w);
+    (loop ? loop : take_units)(w, sticks_ahead(w));
     for (uint32_t n = 0; n < w->count; n++)
         if (vector_sums(w->steps[n].op)) end_sums(&w->steps[n], w->rows);
 }

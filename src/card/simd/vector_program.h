@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks: a short list of steps for every stick of a block of rows, done in vector registers. A
-// stick is 64 elements, of SEN169_FP16 side by side, of IEEE_FP32 as two runs of 32, the second of
-// which may lie anywhere; its values are fp32 in two registers' worth, x and y.
+// Vector programs: a short list of steps for every stick of a block of rows, done in vector
+// registers. A stick is 64 elements, of SEN169_FP16 side by side, of IEEE_FP32 as two runs of 32,
+// the second of which may lie anywhere; its values are fp32 in two registers' worth, x and y.
 // Whoever builds a vector program sees to it that every value is rounded as the instruction it
-// stands for would. program_body.h holds the loops for each host.
+// stands for would. program_body.h holds the loops for each host, card/codegen writes them.
 #ifndef CARD_VECTOR_PROGRAM_H
 #define CARD_VECTOR_PROGRAM_H
 
@@ -21,8 +21,7 @@ typedef enum {
     VECTOR_HELD = VECTOR_APPLY_F32 + OPFUNC_COUNT,
 } vector_op;
 
-// One unit's values, for later steps of the same program: in slots, which the programs that are
-// compiled as a whole have in registers.
+// One unit's values, for later steps of the same program: in slots.
 enum { VECTOR_SLOTS = 32 };
 #define VECTOR_HOLD_X(slot) (VECTOR_HELD + 4 * (slot))          // slot = x
 #define VECTOR_HOLD_Y(slot) (VECTOR_HELD + 4 * (slot) + 1)      // slot = y
@@ -55,7 +54,8 @@ typedef struct {
     int64_t upper;                      // of fp32 elements: bytes from lane 0 to lane 32
     int64_t ahead;                      // bytes to the next block's first row
     float *values;                      // kept: [stick][row][64]; line: [stick][64]; rows:
-                                        // [row]; sums: [row][64], of which wide ones have 32
+                                        // [row]; sums: [row][64], of which wide ones have
+                                        // 32, others for each step
     const uint16_t *table;
     const float *constant;              // of the opfunc
     bool halves;                        // elements lie as IEEE_FP16, converted here
@@ -74,8 +74,17 @@ typedef struct {
     size_t rows, sticks;
 } vector_program;
 
-// Sums that do not begin with the program have the same value in all lanes.
-typedef void vector_runner(const vector_program *w);
+// All units of a program, without the values that sums begin with, and without their end: the
+// second cache fetches meanwhile what lies so many sticks further on.
+typedef void vector_loop(const vector_program *w, size_t ahead);
+
+// Sticks of one row may lie far apart, where the host does not see what comes next: so many units
+// are on their way.
+enum { VECTOR_UNITS_AHEAD = 8 };
+
+// By a loop made for it; without one, NULL, op by op. Sums that do not begin with the program have
+// the same value in all lanes.
+typedef void vector_runner(const vector_program *w, vector_loop *loop);
 
 // True for opfuncs that VECTOR_APPLY and VECTOR_APPLY_F32 have.
 bool vector_applies(opfunc op, uint32_t inputs);

@@ -1,15 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks against the scalar definitions, for every variant that this host can run.
-#include "unit/card/variants.h"
+// Vector programs against the scalar definitions: op by op, for every variant that this host can
+// run, and as machine code.
 #include "unit/check.h"
 
+#include "card/codegen/vector_code.h"
 #include "card/simd/lanes.h"
+#include "card/simd/simd.h"
+#include "tensor/convert_kernels.h"
 #include "tensor/numeric.h"
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16
 #define FP32 SPYRE_FORMAT_IEEE_FP32
 enum { LANES = 64, CODES = 1 << 16, ROWS = 7, STICKS = 3, ELEMENTS = ROWS * STICKS * LANES };
+
+typedef struct {
+    const simd_table *table;
+    const convert_kernels *host;
+    bool as_code;
+} way;
+
+static const way ways[] = {
+    {&simd_portable, &convert_portable, false},
+#if defined(__x86_64__)
+    {&simd_avx2, &convert_avx2, false},
+    {&simd_avx512, &convert_avx512, false},
+    {&simd_avx512, &convert_avx512, true},
+#endif
+};
+enum { WAYS = sizeof ways / sizeof *ways };
 
 static uint16_t first[ELEMENTS], second[ELEMENTS], result[ELEMENTS];
 static float kept[ELEMENTS], sums[ROWS][LANES], rows[ROWS];
@@ -43,10 +62,17 @@ static vector_step over(vector_op op, uint16_t *elements)
                        .stick_at = apart(ROWS * LANES * 2)};
 }
 
-static void take(const simd_table *table, const vector_step *steps, uint32_t count)
+static void run(const way *how, const vector_program *w)
+{
+    vector_loop *loop = how->as_code ? vector_code_of(w) : NULL;
+    if (how->as_code) assert_non_null(loop);
+    how->table->run_program(w, loop);
+}
+
+static void take(const way *how, const vector_step *steps, uint32_t count)
 {
     vector_program w = {.steps = steps, .count = count, .rows = ROWS, .sticks = STICKS};
-    table->run_program(&w);
+    run(how, &w);
 }
 
 static uint16_t expected(opfunc op, uint16_t a, uint16_t b, uint32_t inputs, const float *constants)
@@ -64,8 +90,8 @@ static void vector_program__exp_has_the_bits_of_its_table_for_all_codes(void **s
     const uint16_t *table = opfunc_dl16_table(OPFUNC_EXP);
     for (uint32_t n = 0; n < CODES; n++) codes[n] = (uint16_t)n;
     uint32_t tested = 0;
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host) || !variants[v].table->has_exp) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host) || !ways[v].table->has_exp) continue;
         vector_step steps[] = {
             {.op = VECTOR_LOAD_X, .at = (uint8_t *)codes, .row_at = apart(LANES * 2),
              .stick_at = &only_stick},
@@ -74,12 +100,12 @@ static void vector_program__exp_has_the_bits_of_its_table_for_all_codes(void **s
              .stick_at = &only_stick},
         };
         vector_program w = {.steps = steps, .count = 3, .rows = CODES / LANES, .sticks = 1};
-        variants[v].table->run_program(&w);
+        run(&ways[v], &w);
         for (uint32_t n = 0; n < CODES; n++)
             if (found[n] != table[n]) fail_msg("variant %d code %04x: %04x", v, n, found[n]);
         tested++;
     }
-    assert_true(tested > 0 || !convert_can_run(variants[VARIANTS - 1].host));
+    assert_true(tested > 0 || !convert_can_run(ways[WAYS - 1].host));
 }
 
 // What VECTOR_SIGNIFICAND leaves beyond the exponents does not matter to exp.
@@ -88,15 +114,15 @@ static void vector_program__exp_takes_differences_that_are_rounded_to_the_signif
     (void)state;
     uint64_t seed = 3;
     const float none[2] = {0};
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host) || !variants[v].table->has_exp) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host) || !ways[v].table->has_exp) continue;
         for (int round = 0; round < 200; round++) {
             fill_codes(&seed);
             vector_step steps[] = {over(VECTOR_LOAD_X, first), over(VECTOR_LOAD_Y, second),
                                  {.op = VECTOR_APPLY + OPFUNC_SUB, .constant = none,
                                   .rounding = VECTOR_SIGNIFICAND},
                                  {.op = VECTOR_EXP}, over(VECTOR_STORE, result)};
-            take(variants[v].table, steps, 5);
+            take(&ways[v], steps, 5);
             for (size_t n = 0; n < ELEMENTS; n++) {
                 uint16_t code = expected(OPFUNC_SUB, first[n], second[n], 2, NULL);
                 assert_int_equal(result[n], expected(OPFUNC_EXP, code, 0, 1, NULL));
@@ -111,8 +137,8 @@ static void vector_program__opfuncs_are_their_definitions(void **state)
     (void)state;
     const float constants[2] = {-0.75f, 2.5f};
     uint64_t seed = 1;
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host)) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host)) continue;
         for (opfunc op = 0; op < OPFUNC_COUNT; op++) {
             uint32_t inputs = opfunc_describe(op)->least_inputs;
             const spyre_format formats[] = {DL16, DL16};
@@ -127,7 +153,7 @@ static void vector_program__opfuncs_are_their_definitions(void **state)
                                  over(VECTOR_LOAD_X, second),
                                  {.op = VECTOR_KEPT_X, .values = kept},
                                  over(VECTOR_STORE, result)};
-            take(variants[v].table, steps, 7);
+            take(&ways[v], steps, 7);
             for (size_t n = 0; n < ELEMENTS; n++)
                 if (result[n] != expected(op, first[n], second[n], inputs, constants))
                     fail_msg("variant %d %s of %04x and %04x is not %04x", v,
@@ -155,8 +181,8 @@ static void vector_program__opfuncs_of_fp32_are_their_definitions(void **state)
         else bits = (bits & 0x80FFFFFF) | 0x3F000000;
         memcpy(&in[n / ELEMENTS][n % ELEMENTS], &bits, sizeof bits);
     }
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host)) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host)) continue;
         for (opfunc op = 0; op < OPFUNC_COUNT; op++) {
             uint32_t inputs = opfunc_describe(op)->least_inputs, first_of = inputs == 3;
             if (!vector_applies(op, inputs) || !lanes_f32_suffices(op, FP32, formats, inputs))
@@ -171,7 +197,7 @@ static void vector_program__opfuncs_of_fp32_are_their_definitions(void **state)
             steps[3].at = (uint8_t *)in[first_of + 1];
             steps[5].op = VECTOR_STORE_WIDE;
             steps[5].at = (uint8_t *)out;
-            take(variants[v].table, steps, 6);
+            take(&ways[v], steps, 6);
             for (size_t n = 0; n < ELEMENTS; n++) {
                 double x[3];
                 float wanted;
@@ -196,8 +222,8 @@ static void vector_program__every_lane_is_rounded(void **state)
                                        {0x7FFF, 0x8000}, {0x5E00, 0x5DFF}, {0x1F00, 0x1F00}};
     const float none[2] = {0};
     uint64_t seed = 12;
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host)) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host)) continue;
         for (size_t n = 0; n < ROWS * LANES; n++) {
             first[n] = (uint16_t)(0x3000 + check_random(&seed) % 0x1800);
             second[n] = (uint16_t)((n % 2 ? 0x8000 : 0) | (0x3A00 + check_random(&seed) % 0x800));
@@ -212,7 +238,7 @@ static void vector_program__every_lane_is_rounded(void **state)
                                  {.op = VECTOR_SUM, .values = sums[0], .begins = true,
                                   .begin = -0.0f}};
             vector_program w = {.steps = steps, .count = 4, .rows = ROWS, .sticks = 1};
-            variants[v].table->run_program(&w);
+            run(&ways[v], &w);
             for (size_t n = 0; n < ROWS * LANES; n++) {
                 float value = dl16_to_float(expected(OPFUNC_MUL, first[n], second[n], 2, none));
                 assert_memory_equal(&sums[n / LANES][n % LANES], &value, sizeof value);
@@ -228,17 +254,17 @@ static void vector_program__values_are_looked_up(void **state)
     (void)state;
     uint64_t seed = 9;
     const uint16_t *table = opfunc_dl16_table(OPFUNC_GELUFWD);
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host)) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host)) continue;
         fill_codes(&seed);
         vector_step steps[] = {over(VECTOR_LOAD_X, first), {.op = VECTOR_LOOK_UP, .table = table},
                              over(VECTOR_STORE, result)};
-        take(variants[v].table, steps, 3);
+        take(&ways[v], steps, 3);
         for (size_t n = 0; n < ELEMENTS; n++) assert_int_equal(result[n], table[first[n]]);
         memset(result, 0, sizeof result);
         steps[1] = over(VECTOR_STORE_LOOK_UP, result);
         steps[1].table = table;
-        take(variants[v].table, steps, 2);
+        take(&ways[v], steps, 2);
         for (size_t n = 0; n < ELEMENTS; n++) assert_int_equal(result[n], table[first[n]]);
     }
 }
@@ -278,13 +304,13 @@ static void vector_program__sums_of_rows_keep_their_order(void **state)
     uint64_t seed = 4;
     fill_codes(&seed);
     for (size_t n = 0; n < ELEMENTS; n++) second[n] = (uint16_t)(0x3000 + second[n] % 0x1400);
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host)) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host)) continue;
         for (vector_op op = VECTOR_SUM; vector_sums(op); op++) {
             vector_step steps[] = {over(VECTOR_LOAD_X, second),
                                  {.op = op, .values = sums[0], .begins = true, .folds = true,
                                   .begin = 0.5f}};
-            take(variants[v].table, steps, 2);
+            take(&ways[v], steps, 2);
             for (size_t row = 0; row < ROWS; row++) {
                 float wanted = expected_row(op, row, 0.5f);
                 assert_memory_equal(&sums[row][0], &wanted, sizeof wanted);
@@ -299,20 +325,20 @@ static void vector_program__second_inputs(void **state)
     (void)state;
     uint64_t seed = 6;
     const float none[2] = {0};
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host)) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host)) continue;
         fill_codes(&seed);
         for (size_t row = 0; row < ROWS; row++) rows[row] = (float)row - 3.0f;
         vector_step line[] = {over(VECTOR_LOAD_X, second), {.op = VECTOR_KEEP, .values = kept}};
         vector_program w = {.steps = line, .count = 2, .rows = 1, .sticks = STICKS};
-        variants[v].table->run_program(&w);
+        run(&ways[v], &w);
         vector_step add = {.op = VECTOR_APPLY + OPFUNC_ADD, .constant = none,
                            .rounding = VECTOR_ROUND};
         vector_step steps[] = {over(VECTOR_LOAD_X, first),
                              {.op = VECTOR_ROWS_Y, .values = rows}, add,
                              {.op = VECTOR_LINE_Y, .values = kept}, add,
                              {.op = VECTOR_X_TO_Y}, add, over(VECTOR_STORE, result)};
-        take(variants[v].table, steps, 8);
+        take(&ways[v], steps, 8);
         for (size_t n = 0; n < ELEMENTS; n++) {
             size_t row = n / LANES % ROWS, stick = n / LANES / ROWS;
             uint16_t one = dl16_from_float(rows[row]);
@@ -330,8 +356,8 @@ static void vector_program__halves_are_loaded_as_a_transfer_converts_them(void *
     static uint16_t halves[CODES];
     static uint16_t codes[CODES];
     for (uint32_t n = 0; n < CODES; n++) halves[n] = (uint16_t)n;
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host)) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host)) continue;
         vector_step steps[] = {
             {.op = VECTOR_LOAD_X, .at = (uint8_t *)halves, .row_at = apart(LANES * 2),
              .stick_at = &only_stick, .halves = true},
@@ -339,7 +365,7 @@ static void vector_program__halves_are_loaded_as_a_transfer_converts_them(void *
              .stick_at = &only_stick},
         };
         vector_program w = {.steps = steps, .count = 2, .rows = CODES / LANES, .sticks = 1};
-        variants[v].table->run_program(&w);
+        run(&ways[v], &w);
         for (uint32_t n = 0; n < CODES; n++) {
             uint16_t wanted = dl16_from_host_float(fp16_to_float((uint16_t)n));
             if (codes[n] != wanted)
@@ -356,15 +382,15 @@ static void vector_program__halves_are_stored_as_a_transfer_converts_them(void *
     const opfunc ops[] = {OPFUNC_ADD, OPFUNC_MUL, OPFUNC_SUB, OPFUNC_MAXIMUM};
     const float none[2] = {0};
     static uint16_t codes[ELEMENTS];
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host)) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host)) continue;
         for (uint32_t n = 0; n < 32; n++) {
             fill_codes(&seed);
             vector_step steps[] = {over(VECTOR_LOAD_X, first), over(VECTOR_LOAD_Y, second),
                                    {.op = VECTOR_APPLY + (uint32_t)ops[n % 4], .constant = none},
                                    over(VECTOR_STORE, codes), over(VECTOR_STORE, result)};
             steps[4].halves = true;
-            take(variants[v].table, steps, 5);
+            take(&ways[v], steps, 5);
             for (size_t e = 0; e < ELEMENTS; e++)
                 if (result[e] != dl16_to_host_fp16(codes[e]))
                     fail_msg("variant %d %04x %04x: %04x as %04x", v, first[e], second[e], codes[e],
@@ -378,13 +404,13 @@ static void vector_program__halves_are_looked_up_and_stored(void **state)
     (void)state;
     uint64_t seed = 5;
     const uint16_t *table = opfunc_dl16_table(OPFUNC_EXP);
-    for (int v = 0; v < VARIANTS; v++) {
-        if (!convert_can_run(variants[v].host)) continue;
+    for (int v = 0; v < WAYS; v++) {
+        if (!convert_can_run(ways[v].host)) continue;
         fill_codes(&seed);
         vector_step steps[] = {over(VECTOR_LOAD_X, first), over(VECTOR_STORE_LOOK_UP, result)};
         steps[1].halves = true;
         steps[1].table = table;
-        take(variants[v].table, steps, 2);
+        take(&ways[v], steps, 2);
         for (size_t e = 0; e < ELEMENTS; e++)
             assert_int_equal(result[e], dl16_to_host_fp16(table[first[e]]));
     }
@@ -414,10 +440,10 @@ static void vector_program__rotations(void **state)
     sub.op = VECTOR_APPLY + OPFUNC_SUB;
 #define HOLD(slot, register) {.op = VECTOR_HOLD_##register(slot)}
 #define HELD(slot, register) {.op = VECTOR_HELD_##register(slot)}
-    for (int v = 0; v < 2 * VARIANTS; v++) {
-        const uint32_t last = v < VARIANTS ? REAL : VECTOR_SLOTS - 1;
-        const simd_table *table = variants[v % VARIANTS].table;
-        if (!convert_can_run(variants[v % VARIANTS].host)) continue;
+    for (int v = 0; v < 2 * WAYS; v++) {
+        const uint32_t last = v < WAYS ? REAL : VECTOR_SLOTS - 1;
+        const way *how = &ways[v % WAYS];
+        if (!convert_can_run(how->host)) continue;
         fill_codes(&seed);
         vector_step steps[] = {
             over(VECTOR_LOAD_X, first), HOLD(REAL, X), over(VECTOR_LOAD_Y, first), HOLD(LINE, Y),
@@ -426,7 +452,7 @@ static void vector_program__rotations(void **state)
             sub, over(VECTOR_STORE, out[0]), HELD(REAL, X), HELD(SINE, Y), mul, HOLD(last, X),
             HELD(IMAGINARY, X), HELD(LINE, Y), mul, {.op = VECTOR_X_TO_Y}, HELD(last, X), add,
             over(VECTOR_STORE, out[1])};
-        take(table, steps, sizeof steps / sizeof *steps);
+        take(how, steps, sizeof steps / sizeof *steps);
         for (size_t n = 0; n < ELEMENTS; n++) {
             assert_int_equal(out[0][n], difference_of_products(OPFUNC_SUB, first[n], first[n],
                                                                second[n], result[n]));

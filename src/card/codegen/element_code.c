@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between elements in memory and quarters in registers, as simd_avx512.c does it.
+#include <math.h>
+
+#include "card/codegen/unit_code.h"
+#include "card/simd/exp_dl16.h"
+#include "tensor/numeric.h"
+
+// 16 bits in all lanes.
+static operand words(unit_code *c, uint32_t bits)
+{
+    return code_constant(c, (bits & 0xFFFF) | bits << 16);
+}
+
+static operand word_of_element(uint32_t pair, int32_t bytes)
+{
+    return at_offset(RAX, (int32_t)pair * 64 + bytes);
+}
+
+static void prefetch_elements(unit_code *c)
+{
+    encode_prefetch(&c->b, at_offset(RDX, 0));
+    encode_prefetch(&c->b, at_offset(RDX, 64));
+}
+
+// --- SEN169_FP16 to fp32
+
+// From codes, which are lost: their upper halves become those of the result, the lower ones its
+// last bits.
+static void widen(unit_code *c, zmm codes, quarters *to, uint32_t pair)
+{
+    const uint32_t whole = DL16_EXPONENT_OFFSET >> 16, excess = 0x7F80 - (DL16_MERGED >> 2);
+    const mask nonzero = 1, finite = 2;
+    const zmm high = code_new(c);
+    code_op(c, VPTESTMW, nonzero, codes, words(c, DL16_MERGED));
+    code_op(c, VPANDD, high, codes, words(c, DL16_MERGED));
+    encode(&c->b, VPCMPW, finite, high, words(c, DL16_MERGED),
+           (encoding){.lanes = nonzero, .has_byte = true, .byte = CODE_NOT_EQUAL});
+    code_shift(c, SHIFT_WORDS, CODE_SHIFT_SIGNED, high, codes, 2);
+    code_op(c, VPANDD, high, high, words(c, DL16_SIGN | DL16_MERGED >> 2));
+    code_masked(c, VPADDW, high, nonzero, high, words(c, excess));
+    code_masked(c, VPSUBW, high, finite, high, words(c, excess - whole));
+    encode(&c->b, SHIFT_WORDS, CODE_SHIFT_LEFT, codes, in_zmm(codes),
+           (encoding){.lanes = finite, .zeroes = true, .has_byte = true, .byte = 14});
+    const zmm a = code_new(c);
+    code_op(c, VPUNPCKLWD, a, codes, in_zmm(high));
+    code_op(c, VPUNPCKHWD, high, codes, in_zmm(high));
+    code_set(c, to, 2 * pair, a);
+    code_set(c, to, 2 * pair + 1, high);
+}
+
+void code_round_bits(unit_code *c, zmm reg)
+{
+    code_op(c, VPADDD, reg, reg, code_constant(c, 1u << 13));
+    code_op(c, VPANDD, reg, reg, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
+}
+
+// Half a pair of IEEE_FP16 in the lower half of `codes`.
+static zmm widen_halves(unit_code *c, zmm codes)
+{
+    const zmm to = code_new(c);
+    code_op(c, VCVTPH2PS, to, 0, in_zmm(codes));
+    code_op(c, VMINPS, to, to, code_number(c, INFINITY));
+    code_round_bits(c, to);
+    return to;
+}
+
+static void load_halves(unit_code *c, quarters *to, uint32_t pair)
+{
+    static const uint32_t turns[] = {0, 0, 2, 0, 4, 0, 6, 0, 1, 0, 3, 0, 5, 0, 7, 0};
+    const zmm codes = code_in_register(c, constant_words(&c->b, turns));
+    code_op(c, VPERMQ, codes, codes, word_of_element(pair, 0));
+    code_set(c, to, 2 * pair, widen_halves(c, codes));
+    code_op_byte(c, VEXTRACTI64X4, codes, 0, in_zmm(codes), 1);
+    code_set(c, to, 2 * pair + 1, widen_halves(c, codes));
+    code_release(c, codes);
+}
+
+void code_load_elements(unit_code *c, quarters *to)
+{
+    code_elements(c, true);
+    code_release_all(c, to);
+    prefetch_elements(c);
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        if (c->step->halves) {
+            load_halves(c, to, pair);
+            continue;
+        }
+        const zmm codes = code_new(c);
+        code_load(c, codes, word_of_element(pair, 0));
+        widen(c, codes, to, pair);
+        code_release(c, codes);
+    }
+}
+
+// --- fp32 elements: a pair has them in turns of four
+
+// RAX = the pair's elements of 4 bytes.
+static void go_to_pair(unit_code *c, uint32_t pair)
+{
+    if (pair) encode_add_memory(&c->b, RAX, CODE_FIELD(upper));
+}
+
+void code_load_wide(unit_code *c, quarters *to)
+{
+    code_elements(c, true);
+    code_release_all(c, to);
+    encode_subtract(&c->b, RDX, RAX);
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        go_to_pair(c, pair);
+        encode_prefetch(&c->b, at_index(RAX, RDX, 1, 0));
+        encode_prefetch(&c->b, at_index(RAX, RDX, 1, 64));
+        const zmm low = code_new(c), a = code_new(c), b = code_new(c);
+        code_load(c, low, at_offset(RAX, 0));
+        code_op_byte(c, VSHUFF32X4, a, low, at_offset(RAX, 64), 0x88);
+        code_op_byte(c, VSHUFF32X4, b, low, at_offset(RAX, 64), 0xDD);
+        code_release(c, low);
+        code_set(c, to, 2 * pair, a);
+        code_set(c, to, 2 * pair + 1, b);
+    }
+}
+
+void code_store_wide(unit_code *c)
+{
+    static const uint32_t low[] = {0, 0, 1, 0, 8, 0, 9, 0, 2, 0, 3, 0, 10, 0, 11, 0};
+    static const uint32_t high[] = {4, 0, 5, 0, 12, 0, 13, 0, 6, 0, 7, 0, 14, 0, 15, 0};
+    code_elements(c, false);
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        const zmm a = c->x.reg[2 * pair], b = c->x.reg[2 * pair + 1];
+        go_to_pair(c, pair);
+        for (uint32_t half = 0; half < 2; half++) {
+            const zmm to = code_in_register(c, constant_words(&c->b, half ? high : low));
+            code_op(c, VPERMI2PD, to, a, in_zmm(b));
+            code_store(c, at_offset(RAX, (int32_t)half * 64), to);
+            code_release(c, to);
+        }
+    }
+}
+
+static void spread_element(unit_code *c, zmm to)
+{
+    if (c->step->wide) {
+        code_op(c, VBROADCASTSS, to, 0, at_offset(RAX, 0));
+        return;
+    }
+    code_op(c, VPBROADCASTW, to, 0, at_offset(RAX, 0));
+    if (c->step->halves) {
+        const zmm wide = widen_halves(c, to);
+        code_load(c, to, in_zmm(wide));
+        code_release(c, wide);
+        return;
+    }
+    quarters same = {{to, to, to, to}};
+    c->users[to] += 2;
+    widen(c, to, &same, 0);
+    code_load(c, to, in_zmm(same.reg[0]));
+    code_release(c, same.reg[0]);
+    code_release(c, same.reg[1]);
+}
+
+void code_spread(unit_code *c, quarters *to)
+{
+    code_elements(c, false);
+    code_release_all(c, to);
+    const zmm value = code_new(c);
+    spread_element(c, value);
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, q ? code_share(c, value) : value);
+}
+
+// --- fp32 to SEN169_FP16
+
+// The magnitude of a code, with saturation still to come; negative where zero is due.
+static zmm round_magnitude(unit_code *c, zmm x)
+{
+    const zmm to = code_new(c);
+    code_op(c, VPANDD, to, x, code_constant(c, 0x7FFFFFFF));
+    code_op(c, VPSUBD, to, to, code_constant(c, DL16_EXPONENT_OFFSET - (1u << 13)));
+    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_SIGNED, to, to, DL16_FRACTION_SHIFT);
+    return to;
+}
+
+// Codes of a pair of x, in a new register.
+static zmm narrow(unit_code *c, uint32_t pair)
+{
+    const zmm a = code_new(c), b = code_new(c);
+    code_op(c, VMINPS, a, c->x.reg[2 * pair], code_number(c, INFINITY));
+    code_op(c, VMINPS, b, c->x.reg[2 * pair + 1], code_number(c, INFINITY));
+    const zmm codes = round_magnitude(c, a), more = round_magnitude(c, b);
+    code_op(c, VPACKUSDW, codes, codes, in_zmm(more));
+    code_op(c, VPACKSSDW, a, a, in_zmm(b));
+    code_op(c, VPMINUW, codes, codes, words(c, DL16_MERGED));
+    // 0xD8: the second where the third is set, else the first.
+    code_op_byte(c, VPTERNLOGD, a, codes, words(c, DL16_MERGED), 0xD8);
+    code_release(c, codes);
+    code_release(c, more);
+    code_release(c, b);
+    return a;
+}
+
+// Two registers of fp32 to IEEE_FP16 in turns of four, in `to`.
+static void narrow_halves(unit_code *c, zmm to, zmm scratch, zmm a, zmm b)
+{
+    static const uint32_t order[] = {0, 0, 4, 0, 1, 0, 5, 0, 2, 0, 6, 0, 3, 0, 7, 0};
+    const uint8_t nearest = 8;
+    code_op_byte(c, VCVTPS2PH, a, 0, in_zmm(to), nearest);
+    code_op_byte(c, VCVTPS2PH, b, 0, in_zmm(scratch), nearest);
+    code_op_byte(c, VINSERTI64X4, to, to, in_zmm(scratch), 1);
+    code_op(c, VMOVUPS, scratch, 0, constant_words(&c->b, order));
+    code_op(c, VPERMQ, to, scratch, in_zmm(to));
+}
+
+static void add_cold(unit_code *c, cold_code cold)
+{
+    cold.from = encode_jump(&c->b, JUMP_IF_NOT_ZERO);
+    cold.back = c->b.size;
+    if (c->colds == CODE_MOST_COLD) c->fails = true;
+    else c->cold[c->colds++] = cold;
+}
+
+static void store_halves(unit_code *c, uint32_t pair)
+{
+    cold_code cold = {.stores_f16 = true, .pair = pair, .x = c->x};
+    const zmm a = code_new(c), b = code_new(c), to = code_new(c);
+    cold.scratch = code_new(c);
+    code_op(c, VMOVAPS, a, 0, in_zmm(c->x.reg[2 * pair]));
+    code_op(c, VMOVAPS, b, 0, in_zmm(c->x.reg[2 * pair + 1]));
+    code_round_bits(c, a);
+    code_round_bits(c, b);
+    narrow_halves(c, to, cold.scratch, a, b);
+    // Without their sign: infinity and NaN are rare.
+    code_op(c, VPADDW, cold.scratch, to, in_zmm(to));
+    code_op_byte(c, VPCMPUW, 1, cold.scratch, words(c, 0xF800), 5);
+    encode_test_mask(&c->b, 1);
+    cold.result.reg[0] = a, cold.result.reg[1] = b, cold.result.reg[2] = to;
+    add_cold(c, cold);
+    code_store(c, word_of_element(pair, 0), to);
+    code_release(c, a);
+    code_release(c, b);
+    code_release(c, to);
+    code_release(c, cold.scratch);
+}
+
+// 65504 for 65536, infinity for NaN.
+static void limit_halves(unit_code *c, zmm x, zmm scratch)
+{
+    code_op(c, VMINPS, x, x, code_number(c, INFINITY));
+    code_op(c, VPANDD, scratch, x, code_constant(c, 0x7FFFFFFF));
+    code_op_byte(c, VPCMPD, 1, scratch, code_constant(c, 0x47800000), CODE_EQUAL);
+    code_masked(c, VPSUBD, x, 1, x, code_constant(c, 0x2000));
+}
+
+static void store_rare_halves(unit_code *c, const cold_code *cold)
+{
+    const zmm *r = cold->result.reg;
+    limit_halves(c, r[0], cold->scratch);
+    limit_halves(c, r[1], cold->scratch);
+    narrow_halves(c, r[2], cold->scratch, r[0], r[1]);
+}
+
+void code_store_elements(unit_code *c)
+{
+    code_elements(c, true);
+    prefetch_elements(c);
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        if (c->step->halves) {
+            store_halves(c, pair);
+            continue;
+        }
+        const zmm codes = narrow(c, pair);
+        code_store(c, word_of_element(pair, 0), codes);
+        code_release(c, codes);
+    }
+}
+
+// --- Rounding
+
+static void round_fast(unit_code *c)
+{
+    const uint32_t least = 2 * DL16_EXPONENT_OFFSET + (2u << DL16_FRACTION_SHIFT);
+    const uint32_t span = 2 * DL16_MERGED_BITS - least;
+    cold_code cold = {.x = c->x, .scratch = code_new(c)};
+    const zmm most = code_new(c);
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        const zmm to = cold.result.reg[q] = code_new(c), beyond = q ? cold.scratch : most;
+        code_op(c, VPADDD, to, c->x.reg[q], code_constant(c, 1u << 13));
+        code_op(c, VPANDD, to, to, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
+        code_op(c, VPADDD, beyond, to, in_zmm(to));
+        code_op(c, VPSUBD, beyond, beyond, code_constant(c, least));
+        if (q) code_op(c, VPMAXUD, most, most, in_zmm(beyond));
+    }
+    code_op_byte(c, VPCMPUD, 1, most, code_constant(c, span), 5);
+    encode_test_mask(&c->b, 1);
+    add_cold(c, cold);
+    code_release(c, most);
+    code_release(c, cold.scratch);
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, cold.result.reg[q]);
+}
+
+// Zeros, infinity and NaN among the values to round.
+static void round_rare(unit_code *c, const cold_code *cold)
+{
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        const zmm to = cold->result.reg[q], magnitude = cold->scratch;
+        code_op(c, VMINPS, to, cold->x.reg[q], code_number(c, INFINITY));
+        code_round_bits(c, to);
+        code_op(c, VPADDD, magnitude, to, in_zmm(to));
+        code_op_byte(c, VPCMPUD, 1, magnitude, code_constant(c, 2 * DL16_EXPONENT_OFFSET), 2);
+        code_op_byte(c, VPCMPUD, 2, magnitude, code_constant(c, 2 * DL16_MERGED_BITS), 5);
+        code_masked(c, VPANDD, to, 1, to, code_constant(c, 0x80000000));
+        // 0xEA: the sign of the first, all of the third.
+        code_op(c, VMOVAPS, magnitude, 0, code_constant(c, 0x80000000));
+        encode(&c->b, VPTERNLOGD, to, magnitude, code_constant(c, 0x7F800000),
+               (encoding){.lanes = 2, .has_byte = true, .byte = 0xEA});
+    }
+}
+
+void code_round(unit_code *c, vector_rounding rounding)
+{
+    if (rounding == VECTOR_ROUND) {
+        round_fast(c);
+        return;
+    }
+    for (uint32_t q = 0; rounding == VECTOR_SIGNIFICAND && q < QUARTERS; q++) {
+        const zmm to = code_new(c);
+        code_op(c, VPADDD, to, c->x.reg[q], code_constant(c, 1u << 13));
+        code_op(c, VPANDD, to, to, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
+        code_set(c, &c->x, q, to);
+    }
+}
+
+void code_cold(unit_code *c)
+{
+    for (uint32_t n = 0; n < c->colds; n++) {
+        const cold_code *cold = &c->cold[n];
+        set_jump(&c->b, cold->from, c->b.size);
+        if (cold->stores_f16) store_rare_halves(c, cold);
+        else round_rare(c, cold);
+        set_jump(&c->b, encode_jump(&c->b, JUMP), cold->back);
+    }
+}
+
+// --- Look-ups
+
+// Entries of the codes in the high halves of `codes`, in the low halves of the result.
+static zmm look_up_high(unit_code *c, zmm codes)
+{
+    const zmm at = code_new(c), found = code_new(c);
+    operand table = at_offset(RCX, 0);
+    table.gathers = true;
+    table.vector_index = at;
+    table.scale = 4;
+    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_RIGHT, at, codes, 17);
+    encode_all_lanes(&c->b, 1);
+    code_op(c, VPXORD, found, found, in_zmm(found));
+    code_masked(c, VPGATHERDD, found, 1, 0, table);
+    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_RIGHT, at, codes, 12);
+    code_op(c, VPANDD, at, at, code_constant(c, 16));
+    code_op(c, VPSRLVD, found, found, in_zmm(at));
+    code_release(c, at);
+    return found;
+}
+
+// Entries of a pair of x, in a new register.
+static zmm look_up_pair(unit_code *c, uint32_t pair)
+{
+    const zmm codes = narrow(c, pair), odd = look_up_high(c, codes);
+    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_LEFT, codes, codes, 16);
+    const zmm even = look_up_high(c, codes);
+    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_LEFT, odd, odd, 16);
+    encode_number(&c->b, RAX, 0xAAAAAAAA);
+    encode_mask_from_rax(&c->b, 1);
+    code_masked(c, VPBLENDMW, even, 1, even, in_zmm(odd));
+    code_release(c, odd);
+    code_release(c, codes);
+    return even;
+}
+
+static void load_table(unit_code *c)
+{
+    encode_load(&c->b, RCX, CODE_FIELD(table));
+}
+
+void code_look_up(unit_code *c)
+{
+    load_table(c);
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        const zmm found = look_up_pair(c, pair);
+        widen(c, found, &c->x, pair);
+        code_release(c, found);
+    }
+}
+
+void code_store_look_up(unit_code *c)
+{
+    if (c->step->halves) {
+        const quarters x = c->x;
+        for (uint32_t q = 0; q < QUARTERS; q++) code_share(c, x.reg[q]);
+        code_look_up(c);
+        code_elements(c, true);
+        for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) store_halves(c, pair);
+        for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, x.reg[q]);
+        return;
+    }
+    load_table(c);
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        const zmm found = look_up_pair(c, pair);
+        code_elements(c, false);
+        code_store(c, word_of_element(pair, 0), found);
+        code_release(c, found);
+        load_table(c);
+    }
+}
+
+// --- exp (exp_dl16.h)
+
+static zmm exp_quarter(unit_code *c, zmm of)
+{
+    static const float power_of[] = {EXP_COEFFICIENTS};
+    const zmm x = code_new(c), turns = code_new(c), f = code_new(c), power = code_new(c);
+    const zmm log2e = code_in_register(c, code_number(c, EXP_LOG2E));
+    code_op(c, VMINPS, x, of, code_number(c, INFINITY));
+    code_op(c, VMOVAPS, turns, 0, in_zmm(x));
+    code_op(c, VFMADD213PS, turns, log2e, code_number(c, EXP_ROUNDER));
+    code_op(c, VSUBPS, power, turns, code_number(c, EXP_ROUNDER));
+    code_op(c, VMOVAPS, f, 0, in_zmm(x));
+    code_op(c, VFMSUB213PS, f, log2e, in_zmm(power));
+    code_op(c, VFMADD231PS, f, x, code_number(c, EXP_LOG2E_REST));
+    code_op(c, VMOVAPS, power, 0, code_number(c, power_of[0]));
+    for (uint32_t n = 1; n < sizeof power_of / sizeof *power_of; n++)
+        code_op(c, VFMADD213PS, power, f, code_number(c, power_of[n]));
+    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_LEFT, turns, turns, 23);
+    code_op(c, VPADDD, power, power, in_zmm(turns));
+    code_compare(c, 1, CODE_GREATER, x, code_number(c, EXP_LEAST));
+    code_compare(c, 2, CODE_GREATER, x, code_number(c, EXP_MOST));
+    code_op(c, VPADDD, power, power, code_constant(c, 1u << 13));
+    code_zeroed(c, VPANDD, power, 1, power, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
+    code_masked(c, VMOVAPS, power, 2, 0, code_number(c, INFINITY));
+    code_release(c, x);
+    code_release(c, turns);
+    code_release(c, f);
+    code_release(c, log2e);
+    return power;
+}
+
+void code_exp(unit_code *c)
+{
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, exp_quarter(c, c->x.reg[q]));
+}

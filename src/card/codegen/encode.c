@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An instruction of AVX-512 is 62, three bytes of prefix, opcode, ModRM, for memory SIB and four
+// bytes of offset, and perhaps one byte more:
+//
+//     P0  R X B R' 0 map        bits of register numbers are inverted: R' R of the register,
+//     P1  W first 1 prefix      X B of the last operand, V' and four bits of `first`
+//     P2  z 10 b V' lanes       10: 512 bits; b: one element repeated
+#include "card/codegen/encode.h"
+
+#include <string.h>
+
+enum { MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3, NO_66 = 0, IS_66 = 1 };
+
+static const struct {
+    uint8_t map, prefix, w, opcode;
+} rows[] = {
+#define AVX512(name, map, prefix, w, opcode) [name] = {map, prefix, w, opcode},
+#include "card/codegen/avx512.def"
+#undef AVX512
+};
+
+// --- Bytes
+
+static void put(code_buffer *b, uint32_t byte)
+{
+    if (b->size == b->capacity) b->overflows = true;
+    else b->bytes[b->size++] = (uint8_t)byte;
+}
+
+static void put_word(code_buffer *b, uint32_t word)
+{
+    for (uint32_t n = 0; n < 32; n += 8) put(b, word >> n);
+}
+
+static void refer(code_buffer *b, uint32_t constant, bool has_byte)
+{
+    if (b->references == CODE_MOST_REFERENCES) {
+        b->overflows = true;
+        return;
+    }
+    const uint32_t at = (uint32_t)b->size;
+    b->reference[b->references].at = at;
+    b->reference[b->references].end = at + 4 + has_byte;
+    b->reference[b->references++].constant = constant;
+    put_word(b, 0);
+}
+
+// ModRM and what follows it.
+static void put_operand(code_buffer *b, uint8_t reg, const operand *o, bool has_byte)
+{
+    const uint32_t middle = (reg & 7u) << 3;
+    if (o->kind == OPERAND_ZMM) {
+        put(b, 0xC0 | middle | (o->reg & 7u));
+    } else if (o->kind == OPERAND_CONSTANT) {
+        put(b, middle | 5);
+        refer(b, o->constant, has_byte);
+    } else {
+        const uint32_t scale = o->scale == 8 ? 3 : o->scale == 4 ? 2 : 0;
+        const uint32_t index = o->gathers ? o->vector_index : o->index == NO_INDEX ? 4 : o->index;
+        put(b, 0x84 | middle);
+        put(b, scale << 6 | (index & 7) << 3 | (o->base & 7u));
+        put_word(b, (uint32_t)o->offset);
+    }
+}
+
+// --- Operands
+
+operand in_zmm(zmm reg)
+{
+    return (operand){.kind = OPERAND_ZMM, .reg = reg};
+}
+
+operand at_offset(gpr base, int32_t offset)
+{
+    return at_index(base, NO_INDEX, 1, offset);
+}
+
+operand at_index(gpr base, gpr index, uint8_t scale, int32_t offset)
+{
+    return (operand){.kind = OPERAND_MEMORY, .base = base, .index = index, .scale = scale,
+                     .offset = offset};
+}
+
+operand repeated(operand o)
+{
+    o.repeats = true;
+    return o;
+}
+
+operand constant_words(code_buffer *b, const uint32_t *words)
+{
+    operand o = {.kind = OPERAND_CONSTANT};
+    for (; o.constant < b->constants; o.constant++)
+        if (!memcmp(b->constant[o.constant].word, words, CODE_CONSTANT_BYTES)) return o;
+    if (b->constants == CODE_MOST_CONSTANTS) {
+        b->overflows = true;
+        o.constant = 0;
+        return o;
+    }
+    memcpy(b->constant[b->constants++].word, words, CODE_CONSTANT_BYTES);
+    return o;
+}
+
+operand constant_of(code_buffer *b, uint32_t bits)
+{
+    uint32_t words[CODE_CONSTANT_BYTES / 4];
+    for (uint32_t n = 0; n < CODE_CONSTANT_BYTES / 4; n++) words[n] = bits;
+    return constant_words(b, words);
+}
+
+// --- AVX-512
+
+static uint32_t inverted(uint32_t number, uint32_t bit)
+{
+    return (number >> bit & 1) ^ 1;
+}
+
+void encode(code_buffer *b, avx512 op, uint8_t reg, zmm first, operand last, encoding e)
+{
+    const bool plain = last.kind == OPERAND_MEMORY;
+    const uint32_t index = last.gathers                          ? last.vector_index
+                           : plain && last.index != NO_INDEX ? last.index
+                                                              : 0;
+    const uint32_t b_bit = last.kind == OPERAND_ZMM ? last.reg : plain ? last.base : 0;
+    const uint32_t x = last.kind == OPERAND_ZMM ? inverted(last.reg, 4) : inverted(index, 3);
+    const uint32_t v = last.gathers ? inverted(index, 4) : inverted(first, 4);
+    put(b, 0x62);
+    put(b, inverted(reg, 3) << 7 | x << 6 | inverted(b_bit, 3) << 5 | inverted(reg, 4) << 4 |
+               rows[op].map);
+    put(b, (uint32_t)rows[op].w << 7 | (~(uint32_t)first & 15) << 3 | 4 | rows[op].prefix);
+    put(b, (uint32_t)e.zeroes << 7 | 2 << 5 | (uint32_t)last.repeats << 4 | v << 3 | e.lanes);
+    put(b, rows[op].opcode);
+    put_operand(b, reg, &last, e.has_byte);
+    if (e.has_byte) put(b, e.byte);
+}
+
+// --- Scalar
+
+// With the prefix for 64 bits and the upper halves of register numbers.
+static void scalar(code_buffer *b, uint32_t opcode, uint32_t reg, operand last)
+{
+    const bool indexed = last.kind == OPERAND_MEMORY && last.index != NO_INDEX;
+    const uint32_t base = last.kind == OPERAND_ZMM ? last.reg : last.base;
+    put(b, 0x48 | (reg >> 3) << 2 | (indexed ? last.index >> 3 : 0u) << 1 | base >> 3);
+    if (opcode > 0xFF) put(b, opcode >> 8);
+    put(b, opcode);
+    put_operand(b, (uint8_t)reg, &last, false);
+}
+
+static operand in_gpr(gpr r)
+{
+    return in_zmm((zmm)r);
+}
+
+void encode_load(code_buffer *b, gpr to, operand from)
+{
+    scalar(b, 0x8B, to, from);
+}
+
+void encode_add_memory(code_buffer *b, gpr to, operand from)
+{
+    scalar(b, 0x03, to, from);
+}
+
+void encode_load_address(code_buffer *b, gpr to, operand from)
+{
+    scalar(b, 0x8D, to, from);
+}
+
+void encode_move(code_buffer *b, gpr to, gpr from)
+{
+    scalar(b, 0x8B, to, in_gpr(from));
+}
+
+void encode_add(code_buffer *b, gpr to, gpr from)
+{
+    scalar(b, 0x03, to, in_gpr(from));
+}
+
+void encode_subtract(code_buffer *b, gpr to, gpr from)
+{
+    scalar(b, 0x2B, to, in_gpr(from));
+}
+
+void encode_and(code_buffer *b, gpr to, gpr from)
+{
+    scalar(b, 0x23, to, in_gpr(from));
+}
+
+void encode_add_number(code_buffer *b, gpr to, int32_t number)
+{
+    scalar(b, 0x81, 0, in_gpr(to));
+    put_word(b, (uint32_t)number);
+}
+
+void encode_and_number(code_buffer *b, gpr to, int32_t number)
+{
+    scalar(b, 0x81, 4, in_gpr(to));
+    put_word(b, (uint32_t)number);
+}
+
+void encode_shift_left(code_buffer *b, gpr to, uint8_t bits)
+{
+    scalar(b, 0xC1, 4, in_gpr(to));
+    put(b, bits);
+}
+
+void encode_number(code_buffer *b, gpr to, uint32_t number)
+{
+    if (to > RDI) put(b, 0x41);
+    put(b, 0xB8 | (to & 7u));
+    put_word(b, number);
+}
+
+void encode_compare(code_buffer *b, gpr one, gpr two)
+{
+    scalar(b, 0x3B, one, in_gpr(two));
+}
+
+void encode_move_if_equal(code_buffer *b, gpr to, gpr from)
+{
+    scalar(b, 0x0F44, to, in_gpr(from));
+}
+
+void encode_push(code_buffer *b, gpr r)
+{
+    if (r > RDI) put(b, 0x41);
+    put(b, 0x50 | (r & 7u));
+}
+
+void encode_pop(code_buffer *b, gpr r)
+{
+    if (r > RDI) put(b, 0x41);
+    put(b, 0x58 | (r & 7u));
+}
+
+void encode_return(code_buffer *b)
+{
+    // Registers go back to how other code wants to find them (VZEROUPPER).
+    put(b, 0xC5);
+    put(b, 0xF8);
+    put(b, 0x77);
+    put(b, 0xC3);
+}
+
+void encode_prefetch(code_buffer *b, operand at)
+{
+    scalar(b, 0x0F18, 2, at);
+}
+
+// KMOVD k, eax.
+void encode_mask_from_rax(code_buffer *b, mask to)
+{
+    put(b, 0xC5);
+    put(b, 0xFB);
+    put(b, 0x92);
+    put(b, 0xC0u | (uint32_t)to << 3);
+}
+
+// KXNORW.
+void encode_all_lanes(code_buffer *b, mask to)
+{
+    put(b, 0xC5);
+    put(b, 0x84 | (~(uint32_t)to & 15) << 3);
+    put(b, 0x46);
+    put(b, 0xC0u | (uint32_t)to << 3 | to);
+}
+
+// KORTESTD, of 32 lanes.
+void encode_test_mask(code_buffer *b, mask m)
+{
+    put(b, 0xC4);
+    put(b, 0xE1);
+    put(b, 0xF9);
+    put(b, 0x98);
+    put(b, 0xC0u | (uint32_t)m << 3 | m);
+}
+
+// --- Jumps
+
+size_t encode_jump(code_buffer *b, jump_kind kind)
+{
+    if (kind == JUMP) {
+        put(b, 0xE9);
+    } else {
+        put(b, 0x0F);
+        put(b, 0x80u | kind);
+    }
+    put_word(b, 0);
+    return b->size;
+}
+
+static void set_word(code_buffer *b, size_t at, size_t word)
+{
+    for (uint32_t n = 0; n < 4 && !b->overflows; n++)
+        b->bytes[at + n] = (uint8_t)((uint32_t)word >> 8 * n);
+}
+
+void set_jump(code_buffer *b, size_t jump, size_t label)
+{
+    set_word(b, jump - 4, label - jump);
+}
+
+void finish_code(code_buffer *b)
+{
+    while (b->size % CODE_CONSTANT_BYTES && !b->overflows) put(b, 0xCC);
+    const size_t first = b->size;
+    for (uint32_t n = 0; n < b->constants; n++)
+        for (uint32_t w = 0; w < CODE_CONSTANT_BYTES / 4; w++)
+            put_word(b, b->constant[n].word[w]);
+    for (uint32_t n = 0; n < b->references; n++)
+        set_word(b, b->reference[n].at,
+                 first + b->reference[n].constant * CODE_CONSTANT_BYTES - b->reference[n].end);
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opfuncs of vector programs, quarter by quarter: the expressions of simd_formulas.h, of values of
+// SEN169_FP16 (VECTOR_APPLY) or with every NaN as in fp32 (VECTOR_APPLY_F32).
+#include <float.h>
+#include <math.h>
+
+#include "card/codegen/unit_code.h"
+
+typedef struct {
+    opfunc op;
+    bool f32;                               // a NaN is one of the values, and becomes quiet
+    zmm a, b;
+    operand first;                          // of three inputs, of which a and b are the others
+} inputs;
+
+enum { CHOSEN = 1, IS_NAN = 2 };            // masks
+
+static const uint32_t sign = 0x80000000, one = 0x3F800000, quiet_nan = 0x7FC00000;
+enum { ROUND_DOWN = 9 };                    // to negative infinity, without exceptions
+
+static void quieten(unit_code *c, zmm x)
+{
+    code_compare(c, IS_NAN, CODE_UNORDERED, x, in_zmm(x));
+    code_masked(c, VPORD, x, IS_NAN, x, code_constant(c, 0x00400000));
+}
+
+static void compare(unit_code *c, zmm to, code_order order, zmm a, zmm b)
+{
+    code_compare(c, CHOSEN, order, a, in_zmm(b));
+    code_zeroed(c, VMOVAPS, to, CHOSEN, 0, code_constant(c, one));
+}
+
+static void larger_or_smaller(unit_code *c, zmm to, avx512 op, const inputs *in)
+{
+    code_op(c, op, to, in->a, in_zmm(in->b));
+    if (!in->f32) return;
+    code_compare(c, IS_NAN, CODE_UNORDERED, in->a, in_zmm(in->b));
+    code_masked(c, VMOVAPS, to, IS_NAN, 0, code_constant(c, quiet_nan));
+}
+
+static void choose(unit_code *c, zmm to, const inputs *in)
+{
+    const zmm zero = code_new(c);
+    code_op(c, VPXORD, zero, zero, in_zmm(zero));
+    code_compare(c, CHOSEN, CODE_EQUAL, zero, in->first);
+    code_masked(c, VBLENDMPS, to, CHOSEN, in->a, in_zmm(in->b));
+    code_release(c, zero);
+    if (in->f32) quieten(c, to);
+}
+
+// to = x between the bounds, of which a NaN is none: the second operand of the instructions wins.
+static void clip(unit_code *c, zmm to, operand low, operand high, zmm x)
+{
+    const zmm bound = code_new(c);
+    code_load(c, bound, low);
+    code_op(c, VMAXPS, to, bound, in_zmm(x));
+    code_load(c, bound, high);
+    code_op(c, VMINPS, to, bound, in_zmm(to));
+    code_release(c, bound);
+}
+
+// Between the opfunc's constants.
+static void clip_by_constants(unit_code *c, zmm to, zmm x)
+{
+    const zmm low = code_new(c), high = code_new(c);
+    encode_load(&c->b, RAX, CODE_FIELD(constant));
+    code_op(c, VBROADCASTSS, low, 0, at_offset(RAX, 0));
+    code_op(c, VBROADCASTSS, high, 0, at_offset(RAX, 4));
+    clip(c, to, in_zmm(low), in_zmm(high), x);
+    code_release(c, low);
+    code_release(c, high);
+}
+
+static void up_to_six(unit_code *c, zmm to, zmm x)
+{
+    clip(c, to, code_constant(c, 0), code_number(c, 6.0f), x);
+}
+
+static void sixth_gate(unit_code *c, zmm to, const inputs *in)
+{
+    code_op(c, VADDPS, to, in->a, code_number(c, 3.0f));
+    up_to_six(c, to, to);
+    if (in->f32) code_op(c, VDIVPS, to, to, code_number(c, 6.0f));
+    else code_op(c, VMULPS, to, to, code_number(c, 1.0f / 6.0f));
+}
+
+static void hardswish(unit_code *c, zmm to, const inputs *in)
+{
+    const zmm finite = code_new(c);
+    code_op(c, VMOVAPS, finite, 0, code_number(c, -FLT_MAX));
+    code_op(c, VMAXPS, finite, finite, in_zmm(in->a));
+    sixth_gate(c, to, in);
+    code_op(c, VMULPS, to, finite, in_zmm(to));
+    code_release(c, finite);
+}
+
+static void divide_one(unit_code *c, zmm to, zmm by)
+{
+    const zmm ones = code_in_register(c, code_constant(c, one));
+    code_op(c, VDIVPS, to, ones, in_zmm(by));
+    code_release(c, ones);
+}
+
+static void positive(unit_code *c, zmm to, zmm a)
+{
+    const zmm zero = code_new(c);
+    code_op(c, VPXORD, zero, zero, in_zmm(zero));
+    code_compare(c, CHOSEN, CODE_NOT_LESS_EQUAL, a, in_zmm(zero));
+    code_zeroed(c, VMOVAPS, to, CHOSEN, 0, in_zmm(a));
+    code_release(c, zero);
+}
+
+// Whose NaN is already what it should be.
+static bool make_with_nan(unit_code *c, zmm to, const inputs *in)
+{
+    const zmm a = in->a, b = in->b;
+    switch ((int)in->op) {
+    case OPFUNC_MAXIMUM: larger_or_smaller(c, to, VMAXPS, in); return true;
+    case OPFUNC_MINIMUM: larger_or_smaller(c, to, VMINPS, in); return true;
+    case OPFUNC_EQUAL: compare(c, to, CODE_EQUAL, a, b); return true;
+    case OPFUNC_NOTEQUAL: compare(c, to, CODE_NOT_EQUAL, a, b); return true;
+    case OPFUNC_LESSERTHAN: compare(c, to, CODE_LESS, a, b); return true;
+    case OPFUNC_LESSEREQUAL: compare(c, to, CODE_LESS_EQUAL, a, b); return true;
+    case OPFUNC_GREATERTHAN: compare(c, to, CODE_LESS, b, a); return true;
+    case OPFUNC_GREATEREQUAL: compare(c, to, CODE_LESS_EQUAL, b, a); return true;
+    case OPFUNC_WHERE3: choose(c, to, in); return true;
+    case OPFUNC_IDENTITY:
+        code_op(c, VMOVAPS, to, 0, in_zmm(a));
+        if (in->f32) quieten(c, to);
+        return true;
+    default: return false;
+    }
+}
+
+static void make(unit_code *c, zmm to, const inputs *in)
+{
+    const zmm a = in->a;
+    const operand b = in_zmm(in->b);
+    switch ((int)in->op) {
+    case OPFUNC_ADD: code_op(c, VADDPS, to, a, b); break;
+    case OPFUNC_SUB: code_op(c, VSUBPS, to, a, b); break;
+    case OPFUNC_MUL: code_op(c, VMULPS, to, a, b); break;
+    case OPFUNC_REALDIV: code_op(c, VDIVPS, to, a, b); break;
+    case OPFUNC_ABS: code_op(c, VPANDD, to, a, code_constant(c, ~sign)); break;
+    case OPFUNC_NEG: code_op(c, VPXORD, to, a, code_constant(c, sign)); break;
+    case OPFUNC_RELUFWD: positive(c, to, a); break;
+    case OPFUNC_FLOOR: code_op_byte(c, VRNDSCALEPS, to, 0, in_zmm(a), ROUND_DOWN); break;
+    case OPFUNC_SQRT: code_op(c, VSQRTPS, to, 0, in_zmm(a)); break;
+    case OPFUNC_RECIPROCAL: divide_one(c, to, a); break;
+    case OPFUNC_RSQRT:
+        code_op(c, VSQRTPS, to, 0, in_zmm(a));
+        divide_one(c, to, to);
+        break;
+    case OPFUNC_CLIP: clip_by_constants(c, to, a); break;
+    case OPFUNC_RELU6FWD: up_to_six(c, to, a); break;
+    case OPFUNC_HARDSIGMOID: sixth_gate(c, to, in); break;
+    case OPFUNC_HARDSWISH: hardswish(c, to, in); break;
+    default: c->fails = true; break;
+    }
+    if (!in->f32) return;
+    code_compare(c, IS_NAN, CODE_UNORDERED, to, in_zmm(to));
+    code_masked(c, VMOVAPS, to, IS_NAN, 0, code_constant(c, quiet_nan));
+}
+
+// The first of three inputs: kept values, of this unit alone or of all.
+static operand first_input(unit_code *c, uint32_t quarter)
+{
+    const int32_t at = (int32_t)quarter * QUARTER_BYTES;
+    if (c->step->holds) return at_offset(SLOTS, (int32_t)c->step->slot * UNIT_BYTES + at);
+    return at_offset(RAX, at);
+}
+
+void code_opfunc(unit_code *c, uint32_t op)
+{
+    inputs in = {.f32 = op >= VECTOR_APPLY_F32};
+    in.op = (opfunc)(op - (in.f32 ? VECTOR_APPLY_F32 : VECTOR_APPLY));
+    if (in.op == OPFUNC_WHERE3 && !c->step->holds) code_values(c, KEPT_BYTES);
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        const zmm to = code_new(c);
+        in.a = c->x.reg[q];
+        in.b = c->y.reg[q];
+        if (in.op == OPFUNC_WHERE3) in.first = first_input(c, q);
+        if (!make_with_nan(c, to, &in)) make(c, to, &in);
+        code_set(c, &c->x, q, to);
+    }
+}
+
+// --- Sums
+
+// A NaN of the sum wins over one of the value.
+static void combine_nan_first(unit_code *c, avx512 op, zmm sum, zmm value)
+{
+    const zmm result = code_new(c);
+    code_op(c, op, result, sum, in_zmm(value));
+    code_compare(c, IS_NAN, CODE_UNORDERED, value, in_zmm(value));
+    code_masked(c, VMOVAPS, result, IS_NAN, 0, in_zmm(value));
+    code_compare(c, IS_NAN, CODE_UNORDERED, sum, in_zmm(sum));
+    code_masked(c, VBLENDMPS, sum, IS_NAN, result, in_zmm(sum));
+    code_release(c, result);
+}
+
+void code_combine(unit_code *c, uint32_t op, zmm sum, zmm value)
+{
+    switch (op) {
+    case VECTOR_SUM:
+    case VECTOR_WIDE_SUM: code_op(c, VADDPS, sum, sum, in_zmm(value)); break;
+    case VECTOR_SQUARES: code_op(c, VFMADD231PS, sum, value, in_zmm(value)); break;
+    case VECTOR_WIDE_SQUARES: {
+        const zmm square = code_new(c);
+        code_op(c, VMULPS, square, value, in_zmm(value));
+        code_op(c, VADDPS, sum, sum, in_zmm(square));
+        code_release(c, square);
+        break;
+    }
+    case VECTOR_MAX: code_op(c, VMAXPS, sum, sum, in_zmm(value)); break;
+    case VECTOR_MIN: code_op(c, VMINPS, sum, sum, in_zmm(value)); break;
+    case VECTOR_WIDE_MAX: combine_nan_first(c, VMAXPS, sum, value); break;
+    case VECTOR_WIDE_MIN: combine_nan_first(c, VMINPS, sum, value); break;
+    default: c->fails = true; break;
+    }
+}

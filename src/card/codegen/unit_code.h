@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How machine code of a vector program is made (vector_code.h). Its loops and sums are in
+// vector_code.c, what goes between elements and registers in element_code.c, opfuncs in
+// opfunc_code.c, registers and instructions in unit_code.c. The definition of every op is
+// program_body.h; a test compares the two.
+//
+// A unit, 64 elements, is four quarters: both registers of both pairs of program_body.h. x and y
+// say where in zmm0 to zmm23 their quarters are now. Results get a register of their own, so
+// copies cost nothing; a register is free when nobody uses it. The first constants have zmm24 to
+// zmm31.
+#ifndef CARD_CODEGEN_UNIT_CODE_H
+#define CARD_CODEGEN_UNIT_CODE_H
+
+#include "card/codegen/encode.h"
+#include "card/simd/vector_program.h"
+
+enum {
+    QUARTERS = 4,
+    QUARTER_BYTES = 64,
+    UNIT_BYTES = QUARTERS * QUARTER_BYTES,
+    CODE_REGISTERS = 24,                    // of values
+    CODE_FIRST_CONSTANT = 24, CODE_CONSTANT_REGISTERS = 8,
+    CODE_MOST_COLD = 128,
+};
+
+// Registers of the loops.
+#define STEPS       RBX                     // const vector_step *
+#define STICK       R10
+#define ROW         R11
+#define NEXT_STICK  R14
+#define TURNS       RDI                     // all bits, where the next stick is the next block's
+#define ROW_BYTES   RSI                     // row * UNIT_BYTES
+#define KEPT_BYTES  R12                     // (stick * rows + row) * UNIT_BYTES
+#define STICK_BYTES R13                     // stick * UNIT_BYTES
+#define SLOTS       RSP                     // of UNIT_BYTES each
+
+typedef struct {
+    zmm reg[QUARTERS];
+} quarters;
+
+// What happens seldom stands behind everything else.
+typedef struct {
+    size_t from, back;                      // the jump to it, the label behind that
+    quarters x, result;
+    zmm scratch;
+    bool stores_f16;                        // else: rounds x
+    uint32_t pair;
+} cold_code;
+
+typedef struct {
+    code_buffer b;
+    const vector_program *program;
+    const vector_step *step;                // that is made now
+    quarters x, y;
+    uint8_t users[CODE_REGISTERS];
+    cold_code cold[CODE_MOST_COLD];
+    uint32_t colds;
+    uint32_t slots;                         // in use, all in memory
+    bool by_rows;                           // all sticks of a row, then the next row: its sums stay
+    quarters sums[2];                       // in registers, of the step
+    const vector_step *summing[2];
+    bool fails;                             // an op without code
+} unit_code;
+
+// The loops of a vector program without the values its sums begin with and without their end. False
+// where an op has no code, or too much.
+bool write_vector_code(code_buffer *b, const vector_program *w);
+
+// --- Registers
+
+// One more user.
+zmm code_share(unit_code *c, zmm reg);
+void code_release(unit_code *c, zmm reg);
+zmm code_new(unit_code *c);
+void code_set(unit_code *c, quarters *to, uint32_t quarter, zmm reg);
+void code_release_all(unit_code *c, quarters *q);
+
+// --- Instructions
+
+operand code_constant(unit_code *c, uint32_t bits);
+operand code_number(unit_code *c, float number);
+void code_op(unit_code *c, avx512 op, zmm to, zmm first, operand last);
+void code_op_byte(unit_code *c, avx512 op, zmm to, zmm first, operand last, uint8_t byte);
+void code_masked(unit_code *c, avx512 op, zmm to, mask lanes, zmm first, operand last);
+void code_zeroed(unit_code *c, avx512 op, zmm to, mask lanes, zmm first, operand last);
+void code_load(unit_code *c, zmm to, operand from);
+void code_store(unit_code *c, operand to, zmm from);
+typedef enum { CODE_EQUAL = 0, CODE_UNORDERED = 3, CODE_NOT_EQUAL = 4, CODE_LESS = 0x11,
+               CODE_LESS_EQUAL = 0x12, CODE_NOT_LESS_EQUAL = 0x16, CODE_GREATER = 0x1E } code_order;
+void code_compare(unit_code *c, mask to, code_order order, zmm first, operand last);
+typedef enum { CODE_SHIFT_RIGHT = 2, CODE_SHIFT_SIGNED = 4, CODE_SHIFT_LEFT = 6 } code_shift_kind;
+void code_shift(unit_code *c, avx512 op, code_shift_kind kind, zmm to, zmm from, uint8_t bits);
+
+// A register that has it; the caller releases it.
+zmm code_in_register(unit_code *c, operand o);
+
+// --- Addresses
+
+// A field of the step that is made now.
+#define CODE_FIELD(name)                                                                     \
+    at_offset(STEPS, (int32_t)((const char *)&c->step->name - (const char *)c->program->steps))
+
+// RAX = the unit's elements of the step; with `ahead` RDX = what the second cache fetches
+// meanwhile.
+void code_elements(unit_code *c, bool ahead);
+
+// RAX = values of the step + `offset`.
+void code_values(unit_code *c, gpr offset);
+
+// --- Elements (element_code.c)
+
+void code_load_elements(unit_code *c, quarters *to);
+void code_load_wide(unit_code *c, quarters *to);
+void code_spread(unit_code *c, quarters *to);
+void code_store_elements(unit_code *c);
+void code_store_wide(unit_code *c);
+void code_look_up(unit_code *c);
+void code_store_look_up(unit_code *c);
+void code_round(unit_code *c, vector_rounding rounding);
+void code_exp(unit_code *c);
+void code_cold(unit_code *c);
+
+// In place, to the significand of SEN169_FP16.
+void code_round_bits(unit_code *c, zmm reg);
+
+// --- Opfuncs (opfunc_code.c)
+
+void code_opfunc(unit_code *c, uint32_t op);
+
+// Makes the sum that op says of `sum` and value, in `sum`.
+void code_combine(unit_code *c, uint32_t op, zmm sum, zmm value);
+
+#endif

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops of a vector program as machine code, and where its steps have their elements:
+//
+//     for each stick: for each row: the steps         x and y in registers
+//     for each row: for each stick: the steps         where sums are all that leaves the program
+#include "card/codegen/unit_code.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- Quarters
+
+static void share_all(unit_code *c, quarters *to, const quarters *from)
+{
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, code_share(c, from->reg[q]));
+}
+
+static operand quarter_at(gpr base, int32_t offset, uint32_t quarter)
+{
+    return at_offset(base, offset + (int32_t)quarter * QUARTER_BYTES);
+}
+
+static void load_quarters(unit_code *c, quarters *to, gpr base, int32_t offset)
+{
+    code_release_all(c, to);
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        const zmm reg = code_new(c);
+        code_load(c, reg, quarter_at(base, offset, q));
+        code_set(c, to, q, reg);
+    }
+}
+
+static void store_quarters(unit_code *c, const quarters *from, gpr base, int32_t offset)
+{
+    for (uint32_t q = 0; q < QUARTERS; q++)
+        code_store(c, quarter_at(base, offset, q), from->reg[q]);
+}
+
+static void load_values(unit_code *c, quarters *to, gpr offset)
+{
+    code_values(c, offset);
+    load_quarters(c, to, RAX, 0);
+}
+
+static void repeat_row(unit_code *c, quarters *to)
+{
+    encode_load(&c->b, RAX, CODE_FIELD(values));
+    code_release_all(c, to);
+    const zmm value = code_new(c);
+    code_op(c, VBROADCASTSS, value, 0, at_index(RAX, ROW, 4, 0));
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, q ? code_share(c, value) : value);
+}
+
+static void zero(unit_code *c, quarters *to)
+{
+    code_release_all(c, to);
+    const zmm value = code_new(c);
+    code_op(c, VPXORD, value, value, in_zmm(value));
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, q ? code_share(c, value) : value);
+}
+
+// --- Sums of rows
+
+static float neutral_of(uint32_t op)
+{
+    switch (op) {
+    case VECTOR_SUM:
+    case VECTOR_WIDE_SUM: return -0.0f;
+    case VECTOR_MAX:
+    case VECTOR_WIDE_MAX: return -INFINITY;
+    case VECTOR_MIN:
+    case VECTOR_WIDE_MIN: return INFINITY;
+    default: return 0.0f;
+    }
+}
+
+// Lanes of a quarter among the first `rest` of a stick: both registers of a pair take turns of 4.
+static uint32_t lanes_of(uint32_t quarter, uint32_t rest)
+{
+    uint32_t lanes = 0;
+    for (uint32_t n = 0; n < 16; n++) {
+        const uint32_t lane = quarter / 2 * 32 + n / 4 * 8 + quarter % 2 * 4 + n % 4;
+        if (lane < rest) lanes |= 1u << n;
+    }
+    return lanes;
+}
+
+// x, but in the last stick the neutral element for lanes that are padding.
+static quarters without_padding(unit_code *c)
+{
+    quarters of;
+    const zmm neutral = code_in_register(c, code_number(c, neutral_of(c->step->op)));
+    encode_load_address(&c->b, RDX, at_offset(STICK, 1));
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        of.reg[q] = code_new(c);
+        encode_number(&c->b, RAX, 0xFFFF);
+        encode_number(&c->b, RCX, lanes_of(q, c->step->rest));
+        encode_compare(&c->b, RDX, R9);
+        encode_move_if_equal(&c->b, RAX, RCX);
+        encode_mask_from_rax(&c->b, 1);
+        code_masked(c, VBLENDMPS, of.reg[q], 1, neutral, in_zmm(c->x.reg[q]));
+    }
+    code_release(c, neutral);
+    return of;
+}
+
+static uint32_t registers_of(const vector_step *s)
+{
+    return vector_sums_wide(s->op) ? 2 : QUARTERS;
+}
+
+// Sums of so many registers join what `sums` has: of wide ones both halves of x, in turn.
+static void add_up(unit_code *c, const quarters *sums, const quarters *x)
+{
+    const uint32_t op = c->step->op, count = registers_of(c->step);
+    for (uint32_t q = 0; q < QUARTERS; q++) code_combine(c, op, sums->reg[q % count], x->reg[q]);
+}
+
+static const quarters *sums_in_registers(const unit_code *c)
+{
+    for (uint32_t n = 0; c->by_rows && n < 2; n++)
+        if (c->summing[n] == c->step) return &c->sums[n];
+    return NULL;
+}
+
+static void sum(unit_code *c)
+{
+    const quarters *held = sums_in_registers(c);
+    if (held) {
+        add_up(c, held, &c->x);
+        return;
+    }
+    quarters x = c->x, sums;
+    if (c->step->rest) x = without_padding(c);
+    code_values(c, ROW_BYTES);
+    for (uint32_t n = 0; n < registers_of(c->step); n++) {
+        sums.reg[n] = code_new(c);
+        code_load(c, sums.reg[n], quarter_at(RAX, 0, n));
+    }
+    add_up(c, &sums, &x);
+    for (uint32_t n = 0; n < registers_of(c->step); n++) {
+        code_store(c, quarter_at(RAX, 0, n), sums.reg[n]);
+        code_release(c, sums.reg[n]);
+    }
+    for (uint32_t q = 0; c->step->rest && q < QUARTERS; q++) code_release(c, x.reg[q]);
+}
+
+static void load_sums(unit_code *c)
+{
+    for (uint32_t n = 0; n < 2 && c->summing[n]; n++) {
+        c->step = c->summing[n];
+        code_values(c, ROW_BYTES);
+        for (uint32_t r = 0; r < registers_of(c->step); r++)
+            code_load(c, c->sums[n].reg[r], quarter_at(RAX, 0, r));
+    }
+}
+
+static void store_sums(unit_code *c)
+{
+    for (uint32_t n = 0; n < 2 && c->summing[n]; n++) {
+        c->step = c->summing[n];
+        code_values(c, ROW_BYTES);
+        for (uint32_t r = 0; r < registers_of(c->step); r++)
+            code_store(c, quarter_at(RAX, 0, r), c->sums[n].reg[r]);
+    }
+}
+
+// Sums stay in registers where nothing else but kept values leaves the program: then nobody sees
+// which unit comes first.
+static void choose_loops(unit_code *c)
+{
+    uint32_t sums = 0;
+    c->by_rows = true;
+    for (uint32_t n = 0; n < c->program->count; n++) {
+        const vector_step *s = &c->program->steps[n];
+        if (s->op >= VECTOR_STORE && s->op <= VECTOR_STORE_LOOK_UP) c->by_rows = false;
+        if (!vector_sums(s->op)) continue;
+        if (s->rest || sums == 2) c->by_rows = false;
+        else c->summing[sums++] = s;
+    }
+    if (!sums) c->by_rows = false;
+    for (uint32_t n = 0; c->by_rows && n < sums; n++)
+        for (uint32_t r = 0; r < registers_of(c->summing[n]); r++)
+            c->sums[n].reg[r] = code_new(c);
+}
+
+// --- Steps
+
+static int32_t slot_at(unit_code *c, uint32_t slot)
+{
+    if (slot >= c->slots) c->slots = slot + 1;
+    return (int32_t)slot * UNIT_BYTES;
+}
+
+static void take_slot(unit_code *c, uint32_t op)
+{
+    const uint32_t slot = (op - VECTOR_HELD) / 4;
+    const int32_t at = slot_at(c, slot);
+    if (op == VECTOR_HOLD_X(slot)) store_quarters(c, &c->x, SLOTS, at);
+    else if (op == VECTOR_HOLD_Y(slot)) store_quarters(c, &c->y, SLOTS, at);
+    else load_quarters(c, op == VECTOR_HELD_X(slot) ? &c->x : &c->y, SLOTS, at);
+}
+
+static void keep(unit_code *c, const quarters *from)
+{
+    code_values(c, KEPT_BYTES);
+    store_quarters(c, from, RAX, 0);
+}
+
+static void in_fp32(unit_code *c, avx512 op)
+{
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        const zmm to = code_new(c);
+        code_op(c, op, to, c->x.reg[q], in_zmm(c->y.reg[q]));
+        code_set(c, &c->x, q, to);
+    }
+}
+
+static void take_step(unit_code *c)
+{
+    const uint32_t op = c->step->op;
+    switch (op) {
+    case VECTOR_LOAD_X: code_load_elements(c, &c->x); break;
+    case VECTOR_LOAD_Y: code_load_elements(c, &c->y); break;
+    case VECTOR_WIDE_X: code_load_wide(c, &c->x); break;
+    case VECTOR_WIDE_Y: code_load_wide(c, &c->y); break;
+    case VECTOR_KEPT_X: load_values(c, &c->x, KEPT_BYTES); break;
+    case VECTOR_KEPT_Y: load_values(c, &c->y, KEPT_BYTES); break;
+    case VECTOR_LINE_Y: load_values(c, &c->y, STICK_BYTES); break;
+    case VECTOR_ROWS_X: repeat_row(c, &c->x); break;
+    case VECTOR_ROWS_Y: repeat_row(c, &c->y); break;
+    case VECTOR_SPREAD_X: code_spread(c, &c->x); break;
+    case VECTOR_SPREAD_Y: code_spread(c, &c->y); break;
+    case VECTOR_X_TO_Y: share_all(c, &c->y, &c->x); break;
+    case VECTOR_ZERO_Y: zero(c, &c->y); break;
+    case VECTOR_SUB_F32: in_fp32(c, VSUBPS); break;
+    case VECTOR_MUL_F32: in_fp32(c, VMULPS); break;
+    case VECTOR_ADD_F32: in_fp32(c, VADDPS); break;
+    case VECTOR_EXP: code_exp(c); break;
+    case VECTOR_LOOK_UP: code_look_up(c); break;
+    case VECTOR_STORE: code_store_elements(c); break;
+    case VECTOR_STORE_WIDE: code_store_wide(c); break;
+    case VECTOR_STORE_LOOK_UP: code_store_look_up(c); break;
+    case VECTOR_KEEP: keep(c, &c->x); break;
+    case VECTOR_KEEP_Y: keep(c, &c->y); break;
+    default:
+        if (vector_sums(op)) sum(c);
+        else if (op >= VECTOR_HELD) take_slot(c, op);
+        else code_opfunc(c, op);
+        break;
+    }
+    code_round(c, c->step->rounding);
+}
+
+static void take_steps(unit_code *c)
+{
+    zero(c, &c->x);
+    share_all(c, &c->y, &c->x);
+    for (uint32_t n = 0; n < c->program->count; n++) {
+        c->step = &c->program->steps[n];
+        if (c->step->holds) slot_at(c, c->step->slot);
+        take_step(c);
+    }
+}
+
+// --- Loops
+
+#define ROWS   R8
+#define STICKS R9
+#define AHEAD  R15                          // sticks
+#define FRAME  RBP
+static const gpr saved[] = {RBP, RBX, R12, R13, R14, R15};
+enum { SAVED = sizeof saved / sizeof *saved };
+
+static void clear(unit_code *c, gpr reg)
+{
+    encode_number(&c->b, reg, 0);
+}
+
+static size_t begin_loop(unit_code *c, gpr counter)
+{
+    clear(c, counter);
+    return c->b.size;
+}
+
+static void end_loop(unit_code *c, gpr counter, gpr count, size_t label)
+{
+    encode_add_number(&c->b, counter, 1);
+    encode_compare(&c->b, counter, count);
+    set_jump(&c->b, encode_jump(&c->b, JUMP_BELOW), label);
+}
+
+// Which stick the second cache fetches meanwhile.
+static void find_next(unit_code *c)
+{
+    code_buffer *b = &c->b;
+    encode_load_address(b, NEXT_STICK, at_index(STICK, AHEAD, 1, 0));
+    clear(c, TURNS);
+    encode_compare(b, NEXT_STICK, STICKS);
+    const size_t within = encode_jump(b, JUMP_BELOW);
+    encode_subtract(b, NEXT_STICK, STICKS);
+    encode_add_number(b, TURNS, -1);
+    set_jump(b, within, b->size);
+}
+
+static void stick_by_stick(unit_code *c)
+{
+    clear(c, KEPT_BYTES);
+    clear(c, STICK_BYTES);
+    const size_t stick = begin_loop(c, STICK);
+    find_next(c);
+    clear(c, ROW_BYTES);
+    const size_t row = begin_loop(c, ROW);
+    take_steps(c);
+    encode_add_number(&c->b, ROW_BYTES, UNIT_BYTES);
+    encode_add_number(&c->b, KEPT_BYTES, UNIT_BYTES);
+    end_loop(c, ROW, ROWS, row);
+    encode_add_number(&c->b, STICK_BYTES, UNIT_BYTES);
+    end_loop(c, STICK, STICKS, stick);
+}
+
+// Many rows are fetched a block ahead.
+static void look_far_ahead(unit_code *c)
+{
+    encode_number(&c->b, RAX, VECTOR_UNITS_AHEAD);
+    encode_compare(&c->b, ROWS, RAX);
+    const size_t few = encode_jump(&c->b, JUMP_BELOW);
+    encode_move(&c->b, AHEAD, STICKS);
+    set_jump(&c->b, few, c->b.size);
+}
+
+static void row_by_row(unit_code *c)
+{
+    look_far_ahead(c);
+    clear(c, ROW_BYTES);
+    const size_t row = begin_loop(c, ROW);
+    load_sums(c);
+    encode_move(&c->b, KEPT_BYTES, ROW_BYTES);
+    clear(c, STICK_BYTES);
+    const size_t stick = begin_loop(c, STICK);
+    find_next(c);
+    take_steps(c);
+    encode_move(&c->b, RAX, ROWS);
+    encode_shift_left(&c->b, RAX, 8);
+    encode_add(&c->b, KEPT_BYTES, RAX);
+    encode_add_number(&c->b, STICK_BYTES, UNIT_BYTES);
+    end_loop(c, STICK, STICKS, stick);
+    store_sums(c);
+    encode_add_number(&c->b, ROW_BYTES, UNIT_BYTES);
+    end_loop(c, ROW, ROWS, row);
+}
+
+// A vector_loop, as the System V ABI calls it.
+static void enter(unit_code *c)
+{
+    code_buffer *b = &c->b;
+    for (uint32_t n = 0; n < SAVED; n++) encode_push(b, saved[n]);
+    encode_move(b, FRAME, RSP);
+    encode_add_number(b, RSP, -VECTOR_SLOTS * UNIT_BYTES);
+    encode_and_number(b, RSP, -QUARTER_BYTES);
+    encode_move(b, AHEAD, RSI);
+    encode_load(b, STEPS, at_offset(RDI, offsetof(vector_program, steps)));
+    encode_load(b, ROWS, at_offset(RDI, offsetof(vector_program, rows)));
+    encode_load(b, STICKS, at_offset(RDI, offsetof(vector_program, sticks)));
+}
+
+static void leave(unit_code *c)
+{
+    encode_move(&c->b, RSP, FRAME);
+    for (uint32_t n = SAVED; n-- > 0;) encode_pop(&c->b, saved[n]);
+    encode_return(&c->b);
+}
+
+// The first constants, whose values are known at the end, to their registers.
+static void load_constants(unit_code *c)
+{
+    for (uint32_t n = 0; n < CODE_CONSTANT_REGISTERS; n++)
+        code_load(c, (zmm)(CODE_FIRST_CONSTANT + n),
+                  (operand){.kind = OPERAND_CONSTANT, .constant = n});
+}
+
+bool write_vector_code(code_buffer *b, const vector_program *w)
+{
+    _Static_assert(sizeof(size_t) == 8, "machine code of x86-64");
+    unit_code *c = calloc(1, sizeof *c);
+    if (!c) return false;
+    *c = (unit_code){.b = *b, .program = w};
+    // x and y are somewhere from the beginning.
+    c->users[0] = 2 * QUARTERS;
+    enter(c);
+    load_constants(c);
+    choose_loops(c);
+    if (c->by_rows) row_by_row(c);
+    else stick_by_stick(c);
+    leave(c);
+    code_cold(c);
+    for (uint32_t unused = 1; c->b.constants < CODE_CONSTANT_REGISTERS; unused++)
+        constant_of(&c->b, unused);
+    finish_code(&c->b);
+    *b = c->b;
+    const bool good = !c->fails && !c->b.overflows;
+    free(c);
+    return good;
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random vector programs as machine code and op by op: the same bytes in memory. Ops stand in any
+// order, over codes, halves and fp32 of every kind, with sums of whole and of partial rows.
+#include "unit/check.h"
+
+#include "card/codegen/vector_code.h"
+#include "card/simd/simd.h"
+#include "tensor/numeric.h"
+
+enum {
+    LANES = 64, ROWS = 11, STICKS = 3, UNITS = ROWS * STICKS, ELEMENTS = UNITS * LANES,
+    MOST_STEPS = 40, KEPT = 3, SUMS = 3, AREAS = 4,
+};
+
+// All that a program reads and writes.
+typedef struct {
+    uint16_t codes[AREAS][ELEMENTS];
+    float wide[AREAS][ELEMENTS], kept[KEPT][ELEMENTS], sums[SUMS][ROWS * LANES];
+    float rows[ROWS], line[STICKS * LANES];
+    int64_t row_at[ROWS], stick_at[STICKS], wide_row_at[ROWS], wide_stick_at[STICKS];
+} memory;
+
+static memory at_first, by_op, by_code;
+
+static float any_float(uint64_t *seed)
+{
+    static const uint32_t special[] = {0,          0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000,
+                                       0xFFC01234, 0x7F800001, 1,          0x807FFFFF, 0x4F7FFFFF,
+                                       0x30000000, 0x30001FFF, 0x4F7FA000, 0x477FF000};
+    const uint64_t bits = check_random(seed) >> 16;
+    uint32_t word = (uint32_t)bits;
+    if (bits >> 40 < 16) word = special[bits % 14];
+    else word = (word & 0x80FFFFFF) | (0x3E000000 + (uint32_t)(bits >> 36 & 3) * 0x800000);
+    float value;
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+static void fill(memory *m, uint64_t *seed)
+{
+    for (size_t area = 0; area < AREAS; area++) {
+        for (size_t n = 0; n < ELEMENTS; n++) {
+            const uint64_t bits = check_random(seed) >> 20;
+            uint16_t *code = &m->codes[area][n];
+            *code = (uint16_t)(bits % 16 ? 0x3800 + (bits >> 8) % 0x0C00 : bits >> 8);
+            if (bits & 1 << 7) *code |= 0x8000;
+            m->wide[area][n] = any_float(seed);
+        }
+    }
+    for (size_t area = 0; area < KEPT; area++)
+        for (size_t n = 0; n < ELEMENTS; n++) m->kept[area][n] = any_float(seed);
+    for (size_t area = 0; area < SUMS; area++)
+        for (size_t n = 0; n < ROWS * LANES; n++) m->sums[area][n] = 1.0f;
+    for (size_t n = 0; n < STICKS * LANES; n++) m->line[n] = any_float(seed);
+    for (size_t n = 0; n < ROWS; n++) {
+        m->rows[n] = any_float(seed);
+        m->row_at[n] = (int64_t)n * LANES * 2;
+        m->wide_row_at[n] = (int64_t)n * LANES * 4;
+    }
+    for (size_t n = 0; n < STICKS; n++) {
+        m->stick_at[n] = (int64_t)n * ROWS * LANES * 2;
+        m->wide_stick_at[n] = (int64_t)n * ROWS * LANES * 4;
+    }
+}
+
+static uint32_t below(uint64_t *seed, uint32_t count)
+{
+    return (uint32_t)(check_random(seed) >> 33) % count;
+}
+
+static uint32_t any_opfunc(uint64_t *seed, uint32_t inputs)
+{
+    opfunc op;
+    do op = (opfunc)below(seed, OPFUNC_COUNT);
+    while (!vector_applies(op, inputs));
+    return (uint32_t)op;
+}
+
+static const float constants[2] = {-0.75f, 2.5f};
+
+// Of values of SEN169_FP16 in x and y, so that every op may stand behind every other; areas 0 and 1
+// are read, 2 and 3 written.
+static vector_step any_step(uint64_t *seed, memory *m, bool holds_slot)
+{
+    static const uint32_t plain[] = {VECTOR_X_TO_Y, VECTOR_ZERO_Y, VECTOR_EXP, VECTOR_LOOK_UP};
+    static const uint32_t moves[] = {VECTOR_LOAD_X, VECTOR_LOAD_Y, VECTOR_STORE, VECTOR_SPREAD_X,
+                                     VECTOR_SPREAD_Y, VECTOR_STORE_LOOK_UP};
+    static const uint32_t wide[] = {VECTOR_WIDE_X, VECTOR_WIDE_Y, VECTOR_STORE_WIDE};
+    static const uint32_t values[] = {VECTOR_KEPT_X, VECTOR_KEPT_Y, VECTOR_KEEP, VECTOR_KEEP_Y};
+    vector_step s = {.constant = constants, .rounding = VECTOR_ROUND};
+    s.table = opfunc_dl16_table(OPFUNC_GELUFWD);
+    switch (below(seed, 12)) {
+    case 0: s.op = plain[below(seed, 4)]; break;
+    case 1: s.op = holds_slot ? VECTOR_HELD_X(1) : VECTOR_HOLD_X(1); break;
+    case 2:
+        s.op = moves[below(seed, 6)];
+        s.halves = below(seed, 4) == 0;
+        break;
+    case 3: s.op = wide[below(seed, 3)]; break;
+    case 4: s.op = values[below(seed, 4)]; break;
+    case 5: s.op = VECTOR_SUM + below(seed, VECTOR_WIDE_MIN + 1 - VECTOR_SUM); break;
+    case 6: s.op = below(seed, 2) ? VECTOR_ROWS_Y : VECTOR_LINE_Y; break;
+    case 7: s.op = VECTOR_SUB_F32 + below(seed, 3); break;
+    case 8: s.op = VECTOR_APPLY + any_opfunc(seed, 1); break;
+    case 9: s.op = VECTOR_APPLY_F32 + any_opfunc(seed, 1); break;
+    case 10:
+        s.op = (below(seed, 2) ? VECTOR_APPLY : VECTOR_APPLY_F32) + OPFUNC_WHERE3;
+        s.holds = holds_slot;
+        s.slot = 1;
+        break;
+    default:
+        s.op = (below(seed, 2) ? VECTOR_APPLY : VECTOR_APPLY_F32) + any_opfunc(seed, 2);
+        break;
+    }
+    const bool stores = s.op >= VECTOR_STORE && s.op <= VECTOR_STORE_LOOK_UP;
+    const uint32_t area = (stores ? 2 : 0) + below(seed, 2);
+    s.wide = (s.op == VECTOR_SPREAD_X || s.op == VECTOR_SPREAD_Y) && !s.halves && below(seed, 2);
+    if (s.wide || s.op == VECTOR_WIDE_X || s.op == VECTOR_WIDE_Y || s.op == VECTOR_STORE_WIDE) {
+        s.at = (uint8_t *)m->wide[area];
+        s.row_at = m->wide_row_at;
+        s.stick_at = m->wide_stick_at;
+        s.upper = 128;
+    } else {
+        s.at = (uint8_t *)m->codes[area];
+        s.row_at = m->row_at;
+        s.stick_at = m->stick_at;
+    }
+    s.values = s.op == VECTOR_ROWS_Y   ? m->rows
+               : s.op == VECTOR_LINE_Y ? m->line
+                                       : m->kept[below(seed, KEPT)];
+    return s;
+}
+
+// A sum of NaN with other NaN has the payload of either: only sums of numbers are compared.
+static vector_step bound_of(void)
+{
+    static const float bounds[2] = {-1000.0f, 1000.0f};
+    return (vector_step){.op = VECTOR_APPLY + OPFUNC_CLIP, .constant = bounds,
+                         .rounding = VECTOR_ROUND};
+}
+
+static uint32_t any_program(uint64_t *seed, memory *m, vector_step *steps)
+{
+    const uint32_t count = 1 + below(seed, MOST_STEPS - 4);
+    uint32_t made = 0, sums = 0;
+    bool holds = false;
+    while (made < count) {
+        vector_step s = any_step(seed, m, holds);
+        if (s.op == VECTOR_HOLD_X(1)) holds = true;
+        if (vector_sums(s.op)) {
+            if (sums == SUMS) continue;
+            s.values = m->sums[sums++];
+            steps[made++] = bound_of();
+            s.begins = below(seed, 2);
+            s.begin = 0.5f;
+            s.folds = below(seed, 2);
+            s.rest = below(seed, 2) ? below(seed, LANES) : 0;
+            s.rounding = VECTOR_AS_IS;
+        } else if (s.op < VECTOR_APPLY && below(seed, 2)) {
+            s.rounding = VECTOR_AS_IS;
+        }
+        steps[made++] = s;
+    }
+    return made;
+}
+
+static void move_to(memory *from, memory *to, vector_step *steps, uint32_t count)
+{
+    const ptrdiff_t bytes = (char *)to - (char *)from;
+    for (uint32_t n = 0; n < count; n++) {
+        if (steps[n].at) steps[n].at += bytes;
+        if (!steps[n].values) continue;
+        steps[n].values = (float *)(void *)((char *)steps[n].values + bytes);
+    }
+}
+
+static void vector_code__does_what_its_ops_do(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    uint64_t seed = 5;
+    if (simd_in_use() != &simd_avx512) skip();
+    for (int round = 0; round < 1500; round++) {
+        vector_step steps[MOST_STEPS + 1];
+        fill(&at_first, &seed);
+        by_op = by_code = at_first;
+        const uint32_t count = any_program(&seed, &by_op, steps);
+        const vector_program w = {.steps = steps, .count = count, .rows = 1 + below(&seed, ROWS),
+                                  .sticks = 1 + below(&seed, STICKS)};
+        simd_avx512.run_program(&w, NULL);
+        move_to(&by_op, &by_code, steps, count);
+        vector_loop *loop = vector_code_of(&w);
+        assert_non_null(loop);
+        simd_avx512.run_program(&w, loop);
+        for (size_t n = 0; n < sizeof(memory); n++) {
+            if (((uint8_t *)&by_op)[n] == ((uint8_t *)&by_code)[n]) continue;
+            for (uint32_t s = 0; s < count; s++)
+                print_error("step %u: op %u (opfunc %d) rounding %d%s%s rest %u\n", s, steps[s].op,
+                            steps[s].op >= VECTOR_APPLY
+                                ? (int)((steps[s].op - VECTOR_APPLY) % OPFUNC_COUNT)
+                                : -1,
+                            steps[s].rounding, steps[s].halves ? " halves" : "",
+                            steps[s].holds ? " holds" : "", steps[s].rest);
+            fail_msg("round %d: byte %zu of %zu differs", round, n, sizeof(memory));
+        }
+    }
+#else
+    skip();
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(vector_code__does_what_its_ops_do)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
