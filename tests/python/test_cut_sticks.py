@@ -158,3 +158,26 @@ def test_one_kernel_cuts_and_joins_sticks(function, shape):
     found = torch.compile(function, dynamic=False)(x.to("spyre"))
     torch.testing.assert_close(found.cpu(), function(x), atol=2e-3, rtol=2e-3)
     assert torch_spyre.last_report().kernels == 1
+
+
+def check_stacked(seed):
+    draw = random.Random(seed)
+    lead = [draw.choice((1, 1, 2, 3)) for _ in range(draw.randint(1, 3))]
+    parts, at = [draw.choice((2, 3, 4, 7)) for _ in range(2)], draw.randint(1, len(lead))
+    places = draw.sample(range(4), draw.randint(1, 2))
+    x, zero = half(*lead, *parts), torch.zeros((), dtype=torch.float16)
+
+    def program(x, zero):
+        joined = (-x).flatten(-2)
+        rows = [joined if place in places else zero.expand(joined.shape) for place in range(4)]
+        return torch.stack(rows, at).flatten(at - 1, at)
+
+    torch._dynamo.reset()
+    found = torch.compile(program, dynamic=False)(x.to("spyre"), zero.to("spyre"))
+    assert torch.equal(found.cpu(), program(x.to("spyre").cpu(), zero)), f"seed {seed}"
+
+
+@pytest.mark.parametrize("trials", [12, pytest.param(200, marks=pytest.mark.long)])
+def test_joined_sticks_beside_others(trials):
+    for seed in range(trials):
+        check_stacked(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -39,6 +39,7 @@ __all__ = [
     "hint_of",
     "is_decomposed_by_autograd",
     "is_of_devices",
+    "is_traced_in_parts",
     "log_sigmoid_backward",
     "map_parts",
     "native_layer_norm_backward",
@@ -47,8 +48,10 @@ __all__ = [
     "overload_names",
     "parameters_of",
     "register_module",
+    "resampled_sizes",
     "schema_of",
     "stream_type",
+    "traced_as",
     "version_of",
     "without_autocast",
     "without_modes",
@@ -165,6 +168,45 @@ def every_decomposition() -> Mapping[OperatorBase, Callable[..., Any]]:
     """All decompositions that PyTorch has registered, the core's among them."""
     table: Mapping[OperatorBase, Callable[..., Any]] = torch._decomp.decomposition_table
     return table
+
+
+_TRACED = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)
+
+
+def is_traced_in_parts(op: OpOverload) -> bool:
+    """Whether a trace has parts of an operator in its place, because PyTorch has registered these
+    in Python instead of autograd's kernel."""
+    return any(key in op.py_kernels for key in _TRACED)
+
+
+@contextmanager
+def traced_as(kernels: Mapping[OpOverload, Callable[..., Any] | None]) -> Iterator[None]:
+    """Inside, traces have these operators themselves in the place of their parts, called by
+    autograd's kernels, or what a function makes of them."""
+    before = {op: dict(op.py_kernels) for op in kernels}
+    try:
+        for op, function in kernels.items():
+            for key in _TRACED:
+                op.py_kernels.pop(key, None)
+                if function:
+                    op.py_kernels[key] = function
+            op._dispatch_cache.clear()
+        yield
+    finally:
+        for op, found in before.items():
+            op.py_kernels.clear()
+            op.py_kernels.update(found)
+            op._dispatch_cache.clear()
+
+
+def resampled_sizes(
+    sizes: Sequence[Any], wanted: Sequence[Any] | None, factors: Sequence[float] | None
+) -> Sequence[Any]:
+    """Of an image [N, C, ..] as interpolate() makes it: `wanted`, or by `factors`."""
+    from torch._decomp.decompositions import upsample_compute_output_size
+
+    result: Sequence[Any] = upsample_compute_output_size(sizes, wanted, factors)
+    return result
 
 
 def log_sigmoid_backward(*args: Any) -> Any:

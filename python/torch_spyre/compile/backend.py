@@ -46,6 +46,7 @@ from . import (
     ragged,
     scalars,
     weights,
+    whole_operators,
 )
 from . import options as compile_options
 from .graph_builder import GraphBuilder, Inexpressible, location
@@ -100,7 +101,8 @@ def compile_graph_of_user(
         return compile_aten(gm, example_inputs, settings)
 
     report = failures.reported("compile_frontend")
-    with report, structured.graph_of_user(gm), attention.whole():
+    kept = attention.whole(), whole_operators.kept()
+    with report, structured.graph_of_user(gm), kept[0], kept[1]:
         compiled = aot_autograd(
             fw_compiler=forward,
             bw_compiler=backward,

@@ -38,6 +38,7 @@ __all__ = [
     "added",
     "spyre_decompositions",
     "table",
+    "taken",
 ]
 
 
@@ -99,14 +100,24 @@ _COPYING = {
 def _core() -> Table:
     """PyTorch's core decompositions but for the operators that the compiler takes whole, and what
     becomes of parts that are written."""
-    known = set(_C.op_names())
     core = core_decompositions()
-    unknown = {op: function for op, function in core.items() if str(op) not in known}
+    unknown = {op: function for op, function in core.items() if str(op) not in _rows()}
     own: Table = dict(_PARTS)
     own.update({op: part for op, part in every_decomposition().items() if op in _COPYING})
     for op, part in PARTS.items():
         own[op] = _first(part, unknown[op]) if op in unknown else part
     return {op: _checked(op, function) for op, function in (unknown | own).items()}
+
+
+def taken() -> set[str]:
+    """Names of the operators that the compiler has a row for, or the device a decomposition:
+    "aten.relu.default"."""
+    return {*_rows(), *map(str, PARTS), *map(str, spyre_decompositions)}
+
+
+@functools.cache
+def _rows() -> frozenset[str]:
+    return frozenset(_C.op_names())
 
 
 def _first(part: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:

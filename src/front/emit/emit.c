@@ -151,14 +151,14 @@ static spyre_status add_plain_dims(emitter *e)
     return NULL;
 }
 
-// True when an operand has only one stick of loop v: in LX, of the core's slice.
+// True when an operand has only one stick of loop v, which walks lanes of it: in LX, of the core's
+// slice.
 static bool is_one_stick(const emitter *e, uint32_t k, uint32_t v)
 {
-    const loop_buffer *buffer = loop_operand_buffer(e->loops, e->op, k);
-    int64_t held = e->op->extent[v];
-    if (v != e->place[k].stick_var) return false;
-    if (buffer->in_lx) held = division_slice(&e->sizes, v, e->op->split[v]);
-    return held <= loop_lanes(buffer);
+    int64_t held = e->op->extent[v], span = e->place[k].walk.span[v];
+    bool in_lx = loop_operand_buffer(e->loops, e->op, k)->in_lx;
+    if (in_lx) held = division_slice(&e->sizes, v, e->op->split[v]);
+    return span > 1 && held <= span;
 }
 
 // True when an operand begins with a stride beyond that of one stick, so that room must be taken.

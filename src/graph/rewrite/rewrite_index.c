@@ -26,24 +26,113 @@ spyre_status rewrite_embedding(rewriter *r)
     return gather_all(r, &table, &index, &into);
 }
 
+// A view over larger sizes, to which its own broadcast.
+static spyre_view spread(const spyre_view *x, const spyre_view *sizes)
+{
+    spyre_view view = *sizes;
+    uint32_t shift = sizes->rank - x->rank;
+    view.offset = x->offset;
+    for (uint32_t i = 0; i < view.rank; i++)
+        view.stride[i] = i < shift || x->size[i - shift] == 1 ? 0 : x->stride[i - shift];
+    return view;
+}
+
+// The indices as one line each, of as many places as the sizes that they broadcast to have.
+static spyre_status load_lines(rewriter *r, const tensor *table, indices *all, int64_t *out_count)
+{
+    spyre_view places = all->items[0].view;
+    for (uint32_t i = 1; i < all->count; i++)
+        TRY(broadcast_sizes(&places, &all->items[i].view, &places));
+    *out_count = view_element_count(&places);
+    for (uint32_t i = 0; i < all->count; i++) {
+        tensor *index = &all->items[i];
+        spyre_view view = spread(&index->view, &places);
+        TRY(make_view(r, index, &view, NULL, index));
+        TRY(make_reshape(r, index, out_count, 1, index));
+        TRY(make_wrapped_index(r, index, table->view.size[all->dim[i]], index));
+    }
+    return NULL;
+}
+
+static uint32_t find_longest(const tensor *table, const indices *all)
+{
+    uint32_t longest = 0;
+    for (uint32_t i = 1; i < all->count; i++)
+        if (table->view.size[all->dim[i]] > table->view.size[all->dim[longest]]) longest = i;
+    return longest;
+}
+
+// Takes along one dim after the other. The line of places stands in the longest one, whose elements
+// are taken first; of each other dim every place keeps one.
+static spyre_status take_along_dims(rewriter *r, const tensor *table, indices *all,
+                                    uint32_t *out_line, tensor *out)
+{
+    uint32_t longest = find_longest(table, all), line = all->dim[longest];
+    int64_t count;
+    TRY(load_lines(r, table, all, &count));
+    *out = *table;
+    *out_line = line;
+    for (uint32_t i = 0; i < all->count; i++) {
+        uint32_t k = i == 0 ? longest : i <= longest ? i - 1 : i;
+        tensor column;
+        TRY(make_column(r, &all->items[k], line, table->view.rank, &column));
+        TRY(make_take(r, out, &column, all->dim[k], NULL, out));
+    }
+    return NULL;
+}
+
+// The result of that, whose line goes to dim `before` and has the indices' dims.
+static spyre_status index_along_dims(rewriter *r, const tensor *table, indices *all,
+                                     uint32_t before, const tensor *into)
+{
+    uint32_t order[SPYRE_MAX_RANK], count = 0, line, rank = table->view.rank;
+    bool indexed[SPYRE_MAX_RANK] = {false};
+    tensor taken;
+    for (uint32_t i = 0; i < all->count; i++) indexed[all->dim[i]] = true;
+    TRY(take_along_dims(r, table, all, &line, &taken));
+    for (uint32_t i = 0; i < before; i++) order[count++] = i;
+    order[count++] = line;
+    for (uint32_t i = before; i < rank; i++)
+        if (!indexed[i]) order[count++] = i;
+    for (uint32_t i = 0; i < rank; i++)
+        if (indexed[i] && i != line) order[count++] = i;
+    spyre_view view = view_permute(&taken.view, order);
+    TRY(make_view(r, &taken, &view, NULL, &taken));
+    TRY(make_reshape(r, &taken, into->view.size, into->view.rank, &taken));
+    return rewrite_finish(r, &taken, into);
+}
+
+// Whether that moves less than a copy of the table with its indexed dims in front.
+static bool is_short_along_dims(const tensor *table, const indices *all)
+{
+    uint32_t longest = find_longest(table, all);
+    int64_t places = 1;
+    for (uint32_t i = 0; i < all->count; i++) {
+        int64_t count = view_element_count(&all->items[i].view);
+        places = count > places ? count : places;
+    }
+    return all->count == 1 || places <= table->view.size[all->dim[longest]] / 2;
+}
+
 // Gathers at indices of any dims. The dims of the index stand where the first indexed dim was, or
 // in front of all when the indexed dims are apart.
-static spyre_status index_dims(rewriter *r, const tensor *table, const indices *all,
-                               const tensor *into)
+static spyre_status index_dims(rewriter *r, const tensor *table, indices *all, const tensor *into)
 {
     uint32_t order[SPYRE_MAX_RANK], count = 0, rank = table->view.rank;
     bool indexed[SPYRE_MAX_RANK] = {false};
-    for (uint32_t i = 0; i < all->count; i++) indexed[order[count++] = all->dim[i]] = true;
-    for (uint32_t i = 0; i < rank; i++) {
-        if (!indexed[i]) order[count++] = i;
-    }
     uint32_t first = all->dim[0], last = all->dim[all->count - 1];
-    uint32_t before = last - first + 1 == all->count ? first : 0;
+    bool adjoining = last - first + 1 == all->count;
+    uint32_t before = adjoining ? first : 0;
     tensor row, front, gathered, result;
     if (all->count > 1 && indices_choose_elements(table, all)) {
         TRY(make_gathered_elements(r, table, all, &result));
         return rewrite_finish(r, &result, into);
     }
+    if ((!adjoining || first > 0) && is_short_along_dims(table, all))
+        return index_along_dims(r, table, all, before, into);
+    for (uint32_t i = 0; i < all->count; i++) indexed[order[count++] = all->dim[i]] = true;
+    for (uint32_t i = 0; i < rank; i++)
+        if (!indexed[i]) order[count++] = i;
     spyre_view view = view_permute(&table->view, order);
     TRY(make_joined_index(r, all, &table->view, &row));
     if (before == 0 && all->count == 1) return gather_all(r, table, &row, into);

@@ -44,6 +44,14 @@ def packed(x: torch.Tensor) -> torch.Tensor:
     return x.reshape(-1).view(x.shape)
 
 
+def as_stored(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """With strides in the order of the input's, as PyTorch's kernels give them."""
+    if x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last):
+        form = torch.contiguous_format if x.is_contiguous() else torch.channels_last
+        return result.contiguous(memory_format=form)
+    return result.contiguous()
+
+
 def from_lines(lines: torch.Tensor, shape: Sequence[int], dim: int) -> torch.Tensor:
     """The inverse for a tensor of sizes `shape` but along `dim`, whose size is the lines'."""
     if not shape:

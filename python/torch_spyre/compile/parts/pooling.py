@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, computed, count
+from .lines import FLOATS, as_stored, computed, count
 
 _aten = torch.ops.aten
 MOST_TAPS = 256  # each is a few steps of a program
@@ -159,15 +159,7 @@ def _max_pool(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, torch.Tensor] 
         is_it = is_it if inside is None else is_it & (at_tap(inside, w, tap) > 0)
         index = torch.where(is_it, _offset(w, tap), index)
     index = (index + _base(x, w)).to(torch.int64)
-    return _as_stored(values, x), _as_stored(index, x)
-
-
-def _as_stored(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """With strides in the order of the input's, as PyTorch's kernels give them."""
-    if x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last):
-        form = torch.contiguous_format if x.is_contiguous() else torch.channels_last
-        return result.contiguous(memory_format=form)
-    return result.contiguous()
+    return as_stored(values, x), as_stored(index, x)
 
 
 def _is_whole(x: torch.Tensor, w: Windows) -> bool:
@@ -245,7 +237,7 @@ def _avg_pool(
         view = at_tap(wide, w, tap).to(torch.float32)
         total = view if total is None else total + view
     assert total is not None
-    return _as_stored((total * _divisors(x, w, include, divisor)).to(x.dtype), x)
+    return as_stored((total * _divisors(x, w, include, divisor)).to(x.dtype), x)
 
 
 def _avg_pool_backward(

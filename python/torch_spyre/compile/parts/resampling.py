@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, computed, count
+from .lines import FLOATS, as_stored, computed, count
 from .sampling import grid_sampler
 
 _aten = torch.ops.aten
-Matrix = Callable[[int], torch.Tensor]  # of a dim, float32
 MOST_WEIGHTS = 1 << 24
 
 
@@ -41,7 +41,7 @@ def _linear(
     out, places = _grid(x, inputs, outputs)
     step = _step(inputs, outputs, align, scale)
     source = out * step if align else ((out + 0.5) * step - 0.5).clamp(min=0.0)
-    return (1 - (source.clamp(max=float(inputs - 1)) - places).abs()).clamp(min=0.0)
+    return (1 - (source.clamp(max=inputs - 1) - places).abs()).clamp(min=0.0)
 
 
 def _smoothed(
@@ -64,7 +64,7 @@ def _nearest(
     """The input of each output."""
     out = count(outputs, x).to(torch.float32)
     source = ((out + shift) * _step(inputs, outputs, False, scale)).floor()
-    return source.clamp(max=float(inputs - 1))
+    return source.clamp(max=inputs - 1)
 
 
 def _moved(
@@ -102,7 +102,7 @@ def _cubic(
     weights = [outer[0], inner[0], inner[1], outer[1]]
     total = None
     for tap, weight in zip((-1.0, 0.0, 1.0, 2.0), weights, strict=True):
-        at = (first + tap).clamp(0.0, float(inputs - 1))
+        at = (first + tap).clamp(0, inputs - 1)
         given = weight * _is_at(at, places)
         total = given if total is None else total + given
     assert total is not None
@@ -129,7 +129,7 @@ def _apply(x: torch.Tensor, matrices: Sequence[torch.Tensor], back: bool) -> tor
         lines = x.movedim(dim, -1).reshape(-1, x.shape[dim])
         product = lines @ (weights if back else weights.t())
         x = product.reshape(*sizes, product.shape[-1]).movedim(-1, dim)
-    return x.contiguous()
+    return x
 
 
 def _is_taken(x: torch.Tensor, inputs: Sequence[int], outputs: Sequence[int]) -> bool:
@@ -140,37 +140,68 @@ def _is_taken(x: torch.Tensor, inputs: Sequence[int], outputs: Sequence[int]) ->
     )
 
 
-def _register(
-    forward: Sequence[object], backward: Sequence[object], weights: Callable[..., torch.Tensor]
-) -> None:
-    """Forward (x, output_size, [align_corners,] *scales) for 1, 2 and 3 dims; backward (grad,
-    output_size, input_size, [align_corners,] *scales)."""
+Weights = Callable[..., torch.Tensor]  # (x, inputs, outputs, [align_corners,] scale): of a dim
 
-    def matrices(
-        x: torch.Tensor, inputs: Sequence[int], outputs: Sequence[int], how: Sequence[object]
-    ) -> list[torch.Tensor]:
-        rank = len(outputs)
-        options = [how[0]] if how and isinstance(how[0], bool) else []
-        given = [*how[len(options) :], *[None] * rank]
-        return [
-            weights(x, i, o, *options, s) for i, o, s in zip(inputs, outputs, given, strict=False)
-        ]
+
+def _matrices(
+    weights: Weights,
+    x: torch.Tensor,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    how: Sequence[object],
+) -> list[torch.Tensor]:
+    options = [how[0]] if how and isinstance(how[0], bool) else []
+    given = [*how[len(options) :], *[None] * len(outputs)]
+    return [weights(x, i, o, *options, s) for i, o, s in zip(inputs, outputs, given, strict=False)]
+
+
+def _forward(weights: Weights) -> Callable[..., Any]:
+    """(x, output_size, [align_corners,] *scales) of 1, 2 and 3 dims."""
 
     def resample(x: torch.Tensor, size: Sequence[int], *how: object) -> torch.Tensor | NotTaken:
         inputs = x.shape[2:]
         if not _is_taken(x, inputs, size):
             return NOT_TAKEN
-        return _apply(x, matrices(x, inputs, size, how), False)
+        return as_stored(_apply(x, _matrices(weights, x, inputs, size, how), False), x)
+
+    return resample
+
+
+def _backward(weights: Weights, copies_whole: bool = False) -> Callable[..., Any]:
+    """(grad, output_size, input_size, [align_corners,] *scales). `copies_whole` is of kernels that
+    copy where no size changes, whatever the scales are."""
 
     def hand_back(
         grad: torch.Tensor, size: Sequence[int], whole: Sequence[int], *how: object
     ) -> torch.Tensor | NotTaken:
         if not _is_taken(grad, whole[2:], size):
             return NOT_TAKEN
-        return _apply(grad, matrices(grad, whole[2:], size, how), True)
+        if copies_whole and any(how[1:]) and list(size) == list(whole[2:]):
+            how = how[:1]
+        matrices = _matrices(weights, grad, whole[2:], size, how)
+        return as_stored(_apply(grad, matrices, True), grad)
 
-    part(*forward, narrow=True)(resample)  # type: ignore[arg-type]
-    part(*backward, narrow=True)(hand_back)  # type: ignore[arg-type]
+    return hand_back
+
+
+def _copied(weights: Weights) -> Weights:
+    """Of kernels that copy along a dim whose size stays, whatever its scale is."""
+
+    def of_dim(x: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None) -> Any:
+        return weights(x, inputs, outputs, align, None if scale and inputs == outputs else scale)
+
+    return of_dim
+
+
+def _nearest_backward(
+    x: torch.Tensor, inputs: int, outputs: int, shift: float, scale: float | None
+) -> torch.Tensor:
+    """PyTorch's kernel looks at no scale where a dim keeps its size or has twice as much, unlike
+    its forward kernel."""
+    if scale and not shift and outputs in (inputs, 2 * inputs):
+        scale = None
+    source = _nearest(x, inputs, outputs, shift, scale)
+    return _is_at(source.unsqueeze(1), count(inputs, x).to(torch.float32))
 
 
 def _register_nearest(forward: Sequence[object], backward: Sequence[object], shift: float) -> None:
@@ -181,31 +212,30 @@ def _register_nearest(forward: Sequence[object], backward: Sequence[object], shi
     ) -> torch.Tensor | NotTaken:
         if x.dtype not in FLOATS or x.numel() == 0 or min(size) < 1:
             return NOT_TAKEN
-        given = [*scales, *[None] * len(size)]
+        given, image = [*scales, *[None] * len(size)], x
         for i, outputs in enumerate(size):
             x = _moved(x, x.dim() - len(size) + i, outputs, shift, given[i])
-        return x.contiguous()
+        return as_stored(x, image)
 
     def weights(x: torch.Tensor, inputs: int, outputs: int, scale: float | None) -> torch.Tensor:
-        source = _nearest(x, inputs, outputs, shift, scale)
-        return _is_at(source.unsqueeze(1), count(inputs, x).to(torch.float32))
+        return _nearest_backward(x, inputs, outputs, shift, scale)
 
     part(*forward, narrow=True)(resample)  # type: ignore[arg-type]
-    _register([], backward, weights)
+    part(*backward, narrow=True)(_backward(weights))  # type: ignore[arg-type]
 
 
-_register(
-    [_aten.upsample_linear1d.default, _aten.upsample_bilinear2d.default,
-     _aten.upsample_trilinear3d.default],
-    [_aten.upsample_linear1d_backward.default, _aten.upsample_bilinear2d_backward.default,
-     _aten.upsample_trilinear3d_backward.default],
-    _linear,
-)  # fmt: skip
-_register(
-    [_aten._upsample_bilinear2d_aa.default], [_aten._upsample_bilinear2d_aa_backward.default],
-    _smoothed,
-)  # fmt: skip
-_register([_aten.upsample_bicubic2d.default], [_aten.upsample_bicubic2d_backward.default], _cubic)
+part(
+    _aten.upsample_linear1d.default, _aten.upsample_bilinear2d.default,
+    _aten.upsample_trilinear3d.default, narrow=True,
+)(_forward(_copied(_linear)))  # fmt: skip
+part(
+    _aten.upsample_linear1d_backward.default, _aten.upsample_bilinear2d_backward.default,
+    _aten.upsample_trilinear3d_backward.default, narrow=True,
+)(_backward(_copied(_linear)))  # fmt: skip
+part(_aten._upsample_bilinear2d_aa.default, narrow=True)(_forward(_copied(_smoothed)))
+part(_aten._upsample_bilinear2d_aa_backward.default, narrow=True)(_backward(_smoothed))
+part(_aten.upsample_bicubic2d.default, narrow=True)(_forward(_cubic))
+part(_aten.upsample_bicubic2d_backward.default, narrow=True)(_backward(_cubic, copies_whole=True))
 _register_nearest(
     [_aten.upsample_nearest1d.default, _aten.upsample_nearest2d.default,
      _aten.upsample_nearest3d.default],
@@ -228,14 +258,16 @@ def adaptive_avg_pool(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor | No
     inputs = x.shape[-len(size) :]
     if not _is_taken(x, inputs, size):
         return NOT_TAKEN
-    return _apply(x, [_areas(x, i, o) for i, o in zip(inputs, size, strict=True)], False)
+    areas = [_areas(x, i, o) for i, o in zip(inputs, size, strict=True)]
+    return as_stored(_apply(x, areas, False), x)
 
 
 def _adaptive_backward(grad: torch.Tensor, x: torch.Tensor, rank: int) -> torch.Tensor | NotTaken:
     inputs, outputs = x.shape[-rank:], grad.shape[-rank:]
     if not _is_taken(grad, inputs, outputs):
         return NOT_TAKEN
-    return _apply(grad, [_areas(x, i, o) for i, o in zip(inputs, outputs, strict=True)], True)
+    areas = [_areas(x, i, o) for i, o in zip(inputs, outputs, strict=True)]
+    return as_stored(_apply(grad, areas, True), x)
 
 
 @part(_aten._adaptive_avg_pool2d_backward.default, narrow=True)
@@ -261,7 +293,7 @@ def _repeated_edges(
         out, places = _grid(grad, size, count_out)
         before = padding[2 * (rank - 1 - i)]
         matrices.append(_is_at((out - before).clamp(0.0, float(size - 1)), places))
-    return _apply(grad, matrices, True)
+    return _apply(grad, matrices, True).contiguous()
 
 
 part(
