@@ -223,3 +223,18 @@ def test_int64_beyond_32_bits_is_the_hosts():
         for form in forms(lambda x, i, s: x.index_add(0, i, s, alpha=3)):
             result = form(x.to("spyre"), index[:1].to("spyre"), source[:1].to("spyre"))
             assert result.cpu().tolist() == [0, 3 * 2**30, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int64])
+@pytest.mark.parametrize("sizes", [(5, 1), (7, 4, 1), (5, 1, 4), (3, 2, 1, 1)], ids=str)
+def test_sums_of_rows_whose_dims_have_one_element(sizes, dtype):
+    """Each element has a stick of its own then; float32 of the sums has not."""
+    x, rows = (torch.randint(-9, 9, [n, *sizes[1:]]).to(dtype) for n in (sizes[0], 4))
+    index = torch.tensor([1, 0, 2, 1])
+    for function in (
+        lambda x, i, r: x.index_put((i,), r, True),
+        lambda x, i, r: x.index_add(0, i, r),
+    ):
+        torch._dynamo.reset()
+        found = torch.compile(function)(*[t.to("spyre") for t in (x, index, rows)])
+        assert torch.equal(found.cpu(), function(x, index, rows))
