@@ -94,12 +94,24 @@ static spyre_status keep_native(rewriter *r)
     return native_check(r->target, node);
 }
 
+// A part of a split without elements, which only the host reads.
+static bool is_empty_part(const rewriter *r, uint32_t index)
+{
+    spyre_view view;
+    const graph_value *value = &r->source->values.items[r->from->results[index]];
+    spyre_status status = graph_view_constant(r->source, &value->view, &view);
+    bool is_empty = !status && r->from->result_count > 1 && view_element_count(&view) == 0;
+    spyre_status_free(status);
+    return is_empty;
+}
+
 static spyre_status keep_view(rewriter *r)
 {
     tensor ignored;
     uint32_t node;
     TRY(rewrite_tensor(r, 0, &ignored));
-    for (uint32_t i = 0; i < r->from->result_count; i++) TRY(rewrite_result(r, i, &ignored));
+    for (uint32_t i = 0; i < r->from->result_count; i++)
+        if (!is_empty_part(r, i)) TRY(rewrite_result(r, i, &ignored));
     return keep_node(r, &node);
 }
 
@@ -116,7 +128,8 @@ static void take_back(rewriter *r, uint32_t nodes, uint32_t values)
     r->causal_masks.count = kept;
 }
 
-// On-card results of the host that are not dense from element 0: no card segment can take them.
+// On-card results of the host that are not dense from element 0, or parts of what they are views
+// of: no card segment can take them.
 static spyre_status mark_loose(rewriter *r)
 {
     for (uint32_t i = 0; i < r->from->result_count; i++) {
@@ -124,7 +137,7 @@ static spyre_status mark_loose(rewriter *r)
         spyre_view view;
         spyre_status status =
             graph_view_constant(r->target, &r->target->values.items[id].view, &view);
-        r->loose[id] = status || !view_is_dense(&view);
+        r->loose[id] = status || !view_is_dense(&view) || r->from->layer == GRAPH_LAYER_VIEW;
         if (spyre_status_code(status) != SPYRE_UNSUPPORTED) TRY(status);
         spyre_status_free(status);
     }

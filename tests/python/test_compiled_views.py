@@ -8,7 +8,7 @@ from random import Random
 import pytest
 import torch
 import torch_spyre
-from inputs import half
+from inputs import half, numbers
 from torch._inductor.utils import run_and_get_code
 from torch_spyre import passes
 
@@ -341,3 +341,25 @@ def test_copies_of_views_of_what_the_program_makes(compiled, view):
         return [way(COPIED[view](make(n))) for make in makers for n, way in enumerate(ways)]
 
     compiled(copies, half(4, 128) / 4, half(128, 128) / 16)
+
+
+@pytest.mark.parametrize("dynamic", [None, False])
+def test_parts_of_a_split_as_experts_have_them(dynamic):
+    """How many rows each has is a number of the call; some have none."""
+    draw = Random(3)
+    weights = [numbers(128, 24) / 16 for _ in range(4)]
+    rows = numbers(60, 128)
+
+    def experts(rows, counts, weights):
+        parts = rows.split(counts)
+        return torch.cat([part @ weight for part, weight in zip(parts, weights, strict=True)])
+
+    torch._dynamo.reset()
+    compiled = torch.compile(experts, dynamic=dynamic)
+    on_card = rows.to("spyre"), [w.to("spyre") for w in weights]
+    for _ in range(5):
+        cuts = sorted(draw.choice((0, 0, 60, draw.randrange(61))) for _ in range(3))
+        counts = [b - a for a, b in zip([0, *cuts], [*cuts, 60], strict=True)]
+        expected = experts(rows.float(), counts, [w.float() for w in weights])
+        found = compiled(on_card[0], counts, on_card[1]).cpu().float()
+        torch.testing.assert_close(found, expected, atol=0.05, rtol=0.01)

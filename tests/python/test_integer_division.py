@@ -104,3 +104,15 @@ def test_sums_whose_decomposition_is_one_operator(x: torch.Tensor) -> None:
     with torch_spyre.fallback(mode):
         assert x.to("spyre").nansum().item() == x.sum()
         assert torch.sum(x.to("spyre"), 0, out=out).item() == x.sum()
+
+
+def test_sums_of_bools_that_became_integers_are_the_cards() -> None:
+    """~r * 1 is an int64 of no int64, which is 0 or 1."""
+
+    def either(places: torch.Tensor) -> torch.Tensor:
+        first = places == 0
+        return first + ~first * 1
+
+    torch._dynamo.reset()
+    places = torch.arange(24) % 5
+    assert torch.equal(torch.compile(either)(places.to("spyre")).cpu(), either(places))

@@ -341,14 +341,15 @@ class CompiledGraph:
         return call.key if call else self._key(args)
 
     def _compile_at(self, args: list[Any], plan: str | None) -> _C.Executable | None:
-        """The executable of these arguments; None for a graph that is interpreted."""
+        """The executable of these arguments, which no call need have given; None for a graph that
+        is interpreted, and where their sizes contradict each other: the parts of a split."""
         try:
             builder = _builder(self.gm, args, self._numbers(args))
-        except (Inexpressible, UnknownSize):
+            if builder is None:
+                return None
+            return handover.compile_graph(builder.graph, host_fallback=True, plan=plan)
+        except (Inexpressible, UnknownSize, ValueError):
             return None
-        if builder is None:
-            return None
-        return handover.compile_graph(builder.graph, host_fallback=True, plan=plan)
 
     def _at_size(self, args: list[Any]) -> Program | None:
         """The one program of all buckets at that of the arguments, or None."""

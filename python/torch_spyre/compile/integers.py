@@ -548,10 +548,11 @@ class Watch:
         return kept
 
     def _wrapped(self, node: torch.fx.Node, dtype: torch.dtype, ranges: Sequence[Range]) -> Range:
-        """Of integers of at most 32 bits that PyTorch computes modulo their range."""
+        """Of integers of at most 32 bits that PyTorch computes modulo their range, and of those of
+        64 that are not at risk."""
         ends = torch.iinfo(torch.int32 if dtype is torch.int64 else dtype)
         op = overload_of(node)
-        if dtype is torch.int64 or _rule(op) in (None, "_to_copy"):
+        if _rule(op) in (None, "_to_copy"):
             return ends.min, ends.max
         low, high = _result(op, self._values(node), ranges)
         return (low, high) if ends.min <= low and high <= ends.max else (ends.min, ends.max)
