@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// e^x and log x in fp64 by additions, multiplications and one division, so that loops over them are
-// vectorised, with the same bits on every host; within 2 units of the last place. Polynomials are
-// summed by halves: term after term, each operation would wait for the one before.
+// e^x, log x and angles in fp64 by additions, multiplications and one division, so that loops over
+// them are vectorised, with the same bits on every host; within 2 units of the last place.
+// Polynomials are summed by halves: term after term, each operation would wait for the one before.
 #ifndef TENSOR_ELEMENTARY_H
 #define TENSOR_ELEMENTARY_H
 
@@ -99,6 +99,36 @@ ELEMENTARY double elementary_pow(double x, double y)
     const bool undefined = (x < 0.0) & (size != (double)INFINITY) & !whole;
     const bool one = (x == 1.0) | (y == 0.0) | ((x == -1.0) & (fabs(y) == (double)INFINITY));
     return one ? 1.0 : undefined ? (double)NAN : root;
+}
+
+// atan(u) for |u| <= tan(pi / 8): u times a polynomial of u^2, interpolated at Chebyshev's places,
+// with an error below 2^-53.
+ELEMENTARY double elementary_atan(double u)
+{
+    const double s = u * u, s2 = s * s, s4 = s2 * s2;
+    const double first = (-0x1.55555555551e3p-2 + 0x1.9999999934dc3p-3 * s) +
+                         (-0x1.2492490092ae4p-3 + 0x1.c71c6489e9643p-4 * s) * s2;
+    const double second = (-0x1.745baa13d8591p-4 + 0x1.3afb009c42dfep-4 * s) +
+                          (-0x1.0ffbdc7848a18p-4 + 0x1.d1fcee375dbacp-5 * s) * s2;
+    const double third = -0x1.64301c76a7c32p-5 + 0x1.5a455b468ea44p-6 * s;
+    return u + u * (s * (first + (second + third * s4) * s4));
+}
+
+// atan2(y, x) of fp32 values, with its special values, within 2.1 units. The smaller size is
+// divided by the larger one; beyond tan(pi / 8), atan(q) = pi / 4 + atan((q - 1) / (q + 1)).
+ELEMENTARY double elementary_atan2(double y, double x)
+{
+    static const double PI = 0x1.921fb54442d18p1, TURN = 0x1.a827999fcef34p-2;
+    const double high = fabs(y), wide = fabs(x);
+    const double more = high > wide ? high : wide, less = high > wide ? wide : high;
+    const bool equal = more == less, beyond = less > TURN * more;
+    const double part = equal ? 0.0 : beyond ? less - more : less;
+    const double whole = more == 0.0 ? 1.0 : beyond ? less + more : more;
+    const double eighth = (beyond | equal) & (more > 0.0) ? 0.25 * PI : 0.0;
+    const double small = eighth + elementary_atan(part / whole);
+    const double acute = high > wide ? 0.5 * PI - small : small;
+    const double angle = copysign(1.0, x) < 0.0 ? PI - acute : acute;
+    return (x != x) | (y != y) ? (double)NAN : copysign(angle, y);
 }
 
 #endif

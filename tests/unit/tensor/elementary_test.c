@@ -25,6 +25,10 @@ static void elementary__values_are_within_two_units(void **state)
         assert_true(near == 1.0 || error_of(elementary_log(near), logl((long double)near)) < 2.0);
         assert_true(error_of(elementary_log1p(part), log1pl((long double)part)) < 2.0);
         assert_true(error_of(elementary_log1p(power), log1pl((long double)power)) < 2.0);
+        assert_true(error_of(elementary_atan2(part, near - 1.0),
+                             atan2l((long double)part, (long double)near - 1.0L)) < 2.0);
+        assert_true(error_of(elementary_atan2(part, power),
+                             atan2l((long double)part, (long double)power)) < 2.1);
     }
 }
 
@@ -74,6 +78,22 @@ static void elementary__special_powers(void **state)
     }
 }
 
+static void elementary__special_angles(void **state)
+{
+    (void)state;
+    static const double numbers[] = {0.0, 1.0, 2.0, 0.5, 0x1.a827999fcef34p-2, 0x1.a827ap-2,
+                                     0x1p-149, 0x1p127, (double)INFINITY, (double)NAN};
+    enum { COUNT = 2 * sizeof numbers / sizeof *numbers };
+    for (int n = 0; n < COUNT * COUNT; n++) {
+        const int i = n / COUNT, k = n % COUNT;
+        const double y = copysign(numbers[i / 2], i % 2 ? -1.0 : 1.0);
+        const double x = copysign(numbers[k / 2], k % 2 ? -1.0 : 1.0);
+        const float angle = (float)elementary_atan2(y, x), wanted = (float)atan2(y, x);
+        if (isnan(wanted) ? !isnan(angle) : angle != wanted || !signbit(angle) != !signbit(wanted))
+            fail_msg("atan2(%g, %g): %g, not %g", y, x, (double)angle, (double)wanted);
+    }
+}
+
 static void elementary__ends(void **state)
 {
     (void)state;
@@ -95,6 +115,7 @@ int main(void)
         cmocka_unit_test(elementary__powers_round_to_fp32),
         cmocka_unit_test(elementary__powers_of_few_bits_are_exact),
         cmocka_unit_test(elementary__special_powers),
+        cmocka_unit_test(elementary__special_angles),
         cmocka_unit_test(elementary__ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
