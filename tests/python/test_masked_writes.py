@@ -47,18 +47,42 @@ def test_values_of_all_places_are_written_on_the_card(place, dtype, accumulate):
         assert torch.equal(on_card.cpu(), wanted), given
 
 
+@pytest.mark.parametrize("place", PLACES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0], ids=["none", "some", "all"])
+def test_each_place_gets_a_value_of_its_own(place, dtype, share):
+    """How many places there are is read, as PyTorch does."""
+    shape, before, masked = place
+    mask = torch.rand(shape[before : before + masked]) < share
+    indices = [*[None] * before, mask]
+    rows = [*shape[:before], int(mask.sum()), *shape[before + masked :]]
+    x, values = numbers(shape, dtype), numbers(rows, dtype)
+    wanted, on_card = x.clone(), x.to("spyre")
+    torch.ops.aten.index_put_(wanted, indices, values)
+    torch.ops.aten.index_put_(
+        on_card, [*[None] * before, mask.to("spyre")], values.to("spyre"), False
+    )
+    assert torch.equal(on_card.cpu(), wanted)
+
+
+def test_a_mask_beside_an_index():
+    x, rows = numbers((4, 70, 6), torch.float16), torch.tensor([2, 0, 3])
+    mask = torch.arange(70) % 30 == 7  # three places
+    values = numbers((3, 6), torch.float16)
+    wanted, on_card = x.clone(), x.to("spyre")
+    wanted[rows, mask] = values
+    on_card[rows.to("spyre"), mask.to("spyre")] = values.to("spyre")
+    assert torch.equal(on_card.cpu(), wanted)
+
+
 @pytest.mark.host("aten._index_put_impl_")
-def test_values_of_each_place_and_of_other_sizes():
-    """They are the host's, which refuses what PyTorch refuses."""
+def test_values_of_other_sizes_are_refused():
     x = numbers((4, 70), torch.float16).to("spyre")
-    mask = torch.tensor([True, False, True, True], device="spyre")
-    rows = numbers((3, 70), torch.float16)
-    x[mask] = rows.to("spyre")
-    assert torch.equal(x.cpu()[[0, 2, 3]], rows)
+    before, mask = x.cpu(), torch.tensor([True, False, True, True], device="spyre")
     for shape in ((2, 70), (69,), (1, 1, 2, 70)):
         with pytest.raises((RuntimeError, IndexError)):
             x[mask] = numbers(shape, torch.float16).to("spyre")
-    assert torch.equal(x.cpu()[[0, 2, 3]], rows)
+    assert torch.equal(x.cpu(), before)
 
 
 def test_compiled():

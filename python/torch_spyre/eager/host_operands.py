@@ -4,6 +4,8 @@ the card, and numbers in tensors without dimensions, which the operator's form f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -21,15 +23,24 @@ def takes_indices(op: OpOverload) -> bool:
 
 def with_indices_on_card(op: OpOverload, args: Arguments, kwargs: Keywords) -> Arguments:
     """The arguments with indices, and a number to write, beside a tensor of the card. Reading at a
-    mask is reading at the indices of what it chooses."""
+    mask is reading at the indices of what it chooses; so is writing a value for each of these."""
     if len(args) < 2 or args[0].device.type != "spyre":
         return args
     x, given, *rest = args
-    reads = "put" not in schema_of(op).name
     if rest and rest[0].dim() == 0:  # a number to write
         rest[0] = _beside(x, rest[0])
-    found = counted_results.at_masks(x, given) if reads else given
+    is_counted = "put" not in schema_of(op).name or _differ(x, given, rest[0])
+    found = counted_results.at_masks(x, given) if is_counted else given
     return (x, [_beside(x, index) for index in found], *rest)
+
+
+def _differ(x: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> bool:
+    """Whether places that masks choose get values of their own, or another index is beside one."""
+    given = [index for index in indices if index is not None]
+    if all(index.dtype not in (torch.bool, torch.uint8) for index in given):
+        return False
+    behind = x.dim() - sum(1 if index is None else index.dim() for index in indices)
+    return len(given) > 1 or values.dim() > behind >= 0 and values.shape[-1 - behind] != 1
 
 
 def _beside(x: Tensor, operand: Tensor | None) -> Tensor | None:
