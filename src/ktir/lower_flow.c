@@ -185,10 +185,21 @@ static spyre_status unrolled(lowering *w, const loop *l, int64_t trips)
     return NULL;
 }
 
+// As many iterations as the interpreter makes operations before it says so.
+static spyre_status check_end(const lowering *w, const loop *l, int64_t trips)
+{
+    int64_t left = LOWERING_MOST_ITERATIONS;
+    for (uint32_t d = 0; d < w->depth; d++) left /= w->trips[d];
+    if (trips <= left) return NULL;
+    return ktir_error(w->m, l->op, SPYRE_DEVICE_FAULT,
+                      "more than %d iterations: it does not end", LOWERING_MOST_ITERATIONS);
+}
+
 // `trips` iterations of all active cores: the first form that goes.
 static spyre_status iterate(lowering *w, const loop *l, int64_t trips)
 {
     attempt before;
+    TRY(check_end(w, l, trips));
     save(w, &before);
     bool roll = trips > 1 && w->depth < ISA_MAX_LOOPS && !carries_numbers(w, l);
     bool outside = !w->in_kernel || w->depth == w->kernel_depth;

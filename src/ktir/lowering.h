@@ -10,6 +10,7 @@ enum {
     LOWERING_NO_MEMORY = -1,
     LOWERING_MOST_LIVE = 192,           // buffers in LX at one time
     LOWERING_MOST_UNROLLED = 1 << 16,   // iterations of one loop
+    LOWERING_MOST_ITERATIONS = 1000000000,  // of a loop and those around it, in all
     LOWERING_MOST_CODE = 1 << 20,       // instructions
 };
 

@@ -52,6 +52,7 @@ static spyre_status make_rows(const rows_window *w, uint32_t kernels,
     rows_find_live(w, w->first + kernels - 1, b, &live);
     rows_prune(b, live.value);
     rows_make_private(b, live.tile);
+    TRY(rows_reuse_loads(b));
     b->c->divisible = rows_divides(b->c);
     TRY(rows_make_blocks(b));
     if (b->fits && keeps_inside(b, &live)) *out_rows = b->c;

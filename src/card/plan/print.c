@@ -162,8 +162,12 @@ static void print_rows(const row_fusion *c, uint32_t depth, text *out)
     begin_line(out, depth);
     text_printf(out, "rows of %u kernel%s%s: ", c->kernels, plural(c->kernels),
                 c->joined ? " of all cores" : "");
-    for (uint32_t n = 0; n < c->loops; n++) text_printf(out, "%u times ", c->iterations[n]);
-    text_printf(out, "%u rows of %u sticks, blocks of %u\n", c->rows, c->sticks, c->block);
+    const uint32_t outer = c->loops - c->inner;
+    for (uint32_t n = 0; n < outer; n++) text_printf(out, "%u times ", c->iterations[n]);
+    text_printf(out, "%u rows of %u sticks, blocks of %u", c->rows, c->sticks, c->block);
+    for (uint32_t n = outer; n < c->loops; n++)
+        text_printf(out, "%s %u times", n == outer ? ", each" : "", c->iterations[n]);
+    text_append(out, "\n");
     for (uint32_t n = 0; n < c->items.count; n++) {
         const rows_item *item = &c->items.items[n];
         if (!item->count) {
@@ -171,6 +175,7 @@ static void print_rows(const row_fusion *c, uint32_t depth, text *out)
             continue;
         }
         begin_line(out, depth + 1);
+        if (item->once) text_append(out, "once: ");
         for (uint32_t s = 0; s < item->count; s++) {
             if (s) text_append(out, "; ");
             print_step(&c->steps.items[item->first + s], out);

@@ -69,6 +69,7 @@ typedef struct {
 
 typedef struct {
     uint32_t first, count;                  // steps of a vector program; none: a tile
+    bool once;                              // a block: in the first of its iterations alone
     plan_tile *tile[2];                     // for a whole block, for the rows that are left
     rows_operand operand[ISA_MAX_OPERANDS];
     const struct rows_tile *made_of;        // while it is built
@@ -76,7 +77,8 @@ typedef struct {
 
 struct row_fusion {
     uint32_t kernels;                       // that it stands for
-    uint32_t loops;                         // around it; each iteration takes all rows
+    uint32_t loops;                         // around it; each iteration takes all rows, but for
+    uint32_t inner;                         // the innermost ones, which a block goes through
     uint32_t iterations[ISA_MAX_LOOPS];
     uint32_t rows, sticks, block;           // block: rows at a time
     bool joined;                            // over all cores: places lie from core 0's LX on, and
@@ -185,9 +187,11 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_
 
 // --- Running
 
-// True for ops of steps that have a place; of them, those that store there.
+// True for ops of steps that have a place; of them, those that store there, and those that take one
+// element a row.
 bool rows_takes_elements(uint32_t op);
 bool rows_stores(uint32_t op);
+bool rows_takes_rows(uint32_t op);
 
 // True when what the step, or the tile's operand, takes or makes is in LX.
 bool rows_step_in_lx(const rows_step *s);

@@ -10,6 +10,9 @@
 // Kept values stay in the host's first cache, what passes by more than once in the second.
 enum { KEPT_BYTES = 96 << 10, PASSING_BYTES = 128 << 10, STICK_BYTES = SIMD_LANES * 4 };
 
+// Of a block that keeps what it loads once, beside what passes in the host's first cache.
+enum { LOADED_ROWS = 31 };
+
 // Of a block, beside which it costs little to begin one.
 enum { LEAST_UNITS = 256 };
 
@@ -94,6 +97,7 @@ static uint32_t choose_block(const rows_builder *b)
     // One vector program passes by once.
     if (c->items.count == 1)
         rows = sticks_are_nearer(c) ? LEAST_UNITS / c->sticks + 1 : ROWS_MOST_ROWS;
+    if (c->inner && rows > LOADED_ROWS / c->sticks) rows = LOADED_ROWS / c->sticks + 1;
     if (rows > ROWS_MOST_ROWS) rows = ROWS_MOST_ROWS;
     if (rows > c->rows) rows = c->rows;
     return divide_rows(c, (uint32_t)rows);

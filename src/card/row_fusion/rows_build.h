@@ -137,6 +137,14 @@ void rows_prune(rows_builder *b, const bool *value_live);
 // readers need.
 void rows_relax(const rows_builder *b, uint32_t count, rows_step *steps);
 
+// Elements that the innermost loops load again and again are kept instead, where iterations of
+// those loops may be taken block by block (rows_reuse.c).
+SPYRE_MUST_CHECK spyre_status rows_reuse_loads(rows_builder *b);
+
+// Iterations of so many innermost loops touch nothing of each other's in memory and LX, and no row
+// anything of another row's, but what they only read.
+bool rows_loops_turn(const row_fusion *c, const plan_phase *first, uint32_t loops);
+
 // Moves per-row values that only the row fusion reads from LX to memory of its own. A tile is live
 // whose result may be read after the row fusion.
 void rows_make_private(rows_builder *b, const bool *tile_live);

@@ -186,3 +186,54 @@ bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_pl
     find_distances(first, a, b, &apart);
     return apart.count == 1 && a->offset == b->offset + apart.bytes[0];
 }
+
+// --- Loops that go into blocks
+
+// All bytes of row 0.
+static byte_range row_of(const rows_place *p)
+{
+    byte_range row = {0, SIMD_LANES / 2 * (int64_t)spyre_format_bytes(p->format)};
+    range_repeat(&row, p->upper, 2);
+    rows_nest_reach(&p->stick, &row);
+    return row;
+}
+
+// So many bytes at each row in each iteration share none.
+static bool cells_apart(const row_fusion *c, uint32_t loops, const rows_place *p, int64_t bytes)
+{
+    int64_t extent[ISA_MAX_LOOPS + ROWS_MOST_LEVELS], stride[ISA_MAX_LOOPS + ROWS_MOST_LEVELS];
+    for (uint32_t n = 0; n < loops; n++) {
+        extent[n] = c->iterations[c->loops - loops + n];
+        stride[n] = p->outer[c->loops - loops + n];
+    }
+    return levels_nest(rows_nest_dims(&p->row, loops, extent, stride), extent, stride, bytes);
+}
+
+static bool iterations_apart(const row_fusion *c, const plan_phase *first, uint32_t loops,
+                             const rows_step *s, const rows_step *other)
+{
+    const rows_place *x = &s->place, *y = &other->place;
+    distances apart;
+    if (x->space != y->space || x->arg != y->arg) return true;
+    find_distances(first, x, y, &apart);
+    for (uint32_t n = 0; n < apart.count; n++) {
+        byte_range all = range_shifted(rows_step_range(c, other), apart.bytes[n]);
+        if (!ranges_overlap(rows_step_range(c, s), all)) continue;
+        if (!moves_alike(x, y) || !rows_nests_equal(&x->row, &y->row)) return false;
+        byte_range cell = row_of(x);
+        range_add(&cell, range_shifted(row_of(y), y->offset - x->offset + apart.bytes[n]));
+        if (!cells_apart(c, loops, x, cell.high - cell.low)) return false;
+    }
+    return true;
+}
+
+bool rows_loops_turn(const row_fusion *c, const plan_phase *first, uint32_t loops)
+{
+    for (uint32_t n = 0; n < c->steps.count; n++)
+        for (uint32_t other = 0; other < c->steps.count; other++)
+            if (rows_stores(c->steps.items[n].op) &&
+                rows_takes_elements(c->steps.items[other].op) &&
+                !iterations_apart(c, first, loops, &c->steps.items[n], &c->steps.items[other]))
+                return false;
+    return true;
+}

@@ -15,6 +15,7 @@ typedef struct {
     const row_fusion *c;
     uint8_t *step[ROWS_MOST_STEPS];         // of elements of row 0
     bool halves[ROWS_MOST_STEPS];           // they lie with the host
+    bool begins;                            // the block: nothing is loaded yet that is once
     float (*kept)[STICK];                   // [area][stick][row of the block]
     float (*sums)[ROWS_MOST_ROWS][STICK];
     float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
@@ -91,7 +92,7 @@ bool rows_stores(uint32_t op)
     return op == VECTOR_STORE || op == VECTOR_STORE_WIDE || op == VECTOR_STORE_LOOK_UP;
 }
 
-static bool takes_rows(uint32_t op)
+bool rows_takes_rows(uint32_t op)
 {
     return op == VECTOR_ROWS_X || op == VECTOR_ROWS_Y;
 }
@@ -100,7 +101,7 @@ bool rows_takes_elements(uint32_t op)
 {
     return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_LOAD_Y ||
            op == VECTOR_WIDE_Y || op == VECTOR_LINE_Y || op == VECTOR_SPREAD_X ||
-           op == VECTOR_SPREAD_Y || takes_rows(op) || rows_stores(op);
+           op == VECTOR_SPREAD_Y || rows_takes_rows(op) || rows_stores(op);
 }
 
 bool rows_step_in_lx(const rows_step *s)
@@ -231,7 +232,7 @@ static void bind(const progress *g, uint32_t n, vector_step *w)
                        .wide = s->place.format == SPYRE_FORMAT_IEEE_FP32,
                        .rest = s->rest,
                        .begin = s->begin};
-    if (takes_rows(s->op)) {
+    if (rows_takes_rows(s->op)) {
         w->values = g->rows[n];
         fetch_rows(g, n, g->step[n], w->values);
         return;
@@ -243,7 +244,28 @@ static void bind(const progress *g, uint32_t n, vector_step *w)
     if (vector_sums(s->op)) w->values = g->sums[s->area][0];
 }
 
-static void run_vector_program(const progress *g, const rows_item *item)
+// All iterations of the innermost loop, the last of which looks ahead to the next block's first.
+static void run_innermost(const progress *g, const rows_item *item, vector_step *steps,
+                          const vector_program *w)
+{
+    const uint32_t last = g->c->loops - 1;
+    int64_t further[ROWS_MOST_STEPS], ahead[ROWS_MOST_STEPS];
+    for (uint32_t n = 0; n < item->count; n++) {
+        further[n] = g->c->steps.items[item->first + n].place.outer[last];
+        ahead[n] = steps[n].ahead - further[n] * (g->c->iterations[last] - 1);
+        steps[n].ahead = further[n];
+    }
+    vector_loop *const code = vector_code_of(w);
+    for (uint32_t i = 0; i < g->c->iterations[last]; i++) {
+        if (i + 1 == g->c->iterations[last])
+            for (uint32_t n = 0; n < item->count; n++) steps[n].ahead = ahead[n];
+        simd_in_use()->run_program(w, code);
+        for (uint32_t n = 0; n < item->count; n++)
+            if (further[n]) steps[n].at += further[n];
+    }
+}
+
+static void run_vector_program(progress *g, const rows_item *item)
 {
     vector_step steps[ROWS_MOST_STEPS];
     for (uint32_t n = 0; n < item->count; n++) {
@@ -252,7 +274,8 @@ static void run_vector_program(const progress *g, const rows_item *item)
     }
     vector_program w = {.steps = steps, .count = item->count, .rows = g->count,
                         .sticks = g->c->sticks};
-    simd_in_use()->run_program(&w, vector_code_of(&w));
+    if (g->c->inner && !item->once) run_innermost(g, item, steps, &w);
+    else simd_in_use()->run_program(&w, vector_code_of(&w));
 }
 
 static void run_tile(const progress *g, const rows_item *item, uint8_t *const *base,
@@ -276,6 +299,7 @@ static void run_block(const core_run *run, progress *g, const plan_phase *first)
     for (uint32_t n = 0; n < g->c->items.count; n++) {
         const rows_item *item = &g->c->items.items[n];
         uint8_t *base[ISA_MAX_OPERANDS] = {NULL};
+        if (item->once && !g->begins) continue;
         if (item->count) {
             run_vector_program(g, item);
             continue;
@@ -287,30 +311,48 @@ static void run_block(const core_run *run, progress *g, const plan_phase *first)
     }
 }
 
-// All blocks of rows, in one iteration of the loops around.
-static void run_rows(const core_run *run, progress *g, const plan_phase *first, row_range rows)
+static void place_steps(const core_run *run, progress *g, const plan_phase *first)
 {
-    const row_fusion *c = g->c;
-    for (uint32_t n = 0; n < c->steps.count; n++) {
-        const rows_step *s = &c->steps.items[n];
+    for (uint32_t n = 0; n < g->c->steps.count; n++) {
+        const rows_step *s = &g->c->steps.items[n];
         g->halves[n] = rows_takes_elements(s->op) && in_halves(run, &s->place);
         if (rows_takes_elements(s->op)) g->step[n] = address_of(run, g, &s->place, first);
         if (s->op == VECTOR_LINE_Y) fetch_line(g, n);
     }
-    for (g->first = rows.begin; g->first < rows.end; g->first += c->block) {
-        if (card_stops(run->owner)) break;
-        g->count = rows.end - g->first < c->block ? rows.end - g->first : c->block;
-        run_block(run, g, first);
-    }
 }
 
-static bool next_iteration(progress *g)
+// The next iteration of the loops from `from` to `to`; false behind the last one.
+static bool next_iteration(progress *g, uint32_t from, uint32_t to)
 {
-    for (uint32_t n = g->c->loops; n-- > 0;) {
+    for (uint32_t n = to; n-- > from;) {
         if (++g->iteration[n] < g->c->iterations[n]) return true;
         g->iteration[n] = 0;
     }
     return false;
+}
+
+// One block in all iterations that it goes through.
+static void run_iterations(const core_run *run, progress *g, const plan_phase *first)
+{
+    const row_fusion *c = g->c;
+    g->begins = true;
+    do {
+        if (c->inner) place_steps(run, g, first);
+        run_block(run, g, first);
+        g->begins = false;
+    } while (c->inner > 1 && next_iteration(g, c->loops - c->inner, c->loops - 1));
+}
+
+// All blocks of rows, in one iteration of the other loops.
+static void run_rows(const core_run *run, progress *g, const plan_phase *first, row_range rows)
+{
+    const row_fusion *c = g->c;
+    place_steps(run, g, first);
+    for (g->first = rows.begin; g->first < rows.end; g->first += c->block) {
+        if (card_stops(run->owner)) break;
+        g->count = rows.end - g->first < c->block ? rows.end - g->first : c->block;
+        run_iterations(run, g, first);
+    }
 }
 
 void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_range rows)
@@ -323,6 +365,6 @@ void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_r
     progress g = {.c = c, .kept = kept, .sums = sums, .rows = by_row,
                   .row_at = row_at, .own = own};
     do run_rows(run, &g, first, rows);
-    while (next_iteration(&g));
+    while (next_iteration(&g, 0, c->loops - c->inner));
     run->state = ADVANCE_DONE;
 }
