@@ -31,7 +31,8 @@ def test_within_units_of_the_last_place(name, center):
     ])  # fmt: skip
     with torch_spyre.fallback("error"):
         actual = function(x.to("spyre")).cpu()
-    assert units_off(actual, function(x.double())) <= (2 if center else 3.5)
+    most = {"log1p": 1.2, "tanh": 3.5, "softplus": 2.5}.get(name, 2)
+    assert units_off(actual, function(x.double())) <= most
     special = torch.tensor([0.0, -0.0, -1.0, math.inf, -math.inf, math.nan, 1.0])
     actual = function(special.to("spyre")).cpu()
     rtol = 0 if center else 5e-7

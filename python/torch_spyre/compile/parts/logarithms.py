@@ -43,7 +43,8 @@ def split(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return x * power * (power * ((more * 0.25 - 0.75) * more + 1.0)), first + second
 
 
-def _log(x: torch.Tensor) -> torch.Tensor:
+def _log(x: torch.Tensor, more: torch.Tensor | None = None) -> torch.Tensor:
+    """log(x), and a small number `more`, rounded once."""
     m, e = split(x)
     f = m - 1
     s = f / (f + 2)
@@ -51,7 +52,8 @@ def _log(x: torch.Tensor) -> torch.Tensor:
     rest = torch.full_like(s, 2 / (2 * _TERMS + 1))
     for n in range(_TERMS - 1, 0, -1):
         rest = rest * square + 2 / (2 * n + 1)
-    near = f - (s * (f - rest * square) - e * LN2_LOW) + e * LN2_HIGH
+    low = e * LN2_LOW if more is None else e * LN2_LOW + more
+    near = f - (s * (f - rest * square) - low) + e * LN2_HIGH
     known = torch.where(x < math.inf, near, x)
     return torch.where(x > 0, known, torch.where(x == 0, -math.inf, math.nan))
 
@@ -72,10 +74,9 @@ def log10(x: torch.Tensor) -> torch.Tensor | NotTaken:
 
 
 def _log1p(x: torch.Tensor) -> torch.Tensor:
-    """log(u) x / (u - 1) with u the rounded 1 + x: the quotient makes up for what rounding took
-    (W. Kahan, in the HP-15C Advanced Functions Handbook, 1982)."""
+    """log(u) with u the rounded 1 + x, and what rounding took over u."""
     u = x + 1
-    near = torch.where(u == 1, x, _log(u) * (x / (u - 1)))
+    near = torch.where(u == 1, x, _log(u, (x - (u - 1)) / u))
     return torch.where(x < math.inf, near, x)
 
 
