@@ -66,3 +66,17 @@ def test_random_windows(compiled, trials):
                 )
             else:
                 assert torch.equal(got, wanted), what
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kernel", [40, (40, 3), (3, 64)], ids=str)
+def test_windows_larger_than_the_image(kernel, compiled):
+    """Networks that pool all that is left ask for any larger window."""
+    x = torch.randint(-20, 21, [2, 3, 5, 7])
+    for pool in (F.avg_pool2d, F.max_pool2d):
+        call = lambda x: pool(x, kernel, ceil_mode=True)  # noqa: B023, E731
+        torch._dynamo.reset()
+        wanted = _gradient(call, x.float(), 3)
+        found = _gradient(torch.compile(call) if compiled else call, x.half().to("spyre"), 3)
+        for got, right in zip(found, wanted, strict=True):
+            torch.testing.assert_close(got.cpu().float(), right, rtol=2**-7, atol=2**-6)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -47,6 +47,18 @@ def windows_of(
         n = (-(-room // s) if ceil else room // s) + 1
         counts.append(n - 1 if ceil and (n - 1) * s >= size + p else n)
     return Windows(list(sizes), list(kernel), stride, list(padding), list(dilation), counts)
+
+
+def _pool_windows(sizes: Sequence[int], *how: Any) -> Windows:
+    """Those of windows_of(), without taps beyond the end of a dim that one window covers."""
+    w = windows_of(sizes, *how)
+    kernel, stride = list(w.kernel), list(w.stride)
+    for i, size in enumerate(w.sizes):
+        if w.counts[i] != 1:
+            continue
+        kernel[i] = min(kernel[i], (size + 2 * w.padding[i] - 1) // w.dilation[i] + 1)
+        stride[i] = min(stride[i], w.dilation[i] * (kernel[i] - 1) + 1)
+    return w._replace(kernel=kernel, stride=stride)
 
 
 def _all(numbers: Sequence[int], rank: int) -> list[int]:
@@ -180,7 +192,7 @@ def _max_pool_backward(
 def _max_windows(x: torch.Tensor, rank: int, how: Sequence[object]) -> Windows:
     """`how`: kernel, stride, padding, dilation, ceil_mode, as far as they are given."""
     rest = [*how, *((None, [], [0], [1], False)[len(how) :])]
-    return windows_of(x.shape[-rank:], *rest)  # type: ignore[arg-type]
+    return _pool_windows(x.shape[-rank:], *rest)
 
 
 @part(_aten.max_pool2d_with_indices.default, narrow=True)
@@ -258,7 +270,7 @@ def avg_pool2d(
     x: torch.Tensor, kernel: list[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> torch.Tensor | NotTaken:  # fmt: skip
-    w = windows_of(x.shape[-2:], kernel, stride, padding, (1,), ceil_mode)
+    w = _pool_windows(x.shape[-2:], kernel, stride, padding, (1,), ceil_mode)
     return _avg_pool(x, w, count_include_pad, divisor_override)
 
 
@@ -267,7 +279,7 @@ def avg_pool3d(
     x: torch.Tensor, kernel: list[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> torch.Tensor | NotTaken:  # fmt: skip
-    w = windows_of(x.shape[-3:], kernel, stride, padding, (1,), ceil_mode)
+    w = _pool_windows(x.shape[-3:], kernel, stride, padding, (1,), ceil_mode)
     return _avg_pool(x, w, count_include_pad, divisor_override)
 
 
@@ -276,7 +288,7 @@ def avg_pool2d_backward(
     grad: torch.Tensor, x: torch.Tensor, kernel: list[int], stride: list[int], padding: list[int],
     ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
 ) -> torch.Tensor | NotTaken:  # fmt: skip
-    w = windows_of(x.shape[-2:], kernel, stride, padding, (1,), ceil_mode)
+    w = _pool_windows(x.shape[-2:], kernel, stride, padding, (1,), ceil_mode)
     return _avg_pool_backward(grad, x, w, count_include_pad, divisor_override)
 
 
@@ -285,7 +297,7 @@ def avg_pool3d_backward(
     grad: torch.Tensor, x: torch.Tensor, kernel: list[int], stride: list[int], padding: list[int],
     ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
 ) -> torch.Tensor | NotTaken:  # fmt: skip
-    w = windows_of(x.shape[-3:], kernel, stride, padding, (1,), ceil_mode)
+    w = _pool_windows(x.shape[-3:], kernel, stride, padding, (1,), ceil_mode)
     return _avg_pool_backward(grad, x, w, count_include_pad, divisor_override)
 
 
