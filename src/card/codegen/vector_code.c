@@ -125,25 +125,27 @@ static const quarters *sums_in_registers(const unit_code *c)
     return NULL;
 }
 
-static void sum(unit_code *c)
+static void add_up_in_memory(unit_code *c, const quarters *x)
 {
-    const quarters *held = sums_in_registers(c);
-    if (held) {
-        add_up(c, held, &c->x);
-        return;
-    }
-    quarters x = c->x, sums;
-    if (c->step->rest) x = without_padding(c);
+    quarters sums;
     code_values(c, ROW_BYTES);
     for (uint32_t n = 0; n < registers_of(c->step); n++) {
         sums.reg[n] = code_new(c);
         code_load(c, sums.reg[n], quarter_at(RAX, 0, n));
     }
-    add_up(c, &sums, &x);
+    add_up(c, &sums, x);
     for (uint32_t n = 0; n < registers_of(c->step); n++) {
         code_store(c, quarter_at(RAX, 0, n), sums.reg[n]);
         code_release(c, sums.reg[n]);
     }
+}
+
+static void sum(unit_code *c)
+{
+    const quarters *held = sums_in_registers(c);
+    const quarters x = c->step->rest ? without_padding(c) : c->x;
+    if (held) add_up(c, held, &x);
+    else add_up_in_memory(c, &x);
     for (uint32_t q = 0; c->step->rest && q < QUARTERS; q++) code_release(c, x.reg[q]);
 }
 
@@ -177,7 +179,7 @@ static void choose_loops(unit_code *c)
         const vector_step *s = &c->program->steps[n];
         if (s->op >= VECTOR_STORE && s->op <= VECTOR_STORE_LOOK_UP) c->by_rows = false;
         if (!vector_sums(s->op)) continue;
-        if (s->rest || sums == 2) c->by_rows = false;
+        if (sums == 2) c->by_rows = false;
         else c->summing[sums++] = s;
     }
     if (!sums) c->by_rows = false;

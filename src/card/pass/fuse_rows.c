@@ -102,10 +102,8 @@ static spyre_status try_rows(const rows_window *w, uint32_t kernels, rows_tiles 
     rows_shapes shapes;
     const uint32_t reduction = find_reduction(tiles);
     rows_guess_shapes(tiles, &shapes);
-    // Streams alone go through a tile each at one stride, which is faster than to look up each row.
-    const uint32_t evennesses = reduction != UINT32_MAX || w->joined ? ROWS_EVENNESSES : 1;
     uint32_t fewer = reduction;
-    for (uint32_t n = 0; n < shapes.count * evennesses && !*out_rows; n++) {
+    for (uint32_t n = 0; n < shapes.count * ROWS_EVENNESSES && !*out_rows; n++) {
         rows_shape shape = shapes.items[n % shapes.count];
         shape.evenness = (rows_evenness)(n / shapes.count);
         uint32_t at = failed_at(failed, &shape, kernels);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "card/row_fusion/rows_agree.h"
 
+#include "card/tile/runs.h"
+
 // The only tile of its kernel: loops around it are dims of it.
 static bool is_alone(const rows_tiles *tiles, const rows_tile *t)
 {
@@ -66,6 +68,29 @@ static bool find_way(const rows_window *w, const rows_shape *shape, rows_tiles *
     return found;
 }
 
+enum { LEAST_STICKS_ALONE = 64 };
+
+static bool copies(const isa_instruction *i)
+{
+    return opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY &&
+           i->operand[0].format == i->operand[1].format;
+}
+
+// A stream gains nothing where it is short, where its tile copies or compares codes, which need not
+// be converted, where fp32 is written, which takes longer than what makes it, or where one operand
+// has an element for each stick.
+static bool gains_alone(const rows_shape *shape, const rows_tile *t)
+{
+    const bool narrow = t->operand[0].place.format == SPYRE_FORMAT_SEN169_FP16;
+    if (t->role != ROWS_STREAMS || !narrow || tile_codes(t->tile) ||
+        copies(t->tile->instruction) ||
+        (uint64_t)shape->rows * shape->sticks < LEAST_STICKS_ALONE)
+        return false;
+    for (uint32_t o = 1; o < t->tile->instruction->operand_count; o++)
+        if (t->operand[o].lane == 0 && !rows_nest_stands(&t->operand[o].place.stick)) return false;
+    return true;
+}
+
 bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
                   uint32_t *out_failed)
 {
@@ -85,7 +110,6 @@ bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles
         kernels = t->kernel + 1;
         reduces = reduces || t->role == ROWS_REDUCES;
     }
-    uint32_t active = w->phases[w->first].kernel->source->active_cores;
-    bool shared = (active & (active - 1)) == 0 && reduces && !tiles->items[0].outer;
-    return kernels > 1 ? wide >= 2 : streams >= 2 || shared;
+    if (kernels > 1) return wide >= 2;
+    return streams >= 2 || reduces || (streams == 1 && gains_alone(shape, &tiles->items[0]));
 }

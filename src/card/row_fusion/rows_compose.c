@@ -135,10 +135,11 @@ static bool all_dl16(const isa_instruction *i)
     return true;
 }
 
+// A function of one input; the same opfunc may take more, which no table has.
 static bool is_looked_up(const isa_instruction *i)
 {
     const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16};
-    return opfunc_has_table(i->op) && all_dl16(i) &&
+    return opfunc_has_table(i->op) && i->operand_count == 2 && all_dl16(i) &&
            !lanes_f32_suffices(i->op, formats[0], formats, 1) &&
            (opfunc_describe(i->op)->kind == OPFUNC_KIND_UNARY ||
             opfunc_dl16_table_of(i->op, i->constant));

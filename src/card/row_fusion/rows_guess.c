@@ -83,7 +83,7 @@ static void guess_from_broadcast(const rows_axes *list, uint32_t o, rows_shapes 
     const bool by_row = list->axes[0].stride[o] == 0;
     rows_shape shape = {.rows = 1, .sticks = 1};
     uint32_t levels[2] = {0};
-    bool stands = false, split = lanes == ROWS_LANES;
+    bool stands = by_row && inner > lanes, split = lanes == ROWS_LANES;
     if (inner % lanes) return;
     for (uint32_t n = 0; n < list->count; n++) {
         const bool still = list->axes[n].stride[o] == 0, sticks = n == 0 || still == by_row;
