@@ -182,17 +182,23 @@ bool ktir_set_box(const ktir_set *set, const int64_t *symbols, int64_t *out_leas
     return true;
 }
 
-// The most that sign * (rest + terms of the dims but `dim`) can be; false where it has no end.
-static bool others_at_most(const ktir_set *set, const int64_t *factor, int64_t rest, int64_t sign,
-                           uint32_t dim, const int64_t *least, const int64_t *most, int64_t *out)
+// A sum of dims times factors, each of them from `least` to `most`, and `rest`.
+typedef struct {
+    uint32_t dims;
+    int64_t factor[KTIR_MOST_NAMES], rest;
+    const int64_t *least, *most;
+} bounded_sum;
+
+// The most that sign * (the sum without dim `dim`) can be; false where it has no end.
+static bool others_at_most(const bounded_sum *s, int64_t sign, uint32_t dim, int64_t *out)
 {
     const int64_t far = (int64_t)1 << MOST_BOUND;
-    *out = sign * rest;
-    for (uint32_t d = 0; d < set->dims; d++) {
+    *out = sign * s->rest;
+    for (uint32_t d = 0; d < s->dims; d++) {
+        const int64_t factor = s->factor[d] * sign, end = factor > 0 ? s->most[d] : s->least[d];
         int64_t product;
-        if (d == dim || !factor[d]) continue;
-        int64_t end = factor[d] * sign > 0 ? most[d] : least[d];
-        if (end == far || end == -far || __builtin_mul_overflow(factor[d] * sign, end, &product) ||
+        if (d == dim || !factor) continue;
+        if (end == far || end == -far || __builtin_mul_overflow(factor, end, &product) ||
             __builtin_add_overflow(*out, product, out))
             return false;
     }
@@ -202,22 +208,24 @@ static bool others_at_most(const ktir_set *set, const int64_t *factor, int64_t r
 bool ktir_set_bounds(const ktir_set *set, int64_t *out_least, int64_t *out_most)
 {
     const int64_t far = (int64_t)1 << MOST_BOUND;
-    int64_t factor[KTIR_MOST_NAMES], rest, most;
+    bounded_sum s = {.dims = set->dims, .least = out_least, .most = out_most};
+    int64_t most;
     for (uint32_t d = 0; d < set->dims; d++) {
         out_least[d] = -far;
         out_most[d] = far;
     }
     for (uint32_t n = 0; n < (set->dims + 1) * set->count; n++) {
         uint32_t c = n % set->count;
-        if (!ktir_expr_linear(set->constraints[c], factor, &rest) || rest < -far || rest > far)
+        if (!ktir_expr_linear(set->constraints[c], s.factor, &s.rest) || s.rest < -far ||
+            s.rest > far)
             continue;
         for (uint32_t d = 0; d < set->dims; d++) {
-            if (!factor[d] || factor[d] < -far || factor[d] > far) continue;
-            if (others_at_most(set, factor, rest, 1, d, out_least, out_most, &most))
-                bound(factor[d], most, false, &out_least[d], &out_most[d]);
-            if (set->equal[c] &&
-                others_at_most(set, factor, rest, -1, d, out_least, out_most, &most))
-                bound(-factor[d], most, false, &out_least[d], &out_most[d]);
+            const int64_t factor = s.factor[d];
+            if (!factor || factor < -far || factor > far) continue;
+            if (others_at_most(&s, 1, d, &most))
+                bound(factor, most, false, &out_least[d], &out_most[d]);
+            if (set->equal[c] && others_at_most(&s, -1, d, &most))
+                bound(-factor, most, false, &out_least[d], &out_most[d]);
         }
     }
     for (uint32_t d = 0; d < set->dims; d++)

@@ -170,11 +170,10 @@ spyre_status access_operand(lowering *w, const ktir_op *op, const access *a,
     return lower_slot(w, op, address.at, &out->slot);
 }
 
-spyre_status access_move(lowering *w, const ktir_op *op, isa_opcode opcode, const access *a,
-                  const lowered_tensor *t)
+spyre_status access_move(lowering *w, const ktir_op *op, const access *a, const lowered_tensor *t)
 {
-    uint32_t memory = opcode == ISA_STORE ? 0 : 1;
-    lowered_tile tile = {.i = {.opcode = opcode, .operand_count = 2}, .rank = t->rank};
+    uint32_t memory = access_loads(a) ? 1 : 0;
+    lowered_tile tile = {.i = {.opcode = a->opcode, .operand_count = 2}, .rank = t->rank};
     TRY(access_operand(w, op, a, t->format, &tile.i.operand[memory]));
     tile.i.operand[1 - memory] = (isa_operand){.format = t->format, .offset = t->offset};
     for (uint32_t k = 0; k < t->rank; k++) {

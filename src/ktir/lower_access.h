@@ -51,6 +51,7 @@ SPYRE_MUST_CHECK spyre_status view_find(lowering *w, const ktir_op *op, uint32_t
 
 typedef struct {
     const ktir_op *op;                  // that constructs the tile
+    isa_opcode opcode;                  // LOAD or GATHER, STORE or SCATTER: what moves it
     view v;
     bool distributed;
     uint32_t rank;
@@ -95,22 +96,25 @@ SPYRE_MUST_CHECK spyre_status access_direct(lowering *w, access *a);
 SPYRE_MUST_CHECK spyre_status access_operand(lowering *w, const ktir_op *op, const access *a,
                                              spyre_format format, isa_operand *out);
 
+static inline bool access_loads(const access *a)
+{
+    return a->opcode == ISA_LOAD || a->opcode == ISA_GATHER;
+}
+
 // One LOAD or STORE between the tile and `t` in LX.
-SPYRE_MUST_CHECK spyre_status access_move(lowering *w, const ktir_op *op, isa_opcode opcode,
-                                          const access *a, const lowered_tensor *t);
+SPYRE_MUST_CHECK spyre_status access_move(lowering *w, const ktir_op *op, const access *a,
+                                          const lowered_tensor *t);
 
 // --- Sets that are no boxes (lower_points.c)
 
 // LOADs or STOREs between the points of the set and `t`: a block of points each.
-SPYRE_MUST_CHECK spyre_status access_move_points(lowering *w, const ktir_op *op,
-                                                 isa_opcode opcode, access *a,
-                                                 const ktir_set *set, const lowered_tensor *t);
+SPYRE_MUST_CHECK spyre_status access_move_points(lowering *w, const ktir_op *op, access *a,
+                                                 const lowered_tensor *t);
 
 // The same of a tile over several parts of memory that begins at `base`, the same on all active
 // cores: those of its points that lie in the part a->v; *out_count of them.
-SPYRE_MUST_CHECK spyre_status access_move_points_in_part(lowering *w, const ktir_op *op,
-                                                         isa_opcode opcode, access *a,
-                                                         const int64_t *base, const ktir_set *set,
+SPYRE_MUST_CHECK spyre_status access_move_points_in_part(lowering *w, const ktir_op *op, access *a,
+                                                         const int64_t *base,
                                                          const lowered_tensor *t,
                                                          int64_t *out_count);
 
@@ -118,8 +122,8 @@ SPYRE_MUST_CHECK spyre_status access_move_points_in_part(lowering *w, const ktir
 
 // GATHERs into `t`, or SCATTERs of it, of a box of points: dims of the view are looked up in views
 // of indices.
-SPYRE_MUST_CHECK spyre_status access_move_box(lowering *w, const ktir_op *op, isa_opcode opcode,
-                                              const access *a, const lowered_tensor *t);
+SPYRE_MUST_CHECK spyre_status access_move_box(lowering *w, const ktir_op *op, const access *a,
+                                              const lowered_tensor *t);
 
 // --- LX (lower_place.c)
 
@@ -128,7 +132,7 @@ SPYRE_MUST_CHECK spyre_status place_of_view(lowering *w, const ktir_op *op, int6
                                             view *v);
 
 // `t` from or to the points of the access, whose view is in LX.
-SPYRE_MUST_CHECK spyre_status place_move(lowering *w, const ktir_op *op, bool loads,
-                                         const access *a, const lowered_tensor *t);
+SPYRE_MUST_CHECK spyre_status place_move(lowering *w, const ktir_op *op, const access *a,
+                                         const lowered_tensor *t);
 
 #endif

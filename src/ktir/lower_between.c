@@ -110,7 +110,7 @@ static spyre_status travel(lowering *w, const plan *p)
 {
     lowered_tensor received;
     int64_t peers[ISA_CORES];
-    TRY(lower_scratch(w, p->op, p->sum.format, p->sum.rank, p->sum.size, lower_number(w, p->op),
+    TRY(lower_scratch(w, p->op, p->sum.format, lower_sizes(&p->sum), lower_number(w, p->op),
                       &received));
     received.element = p->sum.element;
     for (uint32_t place = 0; place < p->most; place++) {
@@ -164,8 +164,7 @@ spyre_status lower_tile_reduce(lowering *w, const ktir_op *op)
     TRY(make_plan(w, &p));
     lowered_tensor *sum, *result = ARENA_NEW(w->memory, lowered_tensor, 1);
     TRY_ALLOC(result);
-    TRY(lower_new(w, op, op->first_result, p.partial.element, p.partial.rank, p.partial.size,
-                  &sum));
+    TRY(lower_new(w, op, op->first_result, p.partial.element, lower_sizes(&p.partial), &sum));
     p.sum = *sum;
     TRY(travel(w, &p));
     TRY(return_result(w, &p));

@@ -123,7 +123,8 @@ static spyre_status make_number(lowering *w, const ktir_op *op, const lowered_in
         if (w->active >> c & 1)
             counted = counted && find_range(w, &count, c, &low, &high) && high < LOWER_COUNTED;
     if (!counted && has_parts(w, x)) return make_sum(w, op, x, out);
-    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, 0, NULL, lower_number(w, op), out));
+    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, (lowered_sizes){0, NULL}, lower_number(w, op),
+                      out));
     TRY(load(w, op, &count, 1, out));
     if (factor != 1) TRY(with_constant(w, op, OPFUNC_MUL, out, factor));
     return least ? with_constant(w, op, OPFUNC_ADD, out, least) : NULL;
@@ -164,22 +165,23 @@ spyre_status lower_number_of(lowering *w, const ktir_op *op, const lowered_index
     *out = number;
     out->element = element;
     if (number.format == format) return NULL;
-    TRY(lower_scratch(w, op, format, 0, NULL, lower_number(w, op), out));
+    TRY(lower_scratch(w, op, format, (lowered_sizes){0, NULL}, lower_number(w, op), out));
     out->element = element;
     return lower_vector(w, op, OPFUNC_IDENTITY, out, &from, 1);
 }
 
-spyre_status lower_count_along(lowering *w, const ktir_op *op, uint32_t last, uint32_t rank,
-                               const int64_t *extent, uint32_t dim, lowered_tensor *out)
+spyre_status lower_count_along(lowering *w, const ktir_op *op, uint32_t last, lowered_sizes space,
+                               uint32_t dim, lowered_tensor *out)
 {
     static const lowered_index zero = {.memory = LOWERING_NO_MEMORY};
-    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, 1, &extent[dim], last, out));
-    TRY(load(w, op, &zero, extent[dim], out));
+    const lowered_sizes along = {1, &space.size[dim]};
+    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, along, last, out));
+    TRY(load(w, op, &zero, space.size[dim], out));
     int64_t stride = out->stride[0];
     out->element = KTIR_I32;
     out->is_natural = true;
-    out->rank = rank;
-    memcpy(out->size, extent, rank * sizeof *extent);
+    out->rank = space.rank;
+    memcpy(out->size, space.size, space.rank * sizeof *space.size);
     memset(out->stride, 0, sizeof out->stride);
     out->stride[dim] = stride;
     return NULL;

@@ -105,7 +105,7 @@ static spyre_status hand_on(lowering *w, const loop *l)
         const lowered_tensor *t = from->tensor;
         held[n] = *t;
         if (lower_is_place(t, to->tensor) || count == 1 || t->is_constant) continue;
-        TRY(lower_scratch(w, l->yield, t->format, t->rank, t->size, lower_number(w, l->yield),
+        TRY(lower_scratch(w, l->yield, t->format, lower_sizes(t), lower_number(w, l->yield),
                           &held[n]));
         TRY(lower_copy(w, l->yield, &held[n], t));
     }
@@ -310,8 +310,8 @@ static spyre_status begin_arguments(lowering *w, const loop *l)
         uint32_t last = w->last_use[result], end = l->op->end - 1;
         lowered_tensor *place = ARENA_NEW(w->memory, lowered_tensor, 1);
         TRY_ALLOC(place);
-        TRY(lower_scratch(w, l->op, start->tensor->format, start->tensor->rank,
-                          start->tensor->size, last > end ? last : end, place));
+        TRY(lower_scratch(w, l->op, start->tensor->format, lower_sizes(start->tensor),
+                          last > end ? last : end, place));
         place->element = start->tensor->element;
         TRY(lower_copy(w, l->op, place, start->tensor));
         w->cells[argument].tensor = place;
@@ -362,110 +362,6 @@ spyre_status lower_for(lowering *w, const ktir_op *op)
     return set_active(w, op, all);
 }
 
-// --- scf.forall, scf.parallel: one iteration after the other
-
-static spyre_status nest_bound(lowering *w, const ktir_op *op, uint32_t n, int64_t *out)
-{
-    const lowered_index *x = lower_operand(w, op, n)->index;
-    if (x && lower_uniform(w, x, out)) return NULL;
-    w->wants_unroll = true;
-    return LOWER_NO(w, op, "a bound that differs between cores or iterations");
-}
-
-// First, step and number of iterations along a dim.
-static spyre_status nest_dim(lowering *w, const ktir_op *op, uint32_t dims, uint32_t d,
-                             int64_t *first, int64_t *step, int64_t *trips)
-{
-    int64_t end;
-    *first = 0;
-    *step = 1;
-    if (op->opcode == KTIR_OP_PARALLEL) {
-        TRY(nest_bound(w, op, d, first));
-        TRY(nest_bound(w, op, 2 * dims + d, step));
-    }
-    TRY(nest_bound(w, op, op->opcode == KTIR_OP_PARALLEL ? dims + d : d, &end));
-    if (*step < 1)
-        return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "step %lld: the loop never ends",
-                          (long long)*step);
-    if (*first < -INT32_MAX || end > INT32_MAX) return LOWER_NO(w, op, "bounds beyond 31 bits");
-    *trips = *first < end ? (end - *first + *step - 1) / *step : 0;
-    return NULL;
-}
-
-// The result begins as the initial value: a number, or a place in LX of its own.
-static spyre_status begin_reduction(lowering *w, const ktir_op *op)
-{
-    if (!op->result_count) return NULL;
-    const lowered_cell *start = lower_operand(w, op, op->operand_count - 1);
-    lowered_cell *result = &w->cells[op->first_result];
-    *result = (lowered_cell){.index = start->index};
-    if (!start->tensor) return NULL;
-    uint32_t last = w->last_use[op->first_result], end = op->end - 1;
-    result->tensor = ARENA_NEW(w->memory, lowered_tensor, 1);
-    TRY_ALLOC(result->tensor);
-    TRY(lower_scratch(w, op, start->tensor->format, start->tensor->rank, start->tensor->size,
-                      last > end ? last : end, result->tensor));
-    result->tensor->element = start->tensor->element;
-    return lower_copy(w, op, result->tensor, start->tensor);
-}
-
-// What the combining region yields becomes the nest's result.
-static spyre_status take_combined(lowering *w, const ktir_op *yield, lowered_cell *result)
-{
-    const lowered_cell *from = lower_operand(w, yield, 0);
-    if (!result->tensor) {
-        result->index = from->index;
-        return NULL;
-    }
-    return lower_hand(w, yield, result->tensor, from->tensor);
-}
-
-spyre_status lower_scf_reduce(lowering *w, const ktir_op *op)
-{
-    if (!op->operand_count) return NULL;
-    const ktir_region *region = ktir_op_region(w->m, op, 0);
-    const ktir_op *nest = &w->m->ops.items[w->parent[lower_number(w, op)]];
-    uint32_t left = region->first_argument, right = left + 1;
-    const lowered_cell *value = lower_operand(w, op, 0);
-    w->cells[left] = w->cells[nest->first_result];
-    w->cells[right] = *value;
-    // Its own reader is this operation; inside of the region there are more.
-    if (value->tensor && !value->tensor->is_constant)
-        lower_keep(w, value->tensor->offset, w->last_use[right]);
-    for (uint32_t n = region->begin; n < region->end; n = w->m->ops.items[n].end) {
-        const ktir_op *inner = &w->m->ops.items[n];
-        bool yields = inner->opcode == KTIR_OP_REDUCE_RETURN;
-        TRY(yields ? take_combined(w, inner, &w->cells[nest->first_result]) : w->op(w, n));
-        lower_free(w, inner->end - 1);
-    }
-    return NULL;
-}
-
-spyre_status lower_nest(lowering *w, const ktir_op *op)
-{
-    const ktir_region *region = ktir_op_region(w->m, op, 0);
-    uint32_t dims = region->argument_count;
-    int64_t first[KTIR_MOST_RANK], step[KTIR_MOST_RANK], trips[KTIR_MOST_RANK], count = 1;
-    TRY(begin_reduction(w, op));
-    for (uint32_t d = 0; d < dims; d++) {
-        TRY(nest_dim(w, op, dims, d, &first[d], &step[d], &trips[d]));
-        if (__builtin_mul_overflow(count, trips[d], &count) || count > LOWERING_MOST_UNROLLED)
-            return LOWER_NO(w, op, "more than %d iterations", LOWERING_MOST_UNROLLED);
-    }
-    lower_hold(w, op->end - 1);
-    for (int64_t n = 0; n < count; n++) {
-        int64_t rest = n;
-        for (uint32_t d = dims; d-- > 0; rest /= trips[d]) {
-            lowered_index *x = lower_index_of(w, first[d] + rest % trips[d] * step[d]);
-            TRY_ALLOC(x);
-            w->cells[region->first_argument + d].index = x;
-        }
-        TRY(lower_region(w, region));
-    }
-    lower_let_go(w, op->end - 1);
-    return NULL;
-}
-
 // --- scf.if
 
 static spyre_status branch(lowering *w, const ktir_op *op, uint32_t region, uint32_t cores)
@@ -484,7 +380,7 @@ static spyre_status branch(lowering *w, const ktir_op *op, uint32_t region, uint
             if (!to->tensor) {
                 lowered_tensor *place;
                 TRY(lower_new(w, op, op->first_result + k, from->tensor->element,
-                              from->tensor->rank, from->tensor->size, &place));
+                              lower_sizes(from->tensor), &place));
             }
             TRY(lower_hand(w, op, to->tensor, from->tensor));
         }

@@ -37,7 +37,7 @@ static spyre_status lower_unsigned(lowering *w, const ktir_op *op, lowered_tenso
 static spyre_status scratch_like(lowering *w, const ktir_op *op, spyre_format format,
                                  const lowered_tensor *t, lowered_tensor *out)
 {
-    return lower_scratch(w, op, format, t->rank, t->size, lower_number(w, op), out);
+    return lower_scratch(w, op, format, lower_sizes(t), lower_number(w, op), out);
 }
 
 // target = function(a, 2^b)

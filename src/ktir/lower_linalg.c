@@ -46,7 +46,7 @@ static spyre_status factor(lowering *w, const ktir_op *op, bool sticks, lowered_
     if (ready) return NULL;
     int64_t size[2] = {t->size[0], sticks ? (t->size[1] + lanes - 1) / lanes * lanes : t->size[1]};
     lowered_tensor copy;
-    TRY(lower_scratch(w, op, t->format, 2, size, lower_number(w, op), &copy));
+    TRY(lower_scratch(w, op, t->format, (lowered_sizes){2, size}, lower_number(w, op), &copy));
     copy.element = t->element;
     copy.size[1] = t->size[1];
     TRY(lower_copy(w, op, &copy, t));
@@ -83,7 +83,8 @@ static spyre_status product(lowering *w, const ktir_op *op, lowered_tensor a, lo
     bool own = out->format != SPYRE_FORMAT_IEEE_FP32 || columns != b.size[1] ||
                (!start->is_constant && start->offset != out->offset);
     if (own)
-        TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_FP32, 2, size, lower_number(w, op), &sums));
+        TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_FP32, (lowered_sizes){2, size},
+                          lower_number(w, op), &sums));
     else sums = *out;
     // Columns behind the last one asked for, up to the end of the stick, begin as zeros, too.
     lowered_tensor whole = sums;
@@ -112,11 +113,13 @@ static spyre_status integer_product(lowering *w, const ktir_op *op, const lowere
     lowered_tensor wide[2], part, x, y;
     const lowered_tensor *from[2] = {a, b};
     for (uint32_t n = 0; n < 2; n++) {
-        TRY(lower_scratch(w, op, out->format, 2, from[n]->size, lower_number(w, op), &wide[n]));
+        TRY(lower_scratch(w, op, out->format, (lowered_sizes){2, from[n]->size},
+                          lower_number(w, op), &wide[n]));
         wide[n].element = out->element;
         TRY(lower_copy(w, op, &wide[n], from[n]));
     }
-    TRY(lower_scratch(w, op, out->format, 2, out->size, lower_number(w, op), &part));
+    TRY(lower_scratch(w, op, out->format, (lowered_sizes){2, out->size}, lower_number(w, op),
+                      &part));
     part.element = out->element;
     TRY(lower_copy(w, op, out, start));
     TRY(lower_loop(w, op, a->size[1]));
@@ -161,7 +164,7 @@ static spyre_status matmul(lowering *w, const ktir_op *op)
     lowered_tensor *out;
     if (!fits(w, op, &c, size))
         return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "factors that do not fit the result");
-    TRY(lower_new(w, op, op->first_result, element, start->rank, start->size, &out));
+    TRY(lower_new(w, op, op->first_result, element, lower_sizes(start), &out));
     bool real = ktir_element_describe(element)->is_float;
     for (int64_t n = 0; n < (size[KTIR_AXIS_B] ? size[KTIR_AXIS_B] : 1); n++) {
         lowered_tensor from = matrix_of(&c, 2, start, n, KTIR_AXIS_N);
@@ -229,8 +232,8 @@ static spyre_status finish_reduce(lowering *w, const ktir_op *op, const reductio
     bool neutral = start->is_constant &&
                    start->value == (double)opfunc_reduction_identity(r->op);
     if (r->lanes > 1) sums.rank--;
-    TRY(lower_new(w, op, op->first_result, ktir_result_type(w->m, op)->element, start->rank,
-                  start->size, &out));
+    TRY(lower_new(w, op, op->first_result, ktir_result_type(w->m, op)->element, lower_sizes(start),
+                  &out));
     if (neutral) return lower_copy(w, op, out, &sums);
     const lowered_tensor *inputs[] = {&sums, start};
     return lower_vector(w, op, both, out, inputs, 2);
@@ -250,7 +253,8 @@ static spyre_status reduce(lowering *w, const ktir_op *op)
     for (uint32_t d = 0; d < r.in.rank; d++)
         if (!(r.reduced >> d & 1)) size[kept++] = r.in.size[d];
     if (r.reduced >> (r.in.rank - 1) & 1) size[kept++] = r.lanes = lanes_of(r.in.format);
-    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_FP32, kept, size, lower_number(w, op), &r.sums));
+    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_FP32, (lowered_sizes){kept, size},
+                      lower_number(w, op), &r.sums));
     lowered_tensor neutral = {.is_constant = true, .rank = kept,
                               .format = SPYRE_FORMAT_IEEE_FP32,
                               .value = (double)opfunc_reduction_identity(r.op)};

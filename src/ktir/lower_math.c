@@ -15,7 +15,7 @@
 static spyre_status scratch(lowering *w, const ktir_op *op, spyre_format format,
                             const lowered_tensor *like, lowered_tensor *out)
 {
-    return lower_scratch(w, op, format, like->rank, like->size, lower_number(w, op), out);
+    return lower_scratch(w, op, format, lower_sizes(like), lower_number(w, op), out);
 }
 
 static lowered_tensor number(spyre_format format, const lowered_tensor *like, double value)

@@ -12,8 +12,8 @@
 enum { SLICE_BYTES = 128 << 10, MOST_SLICES = 1 << 12, MOST_READ = 16 };
 
 // One instruction for the part of the tile that lies in `v`; *out_count elements.
-static spyre_status move_part(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
-                              const int64_t *base, const lowered_tensor *t, int64_t *out_count)
+static spyre_status move_part(lowering *w, const ktir_op *op, access *a, const int64_t *base,
+                              const lowered_tensor *t, int64_t *out_count)
 {
     const view *v = &a->v;
     lowered_tensor part = *t;
@@ -35,13 +35,12 @@ static spyre_status move_part(lowering *w, const ktir_op *op, isa_opcode opcode,
             a->address.at[c] += (from - v->origin[d]) * a->stride[k];
         *out_count *= part.size[k];
     }
-    if (v->in_lx) return place_move(w, op, opcode == ISA_LOAD, a, &part);
-    return access_move(w, op, opcode, a, &part);
+    return v->in_lx ? place_move(w, op, a, &part) : access_move(w, op, a, &part);
 }
 
 // A tile over several parts that begins at `base`, the same on all active cores.
-static spyre_status move_parts_at(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
-                                  const views *all, const int64_t *base, const lowered_tensor *t)
+static spyre_status move_parts_at(lowering *w, const ktir_op *op, access *a, const views *all,
+                                  const int64_t *base, const lowered_tensor *t)
 {
     const ktir_set *set = access_set(w, a);
     int64_t wanted = 1, moved = 0;
@@ -49,8 +48,8 @@ static spyre_status move_parts_at(lowering *w, const ktir_op *op, isa_opcode opc
     for (uint32_t p = 0; p < all->count; p++) {
         int64_t count;
         a->v = all->part[p];
-        if (set) TRY(access_move_points_in_part(w, op, opcode, a, base, set, t, &count));
-        else TRY(move_part(w, op, opcode, a, base, t, &count));
+        if (set) TRY(access_move_points_in_part(w, op, a, base, t, &count));
+        else TRY(move_part(w, op, a, base, t, &count));
         moved += count;
     }
     if (moved == wanted) return NULL;
@@ -60,8 +59,8 @@ static spyre_status move_parts_at(lowering *w, const ktir_op *op, isa_opcode opc
 }
 
 // Cores whose tiles begin elsewhere go on their own, those at one place together.
-static spyre_status move_parts(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
-                               const views *parts, const lowered_tensor *t)
+static spyre_status move_parts(lowering *w, const ktir_op *op, access *a, const views *parts,
+                               const lowered_tensor *t)
 {
     lowered_index x[KTIR_MOST_RANK];
     int64_t base[KTIR_MOST_RANK];
@@ -83,14 +82,13 @@ static spyre_status move_parts(lowering *w, const ktir_op *op, isa_opcode opcode
             if (same) cores |= 1u << c;
         }
         if (cores != w->active) TRY(lower_meet(w, op, cores));
-        TRY(move_parts_at(w, op, opcode, a, parts, base, t));
+        TRY(move_parts_at(w, op, a, parts, base, t));
         left &= ~cores;
     }
     return w->active == all ? NULL : lower_meet(w, op, all);
 }
 
-static spyre_status move_tile(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
-                              const lowered_tensor *t)
+static spyre_status move_tile(lowering *w, const ktir_op *op, access *a, const lowered_tensor *t)
 {
     views all;
     const ktir_set *set = access_set(w, a);
@@ -99,24 +97,22 @@ static spyre_status move_tile(lowering *w, const ktir_op *op, isa_opcode opcode,
     a->distributed = all.distributed;
     if (set) access_order(w, t, a);
     else TRY(access_points(w, t, a));
-    if (set && all.count == 1) return access_move_points(w, op, opcode, a, set, t);
-    if (all.count > 1) return move_parts(w, op, opcode, a, &all, t);
+    if (set && all.count == 1) return access_move_points(w, op, a, t);
+    if (all.count > 1) return move_parts(w, op, a, &all, t);
     TRY(access_direct(w, a));
-    if (a->v.in_lx) return place_move(w, op, opcode == ISA_LOAD, a, t);
-    return access_move(w, op, opcode, a, t);
+    return a->v.in_lx ? place_move(w, op, a, t) : access_move(w, op, a, t);
 }
 
 static spyre_status move_any(lowering *w, const ktir_op *op, bool loads, access *a,
                              const lowered_tensor *t)
 {
-    if (a->op->opcode != KTIR_OP_INDIRECT_TILE)
-        return move_tile(w, op, loads ? ISA_LOAD : ISA_STORE, a, t);
-    const isa_opcode opcode = loads ? ISA_GATHER : ISA_SCATTER;
-    const ktir_set *set = access_set(w, a);
+    const bool indirect = a->op->opcode == KTIR_OP_INDIRECT_TILE;
+    if (indirect) a->opcode = loads ? ISA_GATHER : ISA_SCATTER;
+    else a->opcode = loads ? ISA_LOAD : ISA_STORE;
+    if (!indirect) return move_tile(w, op, a, t);
     TRY(view_find(w, a->op, 0, &a->v));
     access_order(w, t, a);
-    if (set) return access_move_points(w, op, opcode, a, set, t);
-    return access_move_box(w, op, opcode, a, t);
+    return access_set(w, a) ? access_move_points(w, op, a, t) : access_move_box(w, op, a, t);
 }
 
 // --- Slices
@@ -192,8 +188,8 @@ static spyre_status make_slice(lowering *w, slice *s, uint32_t value, lowered_te
     bool loads = op->opcode == KTIR_OP_LOAD;
     for (uint32_t n = 0; !loads && n < op->operand_count; n++)
         TRY(make_slice(w, s, ktir_operand(w->m, op, n), &inputs[n]));
-    TRY(lower_scratch(w, s->store, ktir_element_describe(element)->format, s->rank, s->size,
-                      lower_number(w, s->store), out));
+    TRY(lower_scratch(w, s->store, ktir_element_describe(element)->format,
+                      (lowered_sizes){s->rank, s->size}, lower_number(w, s->store), out));
     out->element = element;
     if (!loads) return lower_elements(w, op, op->opcode, out, in, op->operand_count);
     access a = {.op = view_maker(w, op, 0)};
@@ -269,7 +265,7 @@ spyre_status lower_load(lowering *w, const ktir_op *op)
         w->cells[op->first_result] = (lowered_cell){.sliced = sliced};
         return NULL;
     }
-    TRY(lower_new(w, op, op->first_result, type->element, type->rank, size, &t));
+    TRY(lower_new(w, op, op->first_result, type->element, (lowered_sizes){type->rank, size}, &t));
     return move_any(w, op, true, &a, t);
 }
 

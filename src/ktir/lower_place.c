@@ -184,8 +184,7 @@ static spyre_status move_alike(lowering *w, const ktir_op *op, bool loads, const
     return loads ? bring(w, op, v->owner, t, place) : take(w, op, v->owner, t, place);
 }
 
-spyre_status place_move(lowering *w, const ktir_op *op, bool loads, const access *a,
-                        const lowered_tensor *t)
+spyre_status place_move(lowering *w, const ktir_op *op, const access *a, const lowered_tensor *t)
 {
     const lowered_index *address = &a->address;
     uint32_t all = w->active, alike;
@@ -198,7 +197,7 @@ spyre_status place_move(lowering *w, const ktir_op *op, bool loads, const access
         for (uint32_t c = 0; c < ISA_CORES; c++)
             if (address->at[c] != place.offset) alike &= ~(1u << c);
         if (alike != w->active) TRY(lower_meet(w, op, alike));
-        TRY(move_alike(w, op, loads, a, t, &place));
+        TRY(move_alike(w, op, access_loads(a), a, t, &place));
     }
     return w->active == all ? NULL : lower_meet(w, op, all);
 }

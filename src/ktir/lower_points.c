@@ -41,7 +41,6 @@ typedef struct walk walk;
 struct walk {
     lowering *w;
     const ktir_op *op;
-    isa_opcode opcode;
     const access *a;                    // its strides are by dim of the set
     const lowered_points *points;
     const int64_t *base;                // or null: of a tile over several parts of memory, of which
@@ -75,8 +74,8 @@ static spyre_status move_strided(walk *k)
         for (uint32_t c = 0; c < ISA_CORES; c++)
             a.address.at[c] += b->of.first[d] * k->a->stride[d];
     }
-    if (a.v.in_lx) return place_move(k->w, k->op, k->opcode == ISA_LOAD, &a, &part);
-    return access_move(k->w, k->op, k->opcode, &a, &part);
+    if (a.v.in_lx) return place_move(k->w, k->op, &a, &part);
+    return access_move(k->w, k->op, &a, &part);
 }
 
 // So many runs, each one step along dim `outer` of the set behind the one before, as a box.
@@ -94,7 +93,7 @@ static spyre_status move_box(walk *k, const run *first, uint32_t outer, int64_t 
         part.size[n] = d == inner ? first->count : d == outer ? runs : 1;
         part.stride[n] = (d == inner ? 1 : d == outer ? k->block.at_apart : 0) * element;
     }
-    return access_move_box(k->w, k->op, k->opcode, &a, &part);
+    return access_move_box(k->w, k->op, &a, &part);
 }
 
 // The dim of the set that runs follow each other along in single steps; the rank: none.
@@ -290,19 +289,18 @@ static spyre_status find_slice(walk *k, const lowered_tensor *t, int64_t *out_al
 // Dense, which the elements of a tile from memory are.
 static spyre_status dense_of(walk *k, const lowered_tensor *t)
 {
-    const bool loads = k->opcode == ISA_LOAD || k->opcode == ISA_GATHER;
     k->t = *t;
     if (lower_is_dense(t)) return NULL;
-    if (loads) return LOWER_NO(k->w, k->op, "a part of a set that is no box");
-    TRY(lower_scratch(k->w, k->op, t->format, t->rank, t->size, lower_number(k->w, k->op), &k->t));
+    if (access_loads(k->a)) return LOWER_NO(k->w, k->op, "a part of a set that is no box");
+    TRY(lower_scratch(k->w, k->op, t->format, lower_sizes(t), lower_number(k->w, k->op), &k->t));
     k->t.element = t->element;
     return lower_copy(k->w, k->op, &k->t, t);
 }
 
-static spyre_status begin_walk(walk *k, const ktir_set *set, const lowered_tensor *t)
+static spyre_status begin_walk(walk *k, const lowered_tensor *t)
 {
     int64_t all;
-    TRY(find_points(k->w, k->a, set, &k->points));
+    TRY(find_points(k->w, k->a, access_set(k->w, k->a), &k->points));
     TRY(find_slice(k, t, &all));
     if (k->points->count != all)
         return ktir_error(k->w->m, k->op, SPYRE_DEVICE_FAULT, "the set has %s points than the "
@@ -311,13 +309,13 @@ static spyre_status begin_walk(walk *k, const ktir_set *set, const lowered_tenso
     return k->count ? dense_of(k, t) : NULL;
 }
 
-spyre_status access_move_points(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
-                                const ktir_set *set, const lowered_tensor *t)
+spyre_status access_move_points(lowering *w, const ktir_op *op, access *a, const lowered_tensor *t)
 {
-    walk k = {.w = w, .op = op, .opcode = opcode, .a = a};
-    TRY(begin_walk(&k, set, t));
+    const bool indirect = a->opcode == ISA_GATHER || a->opcode == ISA_SCATTER;
+    walk k = {.w = w, .op = op, .a = a};
+    TRY(begin_walk(&k, t));
     if (!k.count) return NULL;
-    if (opcode == ISA_GATHER || opcode == ISA_SCATTER) return walk_runs(&k, move_boxes);
+    if (indirect) return walk_runs(&k, move_boxes);
     a->address = a->v.first;
     for (uint32_t d = 0; d < a->rank; d++) {
         lowered_index x;
@@ -329,13 +327,13 @@ spyre_status access_move_points(lowering *w, const ktir_op *op, isa_opcode opcod
     return walk_runs(&k, move_strided);
 }
 
-spyre_status access_move_points_in_part(lowering *w, const ktir_op *op, isa_opcode opcode,
-                                        access *a, const int64_t *base, const ktir_set *set,
-                                        const lowered_tensor *t, int64_t *out_count)
+spyre_status access_move_points_in_part(lowering *w, const ktir_op *op, access *a,
+                                        const int64_t *base, const lowered_tensor *t,
+                                        int64_t *out_count)
 {
-    walk k = {.w = w, .op = op, .opcode = opcode, .a = a, .base = base};
+    walk k = {.w = w, .op = op, .a = a, .base = base};
     *out_count = 0;
-    TRY(begin_walk(&k, set, t));
+    TRY(begin_walk(&k, t));
     if (!k.count) return NULL;
     a->address = a->v.first;
     for (uint32_t d = 0; d < a->rank; d++) {

@@ -74,7 +74,8 @@ static spyre_status count_points(lowering *w, const ktir_op *op, const ktir_op *
         return LOWER_NO(w, inner, "there is no dim %lld", (long long)dim);
     w->cells[inner->first_result].tensor = t;
     if (!a->reduced[dim])
-        return lower_count_along(w, op, lower_number(w, op), a->rank, a->extent, (uint32_t)dim, t);
+        return lower_count_along(w, op, lower_number(w, op), (lowered_sizes){a->rank, a->extent},
+                                 (uint32_t)dim, t);
     lowered_index iteration = {.memory = LOWERING_NO_MEMORY};
     iteration.loop[a->loop_of[dim]] = 1;
     return lower_number_tensor(w, op, &iteration, t);
@@ -103,7 +104,8 @@ static spyre_status point_op(lowering *w, const ktir_op *op, const ktir_op *inne
     ktir_element element = ktir_result_type(w->m, inner)->element;
     if (w->last_use[value] < last) w->last_use[value] = last;
     bool counts = element == KTIR_INDEX || element == KTIR_I64;     // 32 bits of them
-    TRY(lower_new(w, op, value, counts ? KTIR_I32 : element, a->rank, a->extent, &out));
+    TRY(lower_new(w, op, value, counts ? KTIR_I32 : element, (lowered_sizes){a->rank, a->extent},
+                  &out));
     out->is_natural = natural && !ktir_element_describe(element)->is_float && element != KTIR_I1;
     return lower_elements(w, inner, inner->opcode, out, inputs, inner->operand_count);
 }
@@ -212,8 +214,8 @@ static spyre_status walk_argument(lowering *w, const space *a, const uint32_t *o
 static spyre_status begin_result(lowering *w, const ktir_op *op, lowered_tensor **out)
 {
     const lowered_tensor *start = lower_operand(w, op, op->operand_count - 1)->tensor;
-    TRY(lower_new(w, op, op->first_result, ktir_result_type(w->m, op)->element, start->rank,
-                  start->size, out));
+    TRY(lower_new(w, op, op->first_result, ktir_result_type(w->m, op)->element, lower_sizes(start),
+                  out));
     return lower_copy(w, op, *out, start);
 }
 

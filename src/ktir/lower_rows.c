@@ -74,15 +74,16 @@ static spyre_status load_indices(lowering *w, const ktir_op *op, const access *a
     spyre_format format = wide ? SPYRE_FORMAT_IEEE_INT64 : SPYRE_FORMAT_IEEE_INT32;
     lowered_tensor loaded;
     access dense = *ix;
+    dense.opcode = ISA_LOAD;
     int64_t size[KTIR_MOST_RANK];
     // Variables that the index does not depend on are not loaded.
     for (uint32_t k = 0; k < a->rank; k++) size[k] = ix->stride[k] ? a->extent[k] : 1;
-    TRY(lower_scratch(w, op, format, a->rank, size, lower_number(w, op), &loaded));
-    TRY(access_move(w, op, ISA_LOAD, &dense, &loaded));
+    TRY(lower_scratch(w, op, format, (lowered_sizes){a->rank, size}, lower_number(w, op), &loaded));
+    TRY(access_move(w, op, &dense, &loaded));
     *out = loaded;
     if (wide) {
-        TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, a->rank, size, lower_number(w, op),
-                          out));
+        TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, (lowered_sizes){a->rank, size},
+                          lower_number(w, op), out));
         TRY(lower_copy(w, op, out, &loaded));
     }
     for (uint32_t k = 0; k < a->rank; k++)
@@ -118,7 +119,8 @@ static spyre_status int32_tensor(lowering *w, const ktir_op *op, const access *a
         for (uint32_t n = 0; n < g->found; n++) varies = varies || g->index[n].stride[k];
         size[k] = varies ? a->extent[k] : 1;
     }
-    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, a->rank, size, lower_number(w, op), out));
+    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, (lowered_sizes){a->rank, size},
+                      lower_number(w, op), out));
     out->element = KTIR_I32;
     return NULL;
 }
@@ -170,10 +172,9 @@ static spyre_status combine_indices(lowering *w, const ktir_op *op, const access
     return LOWER_NO(w, op, "a look-up in several dims of 2^30 elements and more");
 }
 
-static spyre_status move_rows(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
-                              const lowered_tensor *t)
+static spyre_status move_rows(lowering *w, const ktir_op *op, access *a, const lowered_tensor *t)
 {
-    uint32_t table = isa_row_operand(opcode);
+    uint32_t table = isa_row_operand(a->opcode);
     indirection g = {0};
     lowered_tensor rows;
     TRY(view_find(w, a->op, 0, &a->v));
@@ -183,7 +184,7 @@ static spyre_status move_rows(lowering *w, const ktir_op *op, isa_opcode opcode,
     if (g.found > 1) stride = 1;
     TRY(g.found > 1 ? combine_indices(w, op, a, &g, &rows, &count)
                     : load_indices(w, op, a, &g.index[0], &rows));
-    lowered_tile tile = {.i = {.opcode = opcode, .operand_count = 3,
+    lowered_tile tile = {.i = {.opcode = a->opcode, .operand_count = 3,
                                .row_stride = stride * a->v.element, .row_count = count},
                          .rank = t->rank};
     TRY(access_operand(w, op, a, t->format, &tile.i.operand[table]));
@@ -216,7 +217,7 @@ static void find_divisors(const ktir_expr *e, int64_t divisor, int64_t *of)
 
 // A tile with indices block by block, none of which lies across a multiple of a divisor of dim
 // `first` or behind it.
-static spyre_status move_blocks(lowering *w, const ktir_op *op, isa_opcode opcode, const access *a,
+static spyre_status move_blocks(lowering *w, const ktir_op *op, const access *a,
                                 const lowered_tensor *t, const int64_t *divisor, uint32_t first)
 {
     access whole = *a;
@@ -233,18 +234,18 @@ static spyre_status move_blocks(lowering *w, const ktir_op *op, isa_opcode opcod
             part.from[k] += done;
             block.size[k] = now;
             block.offset += done * t->stride[k];
-            TRY(move_blocks(w, op, opcode, &part, &block, divisor, k + 1));
+            TRY(move_blocks(w, op, &part, &block, divisor, k + 1));
         }
         return NULL;
     }
-    return move_rows(w, op, opcode, &whole, t);
+    return move_rows(w, op, &whole, t);
 }
 
-spyre_status access_move_box(lowering *w, const ktir_op *op, isa_opcode opcode, const access *a,
+spyre_status access_move_box(lowering *w, const ktir_op *op, const access *a,
                              const lowered_tensor *t)
 {
     const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
     int64_t divisor[KTIR_MOST_NAMES] = {0};
     for (uint32_t r = 0; r < map->count; r++) find_divisors(map->results[r], 0, divisor);
-    return move_blocks(w, op, opcode, a, t, divisor, 0);
+    return move_blocks(w, op, a, t, divisor, 0);
 }

@@ -61,7 +61,7 @@ static spyre_status dense(lowering *w, const ktir_op *op, lowered_tensor *t)
 {
     lowered_tensor copy;
     if (t->is_constant || lower_is_dense(t)) return NULL;
-    TRY(lower_scratch(w, op, t->format, t->rank, t->size, w->last_use[op->first_result], &copy));
+    TRY(lower_scratch(w, op, t->format, lower_sizes(t), w->last_use[op->first_result], &copy));
     copy.element = t->element;
     TRY(lower_copy(w, op, &copy, t));
     *t = copy;
@@ -187,7 +187,7 @@ static spyre_status each_part(lowering *w, const ktir_op *op, part_of *part, uin
         TRY(part(w, op, next, t));
         if (from) TRY(lower_copy(w, op, t, from));
         if (from || cores == all || t->is_constant) continue;
-        if (!copy) TRY(lower_new(w, op, op->first_result, t->element, t->rank, t->size, &copy));
+        if (!copy) TRY(lower_new(w, op, op->first_result, t->element, lower_sizes(t), &copy));
         TRY(lower_agree(w, op, copy->size, t->size));
         TRY(lower_copy(w, op, copy, t));
     }
@@ -200,7 +200,7 @@ static spyre_status insert_slice(lowering *w, const ktir_op *op)
     const lowered_tensor *part = lower_operand(w, op, 0)->tensor;
     const lowered_tensor *whole = lower_operand(w, op, 1)->tensor;
     lowered_tensor *out;
-    TRY(lower_new(w, op, op->first_result, whole->element, whole->rank, whole->size, &out));
+    TRY(lower_new(w, op, op->first_result, whole->element, lower_sizes(whole), &out));
     TRY(lower_copy(w, op, out, whole));
     return each_part(w, op, cut, 2, out, part);
 }
@@ -242,7 +242,8 @@ static spyre_status from_elements(lowering *w, const ktir_op *op)
 {
     const ktir_type *type = ktir_result_type(w->m, op);
     lowered_tensor *out;
-    TRY(lower_new(w, op, op->first_result, type->element, type->rank, type->size, &out));
+    TRY(lower_new(w, op, op->first_result, type->element,
+                  (lowered_sizes){type->rank, type->size}, &out));
     lowered_tensor place = *out;
     place.rank = 0;
     for (uint32_t n = 0; n < op->operand_count; n++) {

@@ -52,18 +52,19 @@ bool lower_is_dense(const lowered_tensor *t)
     return !t->is_constant;
 }
 
-spyre_status lower_scratch(lowering *w, const ktir_op *op, spyre_format format, uint32_t rank,
-                           const int64_t *size, uint32_t last, lowered_tensor *out)
+spyre_status lower_scratch(lowering *w, const ktir_op *op, spyre_format format,
+                           lowered_sizes sizes, uint32_t last, lowered_tensor *out)
 {
     int64_t bytes = spyre_format_bytes(format);
-    *out = (lowered_tensor){.format = format, .rank = rank};
-    for (uint32_t d = 0; d < rank; d++) {
-        out->size[d] = size[d];
-        if (size[d] < 1) return LOWER_NO(w, op, "a tensor without elements");
-        if (__builtin_mul_overflow(bytes, size[d], &bytes) || bytes >> 40)
+    lowered_tensor made = {.format = format, .rank = sizes.rank};
+    for (uint32_t d = 0; d < sizes.rank; d++) {
+        const int64_t size = made.size[d] = sizes.size[d];
+        if (size < 1) return LOWER_NO(w, op, "a tensor without elements");
+        if (__builtin_mul_overflow(bytes, size, &bytes) || bytes >> 40)
             return LOWER_NO(w, op, "a tensor of more than 2^40 bytes");
     }
-    dense_strides(out);
+    dense_strides(&made);
+    *out = made;
     return lower_allocate(w, op, bytes, last, &out->offset);
 }
 
@@ -73,12 +74,12 @@ static spyre_format format_of(ktir_element element)
 }
 
 spyre_status lower_new(lowering *w, const ktir_op *op, uint32_t value, ktir_element element,
-                       uint32_t rank, const int64_t *size, lowered_tensor **out)
+                       lowered_sizes sizes, lowered_tensor **out)
 {
     lowered_tensor *t = ARENA_NEW(w->memory, lowered_tensor, 1);
     TRY_ALLOC(t);
     uint32_t last = w->last_use[value], number = lower_number(w, op);
-    TRY(lower_scratch(w, op, format_of(element), rank, size, last > number ? last : number, t));
+    TRY(lower_scratch(w, op, format_of(element), sizes, last > number ? last : number, t));
     t->element = element;
     *out = t;
     w->cells[value].tensor = t;
@@ -164,7 +165,8 @@ spyre_status lower_result(lowering *w, const ktir_op *op, ktir_element element, 
         taken = fits_place(place, element, rank, size) && is_last_reader(w, place, number) &&
                 is_alone(w, op, place);
     }
-    if (!taken) return lower_new(w, op, op->first_result, element, rank, size, out);
+    if (!taken) return lower_new(w, op, op->first_result, element, (lowered_sizes){rank, size},
+                                 out);
     *out = ARENA_NEW(w->memory, lowered_tensor, 1);
     TRY_ALLOC(*out);
     **out = *place;
@@ -216,7 +218,7 @@ static spyre_status fill(lowering *w, const ktir_op *op, const lowered_tensor *t
 static spyre_status one_element(lowering *w, const ktir_op *op, const lowered_tensor *t,
                                 lowered_tensor *out)
 {
-    TRY(lower_scratch(w, op, t->format, 0, NULL, lower_number(w, op), out));
+    TRY(lower_scratch(w, op, t->format, (lowered_sizes){0, NULL}, lower_number(w, op), out));
     out->element = t->element;
     TRY(fill(w, op, out, t->value));
     out->rank = t->rank;
@@ -282,8 +284,7 @@ spyre_status lower_hand(lowering *w, const ktir_op *op, const lowered_tensor *pl
     if (source->is_constant || source->offset >= place->offset + reach(place) ||
         place->offset >= source->offset + reach(source))
         return lower_copy(w, op, place, source);
-    TRY(lower_scratch(w, op, source->format, source->rank, source->size, lower_number(w, op),
-                      &held));
+    TRY(lower_scratch(w, op, source->format, lower_sizes(source), lower_number(w, op), &held));
     TRY(lower_copy(w, op, &held, source));
     return lower_copy(w, op, place, &held);
 }
@@ -295,7 +296,7 @@ spyre_status lower_in_lx(lowering *w, const ktir_op *op, const lowered_tensor *t
         *out = *t;
         return NULL;
     }
-    TRY(lower_scratch(w, op, t->format, t->rank, t->size, lower_number(w, op), out));
+    TRY(lower_scratch(w, op, t->format, lower_sizes(t), lower_number(w, op), out));
     out->element = t->element;
     return fill(w, op, out, t->value);
 }

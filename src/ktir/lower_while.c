@@ -13,7 +13,7 @@ static spyre_status place_like(lowering *w, const ktir_op *op, const lowered_ten
 {
     *out = ARENA_NEW(w->memory, lowered_tensor, 1);
     TRY_ALLOC(*out);
-    TRY(lower_scratch(w, op, t->format, t->rank, t->size, last, *out));
+    TRY(lower_scratch(w, op, t->format, lower_sizes(t), last, *out));
     (*out)->element = t->element;
     return NULL;
 }
@@ -31,7 +31,7 @@ static spyre_status hand_on(lowering *w, const ktir_op *op, const ktir_op *end, 
         if (!t) continue;
         held[n] = *t;
         if (count == 1 || t->is_constant) continue;
-        TRY(lower_scratch(w, end, t->format, t->rank, t->size, lower_number(w, end), &held[n]));
+        TRY(lower_scratch(w, end, t->format, lower_sizes(t), lower_number(w, end), &held[n]));
         TRY(lower_copy(w, end, &held[n], t));
     }
     for (uint32_t n = 0; n < count; n++) {

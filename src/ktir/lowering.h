@@ -151,13 +151,23 @@ SPYRE_MUST_CHECK spyre_status lower_message(lowering *w, const ktir_op *op, isa_
 
 // --- Tensors (lower_tensor.c)
 
+typedef struct {
+    uint32_t rank;
+    const int64_t *size;
+} lowered_sizes;
+
+static inline lowered_sizes lower_sizes(const lowered_tensor *t)
+{
+    return (lowered_sizes){t->rank, t->size};
+}
+
 // A dense one in LX for value `value`.
 SPYRE_MUST_CHECK spyre_status lower_new(lowering *w, const ktir_op *op, uint32_t value,
-                                        ktir_element element, uint32_t rank, const int64_t *size,
+                                        ktir_element element, lowered_sizes sizes,
                                         lowered_tensor **out);
 // A dense one until operation `last`.
 SPYRE_MUST_CHECK spyre_status lower_scratch(lowering *w, const ktir_op *op, spyre_format format,
-                                            uint32_t rank, const int64_t *size, uint32_t last,
+                                            lowered_sizes sizes, uint32_t last,
                                             lowered_tensor *out);
 bool lower_is_dense(const lowered_tensor *t);
 
@@ -201,8 +211,8 @@ SPYRE_MUST_CHECK spyre_status lower_number_of(lowering *w, const ktir_op *op,
                                               lowered_tensor *out);
 // The index along dim `dim` of a space, as int32: what linalg.index gives.
 SPYRE_MUST_CHECK spyre_status lower_count_along(lowering *w, const ktir_op *op, uint32_t last,
-                                                uint32_t rank, const int64_t *extent,
-                                                uint32_t dim, lowered_tensor *out);
+                                                lowered_sizes space, uint32_t dim,
+                                                lowered_tensor *out);
 
 // --- Integers (lower_integer.c)
 

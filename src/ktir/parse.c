@@ -45,10 +45,11 @@ static spyre_status define_several(statement *s, const token *name, uint32_t cou
     parser *p = s->p;
     for (uint32_t n = 0; n < count; n++) {
         uint32_t value;
-        char *numbered = arena_printf(p->memory, "%.*s#%u", (int)name->length, name->start, n);
-        TRY_ALLOC(numbered);
-        TRY(parse_define_as(p, name, numbered, strlen(numbered), s->results.items[*done], s->number,
-                   &value));
+        token numbered = *name;
+        numbered.start = arena_printf(p->memory, "%.*s#%u", (int)name->length, name->start, n);
+        TRY_ALLOC(numbered.start);
+        numbered.length = (uint32_t)strlen(numbered.start);
+        TRY(parse_define_as(p, name, &numbered, s->results.items[*done], s->number, &value));
         ++*done;
     }
     return NULL;

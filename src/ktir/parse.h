@@ -63,10 +63,10 @@ SPYRE_MUST_CHECK spyre_status parse_find(parser *p, const token *name, uint32_t 
 SPYRE_MUST_CHECK spyre_status parse_define(parser *p, const token *name, const ktir_type *type,
                                            uint32_t definition, uint32_t *out_value);
 
-// The same of a name that is not the token's characters: `at` is its place.
-SPYRE_MUST_CHECK spyre_status parse_define_as(parser *p, const token *at, const char *start,
-                                              size_t length, const ktir_type *type,
-                                              uint32_t definition, uint32_t *out_value);
+// The same of a name that is `spelled` otherwise than in the text, where `at` is its place.
+SPYRE_MUST_CHECK spyre_status parse_define_as(parser *p, const token *at, const token *spelled,
+                                              const ktir_type *type, uint32_t definition,
+                                              uint32_t *out_value);
 
 // Forgets what was bound since there were `down_to` bindings.
 void parse_unbind(parser *p, uint32_t down_to);

@@ -31,13 +31,13 @@ void parse_unbind(parser *p, uint32_t down_to)
     }
 }
 
-spyre_status parse_define_as(parser *p, const token *at, const char *start, size_t length,
+spyre_status parse_define_as(parser *p, const token *at, const token *spelled,
                              const ktir_type *type, uint32_t definition, uint32_t *out_value)
 {
     uint32_t name;
-    if (*start != '%' || length < 2)
+    if (*spelled->start != '%' || spelled->length < 2)
         return PARSE_BAD(p, at, "'%.*s' is no name of a value", token_shown(at), at->start);
-    TRY(intern_name(p, start, length, &name));
+    TRY(intern_name(p, spelled->start, spelled->length, &name));
     if (p->bound.items[name] != KTIR_NO_VALUE)
         return PARSE_BAD(p, at, "%.*s is defined twice", token_shown(at), at->start);
     *out_value = p->m->values.count;
@@ -49,7 +49,7 @@ spyre_status parse_define_as(parser *p, const token *at, const char *start, size
 spyre_status parse_define(parser *p, const token *name, const ktir_type *type, uint32_t definition,
                           uint32_t *out_value)
 {
-    return parse_define_as(p, name, name->start, name->length, type, definition, out_value);
+    return parse_define_as(p, name, name, type, definition, out_value);
 }
 
 spyre_status parse_rebind(parser *p, uint32_t from, uint32_t to)

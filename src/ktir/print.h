@@ -49,5 +49,6 @@ void print_region(const printer *p, const ktir_op *op, uint32_t number, bool lab
 
 // What stands behind the mnemonic and its space, by form.
 void print_form(const printer *p, const ktir_op *op);
+void print_scf(const printer *p, const ktir_op *op, ktir_form form);
 
 #endif
