@@ -24,6 +24,8 @@ typedef struct {
     int64_t size[KTIR_MOST_RANK], stride[KTIR_MOST_RANK];       // elements
     int64_t origin[KTIR_MOST_RANK];     // coordinates count from here
     int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];        // coordinates that it has
+    const ktir_set *set;                // or null: of these, those in the set
+    int64_t symbols[KTIR_MOST_RANK];    // of the set
 } view;
 
 #define OWN_LX UINT32_MAX
@@ -81,6 +83,15 @@ SPYRE_MUST_CHECK spyre_status access_subscript(lowering *w, const access *a, con
 SPYRE_MUST_CHECK spyre_status access_check_bounds(lowering *w, const access *a,
                                                   const lowered_index *x, uint32_t d, int64_t low,
                                                   int64_t high);
+
+// Points of a tile: so far from coordinate `base` of each dim of the view.
+typedef struct {
+    lowered_index base[KTIR_MOST_RANK];
+    int64_t low[KTIR_MOST_RANK], high[KTIR_MOST_RANK];
+} access_box;
+
+// A fault when some of them are not in the set of the view's coordinates.
+SPYRE_MUST_CHECK spyre_status access_check_set(lowering *w, const access *a, const access_box *box);
 
 // Moves the first point by x, in steps of `bytes`.
 void access_advance(access *a, const lowered_index *x, int64_t bytes, int64_t shift);

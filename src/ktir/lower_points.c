@@ -309,6 +309,20 @@ static spyre_status begin_walk(walk *k, const lowered_tensor *t)
     return k->count ? dense_of(k, t) : NULL;
 }
 
+// The points of every run are in the view's set.
+static spyre_status check_runs(const walk *k, access_box *box)
+{
+    const uint32_t inner = k->a->permutation[k->a->rank - 1];
+    for (uint32_t n = 0; k->a->v.set && n < k->points->runs.count; n++) {
+        const run *r = &k->points->runs.items[n];
+        memcpy(box->low, r->first, sizeof box->low);
+        memcpy(box->high, r->first, sizeof box->high);
+        box->high[inner] += (r->count - 1) * r->step;
+        TRY(access_check_set(k->w, k->a, box));
+    }
+    return NULL;
+}
+
 spyre_status access_move_points(lowering *w, const ktir_op *op, access *a, const lowered_tensor *t)
 {
     const bool indirect = a->opcode == ISA_GATHER || a->opcode == ISA_SCATTER;
@@ -316,14 +330,15 @@ spyre_status access_move_points(lowering *w, const ktir_op *op, access *a, const
     TRY(begin_walk(&k, t));
     if (!k.count) return NULL;
     if (indirect) return walk_runs(&k, move_boxes);
+    access_box box;
     a->address = a->v.first;
     for (uint32_t d = 0; d < a->rank; d++) {
-        lowered_index x;
-        TRY(access_base(w, a, d, &x));
-        TRY(access_check_bounds(w, a, &x, d, k.points->least[d], k.points->most[d]));
+        TRY(access_base(w, a, d, &box.base[d]));
+        TRY(access_check_bounds(w, a, &box.base[d], d, k.points->least[d], k.points->most[d]));
         a->stride[d] = a->v.stride[d] * a->v.element;
-        access_advance(a, &x, a->stride[d], -a->v.origin[d]);
+        access_advance(a, &box.base[d], a->stride[d], -a->v.origin[d]);
     }
+    TRY(check_runs(&k, &box));
     return walk_runs(&k, move_strided);
 }
 

@@ -72,26 +72,46 @@ static void whole_range(view *v)
     }
 }
 
+// Sizes that are values, in their order.
+static void find_symbols(const lowering *w, const view *v, int64_t *symbols)
+{
+    const ktir_attribute *sizes = ktir_find(w->m, v->op, KTIR_KEY_SIZES);
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < sizes->count; d++)
+        if (sizes->list[d] == KTIR_OPERAND) symbols[count++] = v->size[d];
+}
+
 // The box of the view's coordinate_set; false when it has none, or another set.
 static bool coordinate_box(const lowering *w, const view *v, int64_t *least, int64_t *most)
 {
     const ktir_attribute *set = ktir_find(w->m, v->op, KTIR_KEY_COORDINATE_SET);
-    const ktir_attribute *sizes = ktir_find(w->m, v->op, KTIR_KEY_SIZES);
     int64_t symbols[KTIR_MOST_RANK];
-    uint32_t count = 0;
-    for (uint32_t d = 0; d < sizes->count; d++)
-        if (sizes->list[d] == KTIR_OPERAND) symbols[count++] = v->size[d];
+    find_symbols(w, v, symbols);
     return set && ktir_set_box(set->set, symbols, least, most);
+}
+
+static bool is_linear(const ktir_set *set)
+{
+    int64_t factor[KTIR_MOST_NAMES], rest;
+    for (uint32_t c = 0; c < set->count; c++)
+        if (!ktir_expr_linear(set->constraints[c], factor, &rest)) return false;
+    return true;
 }
 
 // Coordinates are below the sizes and in the coordinate_set.
 static spyre_status set_range(lowering *w, view *v)
 {
+    const ktir_attribute *set = ktir_find(w->m, v->op, KTIR_KEY_COORDINATE_SET);
     int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];
     whole_range(v);
-    if (!ktir_find(w->m, v->op, KTIR_KEY_COORDINATE_SET)) return NULL;
-    if (!coordinate_box(w, v, least, most))
-        return LOWER_NO(w, v->op, "a coordinate_set that is no box");
+    if (!set) return NULL;
+    if (!coordinate_box(w, v, least, most)) {
+        if (!is_linear(set->set))
+            return LOWER_NO(w, v->op, "a coordinate_set with quotients or remainders");
+        v->set = set->set;
+        find_symbols(w, v, v->symbols);
+        return NULL;
+    }
     for (uint32_t d = 0; d < v->rank; d++) {
         if (least[d] > v->least[d]) v->least[d] = least[d];
         if (most[d] < v->most[d]) v->most[d] = most[d];
@@ -247,6 +267,7 @@ spyre_status view_find(lowering *w, const ktir_op *op, uint32_t n, view *v)
     TRY(view_find_parts(w, op, n, &all));
     *v = all.part[0];
     if (v->in_lx) return LOWER_NO(w, op, "indices into LX, or of it");
+    if (v->set) return LOWER_NO(w, op, "indices into a coordinate_set that is no box, or of it");
     if (all.count == 1) return NULL;
     return LOWER_NO(w, op, "parts that do not lie side by side in one memory");
 }

@@ -5,6 +5,7 @@ interpreter and on the card."""
 
 import itertools
 import random
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -219,6 +220,103 @@ def check_indices(seed: int) -> None:
         assert y.equal(expected), (seed, interpret, text)
 
 
+COORDINATES = """
+#points = affine_set<(d0, d1) : (POINTS)>
+module {
+  func.func @points(%x: index, %y: index, %n: index) attributes {grid = [GRID]} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %trips = arith.constant TRIPS : index
+    %down = arith.constant DOWN : index
+    %right = arith.constant RIGHT : index
+    %first = arith.constant FIRST : index
+    %id = ktdp.get_compute_tile_id : index
+    %xm = ktdp.construct_memory_view %x, sizes: [SIZES], strides: [COLUMNS, 1]
+      {coordinate_set = affine_set<(d0, d1)[s0] : (RULES)>,
+       memory_space = #ktdp.memory_space<global>} : memref<?xCOLUMNSxf32>
+    %ym = ktdp.construct_memory_view %y, sizes: [9, COUNT], strides: [COUNT, 1]
+      {memory_space = #ktdp.memory_space<global>} : memref<9xCOUNTxf32>
+    scf.for %k = %c0 to %trips step %c1 {
+      %row = arith.muli %id, %down : index
+      %step = arith.muli %k, %right : index
+      %column = arith.addi %step, %first : index
+      %to = arith.muli %id, %trips : index
+      %line = arith.addi %to, %k : index
+      %xt = ktdp.construct_access_tile %xm[%row, %column] {access_tile_set = #points}
+        : memref<?xCOLUMNSxf32> -> !ktdp.access_tile<TILExindex>
+      %v = ktdp.load %xt : !ktdp.access_tile<TILExindex> -> tensor<TILExf32>
+      RESHAPE
+      %yt = ktdp.construct_access_tile %ym[%line, %c0]
+        : memref<9xCOUNTxf32> -> !ktdp.access_tile<1xCOUNTxindex>
+      ktdp.store %w, %yt : tensor<1xCOUNTxf32>, !ktdp.access_tile<1xCOUNTxindex>
+    }
+    return
+  }
+}
+"""
+RESHAPE = """%u = tensor.collapse_shape %v [[0, 1]] : tensor<TILExf32> into tensor<COUNTxf32>
+      %w = tensor.expand_shape %u [[0, 1]] output_shape [1, COUNT]
+        : tensor<COUNTxf32> into tensor<1xCOUNTxf32>"""
+
+
+def draw_coordinates(draw: random.Random, rows: int) -> tuple[str, Callable[[int, int], bool]]:
+    """Rules of coordinates, some with the number of rows as a symbol."""
+    texts, rules = [], []
+    for _ in range(draw.randint(1, 3)):
+        a, b, c = draw.choice((-2, -1, 0, 1)), draw.choice((-1, 0, 1)), draw.randint(-2, 30)
+        n, equal = draw.choice((0, 0, 1)), draw.random() < 0.05
+        texts.append(f"{a} * d0 + {b} * d1 + {n} * s0 + {c} {'==' if equal else '>='} 0")
+
+        def rule(row: int, column: int, f=(a, b, n * rows + c), equal=equal) -> bool:
+            value = f[0] * row + f[1] * column + f[2]
+            return value == 0 if equal else value >= 0
+
+        rules.append(rule)
+    return ", ".join(texts), lambda row, column: all(rule(row, column) for rule in rules)
+
+
+def check_coordinates(seed: int) -> bool:
+    """A view of some of the coordinates of an array: what leaves them is found; whether it was."""
+    draw = random.Random(seed)
+    rows, columns = draw.randint(4, 20), draw.randint(8, 60)
+    sizes = [draw.randint(1, 4), draw.randint(1, 6)]
+    grid, trips = draw.choice((1, 2, 3)), draw.choice((1, 2, 3))
+    down, right, first = (draw.randint(0, 3) for _ in range(3))
+    box = draw.random() < 0.5
+    tile = Tile(draw, sizes, [0, 1])
+    while not tile.points:
+        tile = Tile(draw, sizes, [0, 1])
+    points = [*itertools.product(*map(range, sizes))] if box else tile.points
+    rules, holds = draw_coordinates(draw, rows)
+    text = COORDINATES.replace("RESHAPE", RESHAPE if box else "").replace(
+        "%w,", "%w," if box else "%v,"
+    )
+    for word, value in {
+        "POINTS": ", ".join(tile.constraints[:2]) if box else tile.text, "RULES": rules,
+        "TILE": "x".join(map(str, sizes)) if box else f"1x{len(points)}", "GRID": grid,
+        "TRIPS": trips, "DOWN": down, "RIGHT": right, "FIRST": first, "COUNT": len(points),
+        "SIZES": f"%n, {columns}", "COLUMNS": columns,
+    }.items():  # fmt: skip
+        text = text.replace(word, str(value))
+    kernel = ktir.loads(text, f"coordinates{seed}.mlir")
+    x, expected = torch.randn(rows, columns), torch.zeros(9, len(points))
+    leaves = False
+    for core, k in itertools.product(range(grid), range(trips)):
+        at = [(core * down + p, first + k * right + q) for p, q in points]
+        leaves = leaves or not all(p < rows and q < columns and holds(p, q) for p, q in at)
+        if not leaves:
+            expected[core * trips + k] = torch.stack([x[p, q] for p, q in at])
+    for interpret in (True, False):
+        y = torch.zeros_like(expected)
+        if leaves:
+            with pytest.raises(RuntimeError, match="coordinate"):
+                kernel.run(x=x, y=y, n=rows, interpret=interpret)
+            continue
+        kernel.run(x=x, y=y, n=rows, interpret=interpret)
+        assert y.equal(expected), (seed, interpret, text)
+    return leaves
+
+
 LARGE = """
 #points = affine_set<(d0, d1) : (RULES)>
 module {
@@ -266,9 +364,15 @@ def test_random_sets_with_indices() -> None:
         check_indices(seed)
 
 
+def test_random_coordinates() -> None:
+    left = sum(check_coordinates(seed) for seed in range(60))
+    assert 10 < left < 50
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(1000, 2000, 50))
 def test_more_random_sets(first: int) -> None:
     for seed in range(first, first + 50):
         check(seed)
         check_indices(seed)
+        check_coordinates(seed)
