@@ -24,6 +24,7 @@ typedef struct {
     spyre_executable *executable;
     const spyre_segment_output **made; // by value: the output of a card segment that holds it
     uint32_t failed_node;              // of the caller's graph, or SPYRE_NO_ID
+    bool failed_across;                // at an operand that steps across its storage
     uint32_t most_tensors;             // of a card segment; 0: any number
     bool is_too_wide;                  // a segment of several nodes has too many launch arguments
     uint32_t attempts;
@@ -124,9 +125,14 @@ spyre_status executable_describe_outputs(spyre_executable *e, uint32_t index,
     return NULL;
 }
 
+// Operands of a composition are those of what stands for it in the prepared graph.
 static void blame_node(compilation *c, const spyre_graph *graph, uint32_t node)
 {
-    if (node < graph->nodes.count) c->failed_node = graph->nodes.items[node].origin;
+    if (node >= graph->nodes.count) return;
+    c->failed_node = graph->nodes.items[node].origin;
+    c->failed_across = graph_steps_across(graph, node) ||
+                       (c->failed_node < c->graph->nodes.count &&
+                        graph_steps_across(c->graph, c->failed_node));
 }
 
 // How many of its launch arguments a bundle needs for the pool and for constants is known only now.
@@ -320,8 +326,7 @@ static spyre_status compile_with_retries(compilation *c, arena *memory)
         bool has_way = spyre_status_code(status) == SPYRE_UNSUPPORTED &&
                        c->failed_node < c->graph->nodes.count &&
                        refusals_has_way(&refused, c->failed_node);
-        bool gathers = has_way && !refused.reason[c->failed_node] &&
-                       graph_steps_across(c->graph, c->failed_node);
+        bool gathers = has_way && !refused.reason[c->failed_node] && c->failed_across;
         if (!gathers && !(has_way && c->options->host_fallback)) return status;
         const char *reason = gathers ? GRAPH_GATHERED : spyre_status_message(status);
         log_info("%s: %s", gathers ? "gathered" : "host", spyre_status_message(status));

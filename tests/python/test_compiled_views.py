@@ -363,3 +363,28 @@ def test_parts_of_a_split_as_experts_have_them(dynamic):
         expected = experts(rows.float(), counts, [w.float() for w in weights])
         found = compiled(on_card[0], counts, on_card[1]).cpu().float()
         torch.testing.assert_close(found, expected, atol=0.05, rtol=0.01)
+
+
+def test_heads_that_experts_have_made():
+    """A head of queries is half a row of an expert's: views cut the rows, attention reads them."""
+    F = torch.nn.functional
+
+    def turned(x, cos, sin):
+        a, b = x.chunk(2, -1)
+        return x * cos + torch.cat((-b, a), -1) * sin
+
+    def attended(queries, hidden, weight, cos, sin, order, experts):
+        keys, values = (hidden @ weight).chunk(2, -1)
+        q = turned(queries.view(2, 24, 4, 32).transpose(1, 2), cos, sin)
+        k = turned(keys.view(2, 24, 2, 32).transpose(1, 2), cos, sin).repeat(1, 2, 1, 1)
+        v = values.view(2, 24, 2, 32).transpose(1, 2).repeat(1, 2, 1, 1)
+        found = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).contiguous()
+        rows = found.view(2, 24, 2, -1).reshape(-1, 64)[order].split([30, 18, 48, 0])
+        return torch.cat([part @ expert for part, expert in zip(rows, experts, strict=True)])
+
+    torch._dynamo.reset()
+    operands = [half(2, 24, 2, 64), half(2, 24, 128), half(128, 128) / 11, half(1, 1, 24, 32),
+                half(1, 1, 24, 32), torch.randperm(96), half(4, 64, 128) / 8]  # fmt: skip
+    found = torch.compile(attended, dynamic=False)(*[t.to("spyre") for t in operands])
+    wide = [t.float() if t.is_floating_point() else t for t in operands]
+    torch.testing.assert_close(found.cpu().float(), attended(*wide), atol=0.03, rtol=0.03)
