@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Padding by mirrored and repeated edges leaves PyTorch's bits, strides and errors."""
+
+import random
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.int64)
+SIZES = (1, 2, 3, 5, 63, 64, 65, 130)
+
+
+def case(draw):
+    rank = draw.choice((1, 2, 2, 3))
+    sizes = [draw.choice(SIZES[: 9 - 2 * rank]) for _ in range(rank)]
+    lead = [draw.choice((1, 2, 3)) for _ in range(draw.choice((1, 2)))]
+    x = torch.randint(-99, 99, [*lead, *sizes]).to(draw.choice(DTYPES))
+    if draw.random() < 0.3 and rank == 2 and x.dim() == 4:
+        x = x.contiguous(memory_format=torch.channels_last)
+    mode = draw.choice(("reflect", "replicate"))
+    padding = []
+    for size in reversed(sizes):
+        most = size - 1 if mode == "reflect" else 5
+        padding += [draw.randint(0, min(most, 5)) for _ in range(2)]
+    return x, padding, mode
+
+
+def check(seed, compiled):
+    torch.manual_seed(seed)
+    x, padding, mode = case(random.Random(seed))
+    torch._dynamo.reset()
+    function = lambda x: F.pad(x, padding, mode)  # noqa: E731
+    found = (torch.compile(function) if compiled else function)(x.to("spyre"))
+    expected = function(x)
+    say = f"seed {seed}: {x.dtype} {x.shape} {padding} {mode}"
+    assert torch.equal(found.cpu(), expected), say
+    # PyTorch allocates repeated edges of other devices' eager calls, in no memory format.
+    assert mode == "replicate" or found.stride() == expected.stride(), say
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("trials", [25, pytest.param(400, marks=pytest.mark.long)])
+def test_random_edges(trials, compiled):
+    for seed in range(trials):
+        check(seed, compiled)
+
+
+@pytest.mark.parametrize("padding", [(4, 0), (0, 7), (-1, 0)])
+def test_reflections_beyond_the_dim_are_refused(padding):
+    x = torch.ones(2, 3, 4).half()
+    if min(padding) < 0:
+        wanted = F.pad(x, padding, "reflect")
+        assert torch.equal(F.pad(x.to("spyre"), padding, "reflect").cpu(), wanted)
+        return
+    with pytest.raises(RuntimeError, match="[Pp]adding size"):
+        F.pad(x.to("spyre"), padding, "reflect")
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_gradients(mode):
+    x = torch.randint(-8, 8, (2, 3, 6, 9)).half()
+    grads = []
+    for device, wrap in (("cpu", lambda f: f), ("spyre", lambda f: f), ("spyre", torch.compile)):
+        torch._dynamo.reset()
+        leaf = x.float() if device == "cpu" else x.to(device)
+        leaf = leaf.detach().requires_grad_()
+        result = wrap(lambda x: F.pad(x, (2, 3, 1, 2), mode))(leaf)
+        weights = torch.arange(float(result.numel())).reshape(result.shape) % 7
+        (result * weights.to(leaf)).sum().backward()
+        grads.append(leaf.grad.cpu().float())
+    assert torch.equal(grads[0], grads[1]) and torch.equal(grads[0], grads[2])
