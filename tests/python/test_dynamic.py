@@ -161,6 +161,15 @@ def test_what_would_see_the_filling_leaves_it_out(function):
     assert sweep(function, [33, 34, 35], min=32, max=64) == 1
 
 
+@pytest.mark.parametrize("function", [
+    lambda x: x.median(0).values,
+    lambda x: x.float().median(0).values,
+    lambda x: x.float().nanmedian(0).values,
+])  # fmt: skip
+def test_medians_take_any_bounds(function):
+    assert sweep(function, [4, 5, 17, 40, 63], min=3, max=64) <= 5
+
+
 @pytest.mark.parametrize("bounds", [{"min": 4, "max": 256}, {}])
 def test_few_programs_serve_all_lengths_of_attention(bounds):
     def function(x):

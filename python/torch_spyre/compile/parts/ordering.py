@@ -24,6 +24,15 @@ def _along(parts: Pair, x: torch.Tensor, dim: int, keepdim: bool) -> Pair:
     return results[0], results[1]
 
 
+def _taken(lines: torch.Tensor, at: int) -> torch.Tensor:
+    """The elements at a number that is below the length. Of one that follows from a symbolic length
+    PyTorch cannot show that it is, so that a part of the lines would bound the length."""
+    if isinstance(at, int):
+        return lines.narrow(1, at, 1)
+    rest = -math.inf if lines.is_floating_point() else 0
+    return torch.where(count(lines.shape[1], lines) == at, lines, rest).amax(1, True)
+
+
 @part(_aten.kthvalue.default, narrow=True)
 def kthvalue(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair | NotTaken:
     length = x.shape[dim] if x.dim() else 1
@@ -41,8 +50,8 @@ def median_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Pair | NotTa
     lines = to_lines(x, dim)
     n = lines.shape[1]
     middle = (n - 1) // 2
-    values, order = lines.topk(middle + 1, largest=False)
-    result, place = values.narrow(1, middle, 1), order.narrow(1, middle, 1)
+    values, order = lines.topk(middle + 1 if isinstance(n, int) else n, largest=False)
+    result, place = _taken(values, middle), _taken(order, middle)
     if x.dtype is torch.float32:
         number = torch.where(lines.isnan(), n - count(n, x).to(torch.float32), 0.0).amax(1, True)
         has_nan = number > 0
@@ -61,7 +70,8 @@ def nanmedian_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Pair | No
     lines = to_lines(x, dim)
     numbers = torch.where(lines.isnan(), 0.0, 1.0).sum(1, True)
     middle = ((numbers - 1) * 0.5).floor().clamp(min=0.0).to(torch.int64)
-    values, order = lines.topk((lines.shape[1] + 1) // 2, largest=False)
+    n = lines.shape[1]
+    values, order = lines.topk((n + 1) // 2 if isinstance(n, int) else n, largest=False)
     result = torch.where(numbers == 0, math.nan, values.gather(1, middle))
     return _along((result, order.gather(1, middle)), x, dim, keepdim)
 
