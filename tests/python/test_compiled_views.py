@@ -388,3 +388,18 @@ def test_heads_that_experts_have_made():
     found = torch.compile(attended, dynamic=False)(*[t.to("spyre") for t in operands])
     wide = [t.float() if t.is_floating_point() else t for t in operands]
     torch.testing.assert_close(found.cpu().float(), attended(*wide), atol=0.03, rtol=0.03)
+
+
+def test_a_product_that_sums_over_tokens_which_windows_cut():
+    """The gradient of a weight sums over what another reader has cut five times."""
+
+    def gradient(tokens, grad):
+        x = -tokens
+        windows = x.view(2, 2, 4, 2, 2, 4, 64).permute(3, 1, 5, 2, 4, 0, 6).reshape(-1, 64)
+        return windows.relu(), x.t() @ grad
+
+    torch._dynamo.reset()
+    operands = [half(256, 64) / 4, half(256, 32) / 4]
+    found = torch.compile(gradient, dynamic=False)(*[t.to("spyre") for t in operands])
+    for part, right in zip(found, gradient(*[t.float() for t in operands]), strict=True):
+        torch.testing.assert_close(part.cpu().float(), right, atol=0.05, rtol=0.02)

@@ -62,10 +62,10 @@ static bool is_row(const loop_op *op, uint32_t v)
 // torch-spyre takes the last of ki, kj, y, x, mb, out, in, one a loop (torch_spyre/_inductor/
 // constants.py at e1abccf); it has one contracted loop. Windows have the names of the
 // specification's example of a convolution.
-enum { MOST_ROWS = 6, MOST_SUMS = 4 };
+enum { MOST_ROWS = 6 };
 typedef struct {
     const char *rows[MOST_ROWS]; // innermost first
-    const char *sums[MOST_SUMS];
+    const char *sums[LOOP_MOST_SUMS];
 } product_names;
 
 static const product_names *names_of(const loop_op *op)
@@ -100,7 +100,7 @@ static spyre_status add_matmul_dims(emitter *e)
         TRY(add_lane_dim(e, "out", least_lanes(e->loops, op)));
     for (uint32_t v = 0; v < op->var_count; v++)
         if (loop_var_is_reduced(op, v) && v != k) {
-            if (sum == MOST_SUMS) return refuse(e, "too many contracted dims");
+            if (sum == LOOP_MOST_SUMS) return refuse(e, "too many contracted dims");
             TRY(add_var(e, names->sums[sum++], v));
         }
     if (k != LOOP_NO_DIM) return add_var(e, "in", k);

@@ -22,6 +22,7 @@
 #include "tensor/opfunc.h"
 
 enum { LOOP_MAX_VARS = 8, LOOP_MAX_DIMS = 10, LOOP_MAX_OPERANDS = 6, LOOP_NO_DIM = 0xFF };
+enum { LOOP_MOST_SUMS = 4 }; // loops that a product sums over: a bundle has names for so many
 enum { LOOP_ROWS = 0xFD }; // in the place of a variable: the rows of a table, which data walk
 enum { LOOP_MAX_TILES = BUNDLE_MAX_LOOPS }; // counted loops around an op
 #define LOOP_UNUSED UINT32_MAX

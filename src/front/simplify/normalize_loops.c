@@ -14,9 +14,10 @@
 // Cuts that meet in one op may be more than it can have loops for, or parts of dims that do not fit
 // together. Then cuts are stopped and all begins anew: results of products keep their dims, and
 // where that is not enough, the local buffers of the op. So does a second factor whose cuts would
-// leave its product a result in parts of sticks (keys of an image, cut into lines of 28 pixels). So
-// do operands whose cuts an op would carry into a dim that they do not divide: windows of 3 that
-// are written into lines of 9 and 2 more.
+// leave its product a result in parts of sticks (keys of an image, cut into lines of 28 pixels),
+// and factors that others cut into more parts of a sum than a step has loops for. So do operands
+// whose cuts an op would carry into a dim that they do not divide: windows of 3 that are written
+// into lines of 9 and 2 more.
 // The elements that an index chooses are never cut.
 // Operands whose dims an op cannot follow even so get the dims of its loops (match_dims.c).
 //
@@ -286,6 +287,25 @@ static bool keep_column_factors(const loop_graph *loops, bool *kept)
     return more;
 }
 
+// Keeps the factors of products that would sum over more loops than a step has names for, so that
+// their sums are cut no further than the graph does; false when all are kept.
+static bool keep_summed_factors(const loop_graph *loops, bool *kept)
+{
+    bool more = false;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        uint32_t sums = 0;
+        for (uint32_t v = 0; v < op->var_count; v++) sums += loop_var_is_reduced(op, v);
+        if (!loop_is_matmul(op) || opfunc_slides(op->op) || sums <= LOOP_MOST_SUMS) continue;
+        for (uint32_t k = 0; k < 2; k++) {
+            uint32_t b = op->operand[k].buffer;
+            if (loops->buffers.items[b].kind != LOOP_LOCAL || kept[b]) continue;
+            more = kept[b] = true;
+        }
+    }
+    return more;
+}
+
 // Windows, whose loops walk one dim together, may do so in any steps.
 static bool walks_evenly(const loop_graph *loops, const loop_op *op)
 {
@@ -378,6 +398,7 @@ static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_chang
         if (status) again = keep_products(before, held.kept);
         if (status && !again) failed = restrain(before, op, &held, &again);
         if (!status) again = keep_column_factors(loops, held.kept);
+        if (!status) again |= keep_summed_factors(loops, held.kept);
         if (!status && !again) failed = even_out(loops, before, &held, &again);
         if (!again && !failed) return status;
         spyre_status_free(status);
