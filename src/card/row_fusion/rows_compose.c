@@ -313,7 +313,9 @@ static spyre_status add_reduction(rows_builder *b, const rows_tile *t)
     vector_op sum = VECTOR_SUM;
     b->fits = begun && find_sum(t->tile->instruction, &sum);
     if (!b->fits) return NULL;
-    if (is_wide(&t->operand[1].place)) sum += VECTOR_WIDE_SUM - VECTOR_SUM;
+    // Of fp32 in sums of 64 lanes: both runs of a stick, each element on its own.
+    if (t->lanes == SIMD_LANES / 2) sum += VECTOR_WIDE_SUM - VECTOR_SUM;
+    else if (is_wide(&t->operand[1].place) && sum != VECTOR_SUM) b->fits = false;
     TRY(load(b, &t->operand[1]));
     b->begun[area] = NULL;
     return add_step(b, (rows_step){.op = sum, .area = area,
@@ -367,8 +369,9 @@ static spyre_status add_tile(rows_builder *b, const rows_tile *t)
         item.operand[o] = (rows_operand){.place = a->place, .sums = a->sums,
                                           .constant = a->constant, .value = a->value};
         if (a->sums == ROWS_NONE) continue;
-        bool first = a->place.offset == 0 && a->lane == 0 && b->folded[a->sums];
-        b->fits = b->fits && first && !b->begun[a->sums];
+        const bool first = a->place.offset == 0 && a->lane == 0 && b->folded[a->sums];
+        const bool all = a->lane != 0 && t->lanes == SIMD_LANES && !b->folded[a->sums];
+        b->fits = b->fits && (first || all) && !b->begun[a->sums];
     }
     b->open = false;
     return VEC_PUSH(b->memory, &b->c->items, item);

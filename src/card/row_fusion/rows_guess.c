@@ -54,9 +54,12 @@ static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
 {
     rows_axes list;
     rows_shape shape = {.rows = 1, .sticks = 1};
-    const bool wide = t->tile->instruction->operand[1].format == SPYRE_FORMAT_IEEE_FP32;
+    bool wide = t->tile->instruction->operand[1].format == SPYRE_FORMAT_IEEE_FP32;
     rows_axes_of(t, &list);
     if (!rows_axes_sort(&list, 1)) return;
+    // Sums of 64 lanes have both runs of a stick.
+    for (uint32_t n = 0; n < list.count; n++)
+        wide = wide && (list.axes[n].stride[0] != 4 || list.axes[n].extent != ROWS_LANES);
     for (uint32_t n = 0; n < list.count; n++) {
         const rows_axis *a = &list.axes[n];
         const bool sticks = a->stride[0] == 0 && !a->loop;

@@ -531,8 +531,8 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, uint
     const bool wide = i->operand[by].format == SPYRE_FORMAT_IEEE_FP32;
     const rows_access *before = o == AS_BEFORE ? find_before(earlier, t, by) : NULL;
     if (o == AS_BEFORE && !before) return false;
-    t->lanes = t->role == ROWS_STREAMS
-                   ? 0 : rows_sums_of(i->operand[t->role == ROWS_REDUCES].format);
+    const rows_tile *fill = t->role == ROWS_REDUCES ? fill_of(earlier, t, 0) : NULL;
+    t->lanes = fill ? fill->lanes : 0;
     if (o == AS_SHAPE) cut_as_shape(shape, wide, &cuts);
     else if (o != AS_BEFORE) cut_in_two(shape, o, &cuts);
     else if (!cut_as_before(before, t->sent[by], false, &cuts)) return false;

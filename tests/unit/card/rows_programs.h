@@ -252,6 +252,41 @@ static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcod
     out_by_row->operand[1].stride[0] = 4 * lanes;
 }
 
+// The sticks of every row become one, lane by lane, in a stick of the row's own.
+static inline void reduce_lanes(isa_program *p, const shape *s, opfunc op, isa_operand from,
+                                isa_operand sums, isa_operand to)
+{
+    static const layout layouts[2] = {BY_ROW, WHOLE};
+    const shape own = shape_in(s, &from);
+    const strides by = strides_of(&own, from.format);
+    emit_flat(p, ISA_FILL, s->rows * 64, 1, &sums)->constant[0] = opfunc_reduction_identity(op);
+    isa_instruction *i = emit(p, ISA_REDUCE);
+    i->op = op;
+    i->dim_count = 4;
+    i->operand_count = 2;
+    i->operand[0] = sums;
+    i->operand[1] = from;
+    const int64_t extent[] = {s->rows, s->sticks, 2, 32};
+    const int64_t stride[2][4] = {{256, 0, 128, 4}, {by.row, by.stick, by.upper, by.lane}};
+    for (uint32_t d = 0; d < 4; d++) {
+        i->extent[d] = (uint32_t)extent[d];
+        for (uint32_t o = 0; o < 2; o++) i->operand[o].stride[d] = stride[o][d];
+    }
+    if (s->nested) nest_rows(i, s, 0, 1, layouts);
+    i = emit(p, ISA_VECTOR);
+    i->op = OPFUNC_IDENTITY;
+    i->dim_count = 2;
+    i->extent[0] = s->rows;
+    i->extent[1] = 64;
+    i->operand_count = 2;
+    i->operand[0] = to;
+    i->operand[1] = sums;
+    for (uint32_t o = 0; o < 2; o++) {
+        i->operand[o].stride[0] = o ? 256 : 128;
+        i->operand[o].stride[1] = o ? 4 : 2;
+    }
+}
+
 static inline void copy_kernel(isa_program *p, isa_opcode opcode, int64_t lx, int64_t memory,
                                uint32_t bytes)
 {

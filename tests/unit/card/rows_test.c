@@ -92,6 +92,10 @@ static void reduce_kernel(isa_program *p, const shape *s, uint64_t *seed)
     isa_operand to = row_values(next_random(seed) % 2);
     bool squares = next_random(seed) % 4 == 0;
     opfunc op = squares ? OPFUNC_SUM : ops[next_random(seed) % 3];
+    if (!squares && next_random(seed) % 3 == 0) {
+        reduce_lanes(p, s, op, from, sums, to);
+        return;
+    }
     reduce_tiles(p, s, squares ? ISA_REDUCESQ : ISA_REDUCE, op, from, sums, to);
 }
 
