@@ -26,6 +26,8 @@ enum {
 
 // Registers of the loops.
 #define STEPS       RBX                     // const vector_step *
+#define ROWS        R8
+#define STICKS      R9
 #define STICK       R10
 #define ROW         R11
 #define NEXT_STICK  R14

@@ -87,7 +87,20 @@ static uint32_t lanes_of(uint32_t quarter, uint32_t rest)
     return lanes;
 }
 
-// x, but in the last stick the neutral element for lanes that are padding.
+// k1 = lanes of a quarter that are no padding, RDX is the next stick.
+static void mask_padding(unit_code *c, uint32_t quarter)
+{
+    const uint32_t lanes = lanes_of(quarter, c->step->rest);
+    encode_number(&c->b, RAX, c->step->rest_of_each ? lanes : 0xFFFF);
+    if (!c->step->rest_of_each) {
+        encode_number(&c->b, RCX, lanes);
+        encode_compare(&c->b, RDX, STICKS);
+        encode_move_if_equal(&c->b, RAX, RCX);
+    }
+    encode_mask_from_rax(&c->b, 1);
+}
+
+// x, but the neutral element for lanes that are padding.
 static quarters without_padding(unit_code *c)
 {
     quarters of;
@@ -95,11 +108,7 @@ static quarters without_padding(unit_code *c)
     encode_load_address(&c->b, RDX, at_offset(STICK, 1));
     for (uint32_t q = 0; q < QUARTERS; q++) {
         of.reg[q] = code_new(c);
-        encode_number(&c->b, RAX, 0xFFFF);
-        encode_number(&c->b, RCX, lanes_of(q, c->step->rest));
-        encode_compare(&c->b, RDX, R9);
-        encode_move_if_equal(&c->b, RAX, RCX);
-        encode_mask_from_rax(&c->b, 1);
+        mask_padding(c, q);
         code_masked(c, VBLENDMPS, of.reg[q], 1, neutral, in_zmm(c->x.reg[q]));
     }
     code_release(c, neutral);
@@ -269,10 +278,8 @@ static void take_steps(unit_code *c)
 
 // --- Loops
 
-#define ROWS   R8
-#define STICKS R9
-#define AHEAD  R15                          // sticks
-#define FRAME  RBP
+#define AHEAD R15                           // sticks
+#define FRAME RBP
 static const gpr saved[] = {RBP, RBX, R12, R13, R14, R15};
 enum { SAVED = sizeof saved / sizeof *saved };
 

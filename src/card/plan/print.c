@@ -145,7 +145,8 @@ static void print_step(const rows_step *s, text *out)
 {
     text_append(out, op_name(s->op));
     if (s->op >= VECTOR_APPLY_F32) text_append(out, " fp32");
-    if (s->rest) text_printf(out, " to lane %u", s->rest);
+    if (s->rest)
+        text_printf(out, s->rest_of_each ? " to lane %u of each" : " to lane %u", s->rest);
     if (rows_takes_elements(s->op)) {
         const rows_place *p = &s->place;
         if (p->own) text_append(out, " own");

@@ -55,6 +55,7 @@ typedef struct {
     bool begins, folds;
     float begin;
     uint32_t rest;                          // of sums: lanes of a row's last stick; or 0: all
+    bool rest_of_each;                      // of each stick
     const int64_t *row_at, *stick_at;       // bytes from a block's first row, or stick, to each;
                                             // NULL: rows of blocks lie differently
 } rows_step;
@@ -165,6 +166,7 @@ typedef struct rows_tile {
                                             // of IEEE_FP32 32; STREAMS: 0
     uint32_t rows, sticks;                  // of the shape
     uint32_t rest;                          // REDUCES: lanes of a row's last stick; or 0: all
+    bool rest_of_each;                      // of each stick
     bool loops_are_rows;                    // the loops around go over rows, outermost first
     bool stays_inside;                      // its result must never reach LX: the row fusion alone
                                             // reads it, and something else lies there before it

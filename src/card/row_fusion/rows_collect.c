@@ -6,7 +6,8 @@
 //     loop 2 { relu arg1+0 }; relu arg1+8192    ->    loop 3 { relu arg1+0 }
 //
 // A reduction of rows that end in part of a stick is two tiles, one of whole sticks and one of what
-// is left; here they are one, which knows how many lanes of the last stick enter.
+// is left; here they are one, which knows how many lanes of the last stick enter. So is one of the
+// first lanes of every stick, as feature maps have them that are narrower than a stick.
 #include <string.h>
 
 #include "card/row_fusion/rows_build.h"
@@ -22,6 +23,11 @@ static bool same_loops(const loop_nest *a, const loop_nest *b, uint32_t depth)
     bool same = a->depth >= depth && b->depth >= depth;
     for (uint32_t n = 0; n < depth && same; n++) same = a->loop_id[n] == b->loop_id[n];
     return same;
+}
+
+static bool is_reduction(const isa_instruction *i)
+{
+    return i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ;
 }
 
 // --- The last iteration
@@ -107,8 +113,8 @@ static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile 
     const isa_instruction *a = whole->tile->instruction, *b = part->tile->instruction;
     plan_tile *tile;
     *out_joined = false;
-    if ((a->opcode != ISA_REDUCE && a->opcode != ISA_REDUCESQ) || a->opcode != b->opcode ||
-        a->op != b->op || whole->loops.depth != part->loops.depth ||
+    if (!is_reduction(a) || whole->rest || a->opcode != b->opcode || a->op != b->op ||
+        whole->loops.depth != part->loops.depth ||
         !same_loops(&whole->loops, &part->loops, part->loops.depth) || a->dim_count < 2)
         return NULL;
     const uint32_t at = find_sticks(a, b), left = b->extent[b->dim_count - 1];
@@ -129,6 +135,42 @@ static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile 
     whole->tile = tile;
     whole->rest = SIMD_LANES - lanes + left;
     *out_joined = true;
+    return NULL;
+}
+
+// --- Part of every stick
+
+// The operand's first elements, of all cores and iterations, begin sticks.
+static bool begins_sticks(const isa_kernel *kernel, const isa_instruction *i, uint32_t o)
+{
+    const isa_operand *operand = &i->operand[o];
+    uint64_t bytes = (uint64_t)operand->offset;
+    for (uint32_t d = 0; d + 1u < i->dim_count; d++) bytes |= (uint64_t)operand->stride[d];
+    for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++) bytes |= (uint64_t)operand->loop_stride[n];
+    if (operand->space == ISA_SPACE_MEMORY && operand->slot != ISA_NO_SLOT)
+        for (uint32_t core = 0; core < ISA_CORES; core++)
+            bytes |= (uint64_t)kernel->parameters[(size_t)core * kernel->slot_count +
+                                                  operand->slot];
+    return bytes % SPYRE_STICK_BYTES == 0;
+}
+
+static spyre_status widen_sticks(arena *scratch, const isa_kernel *kernel, rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    const uint32_t lanes = i->dim_count - 1u;
+    plan_tile *tile;
+    if (!is_reduction(i) || i->dim_count < 2 || i->extent[lanes] >= SIMD_LANES ||
+        i->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || i->operand[1].stride[lanes] != 2 ||
+        i->operand[0].stride[lanes] != 4 || !begins_sticks(kernel, i, 1))
+        return NULL;
+    isa_instruction *whole = ARENA_NEW(scratch, isa_instruction, 1);
+    TRY_ALLOC(whole);
+    *whole = isa_copy(i);
+    t->rest = i->extent[lanes];
+    t->rest_of_each = true;
+    whole->extent[lanes] = SIMD_LANES;
+    TRY(plan_make_tile(scratch, whole, &tile));
+    t->tile = tile;
     return NULL;
 }
 
@@ -157,7 +199,9 @@ spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarde
         if (!may_fuse(t.tile->instruction->opcode)) return NULL;
         if (out->count > own)
             TRY(join_part(scratch, &out->items[out->count - 1], &t, &joined));
-        if (!joined) TRY(VEC_PUSH(scratch, out, t));
+        if (joined) continue;
+        TRY(widen_sticks(scratch, kernel->source, &t));
+        TRY(VEC_PUSH(scratch, out, t));
     }
     if (out->count == own) return NULL;
     join_last_iteration(out, own);

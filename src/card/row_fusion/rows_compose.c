@@ -320,7 +320,7 @@ static spyre_status add_reduction(rows_builder *b, const rows_tile *t)
     b->begun[area] = NULL;
     return add_step(b, (rows_step){.op = sum, .area = area,
                                     .begins = true, .begin = begun->constant[0],
-                                    .rest = t->rest,
+                                    .rest = t->rest, .rest_of_each = t->rest_of_each,
                                     .value = ROWS_NONE});
 }
 

@@ -231,6 +231,7 @@ static void bind(const progress *g, uint32_t n, vector_step *w)
                        .folds = s->folds,
                        .wide = s->place.format == SPYRE_FORMAT_IEEE_FP32,
                        .rest = s->rest,
+                       .rest_of_each = s->rest_of_each,
                        .begin = s->begin};
     if (rows_takes_rows(s->op)) {
         w->values = g->rows[n];

@@ -201,7 +201,7 @@ static float neutral_of(uint32_t op)
     return op == VECTOR_MAX || op == VECTOR_WIDE_MAX ? -INFINITY : INFINITY;
 }
 
-// Of the last stick, of which some lanes are padding.
+// Of a stick of which some lanes are padding.
 static void gather_rest(unit_pairs x, const vector_step *s, const unit *u)
 {
     float numbers[STICK_LANES];
@@ -363,7 +363,8 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, slot_pairs *held, const vector_st
     case VECTOR_WIDE_SQUARES:
     case VECTOR_WIDE_MAX:
     case VECTOR_WIDE_MIN:
-        if (s->rest && u->stick + 1 == u->sticks) gather_rest(copy_of(x), s, u);
+        if (s->rest && (s->rest_of_each || u->stick + 1 == u->sticks))
+            gather_rest(copy_of(x), s, u);
         else gather_sums(x, op, s, u);
         break;
     COMMON_ROWS(APPLY)

@@ -65,6 +65,7 @@ typedef struct {
     bool begins;                        // sums of rows: with `begin`, not with what values hold
     bool folds;                         // at the end, as FOLD does; lane 0 has the result
     uint32_t rest;                      // sums: lanes of a row's last stick that enter; 0: all
+    bool rest_of_each;                  // of each stick
     float begin;
 } vector_step;
 

@@ -156,6 +156,7 @@ static uint32_t any_program(uint64_t *seed, memory *m, vector_step *steps)
             s.begin = 0.5f;
             s.folds = below(seed, 2);
             s.rest = below(seed, 2) ? below(seed, LANES) : 0;
+            s.rest_of_each = below(seed, 2);
             s.rounding = VECTOR_AS_IS;
         } else if (s.op < VECTOR_APPLY && below(seed, 2)) {
             s.rounding = VECTOR_AS_IS;
