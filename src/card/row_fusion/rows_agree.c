@@ -77,18 +77,28 @@ static bool copies(const isa_instruction *i)
 }
 
 // A stream gains nothing where it is short, where its tile copies or compares codes, which need not
-// be converted, where fp32 is written, which takes longer than what makes it, or where one operand
-// has an element for each stick.
-static bool gains_alone(const rows_shape *shape, const rows_tile *t)
+// be converted, is a norm, whose loops keep weights in registers, where fp32 is written, which
+// takes longer than what makes it, or where one operand has an element for each stick.
+static bool stream_gains_alone(const rows_shape *shape, const rows_tile *t)
 {
     const bool narrow = t->operand[0].place.format == SPYRE_FORMAT_SEN169_FP16;
     if (t->role != ROWS_STREAMS || !narrow || tile_codes(t->tile) ||
-        copies(t->tile->instruction) ||
+        copies(t->tile->instruction) || t->tile->instruction->op == OPFUNC_LAYERNORMNORM ||
         (uint64_t)shape->rows * shape->sticks < LEAST_STICKS_ALONE)
         return false;
     for (uint32_t o = 1; o < t->tile->instruction->operand_count; o++)
         if (t->operand[o].lane == 0 && !rows_nest_stands(&t->operand[o].place.stick)) return false;
     return true;
+}
+
+// A reduction gains where it has to convert its elements, or on one core, whose rows host threads
+// share.
+static bool reduction_gains_alone(const rows_window *w, const rows_tiles *tiles, const rows_tile *t)
+{
+    const uint32_t active = w->phases[w->first].kernel->source->active_cores;
+    const bool one_core = (active & (active - 1)) == 0 && !tiles->items[0].outer;
+    return t->role == ROWS_REDUCES &&
+           (one_core || t->operand[1].place.format == SPYRE_FORMAT_SEN169_FP16);
 }
 
 bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
@@ -108,8 +118,8 @@ bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles
         wide += t->role <= ROWS_REDUCES && !loads;
         streams += t->role == ROWS_STREAMS && !loads;
         kernels = t->kernel + 1;
-        reduces = reduces || t->role == ROWS_REDUCES;
+        reduces = reduces || reduction_gains_alone(w, tiles, t);
     }
     if (kernels > 1) return wide >= 2;
-    return streams >= 2 || reduces || (streams == 1 && gains_alone(shape, &tiles->items[0]));
+    return streams >= 2 || reduces || (streams == 1 && stream_gains_alone(shape, &tiles->items[0]));
 }
