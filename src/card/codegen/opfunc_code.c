@@ -166,9 +166,10 @@ static void make(unit_code *c, zmm to, const inputs *in)
 // The first of three inputs: kept values, of this unit alone or of all.
 static operand first_input(unit_code *c, uint32_t quarter)
 {
-    const int32_t at = (int32_t)quarter * QUARTER_BYTES;
-    if (c->step->holds) return at_offset(SLOTS, (int32_t)c->step->slot * UNIT_BYTES + at);
-    return at_offset(RAX, at);
+    const uint32_t slot = c->step->slot;
+    if (!c->step->holds) return at_offset(RAX, (int32_t)quarter * QUARTER_BYTES);
+    if (c->slot[slot].held) return in_zmm(code_share(c, c->slot[slot].at.reg[quarter]));
+    return code_slot_at(slot, quarter);
 }
 
 void code_opfunc(unit_code *c, uint32_t op)
@@ -182,6 +183,7 @@ void code_opfunc(unit_code *c, uint32_t op)
         in.b = c->y.reg[q];
         if (in.op == OPFUNC_WHERE3) in.first = first_input(c, q);
         if (!make_with_nan(c, to, &in)) make(c, to, &in);
+        if (in.op == OPFUNC_WHERE3 && in.first.kind == OPERAND_ZMM) code_release(c, in.first.reg);
         code_set(c, &c->x, q, to);
     }
 }

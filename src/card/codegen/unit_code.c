@@ -18,10 +18,28 @@ void code_release(unit_code *c, zmm reg)
     if (reg < CODE_REGISTERS) c->users[reg]--;
 }
 
+// Registers of a slot become free that nobody else uses; false when there is no slot left.
+static bool store_a_slot(unit_code *c)
+{
+    for (uint32_t slot = 0; slot < VECTOR_SLOTS; slot++) {
+        if (!c->slot[slot].held) continue;
+        for (uint32_t q = 0; q < QUARTERS; q++) {
+            code_store(c, code_slot_at(slot, q), c->slot[slot].at.reg[q]);
+            code_release(c, c->slot[slot].at.reg[q]);
+        }
+        c->slot[slot].held = false;
+        c->slot[slot].stored = true;
+        return true;
+    }
+    return false;
+}
+
 zmm code_new(unit_code *c)
 {
-    for (zmm reg = 0; reg < CODE_REGISTERS; reg++)
-        if (!c->users[reg]) return code_share(c, reg);
+    do {
+        for (zmm reg = 0; reg < CODE_REGISTERS; reg++)
+            if (!c->users[reg]) return code_share(c, reg);
+    } while (store_a_slot(c));
     c->fails = true;
     return code_share(c, 0);
 }
@@ -103,6 +121,11 @@ zmm code_in_register(unit_code *c, operand o)
 }
 
 // --- Addresses
+
+operand code_slot_at(uint32_t slot, uint32_t quarter)
+{
+    return at_offset(SLOTS, (int32_t)(slot * UNIT_BYTES + quarter * QUARTER_BYTES));
+}
 
 void code_elements(unit_code *c, bool ahead)
 {

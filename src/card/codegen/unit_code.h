@@ -58,7 +58,10 @@ typedef struct {
     uint8_t users[CODE_REGISTERS];
     cold_code cold[CODE_MOST_COLD];
     uint32_t colds;
-    uint32_t slots;                         // in use, all in memory
+    struct {
+        bool held, stored;                  // in registers, or in memory
+        quarters at;
+    } slot[VECTOR_SLOTS];
     bool by_rows;                           // all sticks of a row, then the next row: its sums stay
     quarters sums[2];                       // in registers, of the step
     const vector_step *summing[2];
@@ -74,7 +77,7 @@ bool write_vector_code(code_buffer *b, const vector_program *w);
 // One more user.
 zmm code_share(unit_code *c, zmm reg);
 void code_release(unit_code *c, zmm reg);
-zmm code_new(unit_code *c);
+zmm code_new(unit_code *c);                 // slots give theirs up where none is free
 void code_set(unit_code *c, quarters *to, uint32_t quarter, zmm reg);
 void code_release_all(unit_code *c, quarters *q);
 
@@ -106,6 +109,9 @@ zmm code_in_register(unit_code *c, operand o);
 // RAX = the unit's elements of the step; with `ahead` RDX = what the second cache fetches
 // meanwhile.
 void code_elements(unit_code *c, bool ahead);
+
+// Where a slot lies in memory.
+operand code_slot_at(uint32_t slot, uint32_t quarter);
 
 // RAX = values of the step + `offset`.
 void code_values(unit_code *c, gpr offset);

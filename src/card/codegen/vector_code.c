@@ -199,19 +199,53 @@ static void choose_loops(unit_code *c)
 
 // --- Steps
 
-static int32_t slot_at(unit_code *c, uint32_t slot)
+// A later step of the program takes what the slot has now.
+static bool is_taken_later(const unit_code *c, uint32_t slot)
 {
-    if (slot >= c->slots) c->slots = slot + 1;
-    return (int32_t)slot * UNIT_BYTES;
+    const vector_step *end = c->program->steps + c->program->count;
+    for (const vector_step *s = c->step + 1; s < end; s++) {
+        if (s->holds && s->slot == slot) return true;
+        if (s->op == VECTOR_HELD_X(slot) || s->op == VECTOR_HELD_Y(slot)) return true;
+        if (s->op == VECTOR_HOLD_X(slot) || s->op == VECTOR_HOLD_Y(slot)) return false;
+    }
+    return false;
+}
+
+static void drop_slot(unit_code *c, uint32_t slot)
+{
+    for (uint32_t q = 0; c->slot[slot].held && q < QUARTERS; q++)
+        code_release(c, c->slot[slot].at.reg[q]);
+    c->slot[slot].held = false;
+}
+
+static void hold(unit_code *c, uint32_t slot, const quarters *from)
+{
+    drop_slot(c, slot);
+    c->slot[slot].stored = false;
+    c->slot[slot].held = is_taken_later(c, slot);
+    for (uint32_t q = 0; c->slot[slot].held && q < QUARTERS; q++)
+        c->slot[slot].at.reg[q] = code_share(c, from->reg[q]);
+}
+
+static void take_held(unit_code *c, uint32_t slot, quarters *to)
+{
+    if (c->slot[slot].held) share_all(c, to, &c->slot[slot].at);
+    else load_quarters(c, to, SLOTS, (int32_t)(slot * UNIT_BYTES));
 }
 
 static void take_slot(unit_code *c, uint32_t op)
 {
     const uint32_t slot = (op - VECTOR_HELD) / 4;
-    const int32_t at = slot_at(c, slot);
-    if (op == VECTOR_HOLD_X(slot)) store_quarters(c, &c->x, SLOTS, at);
-    else if (op == VECTOR_HOLD_Y(slot)) store_quarters(c, &c->y, SLOTS, at);
-    else load_quarters(c, op == VECTOR_HELD_X(slot) ? &c->x : &c->y, SLOTS, at);
+    if (op == VECTOR_HOLD_X(slot)) hold(c, slot, &c->x);
+    else if (op == VECTOR_HOLD_Y(slot)) hold(c, slot, &c->y);
+    else take_held(c, slot, op == VECTOR_HELD_X(slot) ? &c->x : &c->y);
+}
+
+// A slot whose value no step behind this one takes has no registers any more.
+static void drop_slots(unit_code *c)
+{
+    for (uint32_t slot = 0; slot < VECTOR_SLOTS; slot++)
+        if (c->slot[slot].held && !is_taken_later(c, slot)) drop_slot(c, slot);
 }
 
 static void keep(unit_code *c, const quarters *from)
@@ -271,8 +305,8 @@ static void take_steps(unit_code *c)
     share_all(c, &c->y, &c->x);
     for (uint32_t n = 0; n < c->program->count; n++) {
         c->step = &c->program->steps[n];
-        if (c->step->holds) slot_at(c, c->step->slot);
         take_step(c);
+        drop_slots(c);
     }
 }
 

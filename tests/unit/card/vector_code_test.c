@@ -2,6 +2,7 @@
 //
 // Random vector programs as machine code and op by op: the same bytes in memory. Ops stand in any
 // order, over codes, halves and fp32 of every kind, with sums of whole and of partial rows.
+#include "support/rounds.h"
 #include "unit/check.h"
 
 #include "card/codegen/vector_code.h"
@@ -10,7 +11,7 @@
 
 enum {
     LANES = 64, ROWS = 11, STICKS = 3, UNITS = ROWS * STICKS, ELEMENTS = UNITS * LANES,
-    MOST_STEPS = 40, KEPT = 3, SUMS = 3, AREAS = 4,
+    MOST_STEPS = 40, KEPT = 3, SUMS = 3, AREAS = 4, SLOTS = 6,
 };
 
 // All that a program reads and writes.
@@ -79,9 +80,18 @@ static uint32_t any_opfunc(uint64_t *seed, uint32_t inputs)
 
 static const float constants[2] = {-0.75f, 2.5f};
 
+// Holds x or y, or takes what an earlier step has held.
+static uint32_t any_slot_op(uint64_t *seed, uint32_t held)
+{
+    const uint32_t slot = below(seed, SLOTS);
+    if (!(held >> slot & 1) || below(seed, 3) == 0)
+        return below(seed, 2) ? VECTOR_HOLD_X(slot) : VECTOR_HOLD_Y(slot);
+    return below(seed, 2) ? VECTOR_HELD_X(slot) : VECTOR_HELD_Y(slot);
+}
+
 // Of values of SEN169_FP16 in x and y, so that every op may stand behind every other; areas 0 and 1
 // are read, 2 and 3 written.
-static vector_step any_step(uint64_t *seed, memory *m, bool holds_slot)
+static vector_step any_step(uint64_t *seed, memory *m, uint32_t held)
 {
     static const uint32_t plain[] = {VECTOR_X_TO_Y, VECTOR_ZERO_Y, VECTOR_EXP, VECTOR_LOOK_UP};
     static const uint32_t moves[] = {VECTOR_LOAD_X, VECTOR_LOAD_Y, VECTOR_STORE, VECTOR_SPREAD_X,
@@ -90,9 +100,11 @@ static vector_step any_step(uint64_t *seed, memory *m, bool holds_slot)
     static const uint32_t values[] = {VECTOR_KEPT_X, VECTOR_KEPT_Y, VECTOR_KEEP, VECTOR_KEEP_Y};
     vector_step s = {.constant = constants, .rounding = VECTOR_ROUND};
     s.table = opfunc_dl16_table(OPFUNC_GELUFWD);
-    switch (below(seed, 12)) {
+    switch (below(seed, 14)) {
     case 0: s.op = plain[below(seed, 4)]; break;
-    case 1: s.op = holds_slot ? VECTOR_HELD_X(1) : VECTOR_HOLD_X(1); break;
+    case 1:
+    case 12:
+    case 13: s.op = any_slot_op(seed, held); break;
     case 2:
         s.op = moves[below(seed, 6)];
         s.halves = below(seed, 4) == 0;
@@ -106,8 +118,8 @@ static vector_step any_step(uint64_t *seed, memory *m, bool holds_slot)
     case 9: s.op = VECTOR_APPLY_F32 + any_opfunc(seed, 1); break;
     case 10:
         s.op = (below(seed, 2) ? VECTOR_APPLY : VECTOR_APPLY_F32) + OPFUNC_WHERE3;
-        s.holds = holds_slot;
-        s.slot = 1;
+        s.slot = below(seed, SLOTS);
+        s.holds = held >> s.slot & 1;
         break;
     default:
         s.op = (below(seed, 2) ? VECTOR_APPLY : VECTOR_APPLY_F32) + any_opfunc(seed, 2);
@@ -144,10 +156,11 @@ static uint32_t any_program(uint64_t *seed, memory *m, vector_step *steps)
 {
     const uint32_t count = 1 + below(seed, MOST_STEPS - 4);
     uint32_t made = 0, sums = 0;
-    bool holds = false;
+    uint32_t held = 0;
     while (made < count) {
-        vector_step s = any_step(seed, m, holds);
-        if (s.op == VECTOR_HOLD_X(1)) holds = true;
+        vector_step s = any_step(seed, m, held);
+        for (uint32_t slot = 0; slot < SLOTS; slot++)
+            if (s.op == VECTOR_HOLD_X(slot) || s.op == VECTOR_HOLD_Y(slot)) held |= 1u << slot;
         if (vector_sums(s.op)) {
             if (sums == SUMS) continue;
             s.values = m->sums[sums++];
@@ -182,7 +195,10 @@ static void vector_code__does_what_its_ops_do(void **state)
 #if defined(__x86_64__)
     uint64_t seed = 5;
     if (simd_in_use() != &simd_avx512) skip();
-    for (int round = 0; round < 1500; round++) {
+    // The table of programs has room for so many.
+    const uint32_t asked = test_rounds(1500);
+    const uint32_t rounds = asked < CODE_MOST_PROGRAMS ? asked : CODE_MOST_PROGRAMS;
+    for (uint32_t round = 0; round < rounds; round++) {
         vector_step steps[MOST_STEPS + 1];
         fill(&at_first, &seed);
         by_op = by_code = at_first;
@@ -203,7 +219,7 @@ static void vector_code__does_what_its_ops_do(void **state)
                                 : -1,
                             steps[s].rounding, steps[s].halves ? " halves" : "",
                             steps[s].holds ? " holds" : "", steps[s].rest);
-            fail_msg("round %d: byte %zu of %zu differs", round, n, sizeof(memory));
+            fail_msg("round %u: byte %zu of %zu differs", round, n, sizeof(memory));
         }
     }
 #else
