@@ -76,14 +76,21 @@ static bool copies(const isa_instruction *i)
            i->operand[0].format == i->operand[1].format;
 }
 
-// A stream gains nothing where it is short, where its tile copies or compares codes, which need not
-// be converted, is a norm, whose loops keep weights in registers, where fp32 is written, which
-// takes longer than what makes it, or where one operand has an element for each stick.
+// Of a table or a norm there is none.
+static bool has_formula(const isa_instruction *i)
+{
+    return vector_applies(i->op, i->operand_count - 1u);
+}
+
+// A stream gains nothing where it is short, where its tile copies, compares or looks up codes,
+// which need not be converted, is a norm, whose loops keep weights in registers, where fp32 is
+// written, which takes longer than what makes it, or where one operand has an element for each
+// stick.
 static bool stream_gains_alone(const rows_shape *shape, const rows_tile *t)
 {
     const bool narrow = t->operand[0].place.format == SPYRE_FORMAT_SEN169_FP16;
     if (t->role != ROWS_STREAMS || !narrow || tile_codes(t->tile) ||
-        copies(t->tile->instruction) || t->tile->instruction->op == OPFUNC_LAYERNORMNORM ||
+        copies(t->tile->instruction) || !has_formula(t->tile->instruction) ||
         (uint64_t)shape->rows * shape->sticks < LEAST_STICKS_ALONE)
         return false;
     for (uint32_t o = 1; o < t->tile->instruction->operand_count; o++)
