@@ -165,7 +165,7 @@ void code_spread(unit_code *c, quarters *to)
     code_release_all(c, to);
     const zmm value = code_new(c);
     spread_element(c, value);
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, q ? code_share(c, value) : value);
+    code_set_all(c, to, value);
 }
 
 // --- fp32 to SEN169_FP16

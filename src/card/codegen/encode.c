@@ -5,7 +5,7 @@
 //
 //     P0  R X B R' 0 map        bits of register numbers are inverted: R' R of the register,
 //     P1  W first 1 prefix      X B of the last operand, V' and four bits of `first`
-//     P2  z 10 b V' lanes       10: 512 bits; b: one element repeated
+//     P2  z 10 0 V' lanes       10: 512 bits
 #include "card/codegen/encode.h"
 
 #include <string.h>
@@ -82,12 +82,6 @@ operand at_index(gpr base, gpr index, uint8_t scale, int32_t offset)
                      .offset = offset};
 }
 
-operand repeated(operand o)
-{
-    o.repeats = true;
-    return o;
-}
-
 operand constant_words(code_buffer *b, const uint32_t *words)
 {
     operand o = {.kind = OPERAND_CONSTANT};
@@ -129,7 +123,7 @@ void encode(code_buffer *b, avx512 op, uint8_t reg, zmm first, operand last, enc
     put(b, inverted(reg, 3) << 7 | x << 6 | inverted(b_bit, 3) << 5 | inverted(reg, 4) << 4 |
                rows[op].map);
     put(b, (uint32_t)rows[op].w << 7 | (~(uint32_t)first & 15) << 3 | 4 | rows[op].prefix);
-    put(b, (uint32_t)e.zeroes << 7 | 2 << 5 | (uint32_t)last.repeats << 4 | v << 3 | e.lanes);
+    put(b, (uint32_t)e.zeroes << 7 | 2 << 5 | v << 3 | e.lanes);
     put(b, rows[op].opcode);
     put_operand(b, reg, &last, e.has_byte);
     if (e.has_byte) put(b, e.byte);

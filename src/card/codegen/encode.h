@@ -37,13 +37,13 @@ typedef uint8_t zmm;
 typedef uint8_t mask;
 
 // The last operand of an instruction: a register, memory at base + index * scale + offset, or a
-// constant behind the code. `repeats`: one 32-bit element for all lanes.
+// constant behind the code.
 typedef struct {
     enum { OPERAND_ZMM, OPERAND_MEMORY, OPERAND_CONSTANT } kind;
     zmm reg;
     gpr base, index;
     zmm vector_index;                       // of a gather, when `gathers`
-    bool gathers, repeats;
+    bool gathers;
     uint8_t scale;                          // 1, 4 or 8
     int32_t offset;
     uint32_t constant;
@@ -58,7 +58,6 @@ typedef enum {
 operand in_zmm(zmm reg);
 operand at_offset(gpr base, int32_t offset);
 operand at_index(gpr base, gpr index, uint8_t scale, int32_t offset);
-operand repeated(operand o);
 
 // The same 32 bits in all lanes, or 16 of them; equal ones stand there once.
 operand constant_of(code_buffer *b, uint32_t bits);

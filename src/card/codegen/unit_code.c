@@ -18,7 +18,7 @@ void code_release(unit_code *c, zmm reg)
     if (reg < CODE_REGISTERS) c->users[reg]--;
 }
 
-// Registers of a slot become free that nobody else uses; false when there is no slot left.
+// Stores a slot and releases its registers; false when no slot has any.
 static bool store_a_slot(unit_code *c)
 {
     for (uint32_t slot = 0; slot < VECTOR_SLOTS; slot++) {
@@ -28,7 +28,6 @@ static bool store_a_slot(unit_code *c)
             code_release(c, c->slot[slot].at.reg[q]);
         }
         c->slot[slot].held = false;
-        c->slot[slot].stored = true;
         return true;
     }
     return false;
@@ -48,6 +47,11 @@ void code_set(unit_code *c, quarters *to, uint32_t quarter, zmm reg)
 {
     code_release(c, to->reg[quarter]);
     to->reg[quarter] = reg;
+}
+
+void code_set_all(unit_code *c, quarters *to, zmm reg)
+{
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, q ? code_share(c, reg) : reg);
 }
 
 // They have nothing any more, but are there: one register for all.

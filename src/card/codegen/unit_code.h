@@ -7,8 +7,7 @@
 //
 // A unit, 64 elements, is four quarters: both registers of both pairs of program_body.h. x and y
 // say where in zmm0 to zmm23 their quarters are now. Results get a register of their own, so
-// copies cost nothing; a register is free when nobody uses it. The first constants have zmm24 to
-// zmm31.
+// copies cost nothing; a register without users is free. The first constants have zmm24 to zmm31.
 #ifndef CARD_CODEGEN_UNIT_CODE_H
 #define CARD_CODEGEN_UNIT_CODE_H
 
@@ -59,7 +58,7 @@ typedef struct {
     cold_code cold[CODE_MOST_COLD];
     uint32_t colds;
     struct {
-        bool held, stored;                  // in registers, or in memory
+        bool held;                          // in registers, else in memory
         quarters at;
     } slot[VECTOR_SLOTS];
     bool by_rows;                           // all sticks of a row, then the next row: its sums stay
@@ -79,6 +78,7 @@ zmm code_share(unit_code *c, zmm reg);
 void code_release(unit_code *c, zmm reg);
 zmm code_new(unit_code *c);                 // slots give theirs up where none is free
 void code_set(unit_code *c, quarters *to, uint32_t quarter, zmm reg);
+void code_set_all(unit_code *c, quarters *to, zmm reg);     // one for all
 void code_release_all(unit_code *c, quarters *q);
 
 // --- Instructions

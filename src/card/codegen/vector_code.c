@@ -6,7 +6,6 @@
 //     for each row: for each stick: the steps         where sums are all that leaves the program
 #include "card/codegen/unit_code.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +49,7 @@ static void repeat_row(unit_code *c, quarters *to)
     code_release_all(c, to);
     const zmm value = code_new(c);
     code_op(c, VBROADCASTSS, value, 0, at_index(RAX, ROW, 4, 0));
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, q ? code_share(c, value) : value);
+    code_set_all(c, to, value);
 }
 
 static void zero(unit_code *c, quarters *to)
@@ -58,23 +57,10 @@ static void zero(unit_code *c, quarters *to)
     code_release_all(c, to);
     const zmm value = code_new(c);
     code_op(c, VPXORD, value, value, in_zmm(value));
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, q ? code_share(c, value) : value);
+    code_set_all(c, to, value);
 }
 
 // --- Sums of rows
-
-static float neutral_of(uint32_t op)
-{
-    switch (op) {
-    case VECTOR_SUM:
-    case VECTOR_WIDE_SUM: return -0.0f;
-    case VECTOR_MAX:
-    case VECTOR_WIDE_MAX: return -INFINITY;
-    case VECTOR_MIN:
-    case VECTOR_WIDE_MIN: return INFINITY;
-    default: return 0.0f;
-    }
-}
 
 // Lanes of a quarter among the first `rest` of a stick: both registers of a pair take turns of 4.
 static uint32_t lanes_of(uint32_t quarter, uint32_t rest)
@@ -104,7 +90,7 @@ static void mask_padding(unit_code *c, uint32_t quarter)
 static quarters without_padding(unit_code *c)
 {
     quarters of;
-    const zmm neutral = code_in_register(c, code_number(c, neutral_of(c->step->op)));
+    const zmm neutral = code_in_register(c, code_number(c, vector_neutral(c->step->op)));
     encode_load_address(&c->b, RDX, at_offset(STICK, 1));
     for (uint32_t q = 0; q < QUARTERS; q++) {
         of.reg[q] = code_new(c);
@@ -178,8 +164,8 @@ static void store_sums(unit_code *c)
     }
 }
 
-// Sums stay in registers where nothing else but kept values leaves the program: then nobody sees
-// which unit comes first.
+// Sums stay in registers where a program stores nothing: no reader then depends on the order of
+// its units.
 static void choose_loops(unit_code *c)
 {
     uint32_t sums = 0;
@@ -221,7 +207,6 @@ static void drop_slot(unit_code *c, uint32_t slot)
 static void hold(unit_code *c, uint32_t slot, const quarters *from)
 {
     drop_slot(c, slot);
-    c->slot[slot].stored = false;
     c->slot[slot].held = is_taken_later(c, slot);
     for (uint32_t q = 0; c->slot[slot].held && q < QUARTERS; q++)
         c->slot[slot].at.reg[q] = code_share(c, from->reg[q]);

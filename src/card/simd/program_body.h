@@ -194,18 +194,11 @@ ALWAYS_INLINE void gather_sums(const pair *x, uint32_t op, const vector_step *s,
     }
 }
 
-static float neutral_of(uint32_t op)
-{
-    if (op == VECTOR_SUM || op == VECTOR_WIDE_SUM) return -0.0f;
-    if (op == VECTOR_SQUARES || op == VECTOR_WIDE_SQUARES) return 0.0f;
-    return op == VECTOR_MAX || op == VECTOR_WIDE_MAX ? -INFINITY : INFINITY;
-}
-
 // Of a stick of which some lanes are padding.
 static void gather_rest(unit_pairs x, const vector_step *s, const unit *u)
 {
     float numbers[STICK_LANES];
-    const V neutral = v_set(neutral_of(s->op)), rest = v_set((float)s->rest);
+    const V neutral = v_set(vector_neutral(s->op)), rest = v_set((float)s->rest);
     for (size_t n = 0; n < STICK_LANES; n++) numbers[n] = (float)n;
     EACH_PAIR(n)
     {

@@ -8,6 +8,7 @@
 #ifndef CARD_VECTOR_PROGRAM_H
 #define CARD_VECTOR_PROGRAM_H
 
+#include <math.h>
 #include <stddef.h>
 
 #include "tensor/opfunc.h"
@@ -37,6 +38,20 @@ static inline bool vector_sums(uint32_t op)
 static inline bool vector_sums_wide(uint32_t op)
 {
     return op >= VECTOR_WIDE_SUM && op <= VECTOR_WIDE_MIN;
+}
+
+// What leaves a sum of `op` as it is.
+static inline float vector_neutral(uint32_t op)
+{
+    switch (op) {
+    case VECTOR_SUM:
+    case VECTOR_WIDE_SUM: return -0.0f;
+    case VECTOR_MAX:
+    case VECTOR_WIDE_MAX: return -INFINITY;
+    case VECTOR_MIN:
+    case VECTOR_WIDE_MIN: return INFINITY;
+    default: return 0.0f;
+    }
 }
 
 // What a step does to x afterwards.
