@@ -4,7 +4,7 @@ CPU. At the end: the geometric mean over what takes PyTorch long enough to count
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import patterns
 import torch
@@ -24,25 +24,35 @@ WIDE = 36
 def run(only: str, inductor: bool) -> dict[str, dict[str, float]]:
     columns = [OURS, *RIVALS, *RATIOS, "kernels", "on host"]
     table = Table("Breadth, milliseconds", columns, width=9, first=WIDE)
-    for name, pattern in patterns.PATTERNS.items():
-        for variant in pattern.variants:
-            label = patterns.label(name, variant)
-            if only in label:
-                table.add(label, _measure(pattern.function, variant, inductor, label))
+    for label, function, variant in rows():
+        if only in label:
+            table.add(label, _measure(function, variant, inductor, label))
     if table.rows:
         _conclude(table.rows)
     return table.rows
 
 
-def _measure(function: Callable, variant: tuple, inductor: bool, label: str) -> dict[str, float]:
+def rows() -> Iterator[tuple[str, Callable, tuple]]:
+    """(label, function, operands' shapes) of every row."""
+    for name, pattern in patterns.PATTERNS.items():
+        for variant in pattern.variants:
+            yield patterns.label(name, variant), pattern.function, variant
+
+
+def card_call(function: Callable, variant: tuple) -> tuple[Callable[[], object], list]:
+    """A call of the function compiled for the card, and its operands in float32 on the CPU."""
     torch._dynamo.reset()
     wide = patterns.operands(variant, torch.Generator().manual_seed(0))
     card = [_cast(x, torch.float16).to("spyre") for x in wide]
-    compiled = torch.compile(function, dynamic=False)
+    return on_card(torch.compile(function, dynamic=False), *card), wide
+
+
+def _measure(function: Callable, variant: tuple, inductor: bool, label: str) -> dict[str, float]:
+    call, wide = card_call(function, variant)
     with torch_spyre.fallback("silent"):
-        _require_agreement(compiled(*card), function(*wide), label)
+        _require_agreement(call(), function(*wide), label)
         report = torch_spyre.last_report()
-        contestants = {OURS: on_card(compiled, *card)}
+        contestants = {OURS: call}
         for rival, dtype in zip(EAGER, _DTYPES, strict=True):
             own = [_cast(x, dtype) for x in wide]
             contestants[rival] = lambda own=own: function(*own)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two builds of this project in turns on one host: what a change did to speed.
 
-    python bench/turns.py BASE [--only NAME] [--turns 5] [--json FILE]
+    python bench/turns.py BASE [--only NAME | --row LABEL ...] [--turns 5] [--json FILE]
 
 BASE is the other checkout, built by its own `make build`. Each build has one process that prepares
 a row, then both are asked in turns for the best time of a call; the ratio of a row is the median
@@ -20,10 +20,14 @@ from collections.abc import Callable, Iterator
 
 PRODUCT_FLOOR, MEMORY_FLOOR = 0.95, 0.90
 PRODUCTS = ("matmul", "bmm", "attention", "feed-forward", "MiniLM")
+WIDE = 36
+
+Rows = dict[str, dict[str, float]]
 
 
 def _rows() -> Iterator[tuple[str, Callable[[], Callable[[], object]]]]:
     """(name, what prepares the row and returns the call to time)."""
+    import breadth
     import copies
     import dispatch
     import minilm
@@ -31,6 +35,8 @@ def _rows() -> Iterator[tuple[str, Callable[[], Callable[[], object]]]]:
 
     for name, case in operations.CASES.items():
         yield name, lambda case=case: operations.card_call(case)[0]
+    for name, function, variant in breadth.rows():
+        yield name, lambda f=function, v=variant: breadth.card_call(f, v)[0]
     for batch, length in minilm.SHAPES:
         yield f"MiniLM {batch}x{length}", lambda b=batch, n=length: minilm.card_call(b, n)[0]
     for name in dispatch.CASES:
@@ -94,12 +100,10 @@ def _floor(name: str) -> float:
     return PRODUCT_FLOOR if any(word in name for word in PRODUCTS) else MEMORY_FLOOR
 
 
-def _compare(base: Build, this: Build, only: str, turns: int) -> dict[str, dict[str, float]]:
-    results: dict[str, dict[str, float]] = {}
-    print(f"{'':30s}{'base us':>12s}{'this us':>12s}{'ratio':>8s}")
-    for name in this.ask("names"):
-        if only not in name:
-            continue
+def _compare(base: Build, this: Build, names: list[str], turns: int) -> Rows:
+    results: Rows = {}
+    print(f"{'':{WIDE}s}{'base us':>12s}{'this us':>12s}{'ratio':>8s}")
+    for name in names:
         for build in (base, this):
             build.ask(f"prepare {name}")
         pairs = [(base.ask("measure"), this.ask("measure")) for _ in range(turns)]
@@ -110,7 +114,8 @@ def _compare(base: Build, this: Build, only: str, turns: int) -> dict[str, dict[
         }
         results[name] = row
         mark = "" if row["ratio"] >= _floor(name) else f"  below {_floor(name)}"
-        print(f"{name:30s}{row['base us']:12.1f}{row['this us']:12.1f}{row['ratio']:8.2f}{mark}")
+        cells = f"{row['base us']:12.1f}{row['this us']:12.1f}{row['ratio']:8.2f}"
+        print(f"{name:{WIDE}s}{cells}{mark}", flush=True)
     return results
 
 
@@ -121,11 +126,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("base", type=pathlib.Path, help="the other checkout, built")
     parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--row", nargs="+", default=[], help="the rows of these names, no others")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--json", type=pathlib.Path, help="also write the rows there")
     options = parser.parse_args()
     here = pathlib.Path(__file__).parents[1]
-    results = _compare(Build(options.base), Build(here), options.only, options.turns)
+    base, this = Build(options.base), Build(here)
+    names = options.row or [name for name in this.ask("names") if options.only in name]
+    results = _compare(base, this, names, options.turns)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
     return int(any(row["ratio"] < _floor(name) for name, row in results.items()))
