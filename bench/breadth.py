@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patterns of common models (patterns.py), compiled for the emulated card, beside PyTorch on the
-CPU. At the end: the geometric mean over what takes PyTorch long enough to count, and the cliffs."""
+"""Patterns of common models (patterns.py) and operators beyond them (natives.py), compiled for the
+emulated card, beside PyTorch on the CPU. At the end: the geometric mean over what takes PyTorch
+long enough to count, and the cliffs."""
 
 import math
 import statistics
 from collections.abc import Callable, Iterator
 
+import natives
 import patterns
 import torch
 import torch_spyre
@@ -34,7 +36,7 @@ def run(only: str, inductor: bool) -> dict[str, dict[str, float]]:
 
 def rows() -> Iterator[tuple[str, Callable, tuple]]:
     """(label, function, operands' shapes) of every row."""
-    for name, pattern in patterns.PATTERNS.items():
+    for name, pattern in (patterns.PATTERNS | natives.NATIVES).items():
         for variant in pattern.variants:
             yield patterns.label(name, variant), pattern.function, variant
 

@@ -3,6 +3,7 @@
 the shapes that it is measured in."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,10 +15,11 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Index:
-    """An operand of int64 values from 0 to below `bound`."""
+    """An operand of int64 values from 0 to below `bound`; distinct: no two are the same."""
 
     shape: Shape
     bound: int
+    distinct: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,11 @@ class Pattern:
     variants: tuple[tuple[Shape | Index | Mask, ...], ...]  # operands, by variant
 
 
-def _of(function: Callable, *variants) -> Pattern:
+def of(function: Callable, *variants) -> Pattern:
     return Pattern(function, tuple(variants))
 
 
-def _one(function: Callable, *shapes: Shape) -> Pattern:
+def one(function: Callable, *shapes: Shape) -> Pattern:
     """A pattern of one operand."""
     return Pattern(function, tuple((shape,) for shape in shapes))
 
@@ -110,13 +112,16 @@ def _write_row(cache, row, at):
     return cache.index_copy(2, at, row)
 
 
-def _gradient(function: Callable, of: int = 0) -> Callable:
-    """A function of the result's gradient and the operands: the gradient of operand `of`."""
+def gradient(function: Callable, operand: int = 0) -> Callable:
+    """A function of the result's gradient and the operands: the gradient of one of these."""
 
-    def gradient(upstream, *operands):
-        return torch.func.vjp(function, *operands)[1](upstream)[of]
+    def handed_back(upstream, *operands):
+        def of_one(x):
+            return function(*operands[:operand], x, *operands[operand + 1 :])
 
-    return gradient
+        return torch.func.vjp(of_one, operands[operand])[1](upstream)[0]
+
+    return handed_back
 
 
 def _loss_gradient(loss: Callable) -> Callable:
@@ -143,227 +148,227 @@ def _grid_sample(x, grid):
 
 PATTERNS: dict[str, Pattern] = {
     # norms
-    "layer_norm": _of(lambda x, w, b: F.layer_norm(x, w.shape, w, b),
-                      ((32, 128, 384), (384,), (384,)), ((2048, 2048), (2048,), (2048,))),
-    "layer_norm by hand": _of(_layer_norm_by_hand, ((4096, 768), (768,), (768,))),
-    "rms_norm": _of(lambda x, w: F.rms_norm(x, w.shape, w),
-                    ((4096, 2048), (2048,)), ((512, 4096), (4096,))),
-    "rms_norm of float32": _of(_rms_norm_fp32, ((4096, 2048), (2048,)), ((512, 4096), (4096,))),
-    "batch_norm": _of(_batch_norm, ((8, 64, 56, 56), (64,), (64,), (64,), (64,)),
-                      ((32, 256, 14, 14), (256,), (256,), (256,), (256,))),
-    "group_norm": _of(_group_norm, ((8, 64, 32, 32), (64,), (64,)),
-                      ((2, 320, 64, 64), (320,), (320,))),
-    "instance_norm": _one(F.instance_norm, (8, 64, 32, 32)),
-    "normalize": _one(lambda x: F.normalize(x, dim=-1), (4096, 384)),
+    "layer_norm": of(lambda x, w, b: F.layer_norm(x, w.shape, w, b),
+                     ((32, 128, 384), (384,), (384,)), ((2048, 2048), (2048,), (2048,))),
+    "layer_norm by hand": of(_layer_norm_by_hand, ((4096, 768), (768,), (768,))),
+    "rms_norm": of(lambda x, w: F.rms_norm(x, w.shape, w),
+                   ((4096, 2048), (2048,)), ((512, 4096), (4096,))),
+    "rms_norm of float32": of(_rms_norm_fp32, ((4096, 2048), (2048,)), ((512, 4096), (4096,))),
+    "batch_norm": of(_batch_norm, ((8, 64, 56, 56), (64,), (64,), (64,), (64,)),
+                     ((32, 256, 14, 14), (256,), (256,), (256,), (256,))),
+    "group_norm": of(_group_norm, ((8, 64, 32, 32), (64,), (64,)),
+                     ((2, 320, 64, 64), (320,), (320,))),
+    "instance_norm": one(F.instance_norm, (8, 64, 32, 32)),
+    "normalize": one(lambda x: F.normalize(x, dim=-1), (4096, 384)),
     # softmax
-    "softmax": _one(lambda x: x.softmax(-1), (8, 12, 256, 256), (64, 1000), (128, 32000)),
-    "softmax of dim 0": _one(lambda x: x.softmax(0), (1024, 1024)),
-    "softmax of dim 1": _one(lambda x: x.softmax(1), (8, 512, 256)),
-    "log_softmax": _one(lambda x: x.log_softmax(-1), (512, 32000), (4096, 512)),
-    "masked softmax": _of(_masked_softmax, ((8, 12, 128, 128), Mask((8, 1, 1, 128)))),
-    "causal softmax": _one(
+    "softmax": one(lambda x: x.softmax(-1), (8, 12, 256, 256), (64, 1000), (128, 32000)),
+    "softmax of dim 0": one(lambda x: x.softmax(0), (1024, 1024)),
+    "softmax of dim 1": one(lambda x: x.softmax(1), (8, 512, 256)),
+    "log_softmax": one(lambda x: x.log_softmax(-1), (512, 32000), (4096, 512)),
+    "masked softmax": of(_masked_softmax, ((8, 12, 128, 128), Mask((8, 1, 1, 128)))),
+    "causal softmax": one(
         lambda x: (x + torch.triu(torch.full_like(x[0, 0], -65504.0), 1)).softmax(-1),
         (4, 8, 256, 256)),
-    "logsumexp": _one(lambda x: x.logsumexp(-1), (4096, 1000)),
+    "logsumexp": one(lambda x: x.logsumexp(-1), (4096, 1000)),
     # losses
-    "cross_entropy": _of(F.cross_entropy, ((512, 32000), Index((512,), 32000)),
-                         ((4096, 1000), Index((4096,), 1000))),
-    "nll_loss": _of(F.nll_loss, ((4096, 1000), Index((4096,), 1000))),
-    "mse_loss": _of(F.mse_loss, ((4096, 1024), (4096, 1024))),
-    "smooth_l1_loss": _of(F.smooth_l1_loss, ((4096, 1024), (4096, 1024))),
-    "bce with logits": _of(lambda x, y: F.binary_cross_entropy_with_logits(x, y.sigmoid()),
-                           ((4096, 512), (4096, 512))),
-    "kl_div": _of(lambda x, y: F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean"),
-                  ((1024, 1000), (1024, 1000))),
-    "cosine_similarity": _of(lambda x, y: F.cosine_similarity(x, y, dim=-1),
-                             ((4096, 768), (4096, 768))),
-    "l1_loss": _of(F.l1_loss, ((4096, 1024), (4096, 1024))),
-    "huber_loss": _of(F.huber_loss, ((4096, 1024), (4096, 1024))),
-    "poisson_nll_loss": _of(F.poisson_nll_loss, ((4096, 512), (4096, 512))),
-    "triplet_margin_loss": _of(_triplet, ((4096, 256),) * 3),
-    "gradient of mse_loss": _of(_loss_gradient(_squares), ((4096, 1024), (4096, 1024))),
-    "gradient of cross_entropy": _of(_loss_gradient(F.cross_entropy),
-                                     ((4096, 1000), Index((4096,), 1000))),
+    "cross_entropy": of(F.cross_entropy, ((512, 32000), Index((512,), 32000)),
+                        ((4096, 1000), Index((4096,), 1000))),
+    "nll_loss": of(F.nll_loss, ((4096, 1000), Index((4096,), 1000))),
+    "mse_loss": of(F.mse_loss, ((4096, 1024), (4096, 1024))),
+    "smooth_l1_loss": of(F.smooth_l1_loss, ((4096, 1024), (4096, 1024))),
+    "bce with logits": of(lambda x, y: F.binary_cross_entropy_with_logits(x, y.sigmoid()),
+                          ((4096, 512), (4096, 512))),
+    "kl_div": of(lambda x, y: F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean"),
+                 ((1024, 1000), (1024, 1000))),
+    "cosine_similarity": of(lambda x, y: F.cosine_similarity(x, y, dim=-1),
+                            ((4096, 768), (4096, 768))),
+    "l1_loss": of(F.l1_loss, ((4096, 1024), (4096, 1024))),
+    "huber_loss": of(F.huber_loss, ((4096, 1024), (4096, 1024))),
+    "poisson_nll_loss": of(F.poisson_nll_loss, ((4096, 512), (4096, 512))),
+    "triplet_margin_loss": of(_triplet, ((4096, 256),) * 3),
+    "gradient of mse_loss": of(_loss_gradient(_squares), ((4096, 1024), (4096, 1024))),
+    "gradient of cross_entropy": of(_loss_gradient(F.cross_entropy),
+                                    ((4096, 1000), Index((4096,), 1000))),
     # gradients of norms, softmax and activations
-    "gradient of layer_norm": _of(
-        _gradient(lambda x, w, b: F.layer_norm(x, w.shape, w, b)),
+    "gradient of layer_norm": of(
+        gradient(lambda x, w, b: F.layer_norm(x, w.shape, w, b)),
         ((4096, 768), (4096, 768), (768,), (768,))),
-    "gradient of a norm's weight": _of(
-        _gradient(lambda x, w, b: F.layer_norm(x, w.shape, w, b), 1),
+    "gradient of a norm's weight": of(
+        gradient(lambda x, w, b: F.layer_norm(x, w.shape, w, b), 1),
         ((4096, 768), (4096, 768), (768,), (768,))),
-    "gradient of rms_norm": _of(_gradient(lambda x, w: F.rms_norm(x, w.shape, w)),
-                                ((4096, 768), (4096, 768), (768,))),
-    "gradient of group_norm": _of(_gradient(_group_norm),
-                                  ((8, 64, 32, 32), (8, 64, 32, 32), (64,), (64,))),
-    "gradient of batch_norm": _of(_gradient(_batch_norm_training),
-                                  ((8, 64, 56, 56), (8, 64, 56, 56), (64,), (64,))),
-    "gradient of softmax": _of(_gradient(lambda x: x.softmax(-1)), ((4096, 512), (4096, 512))),
-    "gradient of gelu": _of(_gradient(F.gelu), ((2048, 2048), (2048, 2048))),
-    "batch_norm in training": _of(_batch_norm_training, ((8, 64, 56, 56), (64,), (64,))),
+    "gradient of rms_norm": of(gradient(lambda x, w: F.rms_norm(x, w.shape, w)),
+                               ((4096, 768), (4096, 768), (768,))),
+    "gradient of group_norm": of(gradient(_group_norm),
+                                 ((8, 64, 32, 32), (8, 64, 32, 32), (64,), (64,))),
+    "gradient of batch_norm": of(gradient(_batch_norm_training),
+                                 ((8, 64, 56, 56), (8, 64, 56, 56), (64,), (64,))),
+    "gradient of softmax": of(gradient(lambda x: x.softmax(-1)), ((4096, 512), (4096, 512))),
+    "gradient of gelu": of(gradient(F.gelu), ((2048, 2048), (2048, 2048))),
+    "batch_norm in training": of(_batch_norm_training, ((8, 64, 56, 56), (64,), (64,))),
     # masks and comparisons
-    "masked_fill": _of(lambda x, m: x.masked_fill(m, -1.0), ((2048, 2048), Mask((2048, 2048))),
-                       ((8, 12, 256, 256), Mask((8, 1, 1, 256)))),
-    "where": _of(lambda m, x, y: torch.where(m, x, y),
-                 (Mask((2048, 2048)), (2048, 2048), (2048, 2048))),
-    "where of a comparison": _one(lambda x: torch.where(x > 0, x, x * 0.01), (2048, 2048)),
-    "tril": _one(torch.tril, (2048, 2048), (8, 512, 512)),
-    "triu": _one(lambda x: torch.triu(x, 1), (2048, 2048)),
-    "clamp": _one(lambda x: x.clamp(-1, 1), (2048, 2048)),
-    "maximum": _of(torch.maximum, ((2048, 2048), (2048, 2048))),
-    "comparison": _of(lambda x, y: x < y, ((2048, 2048), (2048, 2048))),
+    "masked_fill": of(lambda x, m: x.masked_fill(m, -1.0), ((2048, 2048), Mask((2048, 2048))),
+                      ((8, 12, 256, 256), Mask((8, 1, 1, 256)))),
+    "where": of(lambda m, x, y: torch.where(m, x, y),
+                (Mask((2048, 2048)), (2048, 2048), (2048, 2048))),
+    "where of a comparison": one(lambda x: torch.where(x > 0, x, x * 0.01), (2048, 2048)),
+    "tril": one(torch.tril, (2048, 2048), (8, 512, 512)),
+    "triu": one(lambda x: torch.triu(x, 1), (2048, 2048)),
+    "clamp": one(lambda x: x.clamp(-1, 1), (2048, 2048)),
+    "maximum": of(torch.maximum, ((2048, 2048), (2048, 2048))),
+    "comparison": of(lambda x, y: x < y, ((2048, 2048), (2048, 2048))),
     # element-wise functions
-    "relu": _one(F.relu, (2048, 2048)),
-    "gelu tanh": _one(lambda x: F.gelu(x, approximate="tanh"), (2048, 2048)),
-    "silu": _one(F.silu, (2048, 2048)),
-    "sigmoid": _one(torch.sigmoid, (2048, 2048)),
-    "tanh": _one(torch.tanh, (2048, 2048)),
-    "exp": _one(torch.exp, (2048, 2048)),
-    "log": _one(lambda x: x.abs().add(0.1).log(), (2048, 2048)),
-    "sqrt": _one(lambda x: x.abs().sqrt(), (2048, 2048)),
-    "rsqrt": _one(lambda x: x.abs().add(0.1).rsqrt(), (2048, 2048)),
-    "sin": _one(torch.sin, (2048, 2048)),
-    "cos": _one(torch.cos, (2048, 2048)),
-    "erf": _one(torch.erf, (2048, 2048)),
-    "softplus": _one(F.softplus, (2048, 2048)),
-    "hardswish": _one(F.hardswish, (2048, 2048)),
-    "mish": _one(F.mish, (2048, 2048)),
-    "leaky_relu": _one(F.leaky_relu, (2048, 2048)),
-    "elu": _one(F.elu, (2048, 2048)),
-    "pow 3": _one(lambda x: x.pow(3), (2048, 2048)),
-    "pow 1.7": _one(lambda x: x.abs().pow(1.7), (2048, 2048)),
-    "pow of tensors": _of(lambda x, y: x.abs().pow(y), ((2048, 1024), (2048, 1024))),
-    "remainder": _one(lambda x: x % 0.75, (2048, 2048)),
-    "hypot": _of(torch.hypot, ((2048, 1024), (2048, 1024))),
-    "round to tenths": _one(lambda x: x.round(decimals=1), (2048, 2048)),
-    "division": _of(lambda x, y: x / (y.abs() + 0.5), ((2048, 2048), (2048, 2048))),
-    "add of a row": _of(torch.add, ((4096, 1024), (1024,))),
-    "multiply of a column": _of(torch.mul, ((4096, 1024), (4096, 1))),
-    "add three": _of(lambda x, y, z: x + y + z, ((2048, 2048),) * 3),
-    "silu * gate of one tensor": _one(
+    "relu": one(F.relu, (2048, 2048)),
+    "gelu tanh": one(lambda x: F.gelu(x, approximate="tanh"), (2048, 2048)),
+    "silu": one(F.silu, (2048, 2048)),
+    "sigmoid": one(torch.sigmoid, (2048, 2048)),
+    "tanh": one(torch.tanh, (2048, 2048)),
+    "exp": one(torch.exp, (2048, 2048)),
+    "log": one(lambda x: x.abs().add(0.1).log(), (2048, 2048)),
+    "sqrt": one(lambda x: x.abs().sqrt(), (2048, 2048)),
+    "rsqrt": one(lambda x: x.abs().add(0.1).rsqrt(), (2048, 2048)),
+    "sin": one(torch.sin, (2048, 2048)),
+    "cos": one(torch.cos, (2048, 2048)),
+    "erf": one(torch.erf, (2048, 2048)),
+    "softplus": one(F.softplus, (2048, 2048)),
+    "hardswish": one(F.hardswish, (2048, 2048)),
+    "mish": one(F.mish, (2048, 2048)),
+    "leaky_relu": one(F.leaky_relu, (2048, 2048)),
+    "elu": one(F.elu, (2048, 2048)),
+    "pow 3": one(lambda x: x.pow(3), (2048, 2048)),
+    "pow 1.7": one(lambda x: x.abs().pow(1.7), (2048, 2048)),
+    "pow of tensors": of(lambda x, y: x.abs().pow(y), ((2048, 1024), (2048, 1024))),
+    "remainder": one(lambda x: x % 0.75, (2048, 2048)),
+    "hypot": of(torch.hypot, ((2048, 1024), (2048, 1024))),
+    "round to tenths": one(lambda x: x.round(decimals=1), (2048, 2048)),
+    "division": of(lambda x, y: x / (y.abs() + 0.5), ((2048, 2048), (2048, 2048))),
+    "add of a row": of(torch.add, ((4096, 1024), (1024,))),
+    "multiply of a column": of(torch.mul, ((4096, 1024), (4096, 1))),
+    "add three": of(lambda x, y, z: x + y + z, ((2048, 2048),) * 3),
+    "silu * gate of one tensor": one(
         lambda x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1], (1024, 8192)),
-    "gelu of a sum": _of(lambda x, b: F.gelu(x + b), ((4096, 1536), (1536,))),
+    "gelu of a sum": of(lambda x, b: F.gelu(x + b), ((4096, 1536), (1536,))),
     # position
-    "rotary": _of(_rotary, ((4, 16, 256, 64), (256, 64), (256, 64)),
-                  ((1, 32, 512, 128), (512, 128), (512, 128))),
-    "embedding": _of(lambda i, w: F.embedding(i, w),
-                     (Index((32, 128), 30000), (30000, 384)),
-                     (Index((1, 512), 32000), (32000, 1024))),
-    "gather": _of(lambda x, i: x.gather(1, i), ((1024, 1024), Index((1024, 64), 1024))),
-    "index_select": _of(lambda x, i: x.index_select(0, i), ((8192, 512), Index((2048,), 8192))),
-    "take_along_dim 0": _of(lambda x, i: x.gather(0, i), ((1024, 256), Index((64, 256), 1024))),
-    "cache row": _of(_write_row, ((2, 8, 1024, 64), (2, 8, 1, 64), Index((1,), 1024))),
-    "one_hot product": _of(lambda i, w: F.one_hot(i, 64).to(w.dtype) @ w,
-                           (Index((4096,), 64), (64, 256))),
-    "sort": _one(lambda x: x.sort(-1).values, (512, 1024)),
-    "scatter_add": _of(lambda x, i, y: x.scatter_add(1, i, y),
-                       ((1024, 1024), Index((1024, 64), 1024), (1024, 64))),
-    "scatter_reduce amax": _of(lambda x, i, y: x.scatter_reduce(1, i, y, "amax"),
-                               ((1024, 1024), Index((1024, 64), 1024), (1024, 64))),
-    "index_add": _of(lambda x, i, y: x.index_add(0, i, y),
-                     ((4096, 512), Index((2048,), 4096), (2048, 512))),
-    "gradient of embedding": _of(
+    "rotary": of(_rotary, ((4, 16, 256, 64), (256, 64), (256, 64)),
+                 ((1, 32, 512, 128), (512, 128), (512, 128))),
+    "embedding": of(lambda i, w: F.embedding(i, w),
+                    (Index((32, 128), 30000), (30000, 384)),
+                    (Index((1, 512), 32000), (32000, 1024))),
+    "gather": of(lambda x, i: x.gather(1, i), ((1024, 1024), Index((1024, 64), 1024))),
+    "index_select": of(lambda x, i: x.index_select(0, i), ((8192, 512), Index((2048,), 8192))),
+    "take_along_dim 0": of(lambda x, i: x.gather(0, i), ((1024, 256), Index((64, 256), 1024))),
+    "cache row": of(_write_row, ((2, 8, 1024, 64), (2, 8, 1, 64), Index((1,), 1024))),
+    "one_hot product": of(lambda i, w: F.one_hot(i, 64).to(w.dtype) @ w,
+                          (Index((4096,), 64), (64, 256))),
+    "sort": one(lambda x: x.sort(-1).values, (512, 1024)),
+    "scatter_add": of(lambda x, i, y: x.scatter_add(1, i, y),
+                      ((1024, 1024), Index((1024, 64), 1024), (1024, 64))),
+    "scatter_reduce amax": of(lambda x, i, y: x.scatter_reduce(1, i, y, "amax"),
+                              ((1024, 1024), Index((1024, 64), 1024), (1024, 64))),
+    "index_add": of(lambda x, i, y: x.index_add(0, i, y),
+                    ((4096, 512), Index((2048,), 4096), (2048, 512))),
+    "gradient of embedding": of(
         lambda g, i: torch.ops.aten.embedding_dense_backward(g, i, 8192, -1, False),
         ((2048, 512), Index((2048,), 8192))),
-    "topk": _one(lambda x: x.topk(8, -1).values, (512, 1024)),
-    "argmax": _one(lambda x: x.argmax(-1), (512, 32000), (4096, 512)),
+    "topk": one(lambda x: x.topk(8, -1).values, (512, 1024)),
+    "argmax": one(lambda x: x.argmax(-1), (512, 32000), (4096, 512)),
     # shapes
-    "cat of rows": _of(lambda x, y: torch.cat((x, y)), ((2048, 1024), (2048, 1024))),
-    "cat of columns": _of(lambda x, y: torch.cat((x, y), -1), ((2048, 1024), (2048, 1024)),
-                          ((4, 16, 256, 96), (4, 16, 256, 32))),
-    "stack": _of(lambda x, y: torch.stack((x, y), 1), ((2048, 512), (2048, 512))),
-    "slice of rows": _one(lambda x: x[64:1600] * 2, (2048, 1024)),
-    "slice of columns": _one(lambda x: x[:, 32:800] * 2, (2048, 1024)),
-    "strided slice": _one(lambda x: x[::2] * 2, (4096, 1024)),
-    "split and add": _one(lambda x: x.split(512, -1)[0] + x.split(512, -1)[1], (4096, 1024)),
-    "pad": _one(lambda x: F.pad(x, (1, 1, 1, 1)), (8, 64, 56, 56), (1024, 1022)),
-    "flip": _one(lambda x: x.flip(-1), (2048, 1024)),
-    "flip of rows": _one(lambda x: x.flip(0), (2048, 1024)),
-    "roll": _one(lambda x: x.roll((3, 3), (1, 2)), (8, 56, 56, 96)),
-    "transpose": _one(lambda x: x.t().contiguous(), (2048, 1024)),
-    "heads": _one(_heads, (32, 128, 384), (1, 2048, 1024)),
-    "heads together": _one(_merge, (32, 12, 128, 64)),
-    "windows": _one(_windows, (8, 56, 56, 96)),
-    "channels last": _one(lambda x: x.permute(0, 2, 3, 1).contiguous(), (8, 64, 56, 56)),
-    "repeat": _one(lambda x: x.repeat(4, 1), (1024, 1024)),
-    "repeat of heads": _one(lambda x: x.repeat_interleave(4, 1), (2, 8, 256, 64)),
-    "expand and multiply": _of(torch.mul, ((64, 1, 1024), (64, 32, 1))),
+    "cat of rows": of(lambda x, y: torch.cat((x, y)), ((2048, 1024), (2048, 1024))),
+    "cat of columns": of(lambda x, y: torch.cat((x, y), -1), ((2048, 1024), (2048, 1024)),
+                         ((4, 16, 256, 96), (4, 16, 256, 32))),
+    "stack": of(lambda x, y: torch.stack((x, y), 1), ((2048, 512), (2048, 512))),
+    "slice of rows": one(lambda x: x[64:1600] * 2, (2048, 1024)),
+    "slice of columns": one(lambda x: x[:, 32:800] * 2, (2048, 1024)),
+    "strided slice": one(lambda x: x[::2] * 2, (4096, 1024)),
+    "split and add": one(lambda x: x.split(512, -1)[0] + x.split(512, -1)[1], (4096, 1024)),
+    "pad": one(lambda x: F.pad(x, (1, 1, 1, 1)), (8, 64, 56, 56), (1024, 1022)),
+    "flip": one(lambda x: x.flip(-1), (2048, 1024)),
+    "flip of rows": one(lambda x: x.flip(0), (2048, 1024)),
+    "roll": one(lambda x: x.roll((3, 3), (1, 2)), (8, 56, 56, 96)),
+    "transpose": one(lambda x: x.t().contiguous(), (2048, 1024)),
+    "heads": one(_heads, (32, 128, 384), (1, 2048, 1024)),
+    "heads together": one(_merge, (32, 12, 128, 64)),
+    "windows": one(_windows, (8, 56, 56, 96)),
+    "channels last": one(lambda x: x.permute(0, 2, 3, 1).contiguous(), (8, 64, 56, 56)),
+    "repeat": one(lambda x: x.repeat(4, 1), (1024, 1024)),
+    "repeat of heads": one(lambda x: x.repeat_interleave(4, 1), (2, 8, 256, 64)),
+    "expand and multiply": of(torch.mul, ((64, 1, 1024), (64, 32, 1))),
     # reductions
-    "sum of rows": _one(lambda x: x.sum(-1), (4096, 1024)),
-    "sum of columns": _one(lambda x: x.sum(0), (4096, 1024)),
-    "mean of the middle": _one(lambda x: x.mean(1), (32, 128, 384)),
-    "sum of everything": _one(lambda x: x.sum(), (2048, 2048)),
-    "max of rows": _one(lambda x: x.amax(-1), (4096, 1024)),
-    "variance": _one(lambda x: x.var(-1), (4096, 1024)),
-    "norm": _one(lambda x: x.norm(dim=-1), (4096, 1024)),
-    "cumsum": _one(lambda x: x.cumsum(-1), (2048, 1024)),
-    "cumprod": _one(lambda x: (x * 0.01 + 1).cumprod(-1), (2048, 1024)),
-    "logcumsumexp": _one(lambda x: x.logcumsumexp(-1), (1024, 512)),
-    "cummax": _one(lambda x: x.cummax(-1).values, (2048, 1024)),
-    "roll of all": _one(lambda x: x.roll(5), (2048, 1024)),
-    "any": _of(lambda m: m.any(-1), (Mask((2048, 1024)),)),
-    "mean pooling": _of(
+    "sum of rows": one(lambda x: x.sum(-1), (4096, 1024)),
+    "sum of columns": one(lambda x: x.sum(0), (4096, 1024)),
+    "mean of the middle": one(lambda x: x.mean(1), (32, 128, 384)),
+    "sum of everything": one(lambda x: x.sum(), (2048, 2048)),
+    "max of rows": one(lambda x: x.amax(-1), (4096, 1024)),
+    "variance": one(lambda x: x.var(-1), (4096, 1024)),
+    "norm": one(lambda x: x.norm(dim=-1), (4096, 1024)),
+    "cumsum": one(lambda x: x.cumsum(-1), (2048, 1024)),
+    "cumprod": one(lambda x: (x * 0.01 + 1).cumprod(-1), (2048, 1024)),
+    "logcumsumexp": one(lambda x: x.logcumsumexp(-1), (1024, 512)),
+    "cummax": one(lambda x: x.cummax(-1).values, (2048, 1024)),
+    "roll of all": one(lambda x: x.roll(5), (2048, 1024)),
+    "any": of(lambda m: m.any(-1), (Mask((2048, 1024)),)),
+    "mean pooling": of(
         lambda x, m: (x * m.unsqueeze(-1)).sum(1) / m.sum(1, keepdim=True).clamp(min=1),
         ((32, 128, 384), (32, 128))),
     # convolutions and pooling
-    "conv1d": _of(lambda x, w: F.conv1d(x, w, padding=1), ((4, 80, 3000), (384, 80, 3))),
-    "conv_transpose2d": _of(lambda x, w: F.conv_transpose2d(x, w, stride=2),
-                            ((4, 64, 28, 28), (64, 32, 2, 2))),
-    "conv3d": _of(lambda x, w: F.conv3d(x, w, padding=1), ((1, 16, 8, 32, 32), (16, 16, 3, 3, 3))),
-    "conv2d 3x3": _of(lambda x, w: F.conv2d(x, w, padding=1), ((8, 64, 28, 28), (64, 64, 3, 3)),
-                      ((1, 320, 32, 32), (320, 320, 3, 3))),
-    "conv2d 1x1": _of(F.conv2d, ((8, 256, 28, 28), (128, 256, 1, 1))),
-    "conv2d of patches": _of(lambda x, w: F.conv2d(x, w, stride=16),
-                             ((4, 3, 224, 224), (384, 3, 16, 16))),
-    "conv2d 7x7 strided": _of(lambda x, w: F.conv2d(x, w, stride=2, padding=3),
-                              ((2, 3, 224, 224), (64, 3, 7, 7))),
-    "depthwise conv2d": _of(lambda x, w: F.conv2d(x, w, padding=1, groups=96),
-                            ((4, 96, 56, 56), (96, 1, 3, 3))),
-    "max_pool2d": _one(lambda x: F.max_pool2d(x, 3, 2, 1), (8, 64, 56, 56)),
-    "avg_pool2d": _one(lambda x: F.avg_pool2d(x, 2), (8, 64, 56, 56)),
-    "adaptive_avg_pool2d": _one(lambda x: F.adaptive_avg_pool2d(x, 1), (8, 512, 14, 14)),
-    "interpolate nearest": _one(lambda x: F.interpolate(x, scale_factor=2), (2, 64, 32, 32)),
-    "interpolate bilinear": _one(
+    "conv1d": of(lambda x, w: F.conv1d(x, w, padding=1), ((4, 80, 3000), (384, 80, 3))),
+    "conv_transpose2d": of(lambda x, w: F.conv_transpose2d(x, w, stride=2),
+                           ((4, 64, 28, 28), (64, 32, 2, 2))),
+    "conv3d": of(lambda x, w: F.conv3d(x, w, padding=1), ((1, 16, 8, 32, 32), (16, 16, 3, 3, 3))),
+    "conv2d 3x3": of(lambda x, w: F.conv2d(x, w, padding=1), ((8, 64, 28, 28), (64, 64, 3, 3)),
+                     ((1, 320, 32, 32), (320, 320, 3, 3))),
+    "conv2d 1x1": of(F.conv2d, ((8, 256, 28, 28), (128, 256, 1, 1))),
+    "conv2d of patches": of(lambda x, w: F.conv2d(x, w, stride=16),
+                            ((4, 3, 224, 224), (384, 3, 16, 16))),
+    "conv2d 7x7 strided": of(lambda x, w: F.conv2d(x, w, stride=2, padding=3),
+                             ((2, 3, 224, 224), (64, 3, 7, 7))),
+    "depthwise conv2d": of(lambda x, w: F.conv2d(x, w, padding=1, groups=96),
+                           ((4, 96, 56, 56), (96, 1, 3, 3))),
+    "max_pool2d": one(lambda x: F.max_pool2d(x, 3, 2, 1), (8, 64, 56, 56)),
+    "avg_pool2d": one(lambda x: F.avg_pool2d(x, 2), (8, 64, 56, 56)),
+    "adaptive_avg_pool2d": one(lambda x: F.adaptive_avg_pool2d(x, 1), (8, 512, 14, 14)),
+    "interpolate nearest": one(lambda x: F.interpolate(x, scale_factor=2), (2, 64, 32, 32)),
+    "interpolate bilinear": one(
         lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (2, 64, 32, 32)),
-    "interpolate bicubic": _one(
+    "interpolate bicubic": one(
         lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), (2, 64, 32, 32)),
-    "grid_sample": _of(_grid_sample, ((2, 16, 64, 64), (2, 64, 64, 2))),
-    "max_pool2d with indices": _one(
+    "grid_sample": of(_grid_sample, ((2, 16, 64, 64), (2, 64, 64, 2))),
+    "max_pool2d with indices": one(
         lambda x: F.max_pool2d(x, 2, return_indices=True)[1], (8, 64, 56, 56)),
-    "adaptive_max_pool2d": _one(lambda x: F.adaptive_max_pool2d(x, 7), (8, 128, 28, 28)),
-    "gradient of max_pool2d": _of(_gradient(lambda x: F.max_pool2d(x, 2)),
-                                  ((8, 64, 28, 28), (8, 64, 56, 56))),
-    "gradient of bilinear": _of(
-        _gradient(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear")),
+    "adaptive_max_pool2d": one(lambda x: F.adaptive_max_pool2d(x, 7), (8, 128, 28, 28)),
+    "gradient of max_pool2d": of(gradient(lambda x: F.max_pool2d(x, 2)),
+                                 ((8, 64, 28, 28), (8, 64, 56, 56))),
+    "gradient of bilinear": of(
+        gradient(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear")),
         ((2, 64, 64, 64), (2, 64, 32, 32))),
-    "gradient of conv2d": _of(_gradient(lambda x, w: F.conv2d(x, w, padding=1)),
-                              ((8, 64, 28, 28), (8, 64, 28, 28), (64, 64, 3, 3))),
-    "gradient of a conv2d's weight": _of(
-        _gradient(lambda x, w: F.conv2d(x, w, padding=1), 1),
+    "gradient of conv2d": of(gradient(lambda x, w: F.conv2d(x, w, padding=1)),
+                             ((8, 64, 28, 28), (8, 64, 28, 28), (64, 64, 3, 3))),
+    "gradient of a conv2d's weight": of(
+        gradient(lambda x, w: F.conv2d(x, w, padding=1), 1),
         ((8, 64, 28, 28), (8, 64, 28, 28), (64, 64, 3, 3))),
     # products
-    "matmul odd": _of(torch.matmul, ((333, 517), (517, 219)), ((1000, 1000), (1000, 1000))),
-    "matmul thin": _of(torch.matmul, ((4096, 64), (64, 4096)), ((16, 4096), (4096, 1024))),
-    "matmul of a transposed": _of(lambda x, y: x @ y.t(), ((1024, 1024), (1024, 1024))),
-    "linear with bias": _of(F.linear, ((4096, 384), (1536, 384), (1536,)),
-                            ((1, 4096), (14336, 4096), (14336,))),
-    "bmm small": _of(torch.bmm, ((64, 33, 65), (64, 65, 17)), ((96, 128, 64), (96, 64, 128))),
-    "batched by one": _of(torch.matmul, ((32, 128, 384), (384, 384))),
-    "einsum of heads": _of(lambda x, y: torch.einsum("bhid,bhjd->bhij", x, y),
-                           ((4, 12, 128, 64), (4, 12, 128, 64))),
-    "outer": _of(lambda x, y: x.unsqueeze(1) * y.unsqueeze(0), ((2048,), (2048,))),
+    "matmul odd": of(torch.matmul, ((333, 517), (517, 219)), ((1000, 1000), (1000, 1000))),
+    "matmul thin": of(torch.matmul, ((4096, 64), (64, 4096)), ((16, 4096), (4096, 1024))),
+    "matmul of a transposed": of(lambda x, y: x @ y.t(), ((1024, 1024), (1024, 1024))),
+    "linear with bias": of(F.linear, ((4096, 384), (1536, 384), (1536,)),
+                           ((1, 4096), (14336, 4096), (14336,))),
+    "bmm small": of(torch.bmm, ((64, 33, 65), (64, 65, 17)), ((96, 128, 64), (96, 64, 128))),
+    "batched by one": of(torch.matmul, ((32, 128, 384), (384, 384))),
+    "einsum of heads": of(lambda x, y: torch.einsum("bhid,bhjd->bhij", x, y),
+                          ((4, 12, 128, 64), (4, 12, 128, 64))),
+    "outer": of(lambda x, y: x.unsqueeze(1) * y.unsqueeze(0), ((2048,), (2048,))),
     # attention
-    "attention": _of(_attention, ((8, 12, 128, 64),) * 3, ((1, 32, 512, 128),) * 3,
-                     ((2, 8, 197, 64),) * 3),
-    "causal attention": _of(_causal, ((2, 16, 512, 64),) * 3),
-    "masked attention": _of(_masked, (*((8, 12, 128, 64),) * 3, (8, 1, 128, 128))),
-    "grouped attention": _of(_grouped, ((1, 32, 256, 64), (1, 8, 256, 64), (1, 8, 256, 64))),
-    "attention of one query": _of(
+    "attention": of(_attention, ((8, 12, 128, 64),) * 3, ((1, 32, 512, 128),) * 3,
+                    ((2, 8, 197, 64),) * 3),
+    "causal attention": of(_causal, ((2, 16, 512, 64),) * 3),
+    "masked attention": of(_masked, (*((8, 12, 128, 64),) * 3, (8, 1, 128, 128))),
+    "grouped attention": of(_grouped, ((1, 32, 256, 64), (1, 8, 256, 64), (1, 8, 256, 64))),
+    "attention of one query": of(
         _attention, ((4, 16, 1, 64), (4, 16, 1024, 64), (4, 16, 1024, 64))),
-    "attention 80 wide": _of(_attention, ((2, 8, 256, 80),) * 3),
+    "attention 80 wide": of(_attention, ((2, 8, 256, 80),) * 3),
     # casts
-    "to float32": _one(lambda x: x.float() + 1, (2048, 2048)),
-    "through float32": _one(lambda x: (x.float() * 2).to(x.dtype), (2048, 2048)),
-    "bool to float": _of(lambda m, x: m.to(x.dtype) * x, (Mask((2048, 2048)), (2048, 2048))),
+    "to float32": one(lambda x: x.float() + 1, (2048, 2048)),
+    "through float32": one(lambda x: (x.float() * 2).to(x.dtype), (2048, 2048)),
+    "bool to float": of(lambda m, x: m.to(x.dtype) * x, (Mask((2048, 2048)), (2048, 2048))),
 }  # fmt: skip
 
 
@@ -372,6 +377,9 @@ def operands(variant: tuple, generator: torch.Generator) -> list[torch.Tensor]:
 
     def made(spec) -> torch.Tensor:
         match spec:
+            case Index(distinct=True):
+                values = torch.randperm(spec.bound, generator=generator)
+                return values[: math.prod(spec.shape)].reshape(spec.shape)
             case Index():
                 return torch.randint(spec.bound, spec.shape, generator=generator)
             case Mask():

@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 import torch.nn.functional as F
+import torch_spyre
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.int64)
 SIZES = (1, 2, 3, 5, 63, 64, 65, 130)
@@ -70,3 +71,32 @@ def test_gradients(mode):
         (result * weights.to(leaf)).sum().backward()
         grads.append(leaf.grad.cpu().float())
     assert torch.equal(grads[0], grads[1]) and torch.equal(grads[0], grads[2])
+
+
+def check_gradient(seed):
+    """Sums of whole numbers, which have PyTorch's bits."""
+    torch.manual_seed(seed)
+    draw = random.Random(seed)
+    sizes = [draw.choice((2, 3, 5, 33, 64, 70)) for _ in range(draw.choice((1, 2, 2, 3)))]
+    if len(sizes) == 1 and draw.random() < 0.5:
+        sizes = [1300]
+    mode = draw.choice(("reflect", "replicate"))
+    padding = [draw.randint(0, min(size - 1, 5)) for size in reversed(sizes) for _ in range(2)]
+    x = torch.randint(-8, 8, (2, 3, *sizes)).half()
+    weights = torch.randint(-4, 5, F.pad(x, padding, mode).shape).half()
+    function = lambda x, w: (F.pad(x, padding, mode) * w).sum()  # noqa: E731
+    grads = []
+    for device, wrap in (("cpu", lambda f: f), ("spyre", lambda f: f), ("spyre", torch.compile)):
+        torch._dynamo.reset()
+        leaf = (x.float() if device == "cpu" else x.to(device)).requires_grad_()
+        wrap(function)(leaf, weights.to(leaf)).backward()
+        grads.append(leaf.grad.float().cpu())
+    for grad in grads[1:]:
+        assert torch.equal(grad, grads[0]), f"seed {seed}: {mode} {sizes} {padding}"
+
+
+@pytest.mark.parametrize("trials", [8, pytest.param(100, marks=pytest.mark.long)])
+def test_random_gradients(trials):
+    with torch_spyre.fallback("error"):
+        for seed in range(trials):
+            check_gradient(seed)

@@ -169,3 +169,13 @@ def test_an_arange_is_one_step(steps):
     assert steps(lambda x: torch.arange(300, device=x.device), x) == ["identity"]
     assert steps(lambda x: 3 * torch.arange(-5, 300, 7, device=x.device) + 1, x) == ["identity"]
     assert steps(lambda x: torch.arange(40, device=x.device).float(), x) == ["identity"]
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (70, 90), (300, 300), (1, 65)])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.int64])
+def test_ones_of_a_diagonal(sizes, dtype):
+    torch._dynamo.reset()
+    x = torch.arange(sizes[0] * sizes[1]).reshape(sizes) % 7
+    function = lambda x: x + torch.eye(*sizes, dtype=dtype, device=x.device)  # noqa: E731
+    found = torch.compile(function)(x.to(dtype).to("spyre"))
+    assert torch.equal(found.cpu(), function(x.to(dtype)))

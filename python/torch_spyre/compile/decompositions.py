@@ -72,6 +72,19 @@ def _empty_permuted(
     return stored.permute([physical_layout.index(dim) for dim in range(len(size))])
 
 
+def _eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    **_options: Any,
+) -> torch.Tensor:
+    """PyTorch's own counts in the shortest integers, which no one computes with."""
+    rows, columns = (torch.arange(size, device=device) for size in (n, n if m is None else m))
+    return (rows.unsqueeze(1) == columns).to(torch.get_default_dtype() if dtype is None else dtype)
+
+
 def _celu(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
     result: torch.Tensor = _aten.elu.default(x, alpha, 1, 1 / alpha)
     return result
@@ -79,6 +92,8 @@ def _celu(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
 
 _PARTS: Table = {
     _aten.celu.default: _celu,
+    _aten.eye.default: _eye,
+    _aten.eye.m: _eye,
     _aten.empty_permuted.default: _empty_permuted,
     _aten.copy.default: _copy,
     _aten.slice_scatter.default: _without_gaps(_aten.slice_scatter.default),

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Padding by what lies at the edges of dims: parts are put side by side, so every bit stays."""
+"""Padding by what lies at the edges of dims: parts are put side by side, so every bit stays.
+Gradients are products with the matrix of what was put where; of long dims, sums at the edges."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import as_stored
+from .lines import FLOATS, as_stored, computed
+from .resampling import by_matrix, is_at, places_of
 
 _aten = torch.ops.aten
+MOST_OF_MATRIX = 1 << 10  # elements of a dim
 
 
 def _edge(x: torch.Tensor, dim: int, first: int, number: int, mirrors: bool) -> torch.Tensor:
@@ -59,3 +63,60 @@ def reflection_pad(x: torch.Tensor, padding: Sequence[int]) -> torch.Tensor | No
 )  # fmt: skip
 def replication_pad(x: torch.Tensor, padding: Sequence[int]) -> torch.Tensor | NotTaken:
     return _pad(x, padding, False)
+
+
+def _added_edges(
+    grad: torch.Tensor, dim: int, size: int, before: int, mirrors: bool
+) -> torch.Tensor:
+    """What arrives at so many elements, with what arrives in front of them and behind added to the
+    elements that were put there."""
+    given = grad.narrow(dim, before, size)
+    behind = grad.shape[dim] - before - size
+    edges = [(0, before, 1 if mirrors else 0), (before + size, behind, size - 1 - mirrors)]
+    for number, (start, count_there, place) in enumerate(edges):
+        if not count_there:
+            continue
+        edge = grad.narrow(dim, start, count_there)
+        edge = edge.flip(dim) if mirrors else edge.to(torch.float32).sum(dim, True)
+        length = edge.shape[dim]
+        at = place - length + 1 if number else place
+        sums = (given.narrow(dim, at, length) + edge).to(grad.dtype)
+        around = [(0, at), (at + length, size - at - length)]
+        head, tail = ([given.narrow(dim, *rest)] if rest[1] else [] for rest in around)
+        given = torch.cat([*head, sums, *tail], dim)
+    return given
+
+
+def _edges_backward(mirrors: bool) -> Callable[..., Any]:
+    """The gradient of padding by what lies at the edges; `padding` has the last dim first."""
+
+    def hand_back(
+        grad: torch.Tensor, x: torch.Tensor, padding: Sequence[int]
+    ) -> torch.Tensor | NotTaken:
+        rank = len(padding) // 2
+        if grad.dtype not in FLOATS or grad.numel() == 0 or x.numel() == 0 or min(padding) < 0:
+            return NOT_TAKEN
+        for i in range(rank):
+            dim = x.dim() - rank + i
+            size, before = x.shape[dim], padding[2 * (rank - 1 - i)]
+            if size > MOST_OF_MATRIX or grad.dtype not in computed():
+                grad = _added_edges(grad, dim, size, before, mirrors)
+                continue
+            out, places = places_of(grad, size, grad.shape[dim])
+            last = float(size - 1)
+            at = (out - before).abs() if mirrors else (out - before).clamp(0.0, last)
+            at = last - (last - at).abs() if mirrors else at
+            grad = by_matrix(grad, dim, is_at(at, places), True)
+        return grad.contiguous()
+
+    return hand_back
+
+
+part(
+    _aten.replication_pad1d_backward.default, _aten.replication_pad2d_backward.default,
+    _aten.replication_pad3d_backward.default, narrow=True,
+)(_edges_backward(False))  # fmt: skip
+part(
+    _aten.reflection_pad1d_backward.default, _aten.reflection_pad2d_backward.default,
+    _aten.reflection_pad3d_backward.default, narrow=True,
+)(_edges_backward(True))  # fmt: skip

@@ -21,7 +21,7 @@ _aten = torch.ops.aten
 MOST_WEIGHTS = 1 << 24
 
 
-def _grid(x: torch.Tensor, inputs: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
+def places_of(x: torch.Tensor, inputs: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Places of the outputs as a column, of the inputs as a row."""
     out, places = (count(n, x).to(torch.float32) for n in (outputs, inputs))
     return out.unsqueeze(1), places
@@ -38,7 +38,7 @@ def _linear(
     x: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None
 ) -> torch.Tensor:
     """The nearer an input, the more of it."""
-    out, places = _grid(x, inputs, outputs)
+    out, places = places_of(x, inputs, outputs)
     step = _step(inputs, outputs, align, scale)
     source = out * step if align else ((out + 0.5) * step - 0.5).clamp(min=0.0)
     return (1 - (source.clamp(max=inputs - 1) - places).abs()).clamp(min=0.0)
@@ -49,7 +49,7 @@ def _smoothed(
 ) -> torch.Tensor:
     """As _linear, of a kernel as wide as the step; what lies beyond the border weighs nothing. Of
     the step only what has 12 bits multiplies places exactly, the rest changes little."""
-    out, places = _grid(x, inputs, outputs)
+    out, places = places_of(x, inputs, outputs)
     step = _step(inputs, outputs, align, scale)
     fraction, exponent = math.frexp(step)
     most = math.ldexp(round(fraction * 4096), exponent - 12)
@@ -81,7 +81,7 @@ def _moved(
     return x.index_select(dim, source.to(torch.int64))
 
 
-def _is_at(source: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+def is_at(source: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """1 where they are equal, whole numbers both."""
     return (1 - (source - places).abs()).clamp(min=0.0)
 
@@ -91,7 +91,7 @@ def _cubic(
 ) -> torch.Tensor:
     """Keys' kernel with a = -0.75, as PyTorch has it; taps beyond the border are the border's."""
     a = -0.75
-    out, places = _grid(x, inputs, outputs)
+    out, places = places_of(x, inputs, outputs)
     step = _step(inputs, outputs, align, scale)
     source = out * step if align else (out + 0.5) * step - 0.5
     first = source.floor()
@@ -103,7 +103,7 @@ def _cubic(
     total = None
     for tap, weight in zip((-1.0, 0.0, 1.0, 2.0), weights, strict=True):
         at = (first + tap).clamp(0, inputs - 1)
-        given = weight * _is_at(at, places)
+        given = weight * is_at(at, places)
         total = given if total is None else total + given
     assert total is not None
     return total
@@ -119,16 +119,19 @@ def _areas(x: torch.Tensor, inputs: int, outputs: int) -> torch.Tensor:
     return inside / (end - start)
 
 
+def by_matrix(x: torch.Tensor, dim: int, matrix: torch.Tensor, back: bool) -> torch.Tensor:
+    """A dim by its matrix, or by the matrix's transpose."""
+    weights = matrix.to(x.dtype)
+    sizes = [n for d, n in enumerate(x.shape) if d != dim]
+    lines = x.movedim(dim, -1).reshape(-1, x.shape[dim])
+    product = lines @ (weights if back else weights.t())
+    return product.reshape(*sizes, product.shape[-1]).movedim(-1, dim)
+
+
 def _apply(x: torch.Tensor, matrices: Sequence[torch.Tensor], back: bool) -> torch.Tensor:
     """Each of the last dims by its matrix, or by the matrix's transpose."""
-    rank = len(matrices)
     for i, matrix in enumerate(matrices):
-        dim = x.dim() - rank + i
-        weights = matrix.to(x.dtype)
-        sizes = [n for d, n in enumerate(x.shape) if d != dim]
-        lines = x.movedim(dim, -1).reshape(-1, x.shape[dim])
-        product = lines @ (weights if back else weights.t())
-        x = product.reshape(*sizes, product.shape[-1]).movedim(-1, dim)
+        x = by_matrix(x, x.dim() - len(matrices) + i, matrix, back)
     return x
 
 
@@ -201,7 +204,7 @@ def _nearest_backward(
     if scale and not shift and outputs in (inputs, 2 * inputs):
         scale = None
     source = _nearest(x, inputs, outputs, shift, scale)
-    return _is_at(source.unsqueeze(1), count(inputs, x).to(torch.float32))
+    return is_at(source.unsqueeze(1), count(inputs, x).to(torch.float32))
 
 
 def _register_nearest(forward: Sequence[object], backward: Sequence[object], shift: float) -> None:
@@ -278,30 +281,6 @@ def adaptive_avg_pool2d_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.T
 @part(_aten._adaptive_avg_pool3d_backward.default, narrow=True)
 def adaptive_avg_pool3d_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor | NotTaken:
     return _adaptive_backward(grad, x, 3)
-
-
-def _repeated_edges(
-    grad: torch.Tensor, x: torch.Tensor, padding: Sequence[int]
-) -> torch.Tensor | NotTaken:
-    """The gradient of padding by the elements at the edges; `padding` has the last dim first."""
-    rank = len(padding) // 2
-    inputs, outputs = x.shape[-rank:], grad.shape[-rank:]
-    if not _is_taken(grad, inputs, outputs):
-        return NOT_TAKEN
-    matrices = []
-    for i, (size, count_out) in enumerate(zip(inputs, outputs, strict=True)):
-        out, places = _grid(grad, size, count_out)
-        before = padding[2 * (rank - 1 - i)]
-        matrices.append(_is_at((out - before).clamp(0.0, float(size - 1)), places))
-    return _apply(grad, matrices, True).contiguous()
-
-
-part(
-    _aten.replication_pad1d_backward.default,
-    _aten.replication_pad2d_backward.default,
-    _aten.replication_pad3d_backward.default,
-    narrow=True,
-)(_repeated_edges)
 
 
 STICK = 64  # elements of 16 bits
