@@ -124,11 +124,11 @@ ELEMENTARY double elementary_atan2(double y, double x)
     const bool equal = more == less, beyond = less > TURN * more;
     const double part = equal ? 0.0 : beyond ? less - more : less;
     const double whole = more == 0.0 ? 1.0 : beyond ? less + more : more;
-    const double eighth = (beyond | equal) & (more > 0.0) ? 0.25 * PI : 0.0;
+    const double eighth = ((beyond | equal) & (more > 0.0)) ? 0.25 * PI : 0.0;
     const double small = eighth + elementary_atan(part / whole);
     const double acute = high > wide ? 0.5 * PI - small : small;
     const double angle = copysign(1.0, x) < 0.0 ? PI - acute : acute;
-    return (x != x) | (y != y) ? (double)NAN : copysign(angle, y);
+    return ((x != x) | (y != y)) ? (double)NAN : copysign(angle, y);
 }
 
 #endif
