@@ -15,12 +15,12 @@
 #include "card/codegen/vector_code.h"
 #include "card/simd/simd.h"
 
-enum { TABLE_SLOTS = 2 * CODE_MOST_PROGRAMS, MOST_STEPS = 128, CODE_BYTES = 256 << 10 };
+enum { TABLE_SLOTS = 2 * CODE_MOST_PROGRAMS, CODE_BYTES = 256 << 10 };
 
 // What the code of a program depends on.
 typedef struct {
     uint32_t count;                         // words of it
-    uint32_t word[2 * MOST_STEPS];
+    uint32_t word[2 * CODE_MOST_STEPS];
 } program_key;
 
 typedef struct {
@@ -39,7 +39,8 @@ static void describe(const vector_program *w, program_key *out)
         const vector_step *s = &w->steps[n];
         out->word[2 * n] = s->op | (uint32_t)s->rounding << 16 | (uint32_t)s->halves << 18 |
                            (uint32_t)s->wide << 19 | (uint32_t)s->holds << 20 |
-                           (uint32_t)s->rest_of_each << 21;
+                           (uint32_t)s->rest_of_each << 21 | (uint32_t)s->plain << 22 |
+                           (uint32_t)s->streams << 23;
         out->word[2 * n + 1] = s->rest | s->slot << 16;
     }
 }
@@ -124,7 +125,7 @@ vector_loop *vector_code_of(const vector_program *w)
 {
     program_key key;
     const code_entry *entry;
-    if (!has_avx512() || w->count > MOST_STEPS) return NULL;
+    if (!has_avx512() || w->count > CODE_MOST_STEPS) return NULL;
     describe(w, &key);
     find(&key, &entry);
     if (!entry) entry = add(w, &key);

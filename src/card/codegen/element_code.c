@@ -7,17 +7,6 @@
 #include "card/simd/exp_dl16.h"
 #include "tensor/numeric.h"
 
-// 16 bits in all lanes.
-static operand words(unit_code *c, uint32_t bits)
-{
-    return code_constant(c, (bits & 0xFFFF) | bits << 16);
-}
-
-static operand word_of_element(uint32_t pair, int32_t bytes)
-{
-    return at_offset(RAX, (int32_t)pair * 64 + bytes);
-}
-
 static void prefetch_elements(unit_code *c)
 {
     encode_prefetch(&c->b, at_offset(RDX, 0));
@@ -33,14 +22,14 @@ static void widen(unit_code *c, zmm codes, quarters *to, uint32_t pair)
     const uint32_t whole = DL16_EXPONENT_OFFSET >> 16, excess = 0x7F80 - (DL16_MERGED >> 2);
     const mask nonzero = 1, finite = 2;
     const zmm high = code_new(c);
-    code_op(c, VPTESTMW, nonzero, codes, words(c, DL16_MERGED));
-    code_op(c, VPANDD, high, codes, words(c, DL16_MERGED));
-    encode(&c->b, VPCMPW, finite, high, words(c, DL16_MERGED),
+    code_op(c, VPTESTMW, nonzero, codes, code_words(c, DL16_MERGED));
+    code_op(c, VPANDD, high, codes, code_words(c, DL16_MERGED));
+    encode(&c->b, VPCMPW, finite, high, code_words(c, DL16_MERGED),
            (encoding){.lanes = nonzero, .has_byte = true, .byte = CODE_NOT_EQUAL});
     code_shift(c, SHIFT_WORDS, CODE_SHIFT_SIGNED, high, codes, 2);
-    code_op(c, VPANDD, high, high, words(c, DL16_SIGN | DL16_MERGED >> 2));
-    code_masked(c, VPADDW, high, nonzero, high, words(c, excess));
-    code_masked(c, VPSUBW, high, finite, high, words(c, excess - whole));
+    code_op(c, VPANDD, high, high, code_words(c, DL16_SIGN | DL16_MERGED >> 2));
+    code_masked(c, VPADDW, high, nonzero, high, code_words(c, excess));
+    code_masked(c, VPSUBW, high, finite, high, code_words(c, excess - whole));
     encode(&c->b, SHIFT_WORDS, CODE_SHIFT_LEFT, codes, in_zmm(codes),
            (encoding){.lanes = finite, .zeroes = true, .has_byte = true, .byte = 14});
     const zmm a = code_new(c);
@@ -56,40 +45,64 @@ void code_round_bits(unit_code *c, zmm reg)
     code_op(c, VPANDD, reg, reg, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
 }
 
+// The same of plain elements.
+static void widen_plain(unit_code *c, zmm codes, quarters *to, uint32_t pair)
+{
+    const mask nonzero = 1;
+    const zmm high = code_new(c);
+    code_op(c, VPTESTMW, nonzero, codes, code_words(c, DL16_MERGED));
+    code_shift(c, SHIFT_WORDS, CODE_SHIFT_SIGNED, high, codes, 2);
+    code_op(c, VPANDD, high, high, code_words(c, DL16_SIGN | DL16_MERGED >> 2));
+    code_masked(c, VPADDW, high, nonzero, high, code_words(c, DL16_EXPONENT_OFFSET >> 16));
+    code_shift(c, SHIFT_WORDS, CODE_SHIFT_LEFT, codes, codes, 14);
+    const zmm a = code_new(c);
+    code_op(c, VPUNPCKLWD, a, codes, in_zmm(high));
+    code_op(c, VPUNPCKHWD, high, codes, in_zmm(high));
+    code_set(c, to, 2 * pair, a);
+    code_set(c, to, 2 * pair + 1, high);
+}
+
 // Half a pair of IEEE_FP16 in the lower half of `codes`.
-static zmm widen_halves(unit_code *c, zmm codes)
+static zmm widen_halves(unit_code *c, zmm codes, bool plain)
 {
     const zmm to = code_new(c);
     code_op(c, VCVTPH2PS, to, 0, in_zmm(codes));
+    if (plain) return to;
     code_op(c, VMINPS, to, to, code_number(c, INFINITY));
     code_round_bits(c, to);
     return to;
 }
 
-static void load_halves(unit_code *c, quarters *to, uint32_t pair)
+static void load_halves(unit_code *c, quarters *to, uint32_t pair, bool plain)
 {
     static const uint32_t turns[] = {0, 0, 2, 0, 4, 0, 6, 0, 1, 0, 3, 0, 5, 0, 7, 0};
     const zmm codes = code_in_register(c, constant_words(&c->b, turns));
-    code_op(c, VPERMQ, codes, codes, word_of_element(pair, 0));
-    code_set(c, to, 2 * pair, widen_halves(c, codes));
+    code_op(c, VPERMQ, codes, codes, code_pair_at(pair));
+    if (plain) {                            // of whose 10 fraction bits one is rounded away
+        code_op(c, VPADDW, codes, codes, code_words(c, 1));
+        code_op(c, VPANDD, codes, codes, code_words(c, 0xFFFE));
+    }
+    code_set(c, to, 2 * pair, widen_halves(c, codes, plain));
     code_op_byte(c, VEXTRACTI64X4, codes, 0, in_zmm(codes), 1);
-    code_set(c, to, 2 * pair + 1, widen_halves(c, codes));
+    code_set(c, to, 2 * pair + 1, widen_halves(c, codes, plain));
     code_release(c, codes);
 }
 
 void code_load_elements(unit_code *c, quarters *to)
 {
+    const bool plain = c->is_plain && c->plain.of[c->step - c->program->steps];
     code_elements(c, true);
     code_release_all(c, to);
     prefetch_elements(c);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
         if (c->step->halves) {
-            load_halves(c, to, pair);
+            load_halves(c, to, pair, plain);
             continue;
         }
         const zmm codes = code_new(c);
-        code_load(c, codes, word_of_element(pair, 0));
-        widen(c, codes, to, pair);
+        code_load(c, codes, code_pair_at(pair));
+        if (plain) widen_plain(c, codes, to, pair);
+        else widen(c, codes, to, pair);
         code_release(c, codes);
     }
 }
@@ -146,7 +159,7 @@ static void spread_element(unit_code *c, zmm to)
     }
     code_op(c, VPBROADCASTW, to, 0, at_offset(RAX, 0));
     if (c->step->halves) {
-        const zmm wide = widen_halves(c, to);
+        const zmm wide = widen_halves(c, to, false);
         code_load(c, to, in_zmm(wide));
         code_release(c, wide);
         return;
@@ -189,9 +202,9 @@ static zmm narrow(unit_code *c, uint32_t pair)
     const zmm codes = round_magnitude(c, a), more = round_magnitude(c, b);
     code_op(c, VPACKUSDW, codes, codes, in_zmm(more));
     code_op(c, VPACKSSDW, a, a, in_zmm(b));
-    code_op(c, VPMINUW, codes, codes, words(c, DL16_MERGED));
+    code_op(c, VPMINUW, codes, codes, code_words(c, DL16_MERGED));
     // 0xD8: the second where the third is set, else the first.
-    code_op_byte(c, VPTERNLOGD, a, codes, words(c, DL16_MERGED), 0xD8);
+    code_op_byte(c, VPTERNLOGD, a, codes, code_words(c, DL16_MERGED), 0xD8);
     code_release(c, codes);
     code_release(c, more);
     code_release(c, b);
@@ -230,11 +243,11 @@ static void store_halves(unit_code *c, uint32_t pair)
     narrow_halves(c, to, cold.scratch, a, b);
     // Without their sign: infinity and NaN are rare.
     code_op(c, VPADDW, cold.scratch, to, in_zmm(to));
-    code_op_byte(c, VPCMPUW, 1, cold.scratch, words(c, 0xF800), 5);
+    code_op_byte(c, VPCMPUW, 1, cold.scratch, code_words(c, 0xF800), 5);
     encode_test_mask(&c->b, 1);
     cold.result.reg[0] = a, cold.result.reg[1] = b, cold.result.reg[2] = to;
     add_cold(c, cold);
-    code_store(c, word_of_element(pair, 0), to);
+    code_store_unit(c, code_pair_at(pair), to);
     code_release(c, a);
     code_release(c, b);
     code_release(c, to);
@@ -260,15 +273,15 @@ static void store_rare_halves(unit_code *c, const cold_code *cold)
 
 void code_store_elements(unit_code *c)
 {
-    code_elements(c, true);
-    prefetch_elements(c);
+    code_elements(c, !c->step->streams);
+    if (!c->step->streams) prefetch_elements(c);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
         if (c->step->halves) {
             store_halves(c, pair);
             continue;
         }
         const zmm codes = narrow(c, pair);
-        code_store(c, word_of_element(pair, 0), codes);
+        code_store_unit(c, code_pair_at(pair), codes);
         code_release(c, codes);
     }
 }
@@ -315,13 +328,15 @@ static void round_rare(unit_code *c, const cold_code *cold)
     }
 }
 
-void code_round(unit_code *c, vector_rounding rounding)
+void code_round(unit_code *c)
 {
-    if (rounding == VECTOR_ROUND) {
+    const size_t n = (size_t)(c->step - c->program->steps);
+    const bool within = c->is_plain ? c->rounded.of[n] : c->always.of[n];
+    if (c->step->rounding == VECTOR_ROUND && !within) {
         round_fast(c);
         return;
     }
-    for (uint32_t q = 0; rounding == VECTOR_SIGNIFICAND && q < QUARTERS; q++) {
+    for (uint32_t q = 0; c->step->rounding != VECTOR_AS_IS && q < QUARTERS; q++) {
         const zmm to = code_new(c);
         code_op(c, VPADDD, to, c->x.reg[q], code_constant(c, 1u << 13));
         code_op(c, VPANDD, to, to, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
@@ -406,7 +421,7 @@ void code_store_look_up(unit_code *c)
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
         const zmm found = look_up_pair(c, pair);
         code_elements(c, false);
-        code_store(c, word_of_element(pair, 0), found);
+        code_store(c, code_pair_at(pair), found);
         code_release(c, found);
         load_table(c);
     }

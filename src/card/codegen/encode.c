@@ -238,6 +238,14 @@ void encode_return(code_buffer *b)
     put(b, 0xC3);
 }
 
+// SFENCE.
+void encode_store_fence(code_buffer *b)
+{
+    put(b, 0x0F);
+    put(b, 0xAE);
+    put(b, 0xF8);
+}
+
 void encode_prefetch(code_buffer *b, operand at)
 {
     scalar(b, 0x0F18, 2, at);
@@ -269,6 +277,16 @@ void encode_test_mask(code_buffer *b, mask m)
     put(b, 0xF9);
     put(b, 0x98);
     put(b, 0xC0u | (uint32_t)m << 3 | m);
+}
+
+// KORD.
+void encode_either(code_buffer *b, mask to, mask one, mask two)
+{
+    put(b, 0xC4);
+    put(b, 0xE1);
+    put(b, 0x85 | (~(uint32_t)one & 15) << 3);
+    put(b, 0x45);
+    put(b, 0xC0u | (uint32_t)to << 3 | two);
 }
 
 // --- Jumps

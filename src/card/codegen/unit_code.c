@@ -76,6 +76,11 @@ operand code_number(unit_code *c, float number)
     return code_constant(c, bits);
 }
 
+operand code_words(unit_code *c, uint32_t bits)
+{
+    return code_constant(c, (bits & 0xFFFF) | bits << 16);
+}
+
 void code_op(unit_code *c, avx512 op, zmm to, zmm first, operand last)
 {
     encode(&c->b, op, to, first, last, (encoding){.lanes = 0});
@@ -106,6 +111,11 @@ void code_store(unit_code *c, operand to, zmm from)
     code_op(c, VMOVUPS_STORE, from, 0, to);
 }
 
+void code_store_unit(unit_code *c, operand to, zmm from)
+{
+    code_op(c, c->step->streams ? VMOVNTPS : VMOVUPS_STORE, from, 0, to);
+}
+
 void code_compare(unit_code *c, mask to, code_order order, zmm first, operand last)
 {
     code_op_byte(c, VCMPPS, to, first, last, (uint8_t)order);
@@ -113,7 +123,7 @@ void code_compare(unit_code *c, mask to, code_order order, zmm first, operand la
 
 void code_shift(unit_code *c, avx512 op, code_shift_kind kind, zmm to, zmm from, uint8_t bits)
 {
-    code_op_byte(c, op, kind, to, in_zmm(from), bits);
+    code_op_byte(c, op, (zmm)kind, to, in_zmm(from), bits);
 }
 
 zmm code_in_register(unit_code *c, operand o)
@@ -145,6 +155,11 @@ void code_elements(unit_code *c, bool ahead)
         encode_add_memory(b, RDX, at_index(RCX, NEXT_STICK, 8, 0));
     }
     encode_add_memory(b, RAX, at_index(RCX, STICK, 8, 0));
+}
+
+operand code_pair_at(uint32_t pair)
+{
+    return at_offset(RAX, (int32_t)pair * 64);
 }
 
 void code_values(unit_code *c, gpr offset)

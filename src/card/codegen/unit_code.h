@@ -12,6 +12,7 @@
 #define CARD_CODEGEN_UNIT_CODE_H
 
 #include "card/codegen/encode.h"
+#include "card/codegen/value_range.h"
 #include "card/simd/vector_program.h"
 
 enum {
@@ -61,6 +62,12 @@ typedef struct {
         bool held;                          // in registers, else in memory
         quarters at;
     } slot[VECTOR_SLOTS];
+    step_marks plain;                       // LOADs that are looked at before: where all they load
+    step_marks rounded;                     // is plain, these steps need no look at their range,
+    step_marks always;                      // else these
+    bool looks;                             // there are such LOADs
+    bool is_plain;                          // the code that is made now is for plain elements
+    size_t wild, next;                      // the jump to the code for others, what is behind both
     bool by_rows;                           // all sticks of a row, then the next row: its sums stay
     quarters sums[2];                       // in registers, of the step
     const vector_step *summing[2];
@@ -85,12 +92,14 @@ void code_release_all(unit_code *c, quarters *q);
 
 operand code_constant(unit_code *c, uint32_t bits);
 operand code_number(unit_code *c, float number);
+operand code_words(unit_code *c, uint32_t bits);            // 16 bits in all lanes
 void code_op(unit_code *c, avx512 op, zmm to, zmm first, operand last);
 void code_op_byte(unit_code *c, avx512 op, zmm to, zmm first, operand last, uint8_t byte);
 void code_masked(unit_code *c, avx512 op, zmm to, mask lanes, zmm first, operand last);
 void code_zeroed(unit_code *c, avx512 op, zmm to, mask lanes, zmm first, operand last);
 void code_load(unit_code *c, zmm to, operand from);
 void code_store(unit_code *c, operand to, zmm from);
+void code_store_unit(unit_code *c, operand to, zmm from);   // of the elements of a step
 typedef enum { CODE_EQUAL = 0, CODE_UNORDERED = 3, CODE_NOT_EQUAL = 4, CODE_LESS = 0x11,
                CODE_LESS_EQUAL = 0x12, CODE_NOT_LESS_EQUAL = 0x16, CODE_GREATER = 0x1E } code_order;
 void code_compare(unit_code *c, mask to, code_order order, zmm first, operand last);
@@ -110,6 +119,9 @@ zmm code_in_register(unit_code *c, operand o);
 // meanwhile.
 void code_elements(unit_code *c, bool ahead);
 
+// A pair's elements of 16 bits behind code_elements().
+operand code_pair_at(uint32_t pair);
+
 // Where a slot lies in memory.
 operand code_slot_at(uint32_t slot, uint32_t quarter);
 
@@ -125,9 +137,12 @@ void code_store_elements(unit_code *c);
 void code_store_wide(unit_code *c);
 void code_look_up(unit_code *c);
 void code_store_look_up(unit_code *c);
-void code_round(unit_code *c, vector_rounding rounding);
+void code_round(unit_code *c);              // as the step says
 void code_exp(unit_code *c);
 void code_cold(unit_code *c);
+
+// The jump c->wild where elements of c->plain steps are not plain (plain_code.c).
+void code_check_plain(unit_code *c);
 
 // In place, to the significand of SEN169_FP16.
 void code_round_bits(unit_code *c, zmm reg);

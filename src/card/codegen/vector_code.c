@@ -281,10 +281,10 @@ static void take_step(unit_code *c)
         else code_opfunc(c, op);
         break;
     }
-    code_round(c, c->step->rounding);
+    code_round(c);
 }
 
-static void take_steps(unit_code *c)
+static void take_all_steps(unit_code *c)
 {
     zero(c, &c->x);
     share_all(c, &c->y, &c->x);
@@ -293,6 +293,25 @@ static void take_steps(unit_code *c)
         take_step(c);
         drop_slots(c);
     }
+}
+
+// A unit. Where it depends on its elements whether values need a look at their range, the code for
+// those that do stands behind everything else.
+static void take_steps(unit_code *c)
+{
+    c->is_plain = c->looks;
+    if (c->looks) code_check_plain(c);
+    take_all_steps(c);
+    c->next = c->b.size;
+}
+
+static void take_wild_steps(unit_code *c)
+{
+    if (!c->looks) return;
+    c->is_plain = false;
+    set_jump(&c->b, c->wild, c->b.size);
+    take_all_steps(c);
+    set_jump(&c->b, encode_jump(&c->b, JUMP), c->next);
 }
 
 // --- Loops
@@ -394,8 +413,16 @@ static void enter(unit_code *c)
     encode_load(b, STICKS, at_offset(RDI, offsetof(vector_program, sticks)));
 }
 
+static bool streams(const vector_program *w)
+{
+    for (uint32_t n = 0; n < w->count; n++)
+        if (w->steps[n].streams) return true;
+    return false;
+}
+
 static void leave(unit_code *c)
 {
+    if (streams(c->program)) encode_store_fence(&c->b);
     encode_move(&c->b, RSP, FRAME);
     for (uint32_t n = SAVED; n-- > 0;) encode_pop(&c->b, saved[n]);
     encode_return(&c->b);
@@ -409,12 +436,8 @@ static void load_constants(unit_code *c)
                   (operand){.kind = OPERAND_CONSTANT, .constant = n});
 }
 
-bool write_vector_code(code_buffer *b, const vector_program *w)
+static bool write_code(unit_code *c)
 {
-    _Static_assert(sizeof(size_t) == 8, "machine code of x86-64");
-    unit_code *c = calloc(1, sizeof *c);
-    if (!c) return false;
-    *c = (unit_code){.b = *b, .program = w};
     // x and y are somewhere from the beginning.
     c->users[0] = 2 * QUARTERS;
     enter(c);
@@ -423,12 +446,28 @@ bool write_vector_code(code_buffer *b, const vector_program *w)
     if (c->by_rows) row_by_row(c);
     else stick_by_stick(c);
     leave(c);
+    take_wild_steps(c);
     code_cold(c);
     for (uint32_t unused = 1; c->b.constants < CODE_CONSTANT_REGISTERS; unused++)
         constant_of(&c->b, unused);
     finish_code(&c->b);
+    return !c->fails && !c->b.overflows;
+}
+
+bool write_vector_code(code_buffer *b, const vector_program *w)
+{
+    _Static_assert(sizeof(size_t) == 8, "machine code of x86-64");
+    unit_code *c = calloc(1, sizeof *c);
+    if (!c) return false;
+    *c = (unit_code){.b = *b, .program = w};
+    c->looks = choose_plain(w, &c->plain, &c->rounded, &c->always);
+    bool good = write_code(c);
+    if (!good && c->looks) {                // twice the steps may be too much
+        const step_marks always = c->always;
+        *c = (unit_code){.b = *b, .program = w, .always = always};
+        good = write_code(c);
+    }
     *b = c->b;
-    const bool good = !c->fails && !c->b.overflows;
     free(c);
     return good;
 }

@@ -26,6 +26,7 @@ enum {
     ROWS_MOST_OWN = 8,                      // values of rows without another reader,
     ROWS_OWN_BYTES = ROWS_MOST_ROWS * 4,    // of so many bytes each
     ROWS_KEPT_FLOATS = 32 << 10,            // of all values that are kept
+    ROWS_LINE_BYTES = 64,                   // of the host's caches
 };
 
 // Where an operand has its elements: of a row and a stick at offset and where both nests have them,
@@ -56,6 +57,7 @@ typedef struct {
     float begin;
     uint32_t rest;                          // of sums: lanes of a row's last stick; or 0: all
     bool rest_of_each;                      // of each stick
+    bool streams;                           // STORE: past the host's caches, where lines begin
     const int64_t *row_at, *stick_at;       // bytes from a block's first row, or stick, to each;
                                             // NULL: rows of blocks lie differently
 } rows_step;

@@ -16,6 +16,10 @@ enum { LOADED_ROWS = 31 };
 // Of a block, beside which it costs little to begin one.
 enum { LEAST_UNITS = 256 };
 
+// What a row fusion stores in memory, from which on it would displace all else in the host's last
+// cache, and be gone itself before it is read.
+enum { STREAMED_BYTES = 32 << 20 };
+
 // --- Areas
 
 // Lines come behind the areas of values: one each.
@@ -140,6 +144,40 @@ static spyre_status list_places(rows_builder *b)
     return NULL;
 }
 
+// --- Stores
+
+static bool is_in_lines(const rows_nest *n)
+{
+    for (uint32_t level = 0; level < n->levels; level++)
+        if (n->stride[level] % ROWS_LINE_BYTES != 0) return false;
+    return true;
+}
+
+// Bytes of memory that a step of one core stores, in whole lines.
+static uint64_t stored_bytes(const row_fusion *c, const rows_step *s)
+{
+    const rows_place *p = &s->place;
+    uint64_t bytes = (uint64_t)c->rows * c->sticks * SPYRE_STICK_BYTES;
+    if (s->op != VECTOR_STORE || p->space != ISA_SPACE_MEMORY || p->own) return 0;
+    if (!is_in_lines(&p->row) || !is_in_lines(&p->stick)) return 0;
+    for (uint32_t l = 0; l < c->loops; l++) {
+        if (p->outer[l] % ROWS_LINE_BYTES != 0) return 0;
+        if (p->outer[l] != 0) bytes *= c->iterations[l];
+    }
+    return bytes;
+}
+
+static void choose_streams(const rows_builder *b)
+{
+    const row_fusion *c = b->c;
+    const uint32_t cores = (uint32_t)__builtin_popcount(b->first->kernel->source->active_cores);
+    uint64_t all = 0;
+    for (uint32_t n = 0; n < c->steps.count; n++) all += stored_bytes(c, &c->steps.items[n]);
+    if (all * (c->joined ? 1 : cores) < STREAMED_BYTES) return;
+    for (uint32_t n = 0; n < c->steps.count; n++)
+        c->steps.items[n].streams = stored_bytes(c, &c->steps.items[n]) > 0;
+}
+
 // --- Tiles
 
 static spyre_status make_tile(arena *memory, const rows_item *item, uint32_t rows,
@@ -185,5 +223,6 @@ spyre_status rows_make_blocks(rows_builder *b)
     b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS && c->passing <= ROWS_MOST_PASSING;
     if (!b->fits) return NULL;
     TRY(list_places(b));
+    choose_streams(b);
     return make_tiles(b);
 }

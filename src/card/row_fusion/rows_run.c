@@ -16,6 +16,7 @@ typedef struct {
     uint8_t *step[ROWS_MOST_STEPS];         // of elements of row 0
     bool halves[ROWS_MOST_STEPS];           // they lie with the host
     bool begins;                            // the block: nothing is loaded yet that is once
+    bool plain[ROWS_MOST_STEPS];            // of kept values that are loaded once, by area
     float (*kept)[STICK];                   // [area][stick][row of the block]
     float (*sums)[ROWS_MOST_ROWS][STICK];
     float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
@@ -225,6 +226,7 @@ static void bind(const progress *g, uint32_t n, vector_step *w)
                        .table = s->table,
                        .constant = s->constant,
                        .halves = g->halves[n],
+                       .plain = rows_takes_kept(s->op) && !s->passes && g->plain[s->area],
                        .holds = s->passes,
                        .slot = s->area,
                        .begins = s->begins,
@@ -239,6 +241,7 @@ static void bind(const progress *g, uint32_t n, vector_step *w)
         return;
     }
     if (rows_takes_elements(s->op)) bind_elements(g, n, w);
+    w->streams = s->streams && (uintptr_t)w->at % ROWS_LINE_BYTES == 0;
     if (rows_takes_kept(s->op) && !s->passes)
         w->values = g->kept[(size_t)s->area * g->c->sticks * g->c->block];
     if (s->op == VECTOR_LINE_Y) w->values = line_of(g, s);
@@ -250,19 +253,33 @@ static void run_innermost(const progress *g, const rows_item *item, vector_step 
                           const vector_program *w)
 {
     const uint32_t last = g->c->loops - 1;
+    uint32_t moving[ROWS_MOST_STEPS], count = 0;
     int64_t further[ROWS_MOST_STEPS], ahead[ROWS_MOST_STEPS];
     for (uint32_t n = 0; n < item->count; n++) {
-        further[n] = g->c->steps.items[item->first + n].place.outer[last];
-        ahead[n] = steps[n].ahead - further[n] * (g->c->iterations[last] - 1);
-        steps[n].ahead = further[n];
+        const rows_step *s = &g->c->steps.items[item->first + n];
+        if (!rows_takes_elements(s->op)) continue;
+        further[count] = s->place.outer[last];
+        ahead[count] = steps[n].ahead - further[count] * (g->c->iterations[last] - 1);
+        steps[n].ahead = further[count];
+        moving[count++] = n;
     }
     vector_loop *const code = vector_code_of(w);
     for (uint32_t i = 0; i < g->c->iterations[last]; i++) {
         if (i + 1 == g->c->iterations[last])
-            for (uint32_t n = 0; n < item->count; n++) steps[n].ahead = ahead[n];
+            for (uint32_t n = 0; n < count; n++) steps[moving[n]].ahead = ahead[n];
         simd_in_use()->run_program(w, code);
-        for (uint32_t n = 0; n < item->count; n++)
-            if (further[n]) steps[n].at += further[n];
+        for (uint32_t n = 0; n < count; n++) steps[moving[n]].at += further[n];
+    }
+}
+
+static void look_at_kept(progress *g, const rows_item *item)
+{
+    const size_t count = g->c->sticks * g->count * STICK;
+    for (uint32_t n = 0; n < item->count; n++) {
+        const rows_step *s = &g->c->steps.items[item->first + n];
+        if (s->op != VECTOR_KEEP) continue;
+        g->plain[s->area] =
+            simd_in_use()->are_plain(g->kept[(size_t)s->area * g->c->sticks * g->c->block], count);
     }
 }
 
@@ -303,6 +320,7 @@ static void run_block(const core_run *run, progress *g, const plan_phase *first)
         if (item->once && !g->begins) continue;
         if (item->count) {
             run_vector_program(g, item);
+            if (item->once) look_at_kept(g, item);
             continue;
         }
         for (uint32_t o = 0; o < item->tile[0]->instruction->operand_count; o++)

@@ -371,6 +371,25 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, slot_pairs *held, const vector_st
         round_pairs(x, UNIT_PAIRS);
 }
 
+// --- Whether values are plain
+
+static bool are_plain(const float *values, size_t count)
+{
+    const float least = ldexpf(1.0f, VECTOR_PLAIN_LEAST), most = ldexpf(1.0f, VECTOR_PLAIN_MOST);
+    V small = v_set(0.0f), large = small;
+    for (size_t n = 0; n < count; n += LANES) {
+        const V size = v_magnitude(v_load((const uint8_t *)(values + n)));
+        small = v_max(small, v_pick(v_less(size, v_set(least)), size, v_set(0.0f)));
+        large = v_max(large, size);
+    }
+    float all[2][LANES];
+    v_store((uint8_t *)all[0], small);
+    v_store((uint8_t *)all[1], large);
+    for (size_t n = 0; n < LANES; n++)
+        if (all[0][n] > 0.0f || all[1][n] > most) return false;
+    return true;
+}
+
 // --- Units
 
 static size_t sticks_ahead(const vector_program *w)

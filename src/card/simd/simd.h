@@ -86,6 +86,7 @@ typedef struct {
     simd_multiplier *multiply;
     size_t few_rows;
     vector_runner *run_program;
+    vector_checker *are_plain;
     bool has_exp;                                               // VECTOR_EXP
 } simd_table;
 

@@ -103,5 +103,5 @@ static void look_up(uint8_t *to, const uint8_t *from, const uint16_t *table, siz
         .sum = reduce_sum, .max = reduce_max, .min = reduce_min, .square = reduce_square,      \
         .fold_sum = fold_sum, .fold_max = fold_max, .fold_min = fold_min,                      \
         .multiply = multiply, .few_rows = FEW_ROWS,                                           \
-        .run_program = run_program, .has_exp = HAS_EXP,                                  \
+        .run_program = run_program, .are_plain = are_plain, .has_exp = HAS_EXP,          \
     }

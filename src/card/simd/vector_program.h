@@ -61,6 +61,10 @@ typedef enum {
     VECTOR_ROUND,                       // to SEN169_FP16
 } vector_rounding;
 
+// Elements of which products and sums of two are surely values of SEN169_FP16 once they have its
+// significand: 0, and sizes from 2^VECTOR_PLAIN_LEAST to 2^VECTOR_PLAIN_MOST.
+enum { VECTOR_PLAIN_LEAST = -15, VECTOR_PLAIN_MOST = 16 };
+
 typedef struct {
     uint32_t op;                        // vector_op, or VECTOR_APPLY + opfunc
     vector_rounding rounding;
@@ -74,6 +78,9 @@ typedef struct {
     const uint16_t *table;
     const float *constant;              // of the opfunc
     bool halves;                        // elements lie as IEEE_FP16, converted here
+    bool streams;                       // STORE: whole lines of the host's caches, which the result
+                                        // is much larger than
+    bool plain;                         // kept values: all are plain, and of SEN169_FP16
     bool holds;                         // opfunc of three inputs: the first is in `slot`
     uint32_t slot;
     bool wide;                          // the element that is spread is IEEE_FP32
@@ -101,6 +108,9 @@ enum { VECTOR_UNITS_AHEAD = 8 };
 // By a loop made for it; without one, NULL, op by op. Sums that do not begin with the program have
 // the same value in all lanes.
 typedef void vector_runner(const vector_program *w, vector_loop *loop);
+
+// Whether so many values, whole sticks of no NaN, are plain.
+typedef bool vector_checker(const float *values, size_t count);
 
 // True for opfuncs that VECTOR_APPLY and VECTOR_APPLY_F32 have.
 bool vector_applies(opfunc op, uint32_t inputs);

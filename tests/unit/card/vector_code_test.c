@@ -11,7 +11,7 @@
 
 enum {
     LANES = 64, ROWS = 11, STICKS = 3, UNITS = ROWS * STICKS, ELEMENTS = UNITS * LANES,
-    MOST_STEPS = 40, KEPT = 3, SUMS = 3, AREAS = 4, SLOTS = 6,
+    MOST_STEPS = 40, KEPT = 3, PLAIN = KEPT - 1, SUMS = 3, AREAS = 4, SLOTS = 6,
 };
 
 // All that a program reads and writes.
@@ -22,7 +22,7 @@ typedef struct {
     int64_t row_at[ROWS], stick_at[STICKS], wide_row_at[ROWS], wide_stick_at[STICKS];
 } memory;
 
-static memory at_first, by_op, by_code;
+static _Alignas(64) memory at_first, by_op, by_code;
 
 static float any_float(uint64_t *seed)
 {
@@ -38,19 +38,34 @@ static float any_float(uint64_t *seed)
     return value;
 }
 
-static void fill(memory *m, uint64_t *seed)
+static uint32_t below(uint64_t *seed, uint32_t count)
+{
+    return (uint32_t)(check_random(seed) >> 33) % count;
+}
+
+// One element of `plain` is of any size, or all are of those that are plain when it is 0; the last
+// kept values are plain.
+static void fill(memory *m, uint32_t plain, uint64_t *seed)
 {
     for (size_t area = 0; area < AREAS; area++) {
         for (size_t n = 0; n < ELEMENTS; n++) {
             const uint64_t bits = check_random(seed) >> 20;
             uint16_t *code = &m->codes[area][n];
-            *code = (uint16_t)(bits % 16 ? 0x3800 + (bits >> 8) % 0x0C00 : bits >> 8);
+            const bool is_plain = !plain || bits % plain;
+            *code = (uint16_t)(!is_plain ? bits >> 8
+                               : plain   ? 0x3800 + (bits >> 8) % 0x0C00
+                                         : 0x2000 + (bits >> 8) % 0x3E01);
+            if (is_plain && (bits >> 24 & 15) == 0) *code = 0;
             if (bits & 1 << 7) *code |= 0x8000;
             m->wide[area][n] = any_float(seed);
         }
     }
     for (size_t area = 0; area < KEPT; area++)
-        for (size_t n = 0; n < ELEMENTS; n++) m->kept[area][n] = any_float(seed);
+        for (size_t n = 0; n < ELEMENTS; n++) {
+            const uint16_t code = (uint16_t)(0x2000 + below(seed, 0x3E01)) |
+                                  (uint16_t)(below(seed, 2) << 15);
+            m->kept[area][n] = area == PLAIN ? dl16_to_float(code) : any_float(seed);
+        }
     for (size_t area = 0; area < SUMS; area++)
         for (size_t n = 0; n < ROWS * LANES; n++) m->sums[area][n] = 1.0f;
     for (size_t n = 0; n < STICKS * LANES; n++) m->line[n] = any_float(seed);
@@ -63,11 +78,6 @@ static void fill(memory *m, uint64_t *seed)
         m->stick_at[n] = (int64_t)n * ROWS * LANES * 2;
         m->wide_stick_at[n] = (int64_t)n * ROWS * LANES * 4;
     }
-}
-
-static uint32_t below(uint64_t *seed, uint32_t count)
-{
-    return (uint32_t)(check_random(seed) >> 33) % count;
 }
 
 static uint32_t any_opfunc(uint64_t *seed, uint32_t inputs)
@@ -126,6 +136,7 @@ static vector_step any_step(uint64_t *seed, memory *m, uint32_t held)
         break;
     }
     const bool stores = s.op >= VECTOR_STORE && s.op <= VECTOR_STORE_LOOK_UP;
+    const bool stores_kept = s.op == VECTOR_KEEP || s.op == VECTOR_KEEP_Y;
     const uint32_t area = (stores ? 2 : 0) + below(seed, 2);
     s.wide = (s.op == VECTOR_SPREAD_X || s.op == VECTOR_SPREAD_Y) && !s.halves && below(seed, 2);
     if (s.wide || s.op == VECTOR_WIDE_X || s.op == VECTOR_WIDE_Y || s.op == VECTOR_STORE_WIDE) {
@@ -138,9 +149,12 @@ static vector_step any_step(uint64_t *seed, memory *m, uint32_t held)
         s.row_at = m->row_at;
         s.stick_at = m->stick_at;
     }
+    s.streams = s.op == VECTOR_STORE && below(seed, 4) == 0;
     s.values = s.op == VECTOR_ROWS_Y   ? m->rows
                : s.op == VECTOR_LINE_Y ? m->line
-                                       : m->kept[below(seed, KEPT)];
+                                       : m->kept[below(seed, stores_kept ? PLAIN : KEPT)];
+    s.plain = s.values == m->kept[PLAIN] && (s.op == VECTOR_KEPT_X || s.op == VECTOR_KEPT_Y) &&
+              below(seed, 2);
     return s;
 }
 
@@ -193,6 +207,7 @@ static void vector_code__does_what_its_ops_do(void **state)
 {
     (void)state;
 #if defined(__x86_64__)
+    static const uint32_t rare[] = {16, 256, 4096, 0};
     uint64_t seed = 5;
     if (simd_in_use() != &simd_avx512) skip();
     // The table of programs has room for so many.
@@ -200,7 +215,7 @@ static void vector_code__does_what_its_ops_do(void **state)
     const uint32_t rounds = asked < CODE_MOST_PROGRAMS ? asked : CODE_MOST_PROGRAMS;
     for (uint32_t round = 0; round < rounds; round++) {
         vector_step steps[MOST_STEPS + 1];
-        fill(&at_first, &seed);
+        fill(&at_first, rare[round % 4], &seed);
         by_op = by_code = at_first;
         const uint32_t count = any_program(&seed, &by_op, steps);
         const vector_program w = {.steps = steps, .count = count, .rows = 1 + below(&seed, ROWS),
