@@ -15,8 +15,8 @@ import torch
 
 from .._pytorch.dispatch import check_convolution
 from .parts.lines import computed
-from .parts.pooling import Windows, at_tap, padded, taps, windows_of
-from .parts.window_rows import are_tiles, elements, image_of, leave_rest, rows_of
+from .parts.pooling import Windows, are_tiles, at_tap, leave_rest, padded, taps, windows_of
+from .parts.window_rows import elements, image_of, rows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pooling over windows, tap by tap: the element that each window has at one place of the kernel is
-a view with steps, and what a window hands back to that element is one with zeros between."""
+a view with steps, and what a window hands back to that element is one with zeros between. Windows
+side by side are dims of their own, of which a mean is one reduction."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from .lines import FLOATS, as_stored, computed, count
 
 _aten = torch.ops.aten
 MOST_TAPS = 256  # each is a few steps of a program
+FEW_TAPS = 4  # are added sooner than they are reduced
 
 
 class Windows(NamedTuple):
@@ -47,6 +49,19 @@ def windows_of(
         n = (-(-room // s) if ceil else room // s) + 1
         counts.append(n - 1 if ceil and (n - 1) * s >= size + p else n)
     return Windows(list(sizes), list(kernel), stride, list(padding), list(dilation), counts)
+
+
+def are_tiles(w: Windows) -> bool:
+    """Whether windows lie side by side and end in their dims, so that each element is of one window
+    at most."""
+    dense = all(d == 1 or k == 1 for k, d in zip(w.kernel, w.dilation, strict=True))
+    ends = all(n * k <= size for n, k, size in zip(w.counts, w.kernel, w.sizes, strict=True))
+    return w.stride == w.kernel and not any(w.padding) and dense and ends
+
+
+def leave_rest(w: Windows) -> bool:
+    """Whether windows side by side do not reach the end."""
+    return any(n * k != size for n, k, size in zip(w.counts, w.kernel, w.sizes, strict=True))
 
 
 def _pool_windows(sizes: Sequence[int], *how: Any) -> Windows:
@@ -238,10 +253,46 @@ def _divisors(x: torch.Tensor, w: Windows, include: bool, divisor: int | None) -
     return torch.full_like(number, 1 / divisor) if divisor else number.reciprocal()
 
 
+def tile_means(x: torch.Tensor, w: Windows, divisor: int | None = None) -> torch.Tensor:
+    """Of windows side by side."""
+    rank = len(w.sizes)
+    first = x.dim() - rank
+    for i, (n, k) in enumerate(zip(w.counts, w.kernel, strict=True)):
+        x = x.narrow(first + i, 0, n * k) if n * k < w.sizes[i] else x
+    pairs = [size for pair in zip(w.counts, w.kernel, strict=True) for size in pair]
+    tiles = x.reshape(*x.shape[:first], *pairs)
+    dims = [first + 1 + 2 * i for i in range(rank)]
+    if divisor is None:
+        return tiles.mean(dims)
+    return (tiles.sum(dims, dtype=torch.float32) * (1 / divisor)).to(x.dtype)
+
+
+def spread_means(grad: torch.Tensor, w: Windows, divisor: int | None = None) -> torch.Tensor:
+    """The gradient of that: to each element its part, 0 where no window is."""
+    rank = len(w.sizes)
+    first = grad.dim() - rank
+    share = (grad.to(torch.float32) * (1 / (divisor or math.prod(w.kernel)))).to(grad.dtype)
+    for i, k in enumerate(w.kernel):
+        dim = first + i
+        wide = share.unsqueeze(dim + 1)
+        sizes = [k if d == dim + 1 else n for d, n in enumerate(wide.shape)]
+        share = wide.expand(sizes).flatten(dim, dim + 1)
+    around = [
+        more
+        for size, n, k in reversed(list(zip(w.sizes, w.counts, w.kernel, strict=True)))
+        for more in (0, size - n * k)
+    ]
+    return _aten.constant_pad_nd(share, around) if any(around) else share
+
+
 def _avg_pool(
     x: torch.Tensor, w: Windows, include: bool, divisor: int | None
 ) -> torch.Tensor | NotTaken:
-    if x.dtype not in FLOATS or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
+    if x.dtype not in FLOATS or not _is_whole(x, w):
+        return NOT_TAKEN
+    if are_tiles(w) and math.prod(w.kernel) > FEW_TAPS:
+        return as_stored(tile_means(x, w, divisor), x)
+    if math.prod(w.kernel) > MOST_TAPS:
         return NOT_TAKEN
     wide = padded(x, w, 0.0)
     total = None
@@ -255,7 +306,11 @@ def _avg_pool(
 def _avg_pool_backward(
     grad: torch.Tensor, x: torch.Tensor, w: Windows, include: bool, divisor: int | None
 ) -> torch.Tensor | NotTaken:
-    if x.dtype not in FLOATS or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
+    if x.dtype not in FLOATS or not _is_whole(x, w):
+        return NOT_TAKEN
+    if are_tiles(w):
+        return as_stored(spread_means(grad, w, divisor), x)
+    if math.prod(w.kernel) > MOST_TAPS:
         return NOT_TAKEN
     share = grad.to(torch.float32) * _divisors(x, w, include, divisor)
     for i in range(len(w.sizes)):

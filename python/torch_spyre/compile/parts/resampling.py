@@ -15,10 +15,13 @@ import torch.nn.functional as F
 
 from ..registered import NOT_TAKEN, NotTaken, part
 from .lines import FLOATS, as_stored, computed, count
+from .pooling import Windows, spread_means, tile_means, windows_of
 from .sampling import grid_sampler
 
 _aten = torch.ops.aten
 MOST_WEIGHTS = 1 << 24
+INPUTS_PER_TAP = 32  # of a product with all inputs, beyond which reading the taps costs less
+Taps = list[tuple[torch.Tensor, torch.Tensor]]  # place along a dim, weight, both float32
 
 
 def places_of(x: torch.Tensor, inputs: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -34,14 +37,32 @@ def _step(inputs: int, outputs: int, align: bool, scale: float | None) -> float:
     return 1 / scale if scale else inputs / outputs
 
 
+def _between(
+    out: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None
+) -> torch.Tensor:
+    """Where outputs are among the inputs."""
+    step = _step(inputs, outputs, align, scale)
+    source = out * step if align else ((out + 0.5) * step - 0.5).clamp(min=0.0)
+    return source.clamp(max=inputs - 1)
+
+
 def _linear(
     x: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None
 ) -> torch.Tensor:
     """The nearer an input, the more of it."""
     out, places = places_of(x, inputs, outputs)
-    step = _step(inputs, outputs, align, scale)
-    source = out * step if align else ((out + 0.5) * step - 0.5).clamp(min=0.0)
-    return (1 - (source.clamp(max=inputs - 1) - places).abs()).clamp(min=0.0)
+    source = _between(out, inputs, outputs, align, scale)
+    return (1 - (source - places).abs()).clamp(min=0.0)
+
+
+def _linear_taps(
+    x: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None
+) -> Taps:
+    out = count(outputs, x).to(torch.float32)
+    source = _between(out, inputs, outputs, align, scale)
+    first = source.floor()
+    t = source - first
+    return [(first, 1 - t), ((first + 1).clamp(max=inputs - 1), t)]
 
 
 def _smoothed(
@@ -86,12 +107,12 @@ def is_at(source: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     return (1 - (source - places).abs()).clamp(min=0.0)
 
 
-def _cubic(
+def _cubic_taps(
     x: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None
-) -> torch.Tensor:
+) -> Taps:
     """Keys' kernel with a = -0.75, as PyTorch has it; taps beyond the border are the border's."""
     a = -0.75
-    out, places = places_of(x, inputs, outputs)
+    out = count(outputs, x).to(torch.float32)
     step = _step(inputs, outputs, align, scale)
     source = out * step if align else (out + 0.5) * step - 0.5
     first = source.floor()
@@ -100,10 +121,17 @@ def _cubic(
     inner = [((a + 2) * d - (a + 3)) * d * d + 1 for d in near]
     outer = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (t + 1, 2 - t)]
     weights = [outer[0], inner[0], inner[1], outer[1]]
+    steps = zip((-1.0, 0.0, 1.0, 2.0), weights, strict=True)
+    return [((first + tap).clamp(0, inputs - 1), weight) for tap, weight in steps]
+
+
+def _cubic(
+    x: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None
+) -> torch.Tensor:
+    places = count(inputs, x).to(torch.float32)
     total = None
-    for tap, weight in zip((-1.0, 0.0, 1.0, 2.0), weights, strict=True):
-        at = (first + tap).clamp(0, inputs - 1)
-        given = weight * is_at(at, places)
+    for at, weight in _cubic_taps(x, inputs, outputs, align, scale):
+        given = weight.unsqueeze(1) * is_at(at.unsqueeze(1), places)
         total = given if total is None else total + given
     assert total is not None
     return total
@@ -135,8 +163,13 @@ def _apply(x: torch.Tensor, matrices: Sequence[torch.Tensor], back: bool) -> tor
     return x
 
 
-def _is_taken(x: torch.Tensor, inputs: Sequence[int], outputs: Sequence[int]) -> bool:
-    if x.dtype not in computed() or x.numel() == 0:
+def _is_taken(
+    x: torch.Tensor,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    dtypes: Sequence[torch.dtype] | None = None,
+) -> bool:
+    if x.dtype not in (dtypes or computed()) or x.numel() == 0:
         return False
     return all(
         i > 0 and o > 0 and i * o <= MOST_WEIGHTS for i, o in zip(inputs, outputs, strict=True)
@@ -146,26 +179,44 @@ def _is_taken(x: torch.Tensor, inputs: Sequence[int], outputs: Sequence[int]) ->
 Weights = Callable[..., torch.Tensor]  # (x, inputs, outputs, [align_corners,] scale): of a dim
 
 
-def _matrices(
-    weights: Weights,
-    x: torch.Tensor,
-    inputs: Sequence[int],
-    outputs: Sequence[int],
-    how: Sequence[object],
-) -> list[torch.Tensor]:
+def _by_dim(
+    inputs: Sequence[int], outputs: Sequence[int], how: Sequence[object]
+) -> list[tuple[Any, ...]]:
+    """What Weights take of each dim."""
     options = [how[0]] if how and isinstance(how[0], bool) else []
     given = [*how[len(options) :], *[None] * len(outputs)]
-    return [weights(x, i, o, *options, s) for i, o, s in zip(inputs, outputs, given, strict=False)]
+    return [(i, o, *options, s) for i, o, s in zip(inputs, outputs, given, strict=False)]
 
 
-def _forward(weights: Weights) -> Callable[..., Any]:
-    """(x, output_size, [align_corners,] *scales) of 1, 2 and 3 dims."""
+def _read(x: torch.Tensor, dim: int, taps: Taps) -> torch.Tensor:
+    """Along a dim the sum of what the taps read."""
+    column = [-1 if d == dim else 1 for d in range(x.dim())]
+    total = None
+    for place, weight in taps:
+        value = x.index_select(dim, place.to(torch.int64)).to(torch.float32)
+        share = value * weight.reshape(column)
+        total = share if total is None else total + share
+    assert total is not None
+    return total.to(x.dtype)
+
+
+def _forward(weights: Weights, taps: Callable[..., Taps] | None = None) -> Callable[..., Any]:
+    """(x, output_size, [align_corners,] *scales) of 1, 2 and 3 dims: by matrices, or of long dims,
+    and of a dtype without products, by the taps of each output."""
 
     def resample(x: torch.Tensor, size: Sequence[int], *how: object) -> torch.Tensor | NotTaken:
-        inputs = x.shape[2:]
-        if not _is_taken(x, inputs, size):
+        inputs, image = x.shape[2:], x
+        if not _is_taken(x, inputs, size, FLOATS if taps else computed()):
             return NOT_TAKEN
-        return as_stored(_apply(x, _matrices(weights, x, inputs, size, how), False), x)
+        of_dim = _by_dim(inputs, size, how)
+        for i, dim in enumerate(range(2, x.dim())):
+            read = taps(image, *of_dim[i]) if taps else []
+            few = inputs[i] < INPUTS_PER_TAP * len(read)
+            if not read or (few and x.dtype in computed()):
+                x = by_matrix(x, dim, weights(image, *of_dim[i]), False)
+            else:
+                x = _read(x, dim, read)
+        return as_stored(x, image)
 
     return resample
 
@@ -181,13 +232,13 @@ def _backward(weights: Weights, copies_whole: bool = False) -> Callable[..., Any
             return NOT_TAKEN
         if copies_whole and any(how[1:]) and list(size) == list(whole[2:]):
             how = how[:1]
-        matrices = _matrices(weights, grad, whole[2:], size, how)
+        matrices = [weights(grad, *of_dim) for of_dim in _by_dim(whole[2:], size, how)]
         return as_stored(_apply(grad, matrices, True), grad)
 
     return hand_back
 
 
-def _copied(weights: Weights) -> Weights:
+def _copied(weights: Callable[..., Any]) -> Callable[..., Any]:
     """Of kernels that copy along a dim whose size stays, whatever its scale is."""
 
     def of_dim(x: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None) -> Any:
@@ -230,14 +281,14 @@ def _register_nearest(forward: Sequence[object], backward: Sequence[object], shi
 part(
     _aten.upsample_linear1d.default, _aten.upsample_bilinear2d.default,
     _aten.upsample_trilinear3d.default, narrow=True,
-)(_forward(_copied(_linear)))  # fmt: skip
+)(_forward(_copied(_linear), _copied(_linear_taps)))  # fmt: skip
 part(
     _aten.upsample_linear1d_backward.default, _aten.upsample_bilinear2d_backward.default,
     _aten.upsample_trilinear3d_backward.default, narrow=True,
 )(_backward(_copied(_linear)))  # fmt: skip
 part(_aten._upsample_bilinear2d_aa.default, narrow=True)(_forward(_copied(_smoothed)))
 part(_aten._upsample_bilinear2d_aa_backward.default, narrow=True)(_backward(_smoothed))
-part(_aten.upsample_bicubic2d.default, narrow=True)(_forward(_cubic))
+part(_aten.upsample_bicubic2d.default, narrow=True)(_forward(_cubic, _cubic_taps))
 part(_aten.upsample_bicubic2d_backward.default, narrow=True)(_backward(_cubic, copies_whole=True))
 _register_nearest(
     [_aten.upsample_nearest1d.default, _aten.upsample_nearest2d.default,
@@ -256,11 +307,20 @@ _register_nearest(
 )  # fmt: skip
 
 
+def _tiles(inputs: Sequence[int], outputs: Sequence[int]) -> Windows | None:
+    """The windows of an adaptive pool that all are as long."""
+    if any(i % o for i, o in zip(inputs, outputs, strict=True)):
+        return None
+    return windows_of(inputs, [i // o for i, o in zip(inputs, outputs, strict=True)], (), (0,))
+
+
 @part(_aten._adaptive_avg_pool2d.default, _aten._adaptive_avg_pool3d.default, narrow=True)
 def adaptive_avg_pool(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor | NotTaken:
     inputs = x.shape[-len(size) :]
     if not _is_taken(x, inputs, size):
         return NOT_TAKEN
+    if (tiles := _tiles(inputs, size)) is not None:
+        return as_stored(tile_means(x, tiles), x)
     areas = [_areas(x, i, o) for i, o in zip(inputs, size, strict=True)]
     return as_stored(_apply(x, areas, False), x)
 
@@ -269,6 +329,8 @@ def _adaptive_backward(grad: torch.Tensor, x: torch.Tensor, rank: int) -> torch.
     inputs, outputs = x.shape[-rank:], grad.shape[-rank:]
     if not _is_taken(grad, inputs, outputs):
         return NOT_TAKEN
+    if (tiles := _tiles(inputs, outputs)) is not None:
+        return as_stored(spread_means(grad, tiles), x)
     areas = [_areas(x, i, o) for i, o in zip(inputs, outputs, strict=True)]
     return as_stored(_apply(grad, areas, True), x)
 
@@ -285,7 +347,6 @@ def adaptive_avg_pool3d_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.T
 
 STICK = 64  # elements of 16 bits
 _WHOLE = 1.5 * 2.0**23  # float32 has no fractions there: a sum with it is rounded, ties to even
-Taps = list[tuple[torch.Tensor, torch.Tensor]]  # place along a dim, weight, both float32
 
 
 def _taps(grid: torch.Tensor, size: int, nearest: bool, border: bool, align: bool) -> Taps:

@@ -9,20 +9,9 @@ import math
 
 import torch
 
-from .pooling import Windows
+from .pooling import Windows, are_tiles
 
 _aten = torch.ops.aten
-
-
-def are_tiles(w: Windows) -> bool:
-    """Whether windows lie side by side, so that each element is of one window at most."""
-    dense = all(d == 1 or k == 1 for k, d in zip(w.kernel, w.dilation, strict=True))
-    return w.stride == w.kernel and not any(w.padding) and dense
-
-
-def leave_rest(w: Windows) -> bool:
-    """Whether windows side by side do not reach the end."""
-    return any(n * k != size for n, k, size in zip(w.counts, w.kernel, w.sizes, strict=True))
 
 
 def elements(x: torch.Tensor, w: Windows) -> int:
