@@ -333,7 +333,7 @@ static void describe(reduction *r, const bundle_step *step)
     r->op = opfunc_describe(step->op)->accumulator;
     r->moments = opfunc_moments(step->op);
     r->factor = step->op == OPFUNC_DEPTHWISECONV2D ? step->inputs[1] : -1;
-    r->end_factor = step->op == OPFUNC_AVGPOOLNMAPFWD ? step->inputs[1] : -1;
+    r->end_factor = opfunc_multiplies_results(step->op, step->input_count) ? step->inputs[1] : -1;
     r->first_moment = bundle_takes_zero_mean(step);
     r->end = bundle_finish_of(step);
     const nest_operand *input = &r->n.operand[r->input];

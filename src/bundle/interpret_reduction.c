@@ -130,7 +130,7 @@ static spyre_status store_results(execution *x, const reduction *r, const float 
         do {
             for (uint32_t m = 0; m < r->moments; m++) {
                 float value = finished(&finish, *result);
-                if (x->step->op == OPFUNC_AVGPOOLNMAPFWD)
+                if (opfunc_multiplies_results(x->step->op, x->step->input_count))
                     TRY(multiply_by_input(x, core, index, &value));
                 TRY(execution_store(x, core, index, m, (double)value));
                 result++;

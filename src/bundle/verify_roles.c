@@ -275,6 +275,10 @@ static spyre_status verify_reduction(const bundle_step *step, const uint8_t *red
     if (opfunc_describe(step->op)->kind == OPFUNC_KIND_POOL) {
         return verify_pool(step, reduced, reduced_count);
     }
+    for (uint32_t i = 0; step->input_count > 1 && i < reduced_count; i++)
+        if (step->tensors[step->inputs[1]].scale[reduced[i]] > 0)
+            return RULE("scale_: %s has dim %s, which %s reduces",
+                        step->tensors[step->inputs[1]].name, step->dim_name[reduced[i]], name);
     const bundle_tensor *input = &step->tensors[step->inputs[0]];
     bundle_finish finish = bundle_finish_of(step);
     if (finish.clips && !(finish.least <= finish.most)) {

@@ -47,7 +47,8 @@ typedef enum {
                           // Channel by channel: y [taps.., K] -> [batch.., windows.., K]; some
                           // extent has several windows of several taps
     ATEN_KIND_LAYER_NORM, // (x, weight or NONE, bias or NONE, REAL eps), over the last dim; weight
-                          // and bias have rank 1
+                          // and bias have rank 1. Behind them maybe what part each element is of
+                          // the mean, float32 of rank 0, else 1 / the last size
     ATEN_KIND_GATHER,     // (table [R, C > 1], index of integers) -> index sizes + [C]
     ATEN_KIND_TAKE,       // (x, index of integers, INT dim): the index has x's sizes but for dim,
                           // or 1 in their place -> x's sizes with the index's along dim. Of a

@@ -408,8 +408,8 @@ static spyre_status check_windows(const checker *c, const operand *result)
 
 static spyre_status check_layer_norm(const checker *c, const operand *result)
 {
-    operand x, vector;
-    TRY(expect_args(c, 4));
+    operand x, vector, part;
+    if (c->node->arg_count != 5) TRY(expect_args(c, 4));
     TRY(load_arg(c, 0, c->dtypes, &x));
     if (x.view.rank == 0) return rule("operand 0: rank 0");
     spyre_view last = view_contiguous(&x.view.size[x.view.rank - 1], 1);
@@ -420,6 +420,10 @@ static spyre_status check_layer_norm(const checker *c, const operand *result)
         TRY(expect_sizes(&vector.view, &last, (int)i));
     }
     TRY(expect_real(c, 3));
+    if (c->node->arg_count == 5) {
+        TRY(load_arg(c, 4, ATEN_DTYPES_F32, &part));
+        if (part.view.rank) return rule("operand 4: rank %u, expected 0", part.view.rank);
+    }
     TRY(expect_dtype(result->dtype, x.dtype, RESULT));
     return expect_sizes(&result->view, &x.view, RESULT);
 }

@@ -97,6 +97,13 @@ static inline bool opfunc_takes_parameters(opfunc op, uint32_t inputs)
 // Parameters that are constants of an opfunc with so many inputs.
 uint32_t opfunc_constant_count(opfunc op, uint32_t inputs);
 
+// A reduction whose results are multiplied with the last input, too, in fp32: avgpoolnmapfwd, and
+// exx2 with two inputs, which is this project's own.
+static inline bool opfunc_multiplies_results(opfunc op, uint32_t inputs)
+{
+    return op == OPFUNC_AVGPOOLNMAPFWD || (op == OPFUNC_EXX2 && inputs == 2);
+}
+
 // Whether opfunc_dl16_table_of() knows the opfunc: a function of one element.
 static inline bool opfunc_has_table(opfunc op)
 {

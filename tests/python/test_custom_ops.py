@@ -54,6 +54,12 @@ CALLS = {
         lambda x: spyre.layer_norm(x, [70], x[0], None, 1e-5),
         lambda x: F.layer_norm(x, [70], x[0], None, 1e-5),
     ),
+    "counted_layer_norm": (
+        lambda x: spyre.counted_layer_norm(
+            x - x.mean(-1, True), torch.tensor(1 / 70).to(x.device), None, x[0], 1e-5
+        ),
+        lambda x: F.layer_norm(x, [70], None, x[0], 1e-5),
+    ),
     "rms_norm": (
         lambda x: spyre.rms_norm(x, [70], x[1], 1e-6),
         lambda x: F.rms_norm(x, [70], x[1], 1e-6),

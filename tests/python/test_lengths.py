@@ -102,17 +102,21 @@ def middle(keys, values, key, value, query, mask):
     return keys.median(2).values
 
 
-SHARED = [attend, attend_masked, attend_biased, attend_by_parts, attend_by_place, attend_grouped,
-          attend_window, attend_last, take_places, at_any_place, add_up, of_a_table, average,
-          weigh_by_length, middle]  # fmt: skip
-
-
-# What sees what is behind the length, in a program a length.
 def normalize(keys, values, key, value, query, mask):
     return torch.nn.functional.layer_norm(keys.transpose(2, 3), keys.shape[2:3])
 
 
-OWN = [normalize]
+SHARED = [attend, attend_masked, attend_biased, attend_by_parts, attend_by_place, attend_grouped,
+          attend_window, attend_last, take_places, at_any_place, add_up, of_a_table, average,
+          weigh_by_length, middle, normalize]  # fmt: skip
+
+
+# What sees what is behind the length, in a program a length.
+def normalize_groups(keys, values, key, value, query, mask):
+    return torch.nn.functional.group_norm(keys, 2)
+
+
+OWN = [normalize_groups]
 
 
 def step_of(read):

@@ -42,13 +42,14 @@ static spyre_status add_affine(builder *b, loop_op *op, const space *x, uint32_t
 
 spyre_status build_layer_norm(builder *b)
 {
-    uint32_t source, weight, bias, moments, scale;
+    uint32_t source, weight, bias, part, moments, scale;
     space dims = {0};
     double eps;
     TRY(build_tensor_arg(b, 0, &source));
     TRY(graph_arg_value(b->graph, b->node, 1, &weight));
     TRY(graph_arg_value(b->graph, b->node, 2, &bias));
     TRY(graph_arg_real(b->graph, b->node, 3, 1e-5, &eps));
+    TRY(graph_arg_value(b->graph, b->node, 4, &part));
     TRY(build_space(b, source, &dims));
     if (dims.rank < 1) return build_refuse(b, "layer_norm of a scalar");
     spyre_view view;
@@ -62,8 +63,9 @@ spyre_status build_layer_norm(builder *b)
 
     loop_op exx2, rescale, norm;
     TRY(build_begin_op(b, OPFUNC_EXX2, &dims, &exx2));
-    exx2.parameter[0] = (float)(1.0 / (double)dims.size[dims.rank - 1]);
+    exx2.parameter[0] = part == SPYRE_NO_ID ? (float)(1.0 / (double)dims.size[dims.rank - 1]) : 1;
     TRY(build_add_value(b, &exx2, &dims, source, NULL));
+    if (part != SPYRE_NO_ID) TRY(build_add_value(b, &exx2, &dims, part, NULL));
     add_row_access(b, &exx2, &dims, moments);
     TRY(build_finish_op(b, &exx2));
 

@@ -161,10 +161,11 @@ spyre_status make_windows(rewriter *r, aten_op op, const tensor *x, const tensor
     return make_node(r, op, args, 4, x->dtype, result, NULL, out);
 }
 
-spyre_status make_layer_norm(rewriter *r, const tensor *x, const tensor *weight, const tensor *bias,
-                             double eps, const tensor *into, tensor *out)
+spyre_status make_layer_norm(rewriter *r, const tensor *x, const norm_parameters *p,
+                             const tensor *into, tensor *out)
 {
-    spyre_arg args[4] = {tensor_arg(x), tensor_arg(weight), tensor_arg(bias), real_arg(eps)};
+    spyre_arg args[5] = {tensor_arg(x), tensor_arg(p->weight), tensor_arg(p->bias),
+                         real_arg(p->eps), tensor_arg(p->part)};
     spyre_view view = view_contiguous(x->view.size, x->view.rank);
-    return make_node(r, ATEN_SPYRE_LAYER_NORM, args, 4, x->dtype, &view, into, out);
+    return make_node(r, ATEN_SPYRE_LAYER_NORM, args, p->part ? 5 : 4, x->dtype, &view, into, out);
 }

@@ -115,6 +115,12 @@ SPYRE_MUST_CHECK spyre_status rewrite_only_result(rewriter *r, uint32_t index);
 SPYRE_MUST_CHECK spyre_status make_fresh(rewriter *r, spyre_dtype dtype, const spyre_view *view,
                                          tensor *out);
 
+// Of spyre.layer_norm: null for a missing vector, and for a part that follows from the last size.
+typedef struct {
+    const tensor *weight, *bias, *part;
+    double eps;
+} norm_parameters;
+
 // Makers. `into` is a result of the node (its dtype, sizes and strides are taken), or null: then
 // *out becomes a fresh contiguous tensor. `out` may be null when `into` is not.
 SPYRE_MUST_CHECK spyre_status make_constant(rewriter *r, double value, spyre_dtype dtype,
@@ -209,8 +215,8 @@ bool accumulation_widens(opfunc accumulator, spyre_dtype dtype);
 SPYRE_MUST_CHECK spyre_status make_scatter(rewriter *r, const tensor *x, const tensor *index,
                                            const tensor *rows, uint32_t dim, const tensor *into,
                                            tensor *out);
-SPYRE_MUST_CHECK spyre_status make_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
-                                              const tensor *bias, double eps, const tensor *into,
+SPYRE_MUST_CHECK spyre_status make_layer_norm(rewriter *r, const tensor *x,
+                                              const norm_parameters *p, const tensor *into,
                                               tensor *out);
 SPYRE_MUST_CHECK spyre_status make_cat(rewriter *r, const tensor *items, uint32_t count,
                                        uint32_t dim, const tensor *into, tensor *out);

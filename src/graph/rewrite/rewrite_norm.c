@@ -95,7 +95,21 @@ spyre_status rewrite_layer_norm(rewriter *r)
     last[x.view.rank - 1] = true;
     TRY(make_centered(r, &x, last, &mean, &distance));
     TRY(make_statistics(r, &mean, &distance, eps));
-    return make_layer_norm(r, &distance, weight, bias, eps, &into, NULL);
+    const norm_parameters p = {.weight = weight, .bias = bias, .eps = eps};
+    return make_layer_norm(r, &distance, &p, &into, NULL);
+}
+
+spyre_status rewrite_counted_layer_norm(rewriter *r)
+{
+    tensor distance, part, weight_room, bias_room, into;
+    norm_parameters p = {.part = &part};
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &distance));
+    TRY(rewrite_operand(r, 1, SPYRE_DTYPE_F32, &part));
+    TRY(load_vector(r, 2, into.dtype, &weight_room, &p.weight));
+    TRY(load_vector(r, 3, into.dtype, &bias_room, &p.bias));
+    TRY(graph_arg_real(r->source, r->node, 4, 1e-5, &p.eps));
+    return make_layer_norm(r, &distance, &p, &into, NULL);
 }
 
 // The machine epsilon of the operand's dtype, PyTorch's default for rms_norm.

@@ -53,6 +53,10 @@ static void reduction(uint64_t number)
     if (reduced & out && granule == stick && pick(&t, 2)) add_mask(&t, &step, last, stick);
     const char *absent = names_of(&t, &step, reduced);
     add_tensor(&t, &step, format, all_dims(&step), "out", "", 4);
+    if (op == OPFUNC_EXX2 && pick(&t, 2)) {     // what the moments are multiplied with
+        uint32_t same = pick(&t, 2) ? all_dims(&step) : reduced;
+        add_tensor(&t, &step, FP32, all_dims(&step), "out", names_of(&t, &step, same), 4);
+    }
     add_tensor(&t, &step, pick(&t, 5) ? format : DL16, all_dims(&step), "out", absent, 4);
     finish_step(t.b, &step);
     trial_end(&t, number);

@@ -163,7 +163,8 @@ static bundle_step make_case(trial *t, opfunc op, spyre_format wanted)
     bool reduces = opfunc_reduces(op) || op == OPFUNC_LAYERNORMSCALE;
     bundle_step step = begin(t, op, wanted, DIMS({"mb", CASES, 1}, {"out", lanes, 1}));
     bool parametric = info->kind == OPFUNC_KIND_PARAMETRIC; // with constants
-    for (uint32_t i = 0; i < (parametric ? info->least_inputs : info->most_inputs); i++) {
+    const bool least = parametric || op == OPFUNC_EXX2;
+    for (uint32_t i = 0; i < (least ? info->least_inputs : info->most_inputs); i++) {
         bool of_norm = op == OPFUNC_LAYERNORMNORM && i > 0, scales = op == OPFUNC_LAYERNORMSCALE;
         give(t, &step, from, "mb out", of_norm ? (i < 3 ? "out" : "mb") : scales ? "out" : "");
     }

@@ -70,6 +70,26 @@ def rms_norm(
     return F.rms_norm(x, normalized_shape, weight, eps)
 
 
+@operator(
+    "(Tensor distances, Tensor part, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)"
+    " -> Tensor"
+)
+def counted_layer_norm(
+    distances: Tensor,
+    part: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """What layer_norm does with distances from the mean along the last dim, of which those that
+    count are each `part` of a whole, float32 of rank 0, and the others are 0."""
+    x, dtype = distances.float(), distances.dtype
+    mean, square = ((of.sum(-1, True) * part).to(dtype).float() for of in (x, x * x))
+    made = (x - mean) * ((square - mean * mean).clamp_min(0) + eps).rsqrt().to(dtype)
+    made = made if weight is None else made * weight
+    return (made if bias is None else made + bias).to(dtype)
+
+
 # The steps of layer_norm. On the card the first two hold a pair of numbers in the place of one,
 # which no tensor of PyTorch has; there are shapes to trace with, and values in layer_norm alone.
 

@@ -212,4 +212,5 @@ def named_arguments(node: Node) -> dict[str, Any]:
     return {**dict(zip(names, arguments_of(node), strict=False)), **node.kwargs}
 
 
-Rule = Callable[[Draft, Node], Node | None]  # what a node becomes; None for one that it is not of
+# What a node becomes, or a list of what its results become; None for one that the rule is not of.
+Rule = Callable[[Draft, Node], Any]

@@ -115,9 +115,11 @@ def _made(draft: Draft, node: Node) -> Any:
     return made or unchanged(draft, node, ragged, measured)
 
 
-def _part(draft: Draft, node: Node) -> Node:
+def _part(draft: Draft, node: Node) -> Any:
     """One of several results."""
     of, index = arguments_of(node)
+    if isinstance(draft.made[of], list):
+        return draft.made[of][index]
     made = draft.graph.call_function(operator.getitem, (draft.made[of], index))
     made.meta = {**node.meta, "val": draft.made[of].meta["val"][index]}
     return made

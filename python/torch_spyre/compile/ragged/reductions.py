@@ -5,6 +5,7 @@ result."""
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import torch
 
@@ -77,6 +78,36 @@ def _variance(draft: Draft, operand: Node, dims: Collection[int], keeps: bool, l
     return draft.times(made, count / (count - less), operand) if less else made
 
 
+def _normed(draft: Draft, node: Node) -> Any:
+    """A layer norm along a length: its result, or all three."""
+    given = named_arguments(node)
+    operand = given["input"]
+    dim, eps = operand.meta["val"].dim() - 1, given.get("eps", 1e-5)
+    if len(given["normalized_shape"]) != 1 or dim not in draft.dims.of(operand):
+        return None
+    if operand.meta["val"].dtype not in _SUMMED:
+        return None
+    mean = _mean_of(draft, operand, draft.made[operand], {dim}, True)
+    apart = draft.emit(_aten.sub.Tensor, (draft.made[operand], mean), operand)
+    part = draft.number(1 / draft.dims.count(operand, {dim}), False, operand)
+    vectors = (given.get("weight"), given.get("bias"))
+    weight, bias = (vector and draft.made[vector] for vector in vectors)
+    normed = draft.emit(
+        torch.ops.spyre.counted_layer_norm.default,
+        (draft.without(operand, 0, {dim}, apart), part, weight, bias, eps), operand,
+    )  # fmt: skip
+    if node.target is _aten.layer_norm.default:
+        return normed
+    wide, rest = (
+        draft.emit(_aten._to_copy.default, (each,), operand, dtype=torch.float32)
+        for each in (mean, _mean_of(draft, operand, apart, {dim}, True))
+    )
+    variance = _variance(draft, operand, {dim}, True, 0)
+    shifted = draft.emit(_aten.add.Tensor, (variance, eps), operand)
+    scale = draft.emit(_aten.rsqrt.default, (shifted,), operand)
+    return [normed, draft.emit(_aten.add.Tensor, (wide, rest), operand), scale]
+
+
 def _ordered(draft: Draft, node: Node) -> Node | None:
     """A sort or the first of one along a length: what is behind sorts last."""
     op = node.target
@@ -99,6 +130,7 @@ RULES: dict[object, Rule] = {
     **dict.fromkeys(NEUTRAL, _met),
     **dict.fromkeys(MEANS, _mean),
     **dict.fromkeys(SORTS, _ordered),
+    **dict.fromkeys((_aten.layer_norm.default, _aten.native_layer_norm.default), _normed),
 }
 RULES_OF_JOINED: dict[object, Rule] = {
     **dict.fromkeys(IN_ANY_ORDER, _met),
