@@ -24,6 +24,12 @@ static inline int64_t common_multiple(int64_t a, int64_t b)
     return __builtin_mul_overflow(a / common_divisor(a, b), b, &multiple) ? 0 : multiple;
 }
 
+// The quotient by a positive number, rounded down.
+static inline int64_t divide_down(int64_t value, int64_t by)
+{
+    return value / by - (value % by < 0);
+}
+
 // How many units cover `value`, and what they are together. The unit is positive.
 static inline int64_t divide_up(int64_t value, int64_t unit)
 {

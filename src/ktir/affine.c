@@ -4,17 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
+
 const ktir_expr *ktir_expr_new(arena *memory, ktir_expr_kind kind, int64_t number,
                                const ktir_expr *left, const ktir_expr *right)
 {
     ktir_expr *e = ARENA_NEW(memory, ktir_expr, 1);
     if (e) *e = (ktir_expr){.kind = kind, .number = number, .left = left, .right = right};
     return e;
-}
-
-static int64_t floor_quotient(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
 }
 
 bool ktir_expr_value(const ktir_expr *e, const int64_t *names, int64_t *out_value)
@@ -28,7 +25,7 @@ bool ktir_expr_value(const ktir_expr *e, const int64_t *names, int64_t *out_valu
     if (e->kind == KTIR_EXPR_ADD) return !__builtin_add_overflow(a, b, out_value);
     if (e->kind == KTIR_EXPR_MUL) return !__builtin_mul_overflow(a, b, out_value);
     if (b < 1) return false;
-    int64_t quotient = floor_quotient(a, b), rest = a - quotient * b;
+    int64_t quotient = divide_down(a, b), rest = a - quotient * b;
     *out_value = e->kind == KTIR_EXPR_MOD ? rest
                  : e->kind == KTIR_EXPR_FLOORDIV ? quotient : quotient + (rest != 0);
     return true;
@@ -67,8 +64,8 @@ static bool add_quotient(const ktir_expr *e, const ktir_bounds *within, int64_t 
     if (up && (__builtin_add_overflow(least, by - 1, &least) ||
                __builtin_add_overflow(most, by - 1, &most)))
         return false;
-    const ktir_expr quotient = {.kind = KTIR_EXPR_NUMBER, .number = floor_quotient(least, by)};
-    if (quotient.number != floor_quotient(most, by)) return false;
+    const ktir_expr quotient = {.kind = KTIR_EXPR_NUMBER, .number = divide_down(least, by)};
+    if (quotient.number != divide_down(most, by)) return false;
     if (e->kind != KTIR_EXPR_MOD) return add_linear(&quotient, within, scale, factor, constant);
     int64_t taken;
     return add_linear(e->left, within, scale, factor, constant) &&
@@ -130,14 +127,14 @@ bool ktir_set_holds(const ktir_set *set, const int64_t *names)
 static void bound(int64_t factor, int64_t rest, bool equal, int64_t *least, int64_t *most)
 {
     int64_t sign = factor < 0 ? -1 : 1;
-    int64_t low = -floor_quotient(rest, factor * sign);     // of sign * dim
+    int64_t low = -divide_down(rest, factor * sign);     // of sign * dim
     if (sign > 0) {
         if (low > *least) *least = low;
     } else if (-low < *most) {
         *most = -low;
     }
     if (!equal) return;
-    int64_t high = floor_quotient(-rest, factor * sign);    // rest + |factor| x <= 0
+    int64_t high = divide_down(-rest, factor * sign);    // rest + |factor| x <= 0
     if (sign > 0) {
         if (high < *most) *most = high;
     } else if (-high > *least) {

@@ -106,58 +106,6 @@ spyre_status access_check_bounds(lowering *w, const access *a, const lowered_ind
     return NULL;
 }
 
-static bool add_product(int64_t *sum, int64_t a, int64_t b)
-{
-    int64_t product;
-    return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(*sum, product, sum);
-}
-
-// The least that sign * (a linear expression) is over the box on one core, in all iterations.
-static bool least_of(const lowering *w, const access *a, const access_box *box,
-                     const ktir_expr *e, int64_t sign, uint32_t core, int64_t *out)
-{
-    int64_t factor[KTIR_MOST_NAMES], step[ISA_MAX_LOOPS] = {0}, rest;
-    bool fits = ktir_expr_linear(e, factor, &rest);
-    *out = sign * rest;
-    for (uint32_t s = 0; s < a->v.set->symbols; s++)
-        fits = fits && add_product(out, sign * factor[a->v.rank + s], a->v.symbols[s]);
-    for (uint32_t d = 0; d < a->v.rank; d++) {
-        const int64_t by = sign * factor[d], end = by > 0 ? box->low[d] : box->high[d];
-        fits = fits && add_product(out, by, box->base[d].at[core]) && add_product(out, by, end);
-        for (uint32_t n = 0; n < w->depth; n++)
-            fits = fits && add_product(&step[n], by, box->base[d].loop[n]);
-    }
-    for (uint32_t n = 0; n < w->depth; n++)
-        if (step[n] < 0) fits = fits && add_product(out, step[n], w->trips[n] - 1);
-    return fits;
-}
-
-static spyre_status check_constraint(lowering *w, const access *a, const access_box *box,
-                                     const ktir_expr *e, int64_t sign)
-{
-    for (uint32_t core = 0; core < ISA_CORES; core++) {
-        int64_t least;
-        if (!(w->active >> core & 1)) continue;
-        if (!least_of(w, a, box, e, sign, core, &least))
-            return LOWER_NO(w, a->op, "a coordinate_set of numbers beyond 2^63");
-        if (least < 0)
-            return ktir_error(w->m, a->op, SPYRE_DEVICE_FAULT,
-                              "compute tile %u: coordinates that are not in the coordinate_set of "
-                              "line %u", w->first_tile + core, a->v.op->line);
-    }
-    return NULL;
-}
-
-spyre_status access_check_set(lowering *w, const access *a, const access_box *box)
-{
-    const ktir_set *set = a->v.set;
-    for (uint32_t c = 0; set && c < set->count; c++) {
-        TRY(check_constraint(w, a, box, set->constraints[c], 1));
-        if (set->equal[c]) TRY(check_constraint(w, a, box, set->constraints[c], -1));
-    }
-    return NULL;
-}
-
 void access_advance(access *a, const lowered_index *x, int64_t bytes, int64_t shift)
 {
     for (uint32_t c = 0; c < ISA_CORES; c++) a->address.at[c] += (x->at[c] + shift) * bytes;
@@ -197,6 +145,7 @@ spyre_status access_direct(lowering *w, access *a)
         const lowered_index *x = &box.base[d];
         box.low[d] = a->least[k];
         box.high[d] = a->least[k] + a->extent[k] - 1;
+        box.step[d] = 1;
         TRY(access_base(w, a, d, &box.base[d]));
         TRY(access_check_bounds(w, a, x, d, box.low[d], box.high[d]));
         a->stride[k] = a->v.stride[d] * a->v.element;

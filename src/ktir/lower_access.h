@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Views and access tiles on the way to instructions: strides and an offset of every core.
-// Private to lower_view.c, lower_access.c, lower_points.c, lower_rows.c and
+// Private to lower_view.c, lower_access.c, lower_set.c, lower_points.c, lower_rows.c and
 // lower_memory.c.
 #ifndef KTIR_LOWER_ACCESS_H
 #define KTIR_LOWER_ACCESS_H
@@ -84,13 +84,13 @@ SPYRE_MUST_CHECK spyre_status access_check_bounds(lowering *w, const access *a,
                                                   const lowered_index *x, uint32_t d, int64_t low,
                                                   int64_t high);
 
-// Points of a tile: so far from coordinate `base` of each dim of the view.
+// Points of a tile: so far from coordinate `base` of each dim of the view, in steps.
 typedef struct {
     lowered_index base[KTIR_MOST_RANK];
-    int64_t low[KTIR_MOST_RANK], high[KTIR_MOST_RANK];
+    int64_t low[KTIR_MOST_RANK], high[KTIR_MOST_RANK], step[KTIR_MOST_RANK];
 } access_box;
 
-// A fault when some of them are not in the set of the view's coordinates.
+// A fault when some of them are not in the set of the view's coordinates (lower_set.c).
 SPYRE_MUST_CHECK spyre_status access_check_set(lowering *w, const access *a, const access_box *box);
 
 // Moves the first point by x, in steps of `bytes`.

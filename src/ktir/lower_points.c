@@ -7,13 +7,15 @@
 // tensor, are a run; runs of one length and step, each the same distance behind the one before in
 // the set and in the tensor, are a block, which one instruction of two dims moves. Of the band
 // -1 <= d0 - d1 <= 1 of 64 x 64 these are three: the first row has two points, 62 rows have three,
-// the last has two. Points of another part of memory, or of another slice of the tensor, end a run.
-// Indices take no steps: of a tile with indices a block is moved as boxes.
+// the last has two. So are runs that begin again after others: the rows of a checkerboard are two
+// blocks, those of a hundred triangles of 64 rows are 64. Points of another part of memory, or of
+// another slice of the tensor, end a run. Indices take no steps: of a tile with indices a block is
+// moved as boxes.
 #include <string.h>
 
 #include "ktir/lower_access.h"
 
-enum { MOST_POINTS = 1 << 22, MOST_BLOCKS = 1 << 12 };
+enum { MOST_POINTS = 1 << 22, MOST_BLOCKS = 1 << 12, MOST_TRIED = 16 };
 
 typedef struct {
     int64_t first[KTIR_MOST_RANK];      // by dim of the set
@@ -50,6 +52,7 @@ struct walk {
     spyre_status (*move)(walk *k);      // the block
     int64_t taken, blocks;
     block block;
+    VEC(run) runs;                      // that t has, for the part of memory
 };
 
 // --- Blocks
@@ -127,37 +130,66 @@ static spyre_status move_boxes(walk *k)
     return NULL;
 }
 
-static spyre_status move_block(walk *k)
+// Whether two runs are as long, with the step, and `b` lies as far behind `a` as the block's runs
+// behind each other.
+static bool is_behind(const block *of, const run *a, const run *b, uint32_t rank)
 {
-    if (!k->block.runs) return NULL;
-    if (++k->blocks <= MOST_BLOCKS) TRY(k->move(k));
-    if (k->blocks <= MOST_BLOCKS) return NULL;
-    return LOWER_NO(k->w, k->a->op, "a set of more than %d blocks", MOST_BLOCKS);
-}
-
-// Whether the run is where the block's next one would be.
-static bool goes_on(const block *b, const run *r, uint32_t rank)
-{
-    bool same = b->runs && b->of.count == r->count && b->of.step == r->step;
-    if (b->runs > 1) same = same && r->at == b->of.at + b->runs * b->at_apart;
-    for (uint32_t d = 0; same && b->runs > 1 && d < rank; d++)
-        same = r->first[d] == b->of.first[d] + b->runs * b->apart[d];
+    bool same = a->count == b->count && a->step == b->step && b->at - a->at == of->at_apart;
+    for (uint32_t d = 0; same && d < rank; d++) same = b->first[d] - a->first[d] == of->apart[d];
     return same;
 }
 
-static spyre_status take_run(walk *k, const run *r)
+// The block of runs that begin with `first` and come again every `period` runs, together with those
+// between: how often all of them do, one after the other.
+static int64_t count_turns(const walk *k, uint32_t first, uint32_t period, block *out)
 {
-    uint32_t rank = k->a->rank;
-    block *b = &k->block;
-    k->taken += r->count;
-    if (!goes_on(b, r, rank)) {
-        TRY(move_block(k));
-        *b = (block){.of = *r, .runs = 1};
-        return NULL;
+    const run *runs = k->runs.items, *last = &runs[first], *next = last + period;
+    uint32_t done = first + period;
+    *out = (block){.of = *last, .runs = 1, .at_apart = next->at - last->at};
+    for (uint32_t d = 0; d < k->a->rank; d++) out->apart[d] = next->first[d] - last->first[d];
+    while (done < k->runs.count &&
+           is_behind(out, &runs[done - period], &runs[done], k->a->rank))
+        done++;
+    return (done - first) / period;
+}
+
+// After how many runs the first one comes again, so that most are saved; *out: the block that it
+// begins, which is it alone where it does not.
+static uint32_t find_period(const walk *k, uint32_t first, block *out)
+{
+    const run *of = &k->runs.items[first];
+    const uint32_t left = k->runs.count - first;
+    uint32_t period = 1, tried = 0;
+    int64_t most = 0;
+    *out = (block){.of = *of, .runs = 1};
+    // A scatter takes its rows in their order.
+    const uint32_t longest = k->a->opcode == ISA_SCATTER ? 1 : MOST_BLOCKS;
+    for (uint32_t p = 1; p <= left / 2 && p <= longest && tried < MOST_TRIED; p++) {
+        block turns;
+        if (of[p].count != of->count || of[p].step != of->step) continue;
+        const int64_t count = count_turns(k, first, p, &turns), saved = (count - 1) * p;
+        tried++;
+        if (saved <= most) continue;
+        most = saved;
+        period = p;
+        *out = turns;
+        out->runs = count;
     }
-    if (b->runs == 1) b->at_apart = r->at - b->of.at;
-    for (uint32_t d = 0; b->runs == 1 && d < rank; d++) b->apart[d] = r->first[d] - b->of.first[d];
-    b->runs++;
+    return period;
+}
+
+static spyre_status move_runs(walk *k)
+{
+    for (uint32_t first = 0; first < k->runs.count;) {
+        const uint32_t period = find_period(k, first, &k->block);
+        for (uint32_t n = 0; n < period; n++) {
+            k->block.of = k->runs.items[first + n];
+            if (++k->blocks <= MOST_BLOCKS) TRY(k->move(k));
+            if (k->blocks > MOST_BLOCKS)
+                return LOWER_NO(k->w, k->a->op, "a set of more than %d blocks", MOST_BLOCKS);
+        }
+        first += period * (uint32_t)k->block.runs;
+    }
     return NULL;
 }
 
@@ -189,14 +221,17 @@ static spyre_status walk_runs(walk *k, spyre_status (*move)(walk *k))
 {
     uint32_t inner = k->a->permutation[k->a->rank - 1];
     k->move = move;
+    k->runs.count = 0;
     for (uint32_t n = 0; n < k->points->runs.count; n++) {
         run r = k->points->runs.items[n];
         cut(&r, inner, k->begin - r.at, k->begin + k->count - r.at);
         r.at -= k->begin;
         cut_to_part(k, &r);
-        if (r.count) TRY(take_run(k, &r));
+        if (!r.count) continue;
+        k->taken += r.count;
+        TRY(VEC_PUSH(k->w->memory, &k->runs, r));
     }
-    return move_block(k);
+    return move_runs(k);
 }
 
 // --- Points
@@ -317,6 +352,8 @@ static spyre_status check_runs(const walk *k, access_box *box)
         const run *r = &k->points->runs.items[n];
         memcpy(box->low, r->first, sizeof box->low);
         memcpy(box->high, r->first, sizeof box->high);
+        for (uint32_t d = 0; d < k->a->rank; d++) box->step[d] = 1;
+        if (r->count > 1) box->step[inner] = r->step;
         box->high[inner] += (r->count - 1) * r->step;
         TRY(access_check_set(k->w, k->a, box));
     }

@@ -90,14 +90,6 @@ static bool coordinate_box(const lowering *w, const view *v, int64_t *least, int
     return set && ktir_set_box(set->set, symbols, least, most);
 }
 
-static bool is_linear(const ktir_set *set)
-{
-    int64_t factor[KTIR_MOST_NAMES], rest;
-    for (uint32_t c = 0; c < set->count; c++)
-        if (!ktir_expr_linear(set->constraints[c], factor, &rest)) return false;
-    return true;
-}
-
 // Coordinates are below the sizes and in the coordinate_set.
 static spyre_status set_range(lowering *w, view *v)
 {
@@ -106,8 +98,6 @@ static spyre_status set_range(lowering *w, view *v)
     whole_range(v);
     if (!set) return NULL;
     if (!coordinate_box(w, v, least, most)) {
-        if (!is_linear(set->set))
-            return LOWER_NO(w, v->op, "a coordinate_set with quotients or remainders");
         v->set = set->set;
         find_symbols(w, v, v->symbols);
         return NULL;

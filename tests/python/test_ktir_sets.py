@@ -265,10 +265,21 @@ def draw_coordinates(draw: random.Random, rows: int) -> tuple[str, Callable[[int
     for _ in range(draw.randint(1, 3)):
         a, b, c = draw.choice((-2, -1, 0, 1)), draw.choice((-1, 0, 1)), draw.randint(-2, 30)
         n, equal = draw.choice((0, 0, 1)), draw.random() < 0.05
-        texts.append(f"{a} * d0 + {b} * d1 + {n} * s0 + {c} {'==' if equal else '>='} 0")
+        text = f"{a} * d0 + {b} * d1 + {n} * s0 + {c}"
+        by, most, kind = draw.randint(1, 5), draw.randint(0, 4), draw.choice(("", "", "mod", "div"))
+        if kind == "mod":
+            text = f"({text}) mod {by} * -1 + {most}"
+        elif kind == "div":
+            text = f"({text}) floordiv {by} + d0 - ({text}) ceildiv {by + 1} + {most}"
+        texts.append(f"{text} {'==' if equal else '>='} 0")
 
-        def rule(row: int, column: int, f=(a, b, n * rows + c), equal=equal) -> bool:
+        def rule(row: int, column: int, f=(a, b, n * rows + c, kind, by, most, equal)) -> bool:
+            *f, kind, by, most, equal = f
             value = f[0] * row + f[1] * column + f[2]
+            if kind == "mod":
+                value = most - value % by
+            elif kind == "div":
+                value = value // by + row + -value // (by + 1) + most
             return value == 0 if equal else value >= 0
 
         rules.append(rule)
@@ -322,14 +333,14 @@ LARGE = """
 module {
   func.func @points(%x: index, %y: index) {
     %c0 = arith.constant 0 : index
-    %xm = ktdp.construct_memory_view %x, sizes: [SIZE, SIZE], strides: [SIZE, 1]
-      {memory_space = #ktdp.memory_space<global>} : memref<SIZExSIZExf16>
-    %ym = ktdp.construct_memory_view %y, sizes: [SIZE, SIZE], strides: [SIZE, 1]
-      {memory_space = #ktdp.memory_space<global>} : memref<SIZExSIZExf16>
+    %xm = ktdp.construct_memory_view %x, sizes: [ROWS, COLUMNS], strides: [COLUMNS, 1]
+      {memory_space = #ktdp.memory_space<global>} : memref<ROWSxCOLUMNSxf16>
+    %ym = ktdp.construct_memory_view %y, sizes: [ROWS, COLUMNS], strides: [COLUMNS, 1]
+      {memory_space = #ktdp.memory_space<global>} : memref<ROWSxCOLUMNSxf16>
     %xt = ktdp.construct_access_tile %xm[%c0, %c0] {access_tile_set = #points}
-      : memref<SIZExSIZExf16> -> !ktdp.access_tile<TILExindex>
+      : memref<ROWSxCOLUMNSxf16> -> !ktdp.access_tile<TILExindex>
     %yt = ktdp.construct_access_tile %ym[%c0, %c0] {access_tile_set = #points}
-      : memref<SIZExSIZExf16> -> !ktdp.access_tile<TILExindex>
+      : memref<ROWSxCOLUMNSxf16> -> !ktdp.access_tile<TILExindex>
     %v = ktdp.load %xt : !ktdp.access_tile<TILExindex> -> tensor<TILExf16>
     %w = arith.negf %v : tensor<TILExf16>
     ktdp.store %w, %yt : tensor<TILExf16>, !ktdp.access_tile<TILExindex>
@@ -339,17 +350,25 @@ module {
 """
 
 
-@pytest.mark.parametrize("rule", ["d0 - d1 >= 0", "d0 mod 2 == 0"])
-def test_sets_larger_than_lx(rule: str) -> None:
-    """Moved in slices, which begin and end anywhere in rows."""
-    size = 1280
-    row, column = torch.meshgrid(torch.arange(size), torch.arange(size), indexing="ij")
-    chosen = row >= column if "d1" in rule else row % 2 == 0
-    rules = f"d0 >= 0, d1 >= 0, -d0 + {size - 1} >= 0, -d1 + {size - 1} >= 0, {rule}"
-    count = int(chosen.sum())
-    text = LARGE.replace("RULES", rules).replace("SIZE", str(size)).replace("TILE", f"1x{count}")
+@pytest.mark.parametrize(
+    "sizes, rule, chooses",
+    [
+        ((1280, 1280), "d0 - d1 >= 0", lambda row, column: row >= column),
+        ((1280, 1280), "d0 mod 2 == 0", lambda row, column: row % 2 == 0),
+        ((5000, 100), "(d0 + d1) mod 2 == 0", lambda row, column: (row + column) % 2 == 0),
+        ((6000, 20), "d0 mod 60 - 3 * d1 >= 0", lambda row, column: row % 60 >= 3 * column),
+    ],
+)
+def test_large_sets(sizes: tuple[int, int], rule: str, chooses: Callable) -> None:
+    """Moved in slices, which begin and end anywhere in rows, where they are larger than LX; in few
+    blocks, where their rows come again."""
+    rows, columns = sizes
+    chosen = chooses(*torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij"))
+    rules = f"d0 >= 0, d1 >= 0, -d0 + {rows - 1} >= 0, -d1 + {columns - 1} >= 0, {rule}"
+    text = LARGE.replace("RULES", rules).replace("TILE", f"1x{int(chosen.sum())}")
+    text = text.replace("ROWS", str(rows)).replace("COLUMNS", str(columns))
     kernel = ktir.loads(text, "large.mlir")
-    x, y = torch.randint(-99, 100, (size, size)).half(), torch.full((size, size), 7.0).half()
+    x, y = torch.randint(-99, 100, sizes).half(), torch.full(sizes, 7.0).half()
     kernel.run(x=x, y=y)
     assert y.equal(torch.where(chosen, -x, 7.0))
 
