@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that an index names: GATHER, SCATTER and ACCUMULATE. Either a row is one along a run, and is
+// Rows that an index names: GATHER and SCATTER. Either a row is one along a run, and is
 // moved as a whole, or each element of a run is of a row of its own: then the offsets of these are
 // computed first, in a loop of their own, and kept as long as the runs that follow name the same.
 #include <string.h>
 
 #include "base/clones.h"
+#include "card/tile/row_offsets.h"
 #include "card/tile/runs.h"
-#include "tensor/accumulate.h"
-#include "tensor/numeric.h"
 
-enum { OFFSETS = 1024, ROWS_AHEAD = 32 };
-
-// Offsets of the rows of one run, or of a part of it.
-typedef struct {
-    const uint8_t *of;                      // the index that they were computed from; null: none
-    int64_t count;
-    int64_t offset[OFFSETS];
-} row_offsets;
+enum { ROWS_AHEAD = 32 };
 
 BASE_CLONES
 static void apart_offsets(int64_t *out, const uint8_t *rows, int64_t row_stride, int64_t count)
@@ -42,7 +34,7 @@ static void lane_offsets(int64_t *out, const uint8_t *rows, int64_t row_stride, 
     }
 }
 
-static void find_offsets(row_offsets *o, const plan_tile *tile, const uint8_t *rows, int64_t count)
+void row_offsets_find(row_offsets *o, const plan_tile *tile, const uint8_t *rows, int64_t count)
 {
     const isa_instruction *i = tile->instruction;
     int64_t stride = run_stride(tile, 2);
@@ -124,8 +116,8 @@ static void run_elements(const plan_tile *tile, uint8_t *const *address, plan_sc
     first_run(&r, tile, address, 1);
     do {
         for (int64_t done = 0, count; done < run_length(tile); done += count) {
-            count = run_length(tile) - done < OFFSETS ? run_length(tile) - done : OFFSETS;
-            find_offsets(&o, tile, r.at[2] + done * rows, count);
+            count = run_length(tile) - done < ROW_OFFSETS ? run_length(tile) - done : ROW_OFFSETS;
+            row_offsets_find(&o, tile, r.at[2] + done * rows, count);
             move(r.at[0] + done * to, to, r.at[1] + done * from, from, o.offset, count);
         }
     } while (next_run(&r));
@@ -223,155 +215,4 @@ static void run_rows(const plan_tile *tile, uint8_t *const *address, plan_scratc
 plan_run *tile_gather(const plan_tile *tile)
 {
     return run_stride(tile, 2) == 0 ? run_rows : run_elements;
-}
-
-// --- Rows that are joined to what is there
-
-// Operand 0 along one run, from `done` on, where the values go.
-typedef struct {
-    opfunc op;
-    spyre_format format;
-    int64_t stride;
-} joined_run;
-
-// Extremes of SEN169_FP16, which has no NaN of its own, are one of both; without a branch, which
-// no host foresees.
-static void choose_elements(const joined_run *j, uint8_t *to, const int64_t *offset,
-                            const float *values, size_t count)
-{
-    const bool raises = j->op == OPFUNC_MAX;
-    for (size_t n = 0; n < count; n++) {
-        uint8_t *at = to + (int64_t)n * j->stride + offset[n];
-        uint16_t code;
-        memcpy(&code, at, sizeof code);
-        const float before = dl16_to_float(code), next = values[n];
-        const bool stays = (raises & (before > next)) | (!raises & (before < next));
-        const uint16_t mask = (uint16_t)-(int)stays;
-        code = (uint16_t)((code & mask) | (dl16_from_float(next) & ~mask));
-        memcpy(at, &code, sizeof code);
-    }
-}
-
-static void join_elements(const joined_run *j, uint8_t *to, const int64_t *offset,
-                          const float *values, size_t count)
-{
-    for (size_t n = 0; n < count; n++) {
-        uint8_t *at = to + (int64_t)n * j->stride + offset[n];
-        float before = (float)element_load(at, j->format);
-        element_store(at, j->format, (double)opfunc_combine(j->op, before, values[n]));
-    }
-}
-
-#define JOIN_FP32(name, combine)                                                                 \
-    static void name(const joined_run *j, uint8_t *to, const int64_t *offset,                    \
-                     const float *values, size_t count)                                          \
-    {                                                                                            \
-        for (size_t n = 0; n < count; n++) {                                                     \
-            uint8_t *at = to + (int64_t)n * j->stride + offset[n];                               \
-            float before;                                                                        \
-            memcpy(&before, at, sizeof before);                                                  \
-            before = (combine);                                                                  \
-            memcpy(at, &before, sizeof before);                                                  \
-        }                                                                                        \
-    }
-JOIN_FP32(add_elements, before + values[n])
-JOIN_FP32(join_fp32, opfunc_combine(j->op, before, values[n]))
-
-static void join_integers(const joined_run *j, uint8_t *to, const int64_t *offset,
-                          const uint8_t *from, int64_t from_stride, size_t count)
-{
-    for (size_t n = 0; n < count; n++) {
-        uint8_t *at = to + (int64_t)n * j->stride + (offset ? offset[n] : 0);
-        accumulate_element(j->op, at, j->format, from + (int64_t)n * from_stride, j->format);
-    }
-}
-
-// One row along the run, which no element of it leaves.
-static void join_row(const joined_run *j, uint8_t *to, const float *values, size_t count)
-{
-    float before[LANES_CHUNK];
-    if (j->format == SPYRE_FORMAT_IEEE_FP32 && j->stride == (int64_t)sizeof(float) &&
-        (uintptr_t)to % sizeof(float) == 0) {
-        lanes_combine(j->op, (float *)(void *)to, values, count);
-        return;
-    }
-    lanes_load_f32(before, to, j->stride, j->format, count);
-    lanes_combine(j->op, before, values, count);
-    lanes_store_f32(to, j->stride, j->format, before, count);
-}
-
-static void join_floats(const joined_run *j, uint8_t *to, const row_offsets *o, bool whole_row,
-                        const float *values, size_t count)
-{
-    if (whole_row && j->stride) join_row(j, to + o->offset[0], values, count);
-    else if (j->format == SPYRE_FORMAT_SEN169_FP16 &&
-             (j->op == OPFUNC_MAX || j->op == OPFUNC_MIN))
-        choose_elements(j, to, o->offset, values, count);
-    else if (j->format != SPYRE_FORMAT_IEEE_FP32) join_elements(j, to, o->offset, values, count);
-    else if (j->op == OPFUNC_SUM) add_elements(j, to, o->offset, values, count);
-    else join_fp32(j, to, o->offset, values, count);
-}
-
-// Rows that are named lie anywhere: the host is told of each some runs before it is changed.
-typedef struct {
-    runs at;
-    bool more;
-} runs_ahead;
-
-static void fetch_next(runs_ahead *a)
-{
-    enum { LINE = 64, MOST_LINES = 4 };
-    const plan_tile *tile = a->at.tile;
-    const int64_t bytes = run_length(tile) * run_stride(tile, 0);
-    int32_t row;
-    if (!a->more) return;
-    memcpy(&row, a->at.at[2], sizeof row);
-    const uint8_t *to = a->at.at[0] + isa_row_offset(tile->instruction, row);
-    for (int64_t at = 0; at < bytes && at < MOST_LINES * LINE; at += LINE)
-        __builtin_prefetch(to + at, 1);
-    a->more = next_run(&a->at);
-}
-
-static runs_ahead look_ahead(const plan_tile *tile, uint8_t *const *address, bool whole_rows)
-{
-    enum { RUNS_AHEAD = 12 };
-    runs_ahead a = {.more = whole_rows};
-    first_run(&a.at, tile, address, 1);
-    for (uint32_t n = 0; n < RUNS_AHEAD; n++) fetch_next(&a);
-    return a;
-}
-
-void tile_accumulate(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
-{
-    const isa_instruction *i = tile->instruction;
-    spyre_format format = i->operand[1].format;
-    bool integers = format == SPYRE_FORMAT_IEEE_INT32;
-    joined_run j = {i->op, i->operand[0].format, run_stride(tile, 0)};
-    bool fits = lanes_fits_f32(format) && lanes_fits_f32(j.format);
-    int64_t from = run_stride(tile, 1), rows = run_stride(tile, 2);
-    if (!integers && (!fits || (rows == 0 && j.stride == 0))) {
-        exact_run(tile, address, scratch);
-        return;
-    }
-    float values[LANES_CHUNK];
-    row_offsets o = {.of = NULL};
-    runs_ahead ahead = look_ahead(tile, address, rows == 0 && !integers);
-    runs r;
-    first_run(&r, tile, address, 1);
-    do {
-        fetch_next(&ahead);
-        for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
-            size_t count = chunk_length(run_length(tile) - done);
-            uint8_t *at = r.at[0] + done * j.stride;
-            const uint8_t *element = r.at[1] + done * from;
-            find_offsets(&o, tile, r.at[2] + done * rows, rows ? (int64_t)count : 1);
-            if (integers) {
-                join_integers(&j, rows ? at : at + o.offset[0], rows ? o.offset : NULL, element,
-                              from, count);
-                continue;
-            }
-            lanes_load_f32(values, element, from, format, count);
-            join_floats(&j, at, &o, rows == 0, values, count);
-        }
-    } while (next_run(&r));
 }

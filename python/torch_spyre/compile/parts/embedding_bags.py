@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums, means and maxima of bags of a table's rows, their gradients, and rows cut to a norm.
 
-A bag is a run of the indices, from its offset to the next one. Sums are a product with the matrix
-[bags, indices] of what is in which bag; gradients of rows are added at their indices.
+A bag is a run of the indices, from its offset to the next one. The number of an index's bag is how
+many bags have begun before; rows are joined at it, and gradients of rows at the indices.
 """
 
 from __future__ import annotations
@@ -12,34 +12,39 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, INDICES, MOST_COMPARISONS, checked, computed, count
+from .lines import FLOATS, INDICES, MOST_COUNTED, count
 
 _aten = torch.ops.aten
 SUM, MEAN, MAX = range(3)  # PyTorch's modes
 Bags = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-def _is_taken(rows: torch.Tensor, indices: torch.Tensor, bags: int, mode: int) -> bool:
-    if rows.dtype not in computed() or indices.dtype not in INDICES or indices.dim() != 1:
+def _is_taken(rows: torch.Tensor, indices: torch.Tensor, bags: int) -> bool:
+    if rows.dtype not in FLOATS or indices.dtype not in INDICES or indices.dim() != 1:
         return False
-    work = indices.numel() * bags * (rows.shape[1] if mode == MAX else 1)
-    return 0 < work <= MOST_COMPARISONS and rows.numel() > 0
+    return 0 < indices.numel() <= MOST_COUNTED and bags > 0 and rows.numel() > 0
+
+
+def _counted(places: int, at: torch.Tensor) -> torch.Tensor:
+    """How often each of so many places is among `at`, float32."""
+    ones = torch.ones(at.shape, dtype=torch.float32, device=at.device)
+    return torch.index_add(ones.new_zeros(places), 0, at, ones)
 
 
 def _bag_of_each(indices: torch.Tensor, offsets: torch.Tensor, bags: int) -> torch.Tensor:
-    """The number of each index's bag: how many bags have begun, without the last."""
-    begun = count(indices.shape[0], indices).unsqueeze(1) >= offsets[:bags]
-    return begun.to(torch.float32).sum(1).to(torch.int64) - 1
+    """The number of each index's bag. Where the first offset is not 0 it is -1, and beyond the
+    indices there is no place for an offset: the card faults at both."""
+    begun = _counted(indices.shape[0] + 1, offsets[:bags].to(torch.int64))
+    return begun[: indices.shape[0]].cumsum(0).to(torch.int64) - 1
 
 
-def _members(
+def _joined(
     indices: torch.Tensor, bag: torch.Tensor, bags: int, padding: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Which index is in which bag, [bags, indices] of bools, and how many of a bag are."""
-    inside = count(bags, bag).unsqueeze(1) == bag
-    if padding >= 0:
-        inside = inside & (indices != padding)
-    return inside, inside.to(torch.float32).sum(1)
+    """The bag that each index is joined to, an own one behind all for the padding, and how many
+    are joined to each."""
+    to = bag if padding < 0 else torch.where(indices == padding, bags, bag)
+    return to, _counted(bags + 1, to)[:bags]
 
 
 @part(_aten._embedding_bag.default, _aten._embedding_bag_forward_only.default, narrow=True)
@@ -57,25 +62,36 @@ def embedding_bag(
     """And, for the backward function: the bag of each index, sizes of bags, of which rows the
     maxima are."""
     bags = offsets.shape[0] - has_end
-    if not _is_taken(table, indices, bags, mode):
+    if not _is_taken(table, indices, bags):
         return NOT_TAKEN
-    first = checked(offsets[:1], 1)  # is 0
-    offsets = torch.cat([first, checked(offsets[1:], indices.shape[0] + 1)]) if bags > 1 else first
     bag = _bag_of_each(indices, offsets, bags)
-    inside, sizes = _members(indices, bag, bags, padding)
+    to, sizes = _joined(indices, bag, bags, padding)
     rows = _aten.embedding(table, indices)
-    whole = sizes.to(torch.int64)
+    whole = sizes.to(torch.int64).to(indices.dtype)
     if mode == MAX:
-        found, place = torch.where(inside.unsqueeze(2), rows, -math.inf).max(1)
-        found = torch.where((whole > 0).unsqueeze(1), found, 0.0)
-        return found, bag.to(indices.dtype), whole.to(indices.dtype), indices[place]
-    share = inside.to(rows.dtype)
+        found, maxima = _largest(rows, indices, to, sizes)
+        return found, bag.to(indices.dtype), whole, maxima
     if factors is not None:
-        share = share * factors
-    result = share @ rows
+        rows = rows * factors.unsqueeze(1)
+    result = torch.index_add(rows.new_zeros(bags + 1, rows.shape[1]), 0, to, rows)[:bags]
     if mode == MEAN:
         result = (result / sizes.clamp(min=1.0).unsqueeze(1)).to(table.dtype)
-    return result, bag.to(indices.dtype), whole.to(indices.dtype), indices.new_zeros(bags)
+    return result, bag.to(indices.dtype), whole, indices.new_zeros(bags)
+
+
+def _largest(
+    rows: torch.Tensor, indices: torch.Tensor, to: torch.Tensor, sizes: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of each bag, 0 where it is empty, and the index of the first row that has it."""
+    bags, n = sizes.shape[0], rows.shape[0]
+    least = rows.new_full((bags + 1, rows.shape[1]), -math.inf)
+    found = torch.index_reduce(least, 0, to, rows, "amax")
+    number = count(n, rows).to(torch.float32).unsqueeze(1)
+    number = torch.where(rows == found.index_select(0, to), number, float(n))
+    beyond = number.new_full(least.shape, float(n))
+    place = torch.index_reduce(beyond, 0, to, number, "amin")[:bags].clamp(max=float(n - 1))
+    is_empty = (sizes.to(torch.int64) == 0).unsqueeze(1)
+    return found[:bags].masked_fill(is_empty, 0.0), indices[place.to(torch.int64)]
 
 
 @part(_aten._embedding_bag_backward.default, narrow=True)
@@ -94,10 +110,10 @@ def embedding_bag_backward(
     padding: int = -1,
 ) -> torch.Tensor | NotTaken:
     bags = grad.shape[0]
-    if not _is_taken(grad, indices, bags, mode) or sparse:
+    if not _is_taken(grad, indices, bags) or sparse:
         return NOT_TAKEN
     bag = _bag_of_each(indices, offsets, bags)
-    _inside, sizes = _members(indices, bag, bags, padding)
+    _to, sizes = _joined(indices, bag, bags, padding)
     zeros = grad.new_zeros(rows, grad.shape[1])
     if mode == MAX:
         given = torch.where((sizes.to(torch.int64) > 0).unsqueeze(1), grad, 0.0)
@@ -107,8 +123,7 @@ def embedding_bag_backward(
     parts = grad[bag]
     if factors is not None:
         parts = parts * factors.unsqueeze(1)
-    added = add_rows(zeros, indices, parts, padding, by_frequency)
-    return NOT_TAKEN if added is None else added
+    return add_rows(zeros, indices, parts, padding, by_frequency)
 
 
 @part(_aten._embedding_bag_per_sample_weights_backward.default, narrow=True)
@@ -121,7 +136,7 @@ def factors_backward(
     mode: int,
     padding: int = -1,
 ) -> torch.Tensor | NotTaken:
-    if not _is_taken(grad, indices, grad.shape[0], mode):
+    if not _is_taken(grad, indices, grad.shape[0]):
         return NOT_TAKEN
     bag = _bag_of_each(indices, offsets, grad.shape[0])
     products = grad[bag].to(torch.float32) * _aten.embedding(table, indices).to(torch.float32)
@@ -135,15 +150,13 @@ def add_rows(
     rows: torch.Tensor,
     padding: int,
     by_frequency: bool,
-) -> torch.Tensor | None:
+) -> torch.Tensor:
     """`zeros` with rows [N, ..] added at indices [N], but for the one of `padding`; by the mean,
-    not the sum, where rows are taken by their frequency. None where those are too many."""
+    not the sum, where rows are taken by their frequency."""
     if padding >= 0:
         rows = rows.masked_fill((indices == padding).unsqueeze(-1), 0)
     if by_frequency:
-        if indices.numel() ** 2 > MOST_COMPARISONS:
-            return None
-        equal = (indices.unsqueeze(1) == indices).to(torch.float32).sum(1)
+        equal = _counted(zeros.shape[0], indices).index_select(0, indices)
         rows = (rows / equal.unsqueeze(1)).to(rows.dtype)
     return torch.index_add(zeros, 0, indices, rows)
 
