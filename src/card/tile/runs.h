@@ -111,6 +111,7 @@ bool runs_accumulators_apart(const plan_tile *tile, uint32_t operand);
 // The executor of an instruction kind for the tile's formats and strides.
 plan_run *tile_vector(plan_tile *tile);
 plan_run *tile_codes(const plan_tile *tile);     // null: it has none
+plan_run *tile_integers(const plan_tile *tile);  // null: it has none
 plan_run *tile_reduce(plan_tile *tile);
 plan_run *tile_copy(plan_tile *tile);
 plan_run *tile_count(const plan_tile *tile);

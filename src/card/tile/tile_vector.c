@@ -7,10 +7,8 @@
 
 #include "card/tile/runs.h"
 #include "card/machine/integer.h"
-#include "base/clones.h"
 #include "card/simd/lanes.h"
 #include "card/simd/simd.h"
-#include "tensor/convert.h"
 
 // --- Vector loops
 
@@ -190,88 +188,6 @@ static void run_vector_f64(const plan_tile *tile, uint8_t *const *address, plan_
     else exact_run(tile, address, scratch);
 }
 
-// IEEE_INT32 wraps in 32 bits as in 64. A stride is 0 or 1, in elements.
-BASE_CLONES
-static void apply_int32(opfunc op, uint32_t *to, const uint32_t *a, size_t a_stride,
-                        const uint32_t *b, size_t b_stride, size_t count)
-{
-    if (op == OPFUNC_ADD) {
-        for (size_t n = 0; n < count; n++) to[n] = a[n * a_stride] + b[n * b_stride];
-    } else if (op == OPFUNC_SUB) {
-        for (size_t n = 0; n < count; n++) to[n] = a[n * a_stride] - b[n * b_stride];
-    } else {
-        for (size_t n = 0; n < count; n++) to[n] = a[n * a_stride] * b[n * b_stride];
-    }
-}
-
-static bool is_int32_line(const plan_tile *tile, const runs *r)
-{
-    const isa_instruction *i = tile->instruction;
-    bool fits = i->operand_count == 3 && run_stride(tile, 0) == 4 &&
-                (i->op == OPFUNC_ADD || i->op == OPFUNC_SUB || i->op == OPFUNC_MUL);
-    for (uint32_t o = 0; o < 3 && fits; o++) {
-        int64_t stride = run_stride(tile, o);
-        fits = i->operand[o].format == SPYRE_FORMAT_IEEE_INT32 && (uintptr_t)r->at[o] % 4 == 0 &&
-               (stride == 0 || stride == 4);
-    }
-    return fits;
-}
-
-// The converter of a cast, whose dense lines it takes as they lie.
-static bool find_cast(const isa_instruction *i, converter *out)
-{
-    if (opfunc_describe(i->op)->kind != OPFUNC_KIND_COPY || i->operand_count != 2) return false;
-    spyre_format to = i->operand[0].format, from = i->operand[1].format;
-    // Transfers take these for the two formats of uint8.
-    if (to == SPYRE_FORMAT_SENUINT32 && from == SPYRE_FORMAT_SENINT8) return false;
-    spyre_status status = converter_find(to, from, out);
-    bool found = !status;
-    spyre_status_free(status);
-    return found;
-}
-
-static bool is_dense_line(const plan_tile *tile, const runs *r)
-{
-    for (uint32_t o = 0; o < 2; o++) {
-        uint32_t bytes = spyre_format_bytes(tile->instruction->operand[o].format);
-        if (run_stride(tile, o) != bytes || (uintptr_t)r->at[o] % bytes != 0) return false;
-    }
-    return true;
-}
-
-static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
-{
-    if (!runs_independent(tile, address)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
-    const isa_instruction *i = tile->instruction;
-    uint32_t second = i->operand_count > 2 ? 2 : 1;
-    runs r;
-    first_run(&r, tile, address, 1);
-    converter cast;
-    bool casts = find_cast(i, &cast);
-    do {
-        if (casts && is_dense_line(tile, &r)) {
-            converter_run(&cast, r.at[0], r.at[1], (size_t)run_length(tile));
-            continue;
-        }
-        if (is_int32_line(tile, &r)) {
-            apply_int32(i->op, (uint32_t *)(void *)r.at[0], (const uint32_t *)(const void *)r.at[1],
-                        (size_t)run_stride(tile, 1) / 4, (const uint32_t *)(const void *)r.at[2],
-                        (size_t)run_stride(tile, 2) / 4, (size_t)run_length(tile));
-            continue;
-        }
-        for (int64_t n = 0; n < run_length(tile); n++) {
-            uint64_t a = integer_load(r.at[1] + n * run_stride(tile, 1), i->operand[1].format);
-            uint64_t b = integer_load(r.at[second] + n * run_stride(tile, second),
-                                      i->operand[second].format);
-            integer_store(r.at[0] + n * run_stride(tile, 0), i->operand[0].format,
-                          integer_apply(i->op, a, b));
-        }
-    } while (next_run(&r));
-}
-
 // Of integers of one width, too, which wrap.
 static bool copies_bits(const isa_instruction *i)
 {
@@ -369,7 +285,7 @@ plan_run *tile_vector(plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
     if (copies_bits(i)) return tile_copy(tile);
-    if (integer_wraps(i)) return run_integers;
+    if (tile_integers(tile)) return tile_integers(tile);
     if (opfunc_takes_parameters(i->op, i->operand_count - 1u))
         return parameters_stand(tile) ? run_with_constants : exact_run;
     return looks_up(tile) && has_table(i) ? run_table : choose_computed(tile);
