@@ -25,7 +25,7 @@ def _is_taken(x: Tensor) -> bool:
 
 
 def nonzero(x: Tensor) -> Tensor | NotTaken:
-    """[number, rank] int64: where x is not 0, in order."""
+    """[number, rank] int64: where x is not 0, in order; dims one behind the other, as PyTorch's."""
     if x.device.type == "spyre" and x.dim() == 0 and x.dtype in _FLAGS:
         return torch.empty(int(bool(x.item())), 0, dtype=torch.int64, device=x.device)
     if not _is_taken(x):
@@ -35,21 +35,23 @@ def nonzero(x: Tensor) -> Tensor | NotTaken:
     until = flat.to(torch.float32).cumsum(0)
     number = int(until[-1].item())
     if number == 0:
-        return torch.empty(0, x.dim(), dtype=torch.int64, device=x.device)
+        return torch.empty_strided((0, x.dim()), (1, 0), dtype=torch.int64, device=x.device)
     places = torch.where(flat, until - 1, float(n)).to(torch.int32)  # n: of what is 0
     numbers = torch.arange(n, dtype=torch.float32, device=x.device)
     found = torch.zeros(n + 1, dtype=torch.float32, device=x.device).index_put((places,), numbers)
-    return _coordinates(found[:n].to(torch.int32).to(torch.int64), x.shape)[:number]
+    places = _coordinates(found[:n].to(torch.int32).to(torch.int64), x.shape)
+    kept = torch.empty(x.dim(), number, dtype=torch.int64, device=x.device)
+    return kept.copy_(places[:, :number]).t()  # a copy on the card, no program for each number
 
 
 def _coordinates(number: Tensor, size: torch.Size) -> Tensor:
-    """[n, rank] of the numbers of elements."""
+    """[rank, n] of the numbers of elements."""
     columns = []
     for extent in reversed(size[1:]):
         rest = number // extent
         columns.append(number - rest * extent)
         number = rest
-    return torch.stack([number, *reversed(columns)], 1)
+    return torch.stack([number, *reversed(columns)])
 
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor | NotTaken:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Elements that are joined to what is there, in the row that an index names (ACCUMULATE): each of a
-// run to a row of its own, or whole rows, some of which are converted at a time. Their order is that
-// of the index.
+// run to a row of its own, or whole rows, some of which are converted at a time. Their order is
+// that of the index.
 #include <string.h>
 
 #include "base/clones.h"
