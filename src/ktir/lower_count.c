@@ -76,7 +76,7 @@ static spyre_status split_number(lowering *w, const ktir_op *op, const lowered_i
 static spyre_status with_constant(lowering *w, const ktir_op *op, opfunc function,
                                   const lowered_tensor *t, int64_t number)
 {
-    lowered_tensor constant = {.is_constant = true, .format = t->format, .value = (double)number};
+    const lowered_tensor constant = lower_constant(t->format, (double)number);
     return lower_vector(w, op, function, t, (const lowered_tensor *[]){t, &constant}, 2);
 }
 
@@ -96,7 +96,7 @@ static spyre_status make_sum(lowering *w, const ktir_op *op, const lowered_index
         if (!x->loop[n]) continue;
         part.loop[n] = x->loop[n];
         TRY(make_number(w, op, &part, &term));
-        TRY(lower_vector(w, op, OPFUNC_ADD, out, (const lowered_tensor *[]){out, &term}, 2));
+        TRY(LOWER_VECTOR(ADD, out, out, &term));
         part.loop[n] = 0;
     }
     return NULL;
@@ -160,14 +160,13 @@ spyre_status lower_number_of(lowering *w, const ktir_op *op, const lowered_index
 {
     spyre_format format = ktir_element_describe(element)->format;
     lowered_tensor number;
-    const lowered_tensor *from = &number;
     TRY(lower_number_tensor(w, op, x, &number));
     *out = number;
     out->element = element;
     if (number.format == format) return NULL;
     TRY(lower_scratch(w, op, format, (lowered_sizes){0, NULL}, lower_number(w, op), out));
     out->element = element;
-    return lower_vector(w, op, OPFUNC_IDENTITY, out, &from, 1);
+    return LOWER_VECTOR(IDENTITY, out, &number);
 }
 
 spyre_status lower_count_along(lowering *w, const ktir_op *op, uint32_t last, lowered_sizes space,

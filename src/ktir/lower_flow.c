@@ -105,8 +105,7 @@ static spyre_status hand_on(lowering *w, const loop *l)
         const lowered_tensor *t = from->tensor;
         held[n] = *t;
         if (lower_is_place(t, to->tensor) || count == 1 || t->is_constant) continue;
-        TRY(lower_scratch(w, l->yield, t->format, lower_sizes(t), lower_number(w, l->yield),
-                          &held[n]));
+        TRY(lower_scratch_like(w, l->yield, t->format, t, &held[n]));
         TRY(lower_copy(w, l->yield, &held[n], t));
     }
     for (uint32_t n = 0; n < count; n++) {
@@ -284,16 +283,11 @@ static spyre_status check_bounds(lowering *w, const ktir_op *op)
         if (!x || x->memory != LOWERING_NO_MEMORY)
             return LOWER_NO(w, op, "a bound that is no number of the cores");
         for (uint32_t d = 0; d < ISA_MAX_LOOPS; d++) {
-            if (!x->loop[d] || n == 0) continue;
+            if (!x->loop[d]) continue;
             w->wants_unroll = true;
             return LOWER_NO(w, op, "a bound that changes in a loop around it");
         }
     }
-    for (uint32_t d = 0; d < ISA_MAX_LOOPS; d++)
-        if (lower_operand(w, op, 0)->index->loop[d]) {
-            w->wants_unroll = true;
-            return LOWER_NO(w, op, "a bound that changes in a loop around it");
-        }
     return NULL;
 }
 

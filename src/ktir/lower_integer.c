@@ -3,8 +3,6 @@
 // Operations on integers as vector instructions. The card adds, subtracts and multiplies in 64 bits
 // of which the low ones are kept; all else it computes in fp64, exactly so for numbers of up to 32
 // bits. Unsigned numbers of 32 bits have a format of their own over the same bytes.
-#include <string.h>
-
 #include "ktir/lowering.h"
 
 static const struct {
@@ -34,20 +32,14 @@ static spyre_status lower_unsigned(lowering *w, const ktir_op *op, lowered_tenso
     return NULL;
 }
 
-static spyre_status scratch_like(lowering *w, const ktir_op *op, spyre_format format,
-                                 const lowered_tensor *t, lowered_tensor *out)
-{
-    return lower_scratch(w, op, format, lower_sizes(t), lower_number(w, op), out);
-}
-
 // target = function(a, 2^b)
 static spyre_status shift(lowering *w, const ktir_op *op, opfunc function,
                           const lowered_tensor *target, const lowered_tensor *a,
                           const lowered_tensor *b)
 {
     lowered_tensor power;
-    TRY(scratch_like(w, op, SPYRE_FORMAT_SENUINT32, target, &power));
-    TRY(lower_vector(w, op, OPFUNC_EXP2, &power, &b, 1));
+    TRY(lower_scratch_like(w, op, SPYRE_FORMAT_SENUINT32, target, &power));
+    TRY(LOWER_VECTOR(EXP2, &power, b));
     return lower_vector(w, op, function, target, (const lowered_tensor *[]){a, &power}, 2);
 }
 
@@ -55,14 +47,12 @@ static spyre_status shift(lowering *w, const ktir_op *op, opfunc function,
 static spyre_status ceiling(lowering *w, const ktir_op *op, const lowered_tensor *target,
                             const lowered_tensor *const *inputs)
 {
-    lowered_tensor rest, zero = {.is_constant = true, .format = target->format,
-                                 .rank = target->rank};
-    memcpy(zero.size, target->size, sizeof zero.size);
-    TRY(scratch_like(w, op, target->format, target, &rest));
-    TRY(lower_vector(w, op, OPFUNC_REMAINDER, &rest, inputs, 2));
-    TRY(lower_vector(w, op, OPFUNC_NOTEQUAL, &rest, (const lowered_tensor *[]){&rest, &zero}, 2));
-    TRY(lower_vector(w, op, OPFUNC_FLOORDIV, target, inputs, 2));
-    return lower_vector(w, op, OPFUNC_ADD, target, (const lowered_tensor *[]){target, &rest}, 2);
+    lowered_tensor rest, zero = lower_constant(target->format, 0);
+    TRY(lower_scratch_like(w, op, target->format, target, &rest));
+    TRY(LOWER_VECTOR(REMAINDER, &rest, inputs[0], inputs[1]));
+    TRY(LOWER_VECTOR(NOTEQUAL, &rest, &rest, &zero));
+    TRY(LOWER_VECTOR(FLOORDIV, target, inputs[0], inputs[1]));
+    return LOWER_VECTOR(ADD, target, target, &rest);
 }
 
 spyre_status lower_integer(lowering *w, const ktir_op *op, ktir_integer integer,
@@ -104,11 +94,8 @@ spyre_status lower_cast(lowering *w, const ktir_op *op, const lowered_tensor *ta
     bool is_true = from->format == SPYRE_FORMAT_BOOL;
     if (op->opcode == KTIR_OP_BITCAST) return LOWER_NO(w, op, "the card has no opfunc for it");
     if (op->opcode == KTIR_OP_TRUNCI && target->format == SPYRE_FORMAT_BOOL) {
-        lowered_tensor one = {.is_constant = true, .value = 1, .format = from->format,
-                              .rank = target->rank};
-        memcpy(one.size, target->size, sizeof one.size);
-        return lower_vector(w, op, OPFUNC_BITAND, target, (const lowered_tensor *[]){from, &one},
-                            2);
+        const lowered_tensor one = lower_constant(from->format, 1);
+        return LOWER_VECTOR(BITAND, target, from, &one);
     }
     if (from_unsigned(op->opcode)) TRY(lower_unsigned(w, op, &in));
     if (op->opcode == KTIR_OP_FPTOUI) TRY(lower_unsigned(w, op, &result));
@@ -123,18 +110,16 @@ static spyre_status either(lowering *w, const ktir_op *op, opfunc relation,
                            const lowered_tensor *const *second)
 {
     lowered_tensor other;
-    TRY(scratch_like(w, op, target->format, target, &other));
+    TRY(lower_scratch_like(w, op, target->format, target, &other));
     TRY(lower_vector(w, op, relation, &other, second, 2));
     TRY(lower_vector(w, op, relation, target, first, 2));
-    return lower_vector(w, op, OPFUNC_MAXIMUM, target,
-                        (const lowered_tensor *[]){target, &other}, 2);
+    return LOWER_VECTOR(MAXIMUM, target, target, &other);
 }
 
 static spyre_status negate(lowering *w, const ktir_op *op, const lowered_tensor *target)
 {
-    lowered_tensor zero = {.is_constant = true, .format = target->format, .rank = target->rank};
-    memcpy(zero.size, target->size, sizeof zero.size);
-    return lower_vector(w, op, OPFUNC_EQUAL, target, (const lowered_tensor *[]){target, &zero}, 2);
+    const lowered_tensor zero = lower_constant(target->format, 0);
+    return LOWER_VECTOR(EQUAL, target, target, &zero);
 }
 
 // Of floats that may be no number. The card's relations are false of those, but NOTEQUAL is true.
@@ -150,9 +135,7 @@ static spyre_status compare_floats(lowering *w, const ktir_op *op, const ktir_pr
     bool equal = p->relation == OPFUNC_EQUAL, differs = p->relation == OPFUNC_NOTEQUAL;
     opfunc relation = p->relation;
     if (relation == OPFUNC_IDENTITY) {
-        lowered_tensor all = {.is_constant = true, .value = p->is_unsigned, .rank = target->rank,
-                              .format = target->format};
-        memcpy(all.size, target->size, sizeof all.size);
+        const lowered_tensor all = lower_constant(target->format, p->is_unsigned);
         return lower_copy(w, op, target, &all);
     }
     if (relation == OPFUNC_NONE) {

@@ -93,8 +93,7 @@ static spyre_status product(lowering *w, const ktir_op *op, lowered_tensor a, lo
         value.size[1] = columns;
         TRY(lower_copy(w, op, &whole, &value));
     } else if (own) {
-        lowered_tensor zero = {.is_constant = true, .rank = 2, .format = sums.format};
-        memcpy(zero.size, size, sizeof size);
+        const lowered_tensor zero = lower_constant(sums.format, 0);
         if (columns != b.size[1]) TRY(lower_copy(w, op, &whole, &zero));
         whole.size[1] = b.size[1];
         TRY(lower_copy(w, op, &whole, start));
@@ -255,10 +254,8 @@ static spyre_status reduce(lowering *w, const ktir_op *op)
     if (r.reduced >> (r.in.rank - 1) & 1) size[kept++] = r.lanes = lanes_of(r.in.format);
     TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_FP32, (lowered_sizes){kept, size},
                       lower_number(w, op), &r.sums));
-    lowered_tensor neutral = {.is_constant = true, .rank = kept,
-                              .format = SPYRE_FORMAT_IEEE_FP32,
-                              .value = (double)opfunc_reduction_identity(r.op)};
-    memcpy(neutral.size, size, kept * sizeof *size);
+    const lowered_tensor neutral = lower_constant(SPYRE_FORMAT_IEEE_FP32,
+                                                  (double)opfunc_reduction_identity(r.op));
     TRY(lower_copy(w, op, &r.sums, &neutral));
     int64_t length = r.lanes > 1 ? r.in.size[r.in.rank - 1] : 1, tiles = length / r.lanes;
     if (r.lanes == 1 || tiles) TRY(emit_reduce(w, op, &r, 0, tiles, r.lanes));

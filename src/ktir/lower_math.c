@@ -3,36 +3,20 @@
 // Operations of the math dialect that are several instructions of the card. Steps write to places
 // of their own and the last one to the target, which may be where an operand lies.
 #include <math.h>
-#include <string.h>
 
 #include "ktir/lowering.h"
 #include "ktir/tensor.h"
 
-#define STEP(function, to, ...)                                                               \
-    TRY(lower_vector(w, op, OPFUNC_##function, to, (const lowered_tensor *[]){__VA_ARGS__},   \
-                     sizeof((const lowered_tensor *[]){__VA_ARGS__}) / sizeof(void *)))
-
-static spyre_status scratch(lowering *w, const ktir_op *op, spyre_format format,
-                            const lowered_tensor *like, lowered_tensor *out)
-{
-    return lower_scratch(w, op, format, lower_sizes(like), lower_number(w, op), out);
-}
-
-static lowered_tensor number(spyre_format format, const lowered_tensor *like, double value)
-{
-    lowered_tensor t = {.is_constant = true, .value = value, .format = format, .rank = like->rank};
-    memcpy(t.size, like->size, sizeof t.size);
-    return t;
-}
+#define STEP(function, to, ...) TRY(LOWER_VECTOR(function, to, __VA_ARGS__))
 
 // Halves away from zero: what truncation cuts off, 1 where it is a half or more, with x's sign;
 // each step is exact.
 spyre_status lower_round_away(lowering *w, const ktir_op *op, const lowered_tensor *target,
                               const lowered_tensor *x)
 {
-    lowered_tensor whole, rest, half = number(target->format, target, 0.5);
-    TRY(scratch(w, op, target->format, target, &whole));
-    TRY(scratch(w, op, target->format, target, &rest));
+    lowered_tensor whole, rest, half = lower_constant(target->format, 0.5);
+    TRY(lower_scratch_like(w, op, target->format, target, &whole));
+    TRY(lower_scratch_like(w, op, target->format, target, &rest));
     STEP(TRUNC, &whole, x);
     STEP(SUB, &rest, x, &whole);
     STEP(ABS, &rest, &rest);
@@ -46,7 +30,7 @@ spyre_status lower_clamp(lowering *w, const ktir_op *op, const lowered_tensor *t
                          const lowered_tensor *const *in)
 {
     lowered_tensor least;
-    TRY(scratch(w, op, target->format, target, &least));
+    TRY(lower_scratch_like(w, op, target->format, target, &least));
     STEP(MINIMUM, &least, in[0], in[2]);
     STEP(MAXIMUM, target, &least, in[1]);
     return NULL;
@@ -56,10 +40,10 @@ spyre_status lower_clamp(lowering *w, const ktir_op *op, const lowered_tensor *t
 spyre_status lower_class(lowering *w, const ktir_op *op, const lowered_tensor *target,
                          const lowered_tensor *x)
 {
-    lowered_tensor size, finite, most = number(x->format, target, (double)INFINITY);
-    lowered_tensor least = number(x->format, target,
+    lowered_tensor size, finite, most = lower_constant(x->format, (double)INFINITY);
+    lowered_tensor least = lower_constant(x->format,
                                   ktir_least_normal(ktir_operand_type(w->m, op, 0)->element));
-    TRY(scratch(w, op, x->format, target, &size));
+    TRY(lower_scratch_like(w, op, x->format, target, &size));
     STEP(ABS, &size, x);
     switch ((int)op->opcode) {
     case KTIR_OP_ISNAN: STEP(NOTEQUAL, target, &size, &size); return NULL;
@@ -67,7 +51,7 @@ spyre_status lower_class(lowering *w, const ktir_op *op, const lowered_tensor *t
     case KTIR_OP_ISFINITE: STEP(LESSERTHAN, target, &size, &most); return NULL;
     default: break;
     }
-    TRY(scratch(w, op, target->format, target, &finite));
+    TRY(lower_scratch_like(w, op, target->format, target, &finite));
     STEP(LESSERTHAN, &finite, &size, &most);
     STEP(GREATEREQUAL, &size, &size, &least);
     STEP(MUL, target, &finite, &size);
@@ -82,10 +66,10 @@ static spyre_status count_ones(lowering *w, const ktir_op *op, lowered_tensor *v
 {
     static const double masks[] = {0x55555555, 0x33333333, 0x0f0f0f0f, 0x00ff00ff, 0x0000ffff};
     lowered_tensor high;
-    TRY(scratch(w, op, v->format, v, &high));
+    TRY(lower_scratch_like(w, op, v->format, v, &high));
     for (uint32_t n = 0; n < sizeof masks / sizeof *masks; n++) {
-        lowered_tensor mask = number(v->format, v, masks[n]);
-        lowered_tensor half = number(v->format, v, (double)(1u << n));
+        lowered_tensor mask = lower_constant(v->format, masks[n]);
+        lowered_tensor half = lower_constant(v->format, (double)(1u << n));
         STEP(SHIFTRIGHT, &high, v, &half);
         STEP(BITAND, &high, &high, &mask);
         STEP(BITAND, v, v, &mask);
@@ -98,9 +82,9 @@ static spyre_status count_ones(lowering *w, const ktir_op *op, lowered_tensor *v
 static spyre_status fill_downwards(lowering *w, const ktir_op *op, lowered_tensor *v)
 {
     lowered_tensor below;
-    TRY(scratch(w, op, v->format, v, &below));
+    TRY(lower_scratch_like(w, op, v->format, v, &below));
     for (uint32_t n = 1; n < 32; n *= 2) {
-        lowered_tensor by = number(v->format, v, n);
+        lowered_tensor by = lower_constant(v->format, n);
         STEP(SHIFTRIGHT, &below, v, &by);
         STEP(BITOR, v, v, &below);
     }
@@ -110,8 +94,8 @@ static spyre_status fill_downwards(lowering *w, const ktir_op *op, lowered_tenso
 // Ones in the place of the zeros below the lowest one, no other ones.
 static spyre_status keep_trailing(lowering *w, const ktir_op *op, lowered_tensor *v)
 {
-    lowered_tensor below, one = number(v->format, v, 1), all = number(v->format, v, 0xffffffff);
-    TRY(scratch(w, op, v->format, v, &below));
+    lowered_tensor below, one = lower_constant(v->format, 1), all = lower_constant(v->format, 0xffffffff);
+    TRY(lower_scratch_like(w, op, v->format, v, &below));
     STEP(SUB, &below, v, &one);
     STEP(BITXOR, v, v, &all);
     STEP(BITAND, v, v, &below);
@@ -123,15 +107,15 @@ static spyre_status power(lowering *w, const ktir_op *op, uint32_t width,
                           const lowered_tensor *target, const lowered_tensor *const *in)
 {
     lowered_tensor rest, bit, square, factor, result, low;
-    lowered_tensor one = number(target->format, target, 1);
-    lowered_tensor zero = number(target->format, target, 0);
-    lowered_tensor by = number(SPYRE_FORMAT_SENUINT32, target, 1);
-    TRY(scratch(w, op, SPYRE_FORMAT_SENUINT32, target, &rest));
-    TRY(scratch(w, op, SPYRE_FORMAT_SENUINT32, target, &bit));
-    TRY(scratch(w, op, target->format, target, &square));
-    TRY(scratch(w, op, target->format, target, &factor));
-    TRY(scratch(w, op, target->format, target, &result));
-    TRY(scratch(w, op, target->format, target, &low));
+    lowered_tensor one = lower_constant(target->format, 1);
+    lowered_tensor zero = lower_constant(target->format, 0);
+    lowered_tensor by = lower_constant(SPYRE_FORMAT_SENUINT32, 1);
+    TRY(lower_scratch_like(w, op, SPYRE_FORMAT_SENUINT32, target, &rest));
+    TRY(lower_scratch_like(w, op, SPYRE_FORMAT_SENUINT32, target, &bit));
+    TRY(lower_scratch_like(w, op, target->format, target, &square));
+    TRY(lower_scratch_like(w, op, target->format, target, &factor));
+    TRY(lower_scratch_like(w, op, target->format, target, &result));
+    TRY(lower_scratch_like(w, op, target->format, target, &low));
     STEP(ABS, &rest, in[1]);
     STEP(IDENTITY, &square, in[0]);
     TRY(lower_copy(w, op, &result, &one));
@@ -155,14 +139,14 @@ spyre_status lower_bits(lowering *w, const ktir_op *op, ktir_integer integer,
 {
     ktir_element element = ktir_operand_type(w->m, op, 0)->element;
     uint32_t width = element == KTIR_I1 ? 1 : ktir_element_describe(element)->bytes * 8;
-    lowered_tensor v, x = *in[0], all = number(SPYRE_FORMAT_SENUINT32, target, 0x1p32 - 1);
-    lowered_tensor most = number(SPYRE_FORMAT_SENUINT32, target, width);
+    lowered_tensor v, x = *in[0], all = lower_constant(SPYRE_FORMAT_SENUINT32, 0x1p32 - 1);
+    lowered_tensor most = lower_constant(SPYRE_FORMAT_SENUINT32, width);
     if (width > 32) return LOWER_NO(w, op, "the card has the bits of integers of up to 32");
     if (integer == KTIR_INTEGER_POW) return power(w, op, width, target, in);
     if (x.format == SPYRE_FORMAT_IEEE_INT32) x.format = SPYRE_FORMAT_SENUINT32;
     if (x.is_constant && x.value < 0) x.value += 0x1p32;
     if (width < 32) all.value = (double)(1u << width) - 1;
-    TRY(scratch(w, op, SPYRE_FORMAT_SENUINT32, target, &v));
+    TRY(lower_scratch_like(w, op, SPYRE_FORMAT_SENUINT32, target, &v));
     STEP(BITAND, &v, &x, &all);
     if (integer == KTIR_INTEGER_CTLZ) TRY(fill_downwards(w, op, &v));
     if (integer == KTIR_INTEGER_CTTZ) TRY(keep_trailing(w, op, &v));

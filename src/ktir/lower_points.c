@@ -327,7 +327,7 @@ static spyre_status dense_of(walk *k, const lowered_tensor *t)
     k->t = *t;
     if (lower_is_dense(t)) return NULL;
     if (access_loads(k->a)) return LOWER_NO(k->w, k->op, "a part of a set that is no box");
-    TRY(lower_scratch(k->w, k->op, t->format, lower_sizes(t), lower_number(k->w, k->op), &k->t));
+    TRY(lower_scratch_like(k->w, k->op, t->format, t, &k->t));
     k->t.element = t->element;
     return lower_copy(k->w, k->op, &k->t, t);
 }

@@ -98,15 +98,8 @@ static spyre_status with_number(lowering *w, const ktir_op *op, opfunc function,
                                 const lowered_tensor *target, const lowered_tensor *t,
                                 int64_t number)
 {
-    lowered_tensor constant = {.is_constant = true, .value = (double)number,
-                               .format = SPYRE_FORMAT_IEEE_INT32, .element = KTIR_I32,
-                               .rank = t->rank};
-    const lowered_tensor *inputs[] = {t, &constant};
-    memcpy(constant.size, t->size, sizeof constant.size);
-    if ((int64_t)(float)number != number)
-        return LOWER_NO(w, op, "%lld in a look-up in several dims: a fill has 24 bits",
-                        (long long)number);
-    return lower_vector(w, op, function, target, inputs, 2);
+    const lowered_tensor constant = lower_constant(SPYRE_FORMAT_IEEE_INT32, (double)number);
+    return lower_vector(w, op, function, target, (const lowered_tensor *[]){t, &constant}, 2);
 }
 
 // One number for all points along variables that no index depends on.
@@ -154,7 +147,7 @@ static spyre_status add_dim(lowering *w, const ktir_op *op, const access *a, con
 static spyre_status combine_indices(lowering *w, const ktir_op *op, const access *a,
                                     const indirection *g, lowered_tensor *out, int64_t *out_count)
 {
-    const lowered_tensor zero = {.is_constant = true, .format = SPYRE_FORMAT_IEEE_INT32};
+    const lowered_tensor zero = lower_constant(SPYRE_FORMAT_IEEE_INT32, 0);
     *out_count = 1;
     // So many times -2^30 do not come to 0 in 32 bits.
     if (g->found > 3) return LOWER_NO(w, op, "a look-up in more than 3 dims");

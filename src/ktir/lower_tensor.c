@@ -68,6 +68,12 @@ spyre_status lower_scratch(lowering *w, const ktir_op *op, spyre_format format,
     return lower_allocate(w, op, bytes, last, &out->offset);
 }
 
+spyre_status lower_scratch_like(lowering *w, const ktir_op *op, spyre_format format,
+                                const lowered_tensor *like, lowered_tensor *out)
+{
+    return lower_scratch(w, op, format, lower_sizes(like), lower_number(w, op), out);
+}
+
 static spyre_format format_of(ktir_element element)
 {
     return ktir_element_describe(element)->format;
@@ -192,15 +198,12 @@ static spyre_status fill_large(lowering *w, const ktir_op *op, const lowered_ten
                                double value)
 {
     double upper = floor(value / 0x1p16);
-    lowered_tensor number = {.is_constant = true, .format = target->format,
-                             .rank = target->rank, .value = 0x1p16};
-    const lowered_tensor *inputs[] = {target, &number};
-    memcpy(number.size, target->size, sizeof number.size);
+    lowered_tensor number = lower_constant(target->format, 0x1p16);
     if (fabs(upper) > 0x1p24) return LOWER_NO(w, op, "an integer of more than 40 bits");
     TRY(fill(w, op, target, upper));
-    TRY(lower_vector(w, op, OPFUNC_MUL, target, inputs, 2));
+    TRY(LOWER_VECTOR(MUL, target, target, &number));
     number.value = value - upper * 0x1p16;
-    return lower_vector(w, op, OPFUNC_ADD, target, inputs, 2);
+    return LOWER_VECTOR(ADD, target, target, &number);
 }
 
 static spyre_status fill(lowering *w, const ktir_op *op, const lowered_tensor *target, double value)
@@ -251,7 +254,7 @@ spyre_status lower_copy(lowering *w, const ktir_op *op, const lowered_tensor *ta
                         const lowered_tensor *source)
 {
     if (source->is_constant) return fill(w, op, target, source->value);
-    return lower_vector(w, op, OPFUNC_IDENTITY, target, &source, 1);
+    return LOWER_VECTOR(IDENTITY, target, source);
 }
 
 // --- From one iteration to the next
@@ -284,7 +287,7 @@ spyre_status lower_hand(lowering *w, const ktir_op *op, const lowered_tensor *pl
     if (source->is_constant || source->offset >= place->offset + reach(place) ||
         place->offset >= source->offset + reach(source))
         return lower_copy(w, op, place, source);
-    TRY(lower_scratch(w, op, source->format, lower_sizes(source), lower_number(w, op), &held));
+    TRY(lower_scratch_like(w, op, source->format, source, &held));
     TRY(lower_copy(w, op, &held, source));
     return lower_copy(w, op, place, &held);
 }
@@ -296,7 +299,7 @@ spyre_status lower_in_lx(lowering *w, const ktir_op *op, const lowered_tensor *t
         *out = *t;
         return NULL;
     }
-    TRY(lower_scratch(w, op, t->format, lower_sizes(t), lower_number(w, op), out));
+    TRY(lower_scratch_like(w, op, t->format, t, out));
     out->element = t->element;
     return fill(w, op, out, t->value);
 }

@@ -165,16 +165,30 @@ static inline lowered_sizes lower_sizes(const lowered_tensor *t)
 SPYRE_MUST_CHECK spyre_status lower_new(lowering *w, const ktir_op *op, uint32_t value,
                                         ktir_element element, lowered_sizes sizes,
                                         lowered_tensor **out);
-// A dense one until operation `last`.
+// A dense one until operation `last`; as large as another until this operation ends.
 SPYRE_MUST_CHECK spyre_status lower_scratch(lowering *w, const ktir_op *op, spyre_format format,
                                             lowered_sizes sizes, uint32_t last,
                                             lowered_tensor *out);
+SPYRE_MUST_CHECK spyre_status lower_scratch_like(lowering *w, const ktir_op *op,
+                                                 spyre_format format, const lowered_tensor *like,
+                                                 lowered_tensor *out);
+
+// The same number everywhere, as an input of any size.
+static inline lowered_tensor lower_constant(spyre_format format, double value)
+{
+    return (lowered_tensor){.is_constant = true, .format = format, .value = value};
+}
+
 bool lower_is_dense(const lowered_tensor *t);
 
 // target = opfunc(inputs) element by element; constants and dims of stride 0 are broadcast.
 SPYRE_MUST_CHECK spyre_status lower_vector(lowering *w, const ktir_op *op, opfunc function,
                                            const lowered_tensor *target,
                                            const lowered_tensor *const *inputs, uint32_t count);
+// The status of to = opfunc(inputs), as they are listed.
+#define LOWER_VECTOR(function, to, ...)                                                       \
+    lower_vector(w, op, OPFUNC_##function, to, (const lowered_tensor *[]){__VA_ARGS__},       \
+                 sizeof((const lowered_tensor *[]){__VA_ARGS__}) / sizeof(void *))
 SPYRE_MUST_CHECK spyre_status lower_copy(lowering *w, const ktir_op *op,
                                          const lowered_tensor *target,
                                          const lowered_tensor *source);

@@ -244,7 +244,7 @@ static spyre_status parse_function(parser *p)
     TRY(parse_typed_names(p, ")", &arguments));
     TRY(parse_function_attributes(p, &f));
     statement body = {.p = p, .at = name};
-    TRY(parse_region(&body, arguments.names, arguments.types, arguments.count));
+    TRY(parse_region(&body, &arguments));
     f.body = p->m->regions.items[body.regions.items[0]];
     TRY(parse_location(p));
     return VEC_PUSH(p->memory, &p->m->functions, f);

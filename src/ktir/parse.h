@@ -77,8 +77,12 @@ SPYRE_MUST_CHECK spyre_status parse_rebind(parser *p, uint32_t from, uint32_t to
 // %a as an operand of the statement; with its type when `out_type` is not null.
 SPYRE_MUST_CHECK spyre_status parse_operand(statement *s, const ktir_type **out_type);
 
-// "%a, %b : T, U": operands of the statement and their types.
-SPYRE_MUST_CHECK spyre_status parse_typed_operands(statement *s);
+// "%a, %b": so many operands of the statement, or as many as there are, or up to a sign, if any;
+// flags and ": T, U", their types.
+SPYRE_MUST_CHECK spyre_status parse_operands(statement *s, uint32_t count);
+SPYRE_MUST_CHECK spyre_status parse_all_operands(statement *s);
+SPYRE_MUST_CHECK spyre_status parse_operands_to(statement *s, const char *close);
+SPYRE_MUST_CHECK spyre_status parse_operand_types(statement *s, uint32_t first);
 
 // ": T" where T is the type of operand `n`.
 SPYRE_MUST_CHECK spyre_status parse_expect_type(statement *s, uint32_t operand);
@@ -145,14 +149,6 @@ SPYRE_MUST_CHECK spyre_status parse_result(statement *s, const ktir_type *type);
 // there.
 SPYRE_MUST_CHECK spyre_status parse_begin(statement *s);
 
-// A region: `names` with `types` become its arguments; operations up to a '}', which is consumed
-// with the '{' in front of it.
-SPYRE_MUST_CHECK spyre_status parse_region(statement *s, const token *names,
-                                           const ktir_type *const *types, uint32_t count);
-
-// The same where the arguments may stand behind a ^bb0 inside.
-SPYRE_MUST_CHECK spyre_status parse_block_region(statement *s);
-
 // %in: f16, %out: f16
 enum { PARSE_MOST_ARGUMENTS = 64 };
 typedef struct {
@@ -162,6 +158,16 @@ typedef struct {
 } parse_arguments;
 SPYRE_MUST_CHECK spyre_status parse_typed_names(parser *p, const char *close,
                                                 parse_arguments *out_arguments);
+
+// A region with these arguments: operations up to a '}', which is consumed with the '{' in front of
+// it.
+SPYRE_MUST_CHECK spyre_status parse_region(statement *s, const parse_arguments *arguments);
+
+// The same where the arguments may stand behind a ^bb0 inside.
+SPYRE_MUST_CHECK spyre_status parse_block_region(statement *s);
+
+// %a : T to U
+SPYRE_MUST_CHECK spyre_status parse_cast(statement *s);
 
 // What stands behind the mnemonic, by form.
 SPYRE_MUST_CHECK spyre_status parse_arith(statement *s, ktir_form form);

@@ -121,10 +121,7 @@ static spyre_status parse_types_of_equal(statement *s, uint32_t count)
 // %a, %b : T where all operands and the result are T.
 static spyre_status parse_equal(statement *s, uint32_t count)
 {
-    for (uint32_t n = 0; n < count; n++) {
-        if (n) TRY(lexer_expect(&s->p->l, ","));
-        TRY(parse_operand(s, NULL));
-    }
+    TRY(parse_operands(s, count));
     return parse_types_of_equal(s, count);
 }
 
@@ -161,10 +158,7 @@ static spyre_status parse_select(statement *s)
 {
     parser *p = s->p;
     bool two;
-    for (uint32_t n = 0; n < 3; n++) {
-        if (n) TRY(lexer_expect(&p->l, ","));
-        TRY(parse_operand(s, NULL));
-    }
+    TRY(parse_operands(s, 3));
     TRY(lexer_expect(&p->l, ":"));
     token at = p->l.now;
     const ktir_type *type;
@@ -183,16 +177,13 @@ static spyre_status parse_select(statement *s)
     return parse_result(s, type);
 }
 
-static spyre_status parse_cast(statement *s)
+spyre_status parse_cast(statement *s)
 {
-    parser *p = s->p;
     const ktir_type *type;
     TRY(parse_operand(s, NULL));
-    TRY(parse_flags(p));
-    TRY(lexer_expect(&p->l, ":"));
-    TRY(parse_expect_type(s, 0));
-    TRY(lexer_expect(&p->l, "to"));
-    TRY(parse_type(p, &type));
+    TRY(parse_operand_types(s, 0));
+    TRY(lexer_expect(&s->p->l, "to"));
+    TRY(parse_type(s->p, &type));
     return parse_result(s, type);
 }
 
@@ -220,14 +211,8 @@ static spyre_status parse_clamp(statement *s)
 // %x, %n : T, U
 static spyre_status parse_power(statement *s)
 {
-    TRY(parse_operand(s, NULL));
-    TRY(lexer_expect(&s->p->l, ","));
-    TRY(parse_operand(s, NULL));
-    TRY(parse_flags(s->p));
-    TRY(lexer_expect(&s->p->l, ":"));
-    TRY(parse_expect_type(s, 0));
-    TRY(lexer_expect(&s->p->l, ","));
-    TRY(parse_expect_type(s, 1));
+    TRY(parse_operands(s, 2));
+    TRY(parse_operand_types(s, 0));
     return parse_result(s, parse_type_of(s, 0));
 }
 

@@ -50,19 +50,10 @@ static spyre_status parse_memory_view(statement *s)
 // (%a, %b : T, T) : memref<..>
 static spyre_status parse_distributed_view(statement *s)
 {
-    parser *p = s->p;
-    bool more = true;
-    TRY(lexer_expect(&p->l, "("));
-    while (more) {
-        TRY(parse_operand(s, NULL));
-        TRY(lexer_skip(&p->l, ",", &more));
-    }
-    TRY(lexer_expect(&p->l, ":"));
-    for (uint32_t n = 0; n < s->operands.count; n++) {
-        if (n) TRY(lexer_expect(&p->l, ","));
-        TRY(parse_expect_type(s, n));
-    }
-    TRY(lexer_expect(&p->l, ")"));
+    TRY(lexer_expect(&s->p->l, "("));
+    TRY(parse_all_operands(s));
+    TRY(parse_operand_types(s, 0));
+    TRY(lexer_expect(&s->p->l, ")"));
     return parse_result_type(s, ":", KTIR_MEMREF, "a memref");
 }
 
@@ -241,21 +232,15 @@ static spyre_status parse_indirect_tile(statement *s)
 static spyre_status parse_load(statement *s)
 {
     TRY(parse_operand(s, NULL));
-    TRY(lexer_expect(&s->p->l, ":"));
-    TRY(parse_expect_type(s, 0));
+    TRY(parse_operand_types(s, 0));
     return parse_result_type(s, "->", KTIR_TENSOR, "a tensor");
 }
 
 // %data, %tile : tensor<..>, T
 static spyre_status parse_store(statement *s)
 {
-    TRY(parse_operand(s, NULL));
-    TRY(lexer_expect(&s->p->l, ","));
-    TRY(parse_operand(s, NULL));
-    TRY(lexer_expect(&s->p->l, ":"));
-    TRY(parse_expect_type(s, 0));
-    TRY(lexer_expect(&s->p->l, ","));
-    return parse_expect_type(s, 1);
+    TRY(parse_operands(s, 2));
+    return parse_operand_types(s, 0);
 }
 
 // producer_tiles_per_group = #set [: T] -> future { .. }

@@ -5,22 +5,24 @@
 #include "ktir/parse.h"
 
 // ins(%a, %b : T, T)
-static spyre_status parse_operands(statement *s, const char *word)
+static spyre_status parse_bracket(statement *s, const char *word)
 {
     TRY(lexer_expect(&s->p->l, word));
     TRY(lexer_expect(&s->p->l, "("));
-    TRY(parse_typed_operands(s));
+    const uint32_t first = s->operands.count;
+    TRY(parse_all_operands(s));
+    TRY(parse_operand_types(s, first));
     return lexer_expect(&s->p->l, ")");
 }
 
 static spyre_status parse_ins_outs(statement *s)
 {
     parser *p = s->p;
-    if (lexer_at(&p->l, "ins")) TRY(parse_operands(s, "ins"));
+    if (lexer_at(&p->l, "ins")) TRY(parse_bracket(s, "ins"));
     TRY(parse_add_number(s, KTIR_KEY_INS, s->operands.count));
     uint32_t ins = s->operands.count;
     token at = p->l.now;
-    TRY(parse_operands(s, "outs"));
+    TRY(parse_bracket(s, "outs"));
     if (s->operands.count == ins + 1) return NULL;
     return PARSE_BAD(p, &at, "%u outs: one is supported", s->operands.count - ins);
 }
@@ -68,7 +70,7 @@ static spyre_status parse_combining_region(statement *s)
     parse_arguments arguments;
     TRY(lexer_expect(&s->p->l, "("));
     TRY(parse_typed_names(s->p, ")", &arguments));
-    return parse_region(s, arguments.names, arguments.types, arguments.count);
+    return parse_region(s, &arguments);
 }
 
 static spyre_status parse_reduce(statement *s)

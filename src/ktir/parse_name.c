@@ -135,14 +135,37 @@ spyre_status parse_expect_type(statement *s, uint32_t operand)
     return type_mismatch(s, &at, operand, found);
 }
 
-spyre_status parse_typed_operands(statement *s)
+spyre_status parse_operands(statement *s, uint32_t count)
 {
-    uint32_t first = s->operands.count;
+    for (uint32_t n = 0; n < count; n++) {
+        if (n) TRY(lexer_expect(&s->p->l, ","));
+        TRY(parse_operand(s, NULL));
+    }
+    return NULL;
+}
+
+spyre_status parse_all_operands(statement *s)
+{
     bool more = true;
     while (more) {
         TRY(parse_operand(s, NULL));
         TRY(lexer_skip(&s->p->l, ",", &more));
     }
+    return NULL;
+}
+
+spyre_status parse_operands_to(statement *s, const char *close)
+{
+    while (!lexer_at(&s->p->l, close)) {
+        TRY(parse_operand(s, NULL));
+        if (!lexer_at(&s->p->l, close)) TRY(lexer_expect(&s->p->l, ","));
+    }
+    return lexer_next(&s->p->l);
+}
+
+spyre_status parse_operand_types(statement *s, uint32_t first)
+{
+    TRY(parse_flags(s->p));
     TRY(lexer_expect(&s->p->l, ":"));
     for (uint32_t n = first; n < s->operands.count; n++) {
         if (n > first) TRY(lexer_expect(&s->p->l, ","));

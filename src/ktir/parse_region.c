@@ -15,43 +15,33 @@ spyre_status parse_begin(statement *s)
     return VEC_PUSH(s->p->memory, &s->p->m->ops, s->op);
 }
 
-static spyre_status open_region(statement *s, ktir_region *region, const token *names,
-                                const ktir_type *const *types, uint32_t count)
+// Behind its '{'.
+static spyre_status rest_of_region(statement *s, const parse_arguments *arguments)
 {
     parser *p = s->p;
+    ktir_region region = {.first_argument = p->m->values.count, .argument_count = arguments->count};
+    const uint32_t visible = p->bindings.count;
     if (p->depth++ == PARSE_MOST_NESTED)
         return PARSE_BAD(p, &p->l.now, "more than %d nested regions", PARSE_MOST_NESTED);
-    region->first_argument = p->m->values.count;
-    region->argument_count = count;
-    for (uint32_t a = 0; a < count; a++) {
+    for (uint32_t a = 0; a < arguments->count; a++) {
         uint32_t value;
-        TRY(parse_define(p, &names[a], types[a], UINT32_MAX, &value));
+        TRY(parse_define(p, &arguments->names[a], arguments->types[a], UINT32_MAX, &value));
     }
-    return NULL;
-}
-
-static spyre_status close_region(statement *s, ktir_region *region)
-{
-    parser *p = s->p;
-    region->begin = p->m->ops.count;
+    region.begin = p->m->ops.count;
     TRY(p->statements(p));
-    region->end = p->m->ops.count;
+    region.end = p->m->ops.count;
     p->depth--;
     TRY(VEC_PUSH(p->memory, &s->regions, p->m->regions.count));
-    TRY(VEC_PUSH(p->memory, &p->m->regions, *region));
-    return lexer_expect(&p->l, "}");
+    TRY(VEC_PUSH(p->memory, &p->m->regions, region));
+    TRY(lexer_expect(&p->l, "}"));
+    parse_unbind(p, visible);
+    return NULL;
 }
 
-spyre_status parse_region(statement *s, const token *names, const ktir_type *const *types,
-                          uint32_t count)
+spyre_status parse_region(statement *s, const parse_arguments *arguments)
 {
-    ktir_region region = {0};
-    uint32_t visible = s->p->bindings.count;
     TRY(lexer_expect(&s->p->l, "{"));
-    TRY(open_region(s, &region, names, types, count));
-    TRY(close_region(s, &region));
-    parse_unbind(s->p, visible);
-    return NULL;
+    return rest_of_region(s, arguments);
 }
 
 spyre_status parse_typed_names(parser *p, const char *close, parse_arguments *out_arguments)
@@ -75,9 +65,7 @@ spyre_status parse_typed_names(parser *p, const char *close, parse_arguments *ou
 spyre_status parse_block_region(statement *s)
 {
     parse_arguments arguments = {0};
-    ktir_region region = {0};
     parser *p = s->p;
-    uint32_t visible = p->bindings.count;
     TRY(lexer_expect(&p->l, "{"));
     if (p->l.now.kind == TOKEN_WORD && p->l.now.start[0] == '^') {
         TRY(lexer_next(&p->l));
@@ -85,8 +73,5 @@ spyre_status parse_block_region(statement *s)
         TRY(parse_typed_names(p, ")", &arguments));
         TRY(lexer_expect(&p->l, ":"));
     }
-    TRY(open_region(s, &region, arguments.names, arguments.types, arguments.count));
-    TRY(close_region(s, &region));
-    parse_unbind(p, visible);
-    return NULL;
+    return rest_of_region(s, &arguments);
 }

@@ -13,7 +13,10 @@ static spyre_status parse_end(statement *s)
         TRY(lexer_expect(&p->l, ")"));
     }
     bool any = p->l.now.kind == TOKEN_WORD && p->l.now.start[0] == '%';
-    return any ? parse_typed_operands(s) : NULL;
+    const uint32_t first = s->operands.count;
+    if (!any) return NULL;
+    TRY(parse_all_operands(s));
+    return parse_operand_types(s, first);
 }
 
 // (T, T) or T: results.
@@ -82,19 +85,20 @@ static spyre_status parse_for(statement *s)
     if (found) TRY(parse_iter_args(s, &arguments));
     TRY(lexer_skip(&p->l, ":", &found));
     if (found) TRY(parse_expect_type(s, 0));
-    return parse_region(s, arguments.names, arguments.types, arguments.count);
+    return parse_region(s, &arguments);
 }
 
 static spyre_status parse_if(statement *s)
 {
+    const parse_arguments none = {0};
     parser *p = s->p;
     bool found;
     TRY(parse_operand(s, NULL));
     TRY(lexer_skip(&p->l, "->", &found));
     if (found) TRY(parse_result_types(s));
-    TRY(parse_region(s, NULL, NULL, 0));
+    TRY(parse_region(s, &none));
     TRY(lexer_skip(&p->l, "else", &found));
-    return found ? parse_region(s, NULL, NULL, 0) : NULL;
+    return found ? parse_region(s, &none) : NULL;
 }
 
 // (%a = %init, ..) : (T, ..) -> (T, ..)
@@ -113,7 +117,7 @@ static spyre_status parse_while(statement *s)
     TRY(lexer_expect(&p->l, ")"));
     TRY(lexer_expect(&p->l, "->"));
     TRY(parse_result_types(s));
-    TRY(parse_region(s, arguments.names, arguments.types, arguments.count));
+    TRY(parse_region(s, &arguments));
     TRY(lexer_expect(&p->l, "do"));
     return parse_block_region(s);
 }
@@ -138,14 +142,10 @@ static spyre_status parse_bounds(statement *s, uint32_t wanted)
     token at = p->l.now;
     uint32_t first = s->operands.count;
     TRY(lexer_expect(&p->l, "("));
-    while (!lexer_at(&p->l, ")")) {
-        TRY(parse_operand(s, NULL));
-        if (!lexer_at(&p->l, ")")) TRY(lexer_expect(&p->l, ","));
-    }
-    if (s->operands.count - first != wanted)
-        return PARSE_BAD(p, &at, "%u bounds for %u induction variables",
-                         s->operands.count - first, wanted);
-    return lexer_next(&p->l);
+    TRY(parse_operands_to(s, ")"));
+    if (s->operands.count - first == wanted) return NULL;
+    return PARSE_BAD(p, &at, "%u bounds for %u induction variables", s->operands.count - first,
+                     wanted);
 }
 
 // (%i, ..) = (%lb, ..) to (%ub, ..) step (%s, ..) [init (%x) -> T] { .. scf.reduce(..) }
@@ -167,7 +167,7 @@ static spyre_status parse_parallel(statement *s)
         TRY(lexer_expect(&p->l, "->"));
         TRY(parse_result_types(s));
     }
-    return parse_region(s, arguments.names, arguments.types, arguments.count);
+    return parse_region(s, &arguments);
 }
 
 // (%i, ..) in (%n, ..) { .. }
@@ -178,7 +178,7 @@ static spyre_status parse_forall(statement *s)
     TRY(parse_induction(p, &arguments));
     TRY(lexer_expect(&p->l, "in"));
     TRY(parse_bounds(s, arguments.count));
-    return parse_region(s, arguments.names, arguments.types, arguments.count);
+    return parse_region(s, &arguments);
 }
 
 // (%v : T) { ^bb0(%l: T, %r: T): .. }, or nothing
@@ -189,8 +189,7 @@ static spyre_status parse_scf_reduce(statement *s)
     TRY(lexer_skip(&p->l, "(", &found));
     if (!found) return NULL;
     TRY(parse_operand(s, NULL));
-    TRY(lexer_expect(&p->l, ":"));
-    TRY(parse_expect_type(s, 0));
+    TRY(parse_operand_types(s, 0));
     TRY(lexer_expect(&p->l, ")"));
     return parse_block_region(s);
 }

@@ -9,21 +9,11 @@ static spyre_status parse_colon_type(statement *s, const ktir_type **out_type)
     return parse_type(s->p, out_type);
 }
 
-// %a, %b up to `close`, all of them index values.
-static spyre_status parse_operand_list(statement *s, const char *close)
-{
-    while (!lexer_at(&s->p->l, close)) {
-        TRY(parse_operand(s, NULL));
-        if (!lexer_at(&s->p->l, close)) TRY(lexer_expect(&s->p->l, ","));
-    }
-    return lexer_next(&s->p->l);
-}
-
 static spyre_status parse_empty(statement *s)
 {
     const ktir_type *type;
     TRY(lexer_expect(&s->p->l, "("));
-    TRY(parse_operand_list(s, ")"));
+    TRY(parse_operands_to(s, ")"));
     TRY(parse_colon_type(s, &type));
     return parse_result(s, type);
 }
@@ -35,7 +25,7 @@ static spyre_status parse_splat(statement *s)
     bool dynamic;
     TRY(parse_operand(s, NULL));
     TRY(lexer_skip(&s->p->l, "[", &dynamic));
-    if (dynamic) TRY(parse_operand_list(s, "]"));
+    if (dynamic) TRY(parse_operands_to(s, "]"));
     TRY(parse_colon_type(s, &type));
     return parse_result(s, type);
 }
@@ -45,7 +35,7 @@ static spyre_status parse_extract(statement *s)
     const ktir_type *type;
     TRY(parse_operand(s, &type));
     TRY(lexer_expect(&s->p->l, "["));
-    TRY(parse_operand_list(s, "]"));
+    TRY(parse_operands_to(s, "]"));
     TRY(lexer_expect(&s->p->l, ":"));
     TRY(parse_expect_type(s, 0));
     return parse_result(s, parse_scalar_type(s->p, type->element));
@@ -111,32 +101,15 @@ static spyre_status parse_slice(statement *s)
 static spyre_status parse_from_elements(statement *s)
 {
     const ktir_type *type;
-    bool more = true;
-    while (more) {
-        TRY(parse_operand(s, NULL));
-        TRY(lexer_skip(&s->p->l, ",", &more));
-    }
+    TRY(parse_all_operands(s));
     TRY(parse_colon_type(s, &type));
-    return parse_result(s, type);
-}
-
-static spyre_status parse_tensor_cast(statement *s)
-{
-    const ktir_type *type;
-    TRY(parse_operand(s, NULL));
-    TRY(lexer_expect(&s->p->l, ":"));
-    TRY(parse_expect_type(s, 0));
-    TRY(lexer_expect(&s->p->l, "to"));
-    TRY(parse_type(s->p, &type));
     return parse_result(s, type);
 }
 
 // %t, %c0 : tensor<?x4xf32>
 static spyre_status parse_dim(statement *s)
 {
-    TRY(parse_operand(s, NULL));
-    TRY(lexer_expect(&s->p->l, ","));
-    TRY(parse_operand(s, NULL));
+    TRY(parse_operands(s, 2));
     TRY(lexer_expect(&s->p->l, ":"));
     TRY(parse_expect_type(s, 0));
     return parse_result(s, parse_scalar_type(s->p, KTIR_INDEX));
@@ -152,10 +125,10 @@ static spyre_status parse_affine_op(statement *s)
     TRY(parse_map(p, &map));
     TRY(parse_add(s, (ktir_attribute){.key = KTIR_KEY_SUBSCRIPTS, .map = map}));
     TRY(lexer_expect(&p->l, "("));
-    TRY(parse_operand_list(s, ")"));
+    TRY(parse_operands_to(s, ")"));
     uint32_t dims = s->operands.count;
     TRY(lexer_skip(&p->l, "[", &symbols));
-    if (symbols) TRY(parse_operand_list(s, "]"));
+    if (symbols) TRY(parse_operands_to(s, "]"));
     if (dims != map->dims || s->operands.count != map->dims + map->symbols)
         return PARSE_BAD(p, &at, "%u dims and %u symbols for a map of %u and %u", dims,
                          s->operands.count - dims, map->dims, map->symbols);
@@ -165,7 +138,7 @@ static spyre_status parse_affine_op(statement *s)
 spyre_status parse_tensor(statement *s, ktir_form form)
 {
     if (form == KTIR_FORM_FROM_ELEMENTS) return parse_from_elements(s);
-    if (form == KTIR_FORM_TENSOR_CAST) return parse_tensor_cast(s);
+    if (form == KTIR_FORM_TENSOR_CAST) return parse_cast(s);
     if (form == KTIR_FORM_DIM) return parse_dim(s);
     if (form == KTIR_FORM_AFFINE) return parse_affine_op(s);
     if (form == KTIR_FORM_EMPTY) return parse_empty(s);
