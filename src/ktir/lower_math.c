@@ -94,7 +94,9 @@ static spyre_status fill_downwards(lowering *w, const ktir_op *op, lowered_tenso
 // Ones in the place of the zeros below the lowest one, no other ones.
 static spyre_status keep_trailing(lowering *w, const ktir_op *op, lowered_tensor *v)
 {
-    lowered_tensor below, one = lower_constant(v->format, 1), all = lower_constant(v->format, 0xffffffff);
+    lowered_tensor below;
+    const lowered_tensor one = lower_constant(v->format, 1);
+    const lowered_tensor all = lower_constant(v->format, 0xffffffff);
     TRY(lower_scratch_like(w, op, v->format, v, &below));
     STEP(SUB, &below, v, &one);
     STEP(BITXOR, v, v, &all);

@@ -18,24 +18,43 @@ typedef struct {
     bool reduced[KTIR_MOST_RANK];
 } space;
 
-static spyre_status bind(lowering *w, const ktir_op *op, uint32_t n, const space *a)
+// A tensor as the loops walk it; dim k of it is dim of[k] of the space, or stays where it is.
+static void walk(const space *a, const uint32_t *of, const lowered_tensor *from,
+                 lowered_tensor *to)
 {
-    const ktir_map *map = ktir_find(w->m, op, KTIR_KEY_INDEXING_MAPS)->maps[n];
-    uint32_t argument = ktir_op_region(w->m, op, 0)->first_argument + n;
-    const lowered_tensor *from = lower_operand(w, op, n)->tensor;
+    *to = *from;
+    to->rank = a->rank;
+    memset(to->stride, 0, sizeof to->stride);
+    memcpy(to->size, a->extent, sizeof to->size);
+    for (uint32_t k = 0; k < from->rank; k++) {
+        if (of[k] == UINT32_MAX) continue;
+        if (a->reduced[of[k]]) to->loop[a->loop_of[of[k]]] += from->stride[k];
+        else to->stride[of[k]] += from->stride[k];
+    }
+}
+
+static spyre_status walk_argument(lowering *w, const space *a, const uint32_t *of,
+                                  const lowered_tensor *from, uint32_t argument)
+{
     lowered_tensor *t = ARENA_NEW(w->memory, lowered_tensor, 1);
     TRY_ALLOC(t);
-    *t = *from;
-    t->rank = a->rank;
-    memset(t->stride, 0, sizeof t->stride);
-    memcpy(t->size, a->extent, sizeof t->size);
-    for (uint32_t k = 0; k < map->count; k++) {
-        const ktir_expr *e = map->results[k];
-        if (e->kind == KTIR_EXPR_NAME) t->stride[e->number] += from->stride[k];
-        else if (!t->is_constant) t->offset += e->number * from->stride[k];
-    }
+    walk(a, of, from, t);
     w->cells[argument].tensor = t;
     return NULL;
+}
+
+// Operand n of a linalg.generic, which is `from`, as its region's argument.
+static spyre_status bind(lowering *w, const ktir_op *op, uint32_t n, const space *a,
+                         lowered_tensor from)
+{
+    const ktir_map *map = ktir_find(w->m, op, KTIR_KEY_INDEXING_MAPS)->maps[n];
+    uint32_t of[KTIR_MOST_RANK];
+    for (uint32_t k = 0; k < from.rank; k++) {
+        const ktir_expr *e = map->results[k];
+        of[k] = e->kind == KTIR_EXPR_NAME ? (uint32_t)e->number : UINT32_MAX;
+        if (of[k] == UINT32_MAX && !from.is_constant) from.offset += e->number * from.stride[k];
+    }
+    return walk_argument(w, a, of, &from, ktir_op_region(w->m, op, 0)->first_argument + n);
 }
 
 // Whether what an operation makes of integers that are not negative is none, either.
@@ -153,7 +172,8 @@ static spyre_status generic_points(lowering *w, const ktir_op *op, const space *
     const lowered_tensor *result;
     if (!ktir_map_permutation(maps->maps[op->operand_count - 1], permutation))
         return LOWER_NO(w, op, "outs is walked by less than all dims");
-    for (uint32_t n = 0; n < op->operand_count; n++) TRY(bind(w, op, n, a));
+    for (uint32_t n = 0; n < op->operand_count; n++)
+        TRY(bind(w, op, n, a, *lower_operand(w, op, n)->tensor));
     TRY(run_region(w, op, a, &result));
     lowered_tensor *out = ARENA_NEW(w->memory, lowered_tensor, 1);
     TRY_ALLOC(out);
@@ -186,31 +206,6 @@ static spyre_status close_loops(lowering *w, const space *a, uint32_t begin)
     return NULL;
 }
 
-// A tensor as the loops walk it; dim k of it is dim of[k] of the space, or stays where it is.
-static void walk(const space *a, const uint32_t *of, const lowered_tensor *from,
-                 lowered_tensor *to)
-{
-    *to = *from;
-    to->rank = a->rank;
-    memset(to->stride, 0, sizeof to->stride);
-    memcpy(to->size, a->extent, sizeof to->size);
-    for (uint32_t k = 0; k < from->rank; k++) {
-        if (of[k] == UINT32_MAX) continue;
-        if (a->reduced[of[k]]) to->loop[a->loop_of[of[k]]] += from->stride[k];
-        else to->stride[of[k]] += from->stride[k];
-    }
-}
-
-static spyre_status walk_argument(lowering *w, const space *a, const uint32_t *of,
-                                  const lowered_tensor *from, uint32_t argument)
-{
-    lowered_tensor *t = ARENA_NEW(w->memory, lowered_tensor, 1);
-    TRY_ALLOC(t);
-    walk(a, of, from, t);
-    w->cells[argument].tensor = t;
-    return NULL;
-}
-
 static spyre_status begin_result(lowering *w, const ktir_op *op, lowered_tensor **out)
 {
     const lowered_tensor *start = lower_operand(w, op, op->operand_count - 1)->tensor;
@@ -221,25 +216,17 @@ static spyre_status begin_result(lowering *w, const ktir_op *op, lowered_tensor 
 
 static spyre_status generic_reduces(lowering *w, const ktir_op *op, space *a)
 {
-    const ktir_attribute *maps = ktir_find(w->m, op, KTIR_KEY_INDEXING_MAPS);
-    uint32_t outs = op->operand_count - 1, of[KTIR_MOST_RANK];
-    uint32_t first = ktir_op_region(w->m, op, 0)->first_argument;
+    const uint32_t outs = op->operand_count - 1;
     lowered_tensor *out;
     const lowered_tensor *result;
     TRY(begin_result(w, op, &out));
     TRY(open_loops(w, op, a));
     uint32_t begin = w->program->code.count;
-    for (uint32_t n = 0; n <= outs; n++) {
-        lowered_tensor from = n == outs ? *out : *lower_operand(w, op, n)->tensor;
-        for (uint32_t k = 0; k < from.rank; k++) {
-            const ktir_expr *e = maps->maps[n]->results[k];
-            of[k] = e->kind == KTIR_EXPR_NAME ? (uint32_t)e->number : UINT32_MAX;
-            if (of[k] == UINT32_MAX && !from.is_constant) from.offset += e->number * from.stride[k];
-        }
-        TRY(walk_argument(w, a, of, &from, first + n));
-    }
+    for (uint32_t n = 0; n <= outs; n++)
+        TRY(bind(w, op, n, a, n == outs ? *out : *lower_operand(w, op, n)->tensor));
     TRY(run_region(w, op, a, &result));
-    TRY(lower_copy(w, op, w->cells[first + outs].tensor, result));
+    const uint32_t sum = ktir_op_region(w->m, op, 0)->first_argument + outs;
+    TRY(lower_copy(w, op, w->cells[sum].tensor, result));
     return close_loops(w, a, begin);
 }
 

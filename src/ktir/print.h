@@ -24,6 +24,10 @@ void print_types(const printer *p, const ktir_op *op, uint32_t first, uint32_t e
 
 void print_type(const printer *p, const ktir_type *type);
 
+// `form`, in which $0 is operand 0, $1+ are those from the second one on, @0 and @1+ their types,
+// @r the result's: " $0, $1 : @0 -> @r"
+void print_as(const printer *p, const ktir_op *op, const char *form);
+
 // "[64, %n]": entries that are operands take them from *next on.
 void print_mixed_list(const printer *p, const ktir_op *op, ktir_key key, uint32_t *next);
 

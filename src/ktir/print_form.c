@@ -8,15 +8,6 @@
 #include "ktir/print.h"
 #include "tensor/numeric.h"
 
-// " : T to U": the types of the first operand and of the result.
-static void print_conversion(const printer *p, const ktir_op *op, const char *to)
-{
-    text_append(p->out, " : ");
-    print_types(p, op, 0, 1);
-    text_append(p->out, to);
-    print_type(p, ktir_result_type(p->m, op));
-}
-
 static void print_real(const printer *p, ktir_element element, int64_t bits)
 {
     double value;
@@ -47,9 +38,7 @@ static void print_constant(const printer *p, const ktir_op *op)
     else if (type->element == KTIR_I1) text_append(p->out, value ? "true" : "false");
     else text_printf(p->out, "%lld", (long long)value);
     if (dense) text_append(p->out, ">");
-    if (type->kind == KTIR_SCALAR && type->element == KTIR_I1) return;
-    text_append(p->out, " : ");
-    print_type(p, type);
+    if (type->kind != KTIR_SCALAR || type->element != KTIR_I1) print_as(p, op, " : @r");
 }
 
 static void print_elementwise(const printer *p, const ktir_op *op)
@@ -58,32 +47,13 @@ static void print_elementwise(const printer *p, const ktir_op *op)
     if (ktir_op_describe(op->opcode)->form == KTIR_FORM_COMPARE)
         text_printf(p->out, "%s, ",
                     ktir_predicates[ktir_number(p->m, op, KTIR_KEY_PREDICATE, 0)].name);
-    if (op->opcode == KTIR_OP_CLAMPF) {
-        print_operand(p, op, 0);
-        text_append(p->out, " to [");
-        print_operands(p, op, 1, 3);
-        text_append(p->out, "]");
-    } else {
-        print_operands(p, op, 0, op->operand_count);
-    }
-    text_append(p->out, " : ");
-    if (op->opcode == KTIR_OP_FPOWI) {
-        print_types(p, op, 0, 2);
-        return;
-    }
-    bool selects = op->opcode == KTIR_OP_SELECT;
-    if (selects && ktir_operand_type(p->m, op, 0)->kind == KTIR_TENSOR) {
-        print_type(p, ktir_operand_type(p->m, op, 0));
-        text_append(p->out, ", ");
-    }
-    print_type(p, ktir_operand_type(p->m, op, selects ? 1 : 0));
-}
-
-static void print_cast(const printer *p, const ktir_op *op)
-{
-    text_append(p->out, " ");
-    print_operand(p, op, 0);
-    print_conversion(p, op, " to ");
+    const bool selects = op->opcode == KTIR_OP_SELECT;
+    const bool two = selects && ktir_operand_type(p->m, op, 0)->kind == KTIR_TENSOR;
+    print_as(p, op, op->opcode == KTIR_OP_CLAMPF ? "$0 to [$1+] : @0"
+                    : op->opcode == KTIR_OP_FPOWI ? "$0+ : @0+"
+                    : two                         ? "$0+ : @0, @1"
+                    : selects                     ? "$0+ : @1"
+                                                  : "$0+ : @0");
 }
 
 // --- linalg
@@ -139,18 +109,13 @@ static void print_slice(const printer *p, const ktir_op *op)
 {
     bool inserts = op->opcode == KTIR_OP_INSERT_SLICE;
     uint32_t next = inserts ? 2 : 1;
-    text_append(p->out, " ");
-    print_operand(p, op, 0);
-    if (inserts) {
-        text_append(p->out, " into ");
-        print_operand(p, op, 1);
-    }
+    print_as(p, op, inserts ? " $0 into $1" : " $0");
     print_mixed_list(p, op, KTIR_KEY_OFFSETS, &next);
     text_append(p->out, " ");
     print_mixed_list(p, op, KTIR_KEY_SIZES, &next);
     text_append(p->out, " ");
     print_mixed_list(p, op, KTIR_KEY_STRIDES, &next);
-    print_conversion(p, op, inserts ? " into " : " to ");
+    print_as(p, op, inserts ? " : @0 into @r" : " : @0 to @r");
 }
 
 static void print_reshape(const printer *p, const ktir_op *op)
@@ -158,9 +123,7 @@ static void print_reshape(const printer *p, const ktir_op *op)
     const ktir_attribute *groups = ktir_find(p->m, op, KTIR_KEY_GROUPS);
     uint32_t next = 1;
     int64_t begin = 0;
-    text_append(p->out, " ");
-    print_operand(p, op, 0);
-    text_append(p->out, " [");
+    print_as(p, op, " $0 [");
     for (uint32_t g = 0; g < groups->count; g++) {
         if (g) text_append(p->out, ", ");
         print_list(p, groups->list + begin, (uint64_t)(groups->ends[g] - begin));
@@ -171,7 +134,7 @@ static void print_reshape(const printer *p, const ktir_op *op)
         text_append(p->out, " output_shape ");
         print_mixed_list(p, op, KTIR_KEY_SHAPE, &next);
     }
-    print_conversion(p, op, " into ");
+    print_as(p, op, " : @0 into @r");
 }
 
 static void print_affine(const printer *p, const ktir_op *op)
@@ -190,43 +153,17 @@ static void print_affine(const printer *p, const ktir_op *op)
 
 static void print_tensor(const printer *p, const ktir_op *op, ktir_form form)
 {
-    if (form == KTIR_FORM_RESHAPE) {
-        print_reshape(p, op);
-        return;
+    switch ((int)form) {
+    case KTIR_FORM_RESHAPE: print_reshape(p, op); break;
+    case KTIR_FORM_SLICE: print_slice(p, op); break;
+    case KTIR_FORM_AFFINE: print_affine(p, op); break;
+    case KTIR_FORM_TENSOR_CAST: print_as(p, op, " $0 : @0 to @r"); break;
+    case KTIR_FORM_FROM_ELEMENTS: print_as(p, op, " $0+ : @r"); break;
+    case KTIR_FORM_DIM: print_as(p, op, " $0+ : @0"); break;
+    case KTIR_FORM_EMPTY: print_as(p, op, "($0+) : @r"); break;
+    case KTIR_FORM_EXTRACT: print_as(p, op, " $0[$1+] : @0"); break;
+    default: print_as(p, op, op->operand_count > 1 ? " $0[$1+] : @r" : " $0 : @r"); break;
     }
-    if (form == KTIR_FORM_SLICE) {
-        print_slice(p, op);
-        return;
-    }
-    if (form == KTIR_FORM_AFFINE) {
-        print_affine(p, op);
-        return;
-    }
-    if (form == KTIR_FORM_TENSOR_CAST) {
-        print_cast(p, op);
-        return;
-    }
-    if (form == KTIR_FORM_FROM_ELEMENTS || form == KTIR_FORM_DIM) {
-        text_append(p->out, " ");
-        print_operands(p, op, 0, op->operand_count);
-        text_append(p->out, " : ");
-        print_type(p, form == KTIR_FORM_DIM ? ktir_operand_type(p->m, op, 0)
-                                            : ktir_result_type(p->m, op));
-        return;
-    }
-    bool empty = form == KTIR_FORM_EMPTY;
-    if (!empty) {
-        text_append(p->out, " ");
-        print_operand(p, op, 0);
-    }
-    if (empty || form == KTIR_FORM_EXTRACT || op->operand_count > 1) {
-        text_append(p->out, empty ? "(" : "[");
-        print_operands(p, op, empty ? 0 : 1, op->operand_count);
-        text_append(p->out, empty ? ")" : "]");
-    }
-    text_append(p->out, " : ");
-    if (form == KTIR_FORM_EXTRACT) print_types(p, op, 0, 1);
-    else print_type(p, ktir_result_type(p->m, op));
 }
 
 // --- ktdp
@@ -246,16 +183,14 @@ static void print_subscript(const printer *p, const ktir_op *op, const ktir_expr
 static void print_access_tile(const printer *p, const ktir_op *op)
 {
     const ktir_map *map = ktir_find(p->m, op, KTIR_KEY_SUBSCRIPTS)->map;
-    text_append(p->out, " ");
-    print_operand(p, op, 0);
-    text_append(p->out, "[");
+    print_as(p, op, " $0[");
     for (uint32_t r = 0; r < map->count; r++) {
         if (r) text_append(p->out, ", ");
         print_subscript(p, op, map->results[r]);
     }
     text_append(p->out, "]");
     print_dictionary(p, op);
-    print_conversion(p, op, " -> ");
+    print_as(p, op, " : @0 -> @r");
 }
 
 static void print_indirect_tile(const printer *p, const ktir_op *op)
@@ -267,9 +202,7 @@ static void print_indirect_tile(const printer *p, const ktir_op *op)
     text_append(p->out, " intermediate_variables(");
     for (uint32_t v = 0; v < variables->count; v++)
         text_printf(p->out, "%s%s", v ? ", " : "", variables->names[v]);
-    text_append(p->out, ") ");
-    print_operand(p, op, 0);
-    text_append(p->out, "[");
+    print_as(p, op, ") $0[");
     for (uint32_t d = 0; d < views->count; d++) {
         bool indirect = views->list[d] >= 0;
         uint32_t view = first_view + (uint32_t)views->list[d];
@@ -288,55 +221,37 @@ static void print_indirect_tile(const printer *p, const ktir_op *op)
     }
     text_append(p->out, "]");
     print_dictionary(p, op);
-    text_append(p->out, " : ");
-    print_types(p, op, 0, 1);
-    if (op->operand_count > first_view) text_append(p->out, ", ");
+    print_as(p, op, op->operand_count > first_view ? " : @0, " : " : @0");
     print_types(p, op, first_view, op->operand_count);
-    text_append(p->out, " -> ");
-    print_type(p, ktir_result_type(p->m, op));
+    print_as(p, op, " -> @r");
 }
 
 static void print_memory_view(const printer *p, const ktir_op *op)
 {
     uint32_t next = 1;
-    text_append(p->out, " ");
-    print_operand(p, op, 0);
-    text_append(p->out, ", sizes: ");
+    print_as(p, op, " $0, sizes: ");
     print_mixed_list(p, op, KTIR_KEY_SIZES, &next);
     text_append(p->out, ", strides: ");
     print_mixed_list(p, op, KTIR_KEY_STRIDES, &next);
     print_dictionary(p, op);
-    text_append(p->out, " : ");
-    print_type(p, ktir_result_type(p->m, op));
+    print_as(p, op, " : @r");
 }
 
 static void print_between_tiles(const printer *p, const ktir_op *op)
 {
     const char *before = " ";
     bool reduces = op->opcode == KTIR_OP_TILE_REDUCE;
-    if (reduces) {
-        text_append(p->out, "(");
-        print_operand(p, op, 0);
-        text_append(p->out, ")");
-    }
+    if (reduces) print_as(p, op, "($0)");
     for (uint32_t a = 0; a < op->attribute_count; a++) {
         text_append(p->out, before);
         print_attribute(p, &p->m->attributes.items[op->first_attribute + a]);
         before = ", ";
     }
     if (reduces && op->operand_count > 1) {
-        text_printf(p->out, "%sidentity(", before);
-        print_operand(p, op, 1);
-        text_append(p->out, " : ");
-        print_types(p, op, 1, 2);
-        text_append(p->out, ")");
+        text_append(p->out, before);
+        print_as(p, op, "identity($1 : @1)");
     }
-    if (reduces) {
-        text_append(p->out, " : ");
-        print_types(p, op, 0, 1);
-    }
-    text_append(p->out, " -> ");
-    print_type(p, ktir_result_type(p->m, op));
+    print_as(p, op, reduces ? " : @0 -> @r" : " -> @r");
     print_region(p, op, 0, true);
 }
 
@@ -355,13 +270,9 @@ static void print_ktdp(const printer *p, const ktir_op *op, ktir_form form)
     } else if (form == KTIR_FORM_PRODUCE || form == KTIR_FORM_TILE_REDUCE) {
         print_between_tiles(p, op);
     } else {
-        bool views = form == KTIR_FORM_DISTRIBUTED_VIEW;
-        text_append(p->out, views ? " (" : " ");
-        print_operands(p, op, 0, op->operand_count);
-        text_append(p->out, " : ");
-        print_types(p, op, 0, op->operand_count);
-        text_append(p->out, views ? ") : " : form == KTIR_FORM_LOAD ? " -> " : "");
-        if (op->result_count) print_type(p, ktir_result_type(p->m, op));
+        print_as(p, op, form == KTIR_FORM_DISTRIBUTED_VIEW ? " ($0+ : @0+) : @r"
+                        : form == KTIR_FORM_LOAD           ? " $0 : @0 -> @r"
+                                                           : " $0+ : @0+");
     }
 }
 
@@ -371,7 +282,7 @@ void print_form(const printer *p, const ktir_op *op)
     const bool nests = form == KTIR_FORM_PARALLEL || form == KTIR_FORM_FORALL;
     if (form == KTIR_FORM_CONSTANT) print_constant(p, op);
     else if (form < KTIR_FORM_CAST) print_elementwise(p, op);
-    else if (form == KTIR_FORM_CAST) print_cast(p, op);
+    else if (form == KTIR_FORM_CAST) print_as(p, op, " $0 : @0 to @r");
     else if (form == KTIR_FORM_LINALG_INDEX)
         text_printf(p->out, " %lld : index",
                     (long long)ktir_number(p->m, op, KTIR_KEY_VALUE, 0));

@@ -3,7 +3,6 @@
 // Pieces of a module's text: types, operands, attributes, regions.
 #include "ktir/print.h"
 
-
 void print_type(const printer *p, const ktir_type *type)
 {
     ktir_type_print(type, p->out);
@@ -66,6 +65,24 @@ void print_types(const printer *p, const ktir_op *op, uint32_t first, uint32_t e
     for (uint32_t n = first; n < end; n++) {
         if (n > first) text_append(p->out, ", ");
         print_type(p, ktir_operand_type(p->m, op, n));
+    }
+}
+
+void print_as(const printer *p, const ktir_op *op, const char *form)
+{
+    for (; *form; form++) {
+        if (*form != '$' && *form != '@') {
+            text_append_bytes(p->out, form, 1);
+            continue;
+        }
+        const char kind = *form++;
+        const uint32_t first = (uint32_t)(*form - '0');
+        const bool all = *form != 'r' && form[1] == '+';
+        const uint32_t end = all ? op->operand_count : first + 1;
+        if (*form == 'r') print_type(p, ktir_result_type(p->m, op));
+        else if (kind == '$') print_operands(p, op, first, end);
+        else print_types(p, op, first, end);
+        form += all;
     }
 }
 

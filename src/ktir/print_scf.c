@@ -20,13 +20,8 @@ static const char *argument_name(const printer *p, const ktir_op *op, uint32_t n
 
 static void print_for(const printer *p, const ktir_op *op)
 {
-    const ktir_type *type = ktir_operand_type(p->m, op, 0);
     text_printf(p->out, " %s = ", argument_name(p, op, 0));
-    print_operand(p, op, 0);
-    text_append(p->out, " to ");
-    print_operand(p, op, 1);
-    text_append(p->out, " step ");
-    print_operand(p, op, 2);
+    print_as(p, op, "$0 to $1 step $2");
     if (op->operand_count > 3) {
         text_append(p->out, " iter_args(");
         for (uint32_t n = 3; n < op->operand_count; n++) {
@@ -36,10 +31,7 @@ static void print_for(const printer *p, const ktir_op *op)
         text_append(p->out, ")");
         print_result_types(p, op);
     }
-    if (type->element != KTIR_INDEX) {
-        text_append(p->out, " : ");
-        print_type(p, type);
-    }
+    if (ktir_operand_type(p->m, op, 0)->element != KTIR_INDEX) print_as(p, op, " : @0");
     print_region(p, op, 0, false);
 }
 
@@ -49,9 +41,7 @@ static void print_while(const printer *p, const ktir_op *op)
         text_printf(p->out, "%s%s = ", n ? ", " : " (", argument_name(p, op, n));
         print_operand(p, op, n);
     }
-    text_append(p->out, op->operand_count ? ") : (" : " : (");
-    print_types(p, op, 0, op->operand_count);
-    text_append(p->out, ")");
+    print_as(p, op, op->operand_count ? ") : (@0+)" : " : ()");
     print_result_types(p, op);
     print_region(p, op, 0, false);
     text_append(p->out, " do");
@@ -89,23 +79,16 @@ static void print_nest(const printer *p, const ktir_op *op, ktir_form form)
 
 void print_scf(const printer *p, const ktir_op *op, ktir_form form)
 {
-    uint32_t first = 0;
+    const bool condition = op->opcode == KTIR_OP_CONDITION;
+    if (condition) print_as(p, op, "($0)");
     if (form == KTIR_FORM_WHILE) {
         print_while(p, op);
-        return;
-    }
-    if (op->opcode == KTIR_OP_CONDITION) {
-        text_append(p->out, "(");
-        print_operand(p, op, first++);
-        text_append(p->out, ")");
-    }
-    if (form == KTIR_FORM_PARALLEL || form == KTIR_FORM_FORALL) {
+    } else if (form == KTIR_FORM_PARALLEL || form == KTIR_FORM_FORALL) {
         print_nest(p, op, form);
     } else if (form == KTIR_FORM_FOR) {
         print_for(p, op);
     } else if (form == KTIR_FORM_IF) {
-        text_append(p->out, " ");
-        print_operand(p, op, 0);
+        print_as(p, op, " $0");
         if (op->result_count) print_result_types(p, op);
         print_region(p, op, 0, false);
         if (op->region_count > 1) {
@@ -114,16 +97,9 @@ void print_scf(const printer *p, const ktir_op *op, ktir_form form)
         }
     } else if (form == KTIR_FORM_SCF_REDUCE) {
         if (!op->operand_count) return;
-        text_append(p->out, "(");
-        print_operand(p, op, 0);
-        text_append(p->out, " : ");
-        print_types(p, op, 0, 1);
-        text_append(p->out, ")");
+        print_as(p, op, "($0 : @0)");
         print_region(p, op, 0, true);
-    } else if (op->operand_count > first) {
-        text_append(p->out, " ");
-        print_operands(p, op, first, op->operand_count);
-        text_append(p->out, " : ");
-        print_types(p, op, first, op->operand_count);
+    } else if (op->operand_count > condition) {
+        print_as(p, op, condition ? " $1+ : @1+" : " $0+ : @0+");
     }
 }
