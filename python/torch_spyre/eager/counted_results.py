@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .._pytorch.dispatch import OpOverload
+from ..compile.parts.lines import running_counts
 from ..compile.registered import NOT_TAKEN, NotTaken
 
 _aten = torch.ops.aten
@@ -32,7 +33,7 @@ def nonzero(x: Tensor) -> Tensor | NotTaken:
         return NOT_TAKEN
     flat = x.reshape(-1) if x.dtype is torch.bool else x.reshape(-1) != 0
     n = flat.numel()
-    until = flat.to(torch.float32).cumsum(0)
+    until = running_counts(flat.to(torch.float32))
     number = int(until[-1].item())
     if number == 0:
         return torch.empty_strided((0, x.dim()), (1, 0), dtype=torch.int64, device=x.device)

@@ -12,7 +12,7 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, INDICES, MOST_COUNTED, count
+from .lines import FLOATS, INDICES, MOST_COUNTED, count, running_counts
 
 _aten = torch.ops.aten
 SUM, MEAN, MAX = range(3)  # PyTorch's modes
@@ -35,7 +35,7 @@ def _bag_of_each(indices: torch.Tensor, offsets: torch.Tensor, bags: int) -> tor
     """The number of each index's bag. Where the first offset is not 0 it is -1, and beyond the
     indices there is no place for an offset: the card faults at both."""
     begun = _counted(indices.shape[0] + 1, offsets[:bags].to(torch.int64))
-    return begun[: indices.shape[0]].cumsum(0).to(torch.int64) - 1
+    return running_counts(begun[: indices.shape[0]]).to(torch.int64) - 1
 
 
 def _joined(

@@ -19,6 +19,7 @@ INTEGERS = (*INDICES, torch.int16, torch.int8, torch.uint8)
 MOST_COMPARISONS = 1 << 22
 # float32 has every whole number up to here: sums of ones are exact.
 MOST_COUNTED = 1 << 24
+LONG_LINE = 1 << 12
 
 
 def computed() -> tuple[torch.dtype, ...]:
@@ -65,6 +66,20 @@ def from_lines(lines: torch.Tensor, shape: Sequence[int], dim: int) -> torch.Ten
 def count(n: int, like: torch.Tensor) -> torch.Tensor:
     """0, 1, .. n - 1 as int64."""
     return torch.arange(n, device=like.device)
+
+
+def running_counts(counts: torch.Tensor) -> torch.Tensor:
+    """Running sums of whole numbers, float32 [n]. A long line is summed in parts of its own first,
+    for one core goes along a line; float32 has every sum of so few, in any order."""
+    n = counts.shape[0]
+    if n < LONG_LINE:
+        return counts.cumsum(0)
+    width = 1 << (n.bit_length() // 2)
+    wide = torch.ops.aten.constant_pad_nd(counts, [0, -n % width]) if n % width else counts
+    parts = wide.reshape(-1, width).cumsum(1)
+    ends = parts[:, -1]
+    before = ends.cumsum(0) - ends
+    return (parts + before.unsqueeze(1)).reshape(-1)[:n]
 
 
 def checked(index: torch.Tensor, places: int) -> torch.Tensor:

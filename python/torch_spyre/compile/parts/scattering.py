@@ -25,6 +25,7 @@ from .lines import (
     checked,
     count,
     packed,
+    running_counts,
     to_lines,
 )
 
@@ -306,9 +307,9 @@ def masked_scatter(
     if math.prod(shape) > MOST_COUNTED or math.prod(shape) == 0 or source.numel() == 0:
         return NOT_TAKEN
     wide = mask.expand(shape).reshape(-1)
-    number = (wide.to(torch.float32).cumsum(0) - 1).clamp(min=0.0).to(torch.int64)
-    number = torch.where(wide, number, 0)
-    found = source.reshape(-1)[number].reshape(shape)
+    until = running_counts(wide.to(torch.float32))
+    number = torch.where(wide, until - 1, 0.0).to(torch.int64)
+    found = source.reshape(-1).gather(0, number).reshape(shape)
     return torch.where(mask, found, x)
 
 
