@@ -29,6 +29,7 @@ _MOST_COPIES = 32
 # product: of few channels a group or many taps. Else it is one for every tap.
 _MOST_ELEMENTS = 1 << 26
 _MANY_TAPS = 64
+_PART_OF_SUM = 64  # products of float32 that are added one after the other
 
 
 def convolution(
@@ -302,10 +303,25 @@ def _weight_gradient(
     rows = grad.movedim(1, 0).reshape(groups, features // groups, -1)
     if are_tiles(w) or _has_rows(x, w, groups):
         columns = rows_of(parts.flatten(0, 1), w).reshape(groups, rows.shape[2], -1)
-        return (rows @ columns).reshape(sizes)
+        return _long_product(rows, columns).reshape(sizes)
     wide = padded(parts, w, 0.0).transpose(1, 2)
     at_taps = [at_tap(wide, w, tap).flatten(2).transpose(1, 2) for tap in taps(w)]
-    return torch.stack([rows @ columns for columns in at_taps], -1).reshape(sizes)
+    return torch.stack([_long_product(rows, columns) for columns in at_taps], -1).reshape(sizes)
+
+
+def _long_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """[groups, M, K] by [groups, K, N]. In float32 a long K is summed in parts: a product is one
+    chain of additions, of which each rounds."""
+    groups, rows, k = x.shape
+    if x.dtype is not torch.float32 or k <= _PART_OF_SUM:
+        return x @ y
+    missing = -k % _PART_OF_SUM
+    if missing:
+        x = _aten.constant_pad_nd(x, [0, missing])
+        y = _aten.constant_pad_nd(y, [0, 0, 0, missing])
+    parts = (k + missing) // _PART_OF_SUM
+    x = x.reshape(groups, rows, parts, _PART_OF_SUM).transpose(1, 2)
+    return (x @ y.reshape(groups, parts, _PART_OF_SUM, -1)).sum(1)
 
 
 def _has_rows(x: torch.Tensor, w: Windows, groups: int) -> bool:
