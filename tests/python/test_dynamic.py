@@ -370,6 +370,9 @@ def test_a_program_of_all_buckets_has_no_reason_against_it():
         (lambda x: x - x.mean(0), (128,), 0),
         (lambda x: x * x.mean(), (64,), 0),
         (lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:]), (8,), 1),
+        (lambda x: torch.nn.functional.layer_norm(x, x.shape[1:]), (3, 8), 2),
+        (lambda x: torch.nn.functional.group_norm(x, 2), (3, 8), 2),
+        (lambda x: x.reshape(3, -1).var(-1), (3, 8), 2),
     ],
     ids=[
         "softmax of sticks",
@@ -383,6 +386,9 @@ def test_a_program_of_all_buckets_has_no_reason_against_it():
         "mean",
         "mean of all",
         "layer_norm",
+        "layer_norm over two dims",
+        "group_norm",
+        "variance of joined dims",
     ],
 )
 def test_one_program_serves_sizes_that_end_a_bucket(function, shape, dim):

@@ -106,12 +106,16 @@ def normalize(keys, values, key, value, query, mask):
     return torch.nn.functional.layer_norm(keys.transpose(2, 3), keys.shape[2:3])
 
 
+def pool(keys, values, key, value, query, mask):
+    return torch.nn.functional.max_pool2d(keys, (3, 1), 1, (1, 0))
+
+
 SHARED = [attend, attend_masked, attend_biased, attend_by_parts, attend_by_place, attend_grouped,
           attend_window, attend_last, take_places, at_any_place, add_up, of_a_table, average,
-          weigh_by_length, middle, normalize]  # fmt: skip
+          weigh_by_length, middle, normalize, pool]  # fmt: skip
 
 
-# What sees what is behind the length, in a program a length.
+# In a program a length: it is joined with a dim whose size is a symbol, too.
 def normalize_groups(keys, values, key, value, query, mask):
     return torch.nn.functional.group_norm(keys, 2)
 
@@ -168,7 +172,7 @@ def test_a_program_a_bucket(read, programs):
 
 
 @pytest.mark.parametrize("read", OWN, ids=lambda read: read.__name__)
-def test_what_sees_the_length_has_a_program_a_length(read, programs):
+def test_what_no_rule_takes_has_a_program_a_length(read, programs):
     decode(step_of(read), 5)
     assert len(programs()) == 5
 

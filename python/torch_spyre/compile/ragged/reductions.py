@@ -126,13 +126,16 @@ def _ordered(draft: Draft, node: Node) -> Node | None:
     return draft.emit(op, (operand, *rest), node, **node.kwargs)
 
 
+_NORMS = (_aten.layer_norm.default, _aten.native_layer_norm.default)
 RULES: dict[object, Rule] = {
     **dict.fromkeys(NEUTRAL, _met),
     **dict.fromkeys(MEANS, _mean),
     **dict.fromkeys(SORTS, _ordered),
-    **dict.fromkeys((_aten.layer_norm.default, _aten.native_layer_norm.default), _normed),
+    **dict.fromkeys(_NORMS, _normed),
 }
 RULES_OF_JOINED: dict[object, Rule] = {
     **dict.fromkeys(IN_ANY_ORDER, _met),
+    **dict.fromkeys(MEANS, _mean),
     **dict.fromkeys(SORTS, _ordered),
+    **dict.fromkeys(_NORMS, _normed),
 }
