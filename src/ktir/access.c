@@ -142,7 +142,7 @@ static spyre_status one_view(tile *t, const ktir_op *op, access_view *v)
 spyre_status access_view_of(tile *t, const ktir_op *op, uint32_t n, access_views *out_views)
 {
     const ktir_module *m = t->x->m;
-    const ktir_op *maker = &m->ops.items[m->values.items[ktir_operand(m, op, n)].definition];
+    const ktir_op *maker = ktir_maker(m, op, n);
     out_views->distributed = maker->opcode == KTIR_OP_DISTRIBUTED_VIEW;
     out_views->count = 1;
     if (!out_views->distributed) return one_view(t, maker, &out_views->part[0]);

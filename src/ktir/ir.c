@@ -99,6 +99,35 @@ const ktir_attribute *ktir_find(const ktir_module *m, const ktir_op *op, ktir_ke
     return NULL;
 }
 
+const ktir_set *ktir_tile_set(const ktir_module *m, const ktir_op *op)
+{
+    const ktir_attribute *set = ktir_find(m, op, KTIR_KEY_TILE_SET);
+    if (!set) set = ktir_find(m, op, KTIR_KEY_SPACE_SET);
+    return set ? set->set : NULL;
+}
+
+const ktir_map *ktir_tile_order(const ktir_module *m, const ktir_op *op)
+{
+    const ktir_attribute *order = ktir_find(m, op, KTIR_KEY_TILE_ORDER);
+    if (!order) order = ktir_find(m, op, KTIR_KEY_SPACE_ORDER);
+    return order ? order->map : NULL;
+}
+
+const ktir_op *ktir_last_op(const ktir_module *m, const ktir_region *region)
+{
+    const ktir_op *last = NULL;
+    for (uint32_t n = region->begin; n < region->end; n = m->ops.items[n].end)
+        last = &m->ops.items[n];
+    return last;
+}
+
+bool ktir_same_sizes(const ktir_type *a, const ktir_type *b)
+{
+    bool same = a->rank == b->rank;
+    for (uint32_t d = 0; same && d < a->rank; d++) same = ktir_same_size(a->size[d], b->size[d]);
+    return same;
+}
+
 int64_t ktir_number(const ktir_module *m, const ktir_op *op, ktir_key key, int64_t otherwise)
 {
     const ktir_attribute *found = ktir_find(m, op, key);

@@ -197,13 +197,33 @@ static inline const ktir_region *ktir_op_region(const ktir_module *m, const ktir
     return &m->regions.items[op->first_region + n];
 }
 
+// The operation that makes operand n, which is no argument.
+static inline const ktir_op *ktir_maker(const ktir_module *m, const ktir_op *op, uint32_t n)
+{
+    return &m->ops.items[m->values.items[ktir_operand(m, op, n)].definition];
+}
+
+// The last operation of a region, or null.
+const ktir_op *ktir_last_op(const ktir_module *m, const ktir_region *region);
+
 // The attribute, or null.
 const ktir_attribute *ktir_find(const ktir_module *m, const ktir_op *op, ktir_key key);
+
+// The set of a tile's points and their order, or null.
+const ktir_set *ktir_tile_set(const ktir_module *m, const ktir_op *op);
+const ktir_map *ktir_tile_order(const ktir_module *m, const ktir_op *op);
 
 // Its number; `otherwise` when it is not there.
 int64_t ktir_number(const ktir_module *m, const ktir_op *op, ktir_key key, int64_t otherwise);
 
 bool ktir_type_same(const ktir_type *a, const ktir_type *b);
+
+// Equal sizes, where an unknown one equals any; of all dims of two types.
+static inline bool ktir_same_size(int64_t a, int64_t b)
+{
+    return a == b || a == KTIR_DYNAMIC || b == KTIR_DYNAMIC;
+}
+bool ktir_same_sizes(const ktir_type *a, const ktir_type *b);
 
 // The dims of the whole that a slice's part has, rising: those of size 1 may be left out. False
 // when the part is no such slice.

@@ -95,7 +95,7 @@ static spyre_status find_last_uses(lowering *w)
     for (uint32_t n = 0; n < m->ops.count; n++) {
         const ktir_op *op = &m->ops.items[n];
         if (op->opcode != KTIR_OP_TILE_REDUCE) continue;
-        const ktir_op *produce = &m->ops.items[m->values.items[ktir_operand(m, op, 0)].definition];
+        const ktir_op *produce = ktir_maker(m, op, 0);
         const ktir_region *region = ktir_op_region(m, produce, 0);
         uint32_t value = ktir_operand(m, &m->ops.items[region->end - 1], 0);
         if (w->last_use[value] < op->end - 1) w->last_use[value] = op->end - 1;

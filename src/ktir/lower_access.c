@@ -8,36 +8,29 @@
 
 #define MOST_FACTOR ((int64_t)1 << 16)
 
-static const ktir_attribute *set_of(const lowering *w, const ktir_op *op)
-{
-    const ktir_attribute *set = ktir_find(w->m, op, KTIR_KEY_TILE_SET);
-    return set ? set : ktir_find(w->m, op, KTIR_KEY_SPACE_SET);
-}
-
 void access_order(const lowering *w, const lowered_tensor *t, access *a)
 {
-    const ktir_attribute *order = ktir_find(w->m, a->op, KTIR_KEY_TILE_ORDER);
-    if (!order) order = ktir_find(w->m, a->op, KTIR_KEY_SPACE_ORDER);
+    const ktir_map *order = ktir_tile_order(w->m, a->op);
     a->rank = t->rank;
     for (uint32_t k = 0; k < a->rank; k++) a->permutation[k] = k;
-    if (order) (void)ktir_map_permutation(order->map, a->permutation);
+    if (order) (void)ktir_map_permutation(order, a->permutation);
 }
 
 const ktir_set *access_set(const lowering *w, const access *a)
 {
-    const ktir_attribute *set = set_of(w, a->op);
+    const ktir_set *set = ktir_tile_set(w->m, a->op);
     int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];
-    bool is_box = !set || set->set->symbols || ktir_set_box(set->set, NULL, least, most);
-    return is_box ? NULL : set->set;
+    bool is_box = !set || set->symbols || ktir_set_box(set, NULL, least, most);
+    return is_box ? NULL : set;
 }
 
 spyre_status access_points(lowering *w, const lowered_tensor *t, access *a)
 {
-    const ktir_attribute *set = set_of(w, a->op);
+    const ktir_set *set = ktir_tile_set(w->m, a->op);
     int64_t least[KTIR_MOST_RANK] = {0}, most[KTIR_MOST_RANK];
     access_order(w, t, a);
     if (a->box) memcpy(least, a->box, a->rank * sizeof *least);
-    else if (set && (set->set->symbols || !ktir_set_box(set->set, NULL, least, most)))
+    else if (set && (set->symbols || !ktir_set_box(set, NULL, least, most)))
         return LOWER_NO(w, a->op, "its set has symbols");
     for (uint32_t k = 0; k < a->rank; k++) {
         a->least[k] = least[a->permutation[k]] + a->from[k];

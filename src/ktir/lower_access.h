@@ -39,9 +39,6 @@ typedef struct {
 // Numbers of addresses and subscripts that sums and products of them are safe with.
 bool view_is_within(const lowering *w, const lowered_index *x, int64_t bound);
 
-// The operation that makes operand n.
-const ktir_op *view_maker(const lowering *w, const ktir_op *op, uint32_t n);
-
 // The view that operand n is; of a distributed one, when its parts do not join, the first `count`.
 SPYRE_MUST_CHECK spyre_status view_find_parts(lowering *w, const ktir_op *op, uint32_t n,
                                               views *out);

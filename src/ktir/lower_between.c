@@ -155,7 +155,7 @@ spyre_status lower_tile_reduce(lowering *w, const ktir_op *op)
     const ktir_module *m = w->m;
     plan p = {.op = op};
     uint32_t all = w->active;
-    p.produce = &m->ops.items[m->values.items[ktir_operand(m, op, 0)].definition];
+    p.produce = ktir_maker(m, op, 0);
     const ktir_region *region = ktir_op_region(m, p.produce, 0);
     const ktir_op *yield = &m->ops.items[region->end - 1];
     if (region->end - region->begin > 1)

@@ -85,9 +85,7 @@ typedef struct {
 
 static const ktir_op *yield_of(const lowering *w, const ktir_region *body)
 {
-    const ktir_op *last = NULL;
-    for (uint32_t n = body->begin; n < body->end; n = w->m->ops.items[n].end)
-        last = &w->m->ops.items[n];
+    const ktir_op *last = ktir_last_op(w->m, body);
     return last && last->opcode == KTIR_OP_SCF_YIELD ? last : NULL;
 }
 

@@ -192,10 +192,10 @@ static spyre_status make_slice(lowering *w, slice *s, uint32_t value, lowered_te
                       (lowered_sizes){s->rank, s->size}, lower_number(w, s->store), out));
     out->element = element;
     if (!loads) return lower_elements(w, op, op->opcode, out, in, op->operand_count);
-    access a = {.op = view_maker(w, op, 0)};
+    access a = {.op = ktir_maker(w->m, op, 0)};
     memcpy(a.from, s->from, sizeof a.from);
     TRY(move_any(w, op, true, &a, out));
-    if (a.op == view_maker(w, s->store, 1)) return NULL;
+    if (a.op == ktir_maker(w->m, s->store, 1)) return NULL;
     if (s->read_count == MOST_READ) return LOWER_NO(w, op, "more than %d tensors", MOST_READ);
     s->read[s->read_count++] = a.v.argument;
     return NULL;
@@ -205,7 +205,7 @@ static spyre_status store_slice(lowering *w, slice *s)
 {
     lowered_tensor t;
     lowered_heap before = w->heap;
-    access a = {.op = view_maker(w, s->store, 1)};
+    access a = {.op = ktir_maker(w->m, s->store, 1)};
     memcpy(a.from, s->from, sizeof a.from);
     s->read_count = 0;
     TRY(make_slice(w, s, ktir_operand(w->m, s->store, 0), &t));
@@ -250,7 +250,7 @@ static spyre_status store_slices(lowering *w, const ktir_op *op)
 spyre_status lower_load(lowering *w, const ktir_op *op)
 {
     const ktir_type *type = ktir_result_type(w->m, op);
-    access a = {.op = view_maker(w, op, 0)};
+    access a = {.op = ktir_maker(w->m, op, 0)};
     int64_t size[KTIR_MOST_RANK];
     lowered_tensor *t;
     for (uint32_t d = 0; d < type->rank; d++) {
@@ -271,7 +271,7 @@ spyre_status lower_load(lowering *w, const ktir_op *op)
 
 spyre_status lower_store(lowering *w, const ktir_op *op)
 {
-    access a = {.op = view_maker(w, op, 1)};
+    access a = {.op = ktir_maker(w->m, op, 1)};
     lowered_tensor t;
     if (lower_operand(w, op, 0)->sliced) return store_slices(w, op);
     TRY(lower_in_lx(w, op, lower_operand(w, op, 0)->tensor, &t));

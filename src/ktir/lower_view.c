@@ -204,18 +204,13 @@ static spyre_status set_origin(lowering *w, const ktir_op *op, view *v)
     return NULL;
 }
 
-const ktir_op *view_maker(const lowering *w, const ktir_op *op, uint32_t n)
-{
-    return &w->m->ops.items[w->m->values.items[ktir_operand(w->m, op, n)].definition];
-}
-
 static spyre_status parts_of(lowering *w, const ktir_op *maker, views *out)
 {
     bool joins = true;
     if (maker->operand_count > MOST_PARTS)
         return LOWER_NO(w, maker, "more than %d parts", MOST_PARTS);
     for (uint32_t p = 0; p < maker->operand_count; p++) {
-        TRY(memory_view(w, view_maker(w, maker, p), &out->part[p]));
+        TRY(memory_view(w, ktir_maker(w->m, maker, p), &out->part[p]));
         TRY(set_origin(w, maker, &out->part[p]));
     }
     view whole = out->part[0];
@@ -230,7 +225,7 @@ static spyre_status parts_of(lowering *w, const ktir_op *maker, views *out)
 
 spyre_status view_find_parts(lowering *w, const ktir_op *op, uint32_t n, views *out)
 {
-    const ktir_op *maker = view_maker(w, op, n);
+    const ktir_op *maker = ktir_maker(w->m, op, n);
     out->count = 1;
     out->distributed = false;
     if (maker->opcode == KTIR_OP_MEMORY_VIEW) {
@@ -240,7 +235,7 @@ spyre_status view_find_parts(lowering *w, const ktir_op *op, uint32_t n, views *
     if (maker->opcode == KTIR_OP_DISTRIBUTED_VIEW) return parts_of(w, maker, out);
     const ktir_op *slices[MOST_SLICES];
     uint32_t count = 0;
-    for (; maker->opcode == KTIR_OP_SUBVIEW; maker = view_maker(w, maker, 0)) {
+    for (; maker->opcode == KTIR_OP_SUBVIEW; maker = ktir_maker(w->m, maker, 0)) {
         if (count == MOST_SLICES) return LOWER_NO(w, maker, "a view of more views");
         slices[count++] = maker;
     }

@@ -62,14 +62,6 @@ static spyre_status run_region(lowering *w, const ktir_region *region)
     return NULL;
 }
 
-static const ktir_op *end_of(const lowering *w, const ktir_region *region)
-{
-    const ktir_op *last = NULL;
-    for (uint32_t n = region->begin; n < region->end; n = w->m->ops.items[n].end)
-        last = &w->m->ops.items[n];
-    return last;
-}
-
 // The active cores on which the condition holds.
 static spyre_status condition_of(lowering *w, const ktir_op *op, const ktir_op *condition,
                                  uint32_t *out_cores)
@@ -95,7 +87,7 @@ static void forget(lowering *w, uint32_t first, uint32_t count)
 spyre_status lower_while(lowering *w, const ktir_op *op)
 {
     const ktir_region *before = ktir_op_region(w->m, op, 0), *after = ktir_op_region(w->m, op, 1);
-    const ktir_op *condition = end_of(w, before), *yield = end_of(w, after);
+    const ktir_op *condition = ktir_last_op(w->m, before), *yield = ktir_last_op(w->m, after);
     uint32_t all = w->active, last = op->end;     // places outlast the regions
     for (uint32_t r = 0; r < op->result_count; r++)
         if (w->last_use[op->first_result + r] > last) last = w->last_use[op->first_result + r];

@@ -21,19 +21,17 @@ static spyre_status start_points(tile *t, const ktir_op *op, const int64_t *size
                                  points *p)
 {
     const ktir_module *m = t->x->m;
-    const ktir_attribute *set = ktir_find(m, op, KTIR_KEY_TILE_SET);
-    const ktir_attribute *order = ktir_find(m, op, KTIR_KEY_TILE_ORDER);
+    const ktir_set *set = ktir_tile_set(m, op);
+    const ktir_map *order = ktir_tile_order(m, op);
     int64_t least[KTIR_MOST_RANK] = {0}, most[KTIR_MOST_RANK];
-    if (!set) set = ktir_find(m, op, KTIR_KEY_SPACE_SET);
-    if (!order) order = ktir_find(m, op, KTIR_KEY_SPACE_ORDER);
     *p = (points){.rank = rank};
     for (uint32_t k = 0; k < rank; k++) p->permutation[k] = k;
-    if (order) (void)ktir_map_permutation(order->map, p->permutation);
+    if (order) (void)ktir_map_permutation(order, p->permutation);
     for (uint32_t k = 0; k < rank; k++) most[p->permutation[k]] = sizes[k] - 1;
-    if (set && set->set->symbols) return machine_fault(t, op, "its set has symbols");
-    if (set && !ktir_set_box(set->set, NULL, least, most)) {
-        p->set = set->set;
-        if (!ktir_set_bounds(set->set, least, most))
+    if (set && set->symbols) return machine_fault(t, op, "its set has symbols");
+    if (set && !ktir_set_box(set, NULL, least, most)) {
+        p->set = set;
+        if (!ktir_set_bounds(set, least, most))
             return machine_fault(t, op, "its set has no bounds");
     }
     for (uint32_t k = 0; k < rank; k++) {
@@ -166,7 +164,7 @@ static spyre_status start(tile *t, const ktir_op *op, uint32_t operand, const in
                           uint32_t rank, access *a)
 {
     const ktir_module *m = t->x->m;
-    const ktir_op *maker = &m->ops.items[m->values.items[ktir_operand(m, op, operand)].definition];
+    const ktir_op *maker = ktir_maker(m, op, operand);
     TRY(start_points(t, maker, sizes, rank, &a->p));
     TRY(start_coordinates(t, maker, &a->c));
     return access_view_of(t, maker, 0, &a->views);

@@ -39,7 +39,7 @@ static bool is_end(const ktir_op *op)
 static spyre_status verify_region_end(const ktir_module *m, const ktir_op *parent,
                                       const ktir_region *region)
 {
-    const ktir_op *last = verify_last_op(m, region);
+    const ktir_op *last = ktir_last_op(m, region);
     ktir_form form = ktir_op_describe(parent->opcode)->form;
     for (uint32_t n = region->begin; n < region->end; n = m->ops.items[n].end) {
         const ktir_op *op = &m->ops.items[n];
@@ -55,7 +55,7 @@ static spyre_status verify_region_end(const ktir_module *m, const ktir_op *paren
 
 static spyre_status verify_function(const ktir_module *m, const ktir_function *f)
 {
-    const ktir_op *last = verify_last_op(m, &f->body);
+    const ktir_op *last = ktir_last_op(m, &f->body);
     for (uint32_t n = f->body.begin; n < f->body.end; n = m->ops.items[n].end) {
         const ktir_op *op = &m->ops.items[n];
         if (is_end(op) && (op != last || op->opcode != KTIR_OP_RETURN))

@@ -14,9 +14,6 @@ SPYRE_MUST_CHECK spyre_status verify_bad_operand(const ktir_module *m, const kti
 SPYRE_MUST_CHECK spyre_status verify_bad_result(const ktir_module *m, const ktir_op *op,
                                                 const char *rule);
 
-// Equal sizes, where an unknown one equals any.
-bool verify_same_sizes(const ktir_type *a, const ktir_type *b);
-
 // That operands first..end are index values (any integers when `any`).
 SPYRE_MUST_CHECK spyre_status verify_indices(const ktir_module *m, const ktir_op *op,
                                              uint32_t first, uint32_t end);
@@ -30,9 +27,6 @@ SPYRE_MUST_CHECK spyre_status verify_combiner(const ktir_module *m, const ktir_o
 // it: views and tiles are followed to where they are constructed.
 SPYRE_MUST_CHECK spyre_status verify_maker(const ktir_module *m, const ktir_op *op, uint32_t n,
                                            const ktir_op **out_maker);
-
-// The last operation of a region, or null.
-const ktir_op *verify_last_op(const ktir_module *m, const ktir_region *region);
 
 // One operation, by dialect.
 SPYRE_MUST_CHECK spyre_status verify_arith(const ktir_module *m, const ktir_op *op);

@@ -42,7 +42,7 @@ static spyre_status verify_cast(const ktir_module *m, const ktir_op *op)
     };
     const ktir_type *from = ktir_operand_type(m, op, 0), *to = ktir_result_type(m, op);
     if (!is_number(from)) return verify_bad_operand(m, op, 0, "a number or a tensor is wanted");
-    if (from->kind != to->kind || !verify_same_sizes(from, to))
+    if (from->kind != to->kind || !ktir_same_sizes(from, to))
         return verify_bad_result(m, op, "a cast keeps the shape");
     uint32_t from_bytes = ktir_element_describe(from->element)->bytes;
     uint32_t to_bytes = ktir_element_describe(to->element)->bytes;
@@ -70,7 +70,7 @@ static spyre_status verify_select(const ktir_module *m, const ktir_op *op)
     bool shaped = condition->kind == KTIR_TENSOR;
     if (!is_number(type)) return verify_bad_operand(m, op, 1, "a number or a tensor is wanted");
     if (condition->element != KTIR_I1 || !is_number(condition) ||
-        (shaped && (type->kind != KTIR_TENSOR || !verify_same_sizes(condition, type))))
+        (shaped && (type->kind != KTIR_TENSOR || !ktir_same_sizes(condition, type))))
         return verify_bad_operand(m, op, 0, "the condition is an i1, or one for each element");
     return NULL;
 }
@@ -90,7 +90,7 @@ spyre_status verify_arith(const ktir_module *m, const ktir_op *op)
     if (info->form == KTIR_FORM_FPOWI) {
         TRY(verify_class(m, op, 1, false));
         if (ktir_operand_type(m, op, 0)->kind != ktir_operand_type(m, op, 1)->kind ||
-            !verify_same_sizes(ktir_operand_type(m, op, 0), ktir_operand_type(m, op, 1)))
+            !ktir_same_sizes(ktir_operand_type(m, op, 0), ktir_operand_type(m, op, 1)))
             return verify_bad_operand(m, op, 1, "a power for each element is wanted");
     }
     bool floats = info->form == KTIR_FORM_COMPARE ? op->opcode == KTIR_OP_CMPF

@@ -59,11 +59,6 @@ static spyre_status verify_distributed_view(const ktir_module *m, const ktir_op 
     return NULL;
 }
 
-static bool same_size(int64_t a, int64_t b)
-{
-    return a == b || a == KTIR_DYNAMIC || b == KTIR_DYNAMIC;
-}
-
 // The order permutes the dims of the set; the tile's sizes are the set's in that order.
 static spyre_status verify_space(const ktir_module *m, const ktir_op *op, const ktir_set *set,
                                  const ktir_map *order, const ktir_type *tile)
@@ -83,13 +78,6 @@ static spyre_status verify_space(const ktir_module *m, const ktir_op *op, const 
                               (long long)tile->size[k], (long long)(most[d] - least[d] + 1));
     }
     return NULL;
-}
-
-static const ktir_map *order_of(const ktir_module *m, const ktir_op *op)
-{
-    const ktir_attribute *order = ktir_find(m, op, KTIR_KEY_TILE_ORDER);
-    if (!order) order = ktir_find(m, op, KTIR_KEY_SPACE_ORDER);
-    return order ? order->map : NULL;
 }
 
 static spyre_status verify_view_operand(const ktir_module *m, const ktir_op *op, uint32_t n)
@@ -116,7 +104,7 @@ static spyre_status verify_access_tile(const ktir_module *m, const ktir_op *op)
         return VERIFY_BAD(m, op, "%u coordinates into a view of %u dims", coordinates, view->rank);
     if (tile->rank != view->rank)
         return VERIFY_BAD(m, op, "a tile of %u dims of a view of %u", tile->rank, view->rank);
-    return set ? verify_space(m, op, set->set, order_of(m, op), tile) : NULL;
+    return set ? verify_space(m, op, set->set, ktir_tile_order(m, op), tile) : NULL;
 }
 
 static spyre_status verify_indirect_tile(const ktir_module *m, const ktir_op *op)
@@ -149,7 +137,7 @@ static spyre_status verify_indirect_tile(const ktir_module *m, const ktir_op *op
     if (set->set->dims != variables->count)
         return VERIFY_BAD(m, op, "%u variables, variables_space_set has %u dims", variables->count,
                           set->set->dims);
-    return verify_space(m, op, set->set, order_of(m, op), tile);
+    return verify_space(m, op, set->set, ktir_tile_order(m, op), tile);
 }
 
 // The element type of the memory behind the tile is that of the tensor, and so are the sizes.
@@ -163,10 +151,7 @@ static spyre_status verify_access(const ktir_module *m, const ktir_op *op, uint3
     TRY(verify_maker(m, op, tile_operand, &maker));
     if (ktir_operand_type(m, maker, 0)->element != tensor->element)
         return verify_bad_operand(m, op, tile_operand, "its view has other elements");
-    bool equal = tile->rank == tensor->rank;
-    for (uint32_t d = 0; equal && d < tile->rank; d++)
-        equal = same_size(tile->size[d], tensor->size[d]);
-    if (equal) return NULL;
+    if (ktir_same_sizes(tile, tensor)) return NULL;
     return verify_bad_operand(m, op, tile_operand, "the tensor has another shape");
 }
 
@@ -192,7 +177,7 @@ static spyre_status verify_tile_reduce(const ktir_module *m, const ktir_op *op)
     if (future->kind != KTIR_FUTURE)
         return verify_bad_operand(m, op, 0, "a tile_future is wanted");
     if (m->values.items[ktir_operand(m, op, 0)].definition == UINT32_MAX ||
-        m->ops.items[m->values.items[ktir_operand(m, op, 0)].definition].opcode != KTIR_OP_PRODUCE)
+        ktir_maker(m, op, 0)->opcode != KTIR_OP_PRODUCE)
         return verify_bad_operand(m, op, 0, "it comes from another operation than "
                                             "inter_tile_produce");
     if (!consumers || consumers->set->dims != 1 || consumers->set->symbols > 1)

@@ -25,7 +25,7 @@ static spyre_status verify_elementwise(const ktir_module *m, const ktir_op *op)
     TRY(verify_ins(m, op, info->form == KTIR_FORM_LINALG_BINARY ? 2 : 1));
     for (uint32_t n = 0; n + 1 < op->operand_count; n++) {
         const ktir_type *in = ktir_operand_type(m, op, n);
-        if (in->element != out->element || !verify_same_sizes(in, out))
+        if (in->element != out->element || !ktir_same_sizes(in, out))
             return verify_bad_operand(m, op, n, "ins and outs have one type");
     }
     bool real = ktir_element_describe(out->element)->is_float;
@@ -34,11 +34,6 @@ static spyre_status verify_elementwise(const ktir_module *m, const ktir_op *op)
     if (real && info->op == OPFUNC_NONE)
         return verify_bad_operand(m, op, 0, "integers are wanted");
     return NULL;
-}
-
-static bool sizes_agree(int64_t a, int64_t b)
-{
-    return a == b || a == KTIR_DYNAMIC || b == KTIR_DYNAMIC;
 }
 
 // What an axis of a factor must agree with.
@@ -64,7 +59,7 @@ static spyre_status verify_matmul(const ktir_module *m, const ktir_op *op)
             return verify_bad_operand(m, op, n, "factors and outs are floats, or integers");
         for (uint32_t d = 0; d < c.rank[n]; d++) {
             int64_t *known = &size[c.axis[n][d]];
-            if (!sizes_agree(*known, type->size[d]))
+            if (!ktir_same_size(*known, type->size[d]))
                 return verify_bad_operand(m, op, n, axis_rules[c.axis[n][d]]);
             if (*known == KTIR_DYNAMIC) *known = type->size[d];
         }
@@ -95,7 +90,7 @@ static bool lacks_dims(const ktir_type *small, const ktir_type *large, uint32_t 
     uint32_t next = 0;
     for (uint32_t d = 0; d < large->rank; d++) {
         if (dims >> d & 1) continue;
-        if (next == small->rank || !sizes_agree(small->size[next], large->size[d])) return false;
+        if (next == small->rank || !ktir_same_size(small->size[next], large->size[d])) return false;
         next++;
     }
     return next == small->rank;
@@ -157,7 +152,7 @@ static spyre_status verify_transpose(const ktir_module *m, const ktir_op *op)
         return VERIFY_BAD(m, op, "a permutation of %u dims for a tensor of %u",
                           permutation->count, in->rank);
     for (uint32_t d = 0; d < out->rank; d++)
-        if (!sizes_agree(out->size[d], in->size[permutation->list[d]]))
+        if (!ktir_same_size(out->size[d], in->size[permutation->list[d]]))
             return verify_bad_operand(m, op, 1, "outs has not the permuted sizes of ins");
     return NULL;
 }
@@ -183,7 +178,7 @@ static spyre_status verify_maps(const ktir_module *m, const ktir_op *op,
             if (e->kind != KTIR_EXPR_NAME)
                 return ktir_error(m, op, SPYRE_UNSUPPORTED,
                                   "an indexing map whose results are not dims or numbers");
-            if (known >> e->number & 1 && !sizes_agree(extent[e->number], type->size[r]))
+            if (known >> e->number & 1 && !ktir_same_size(extent[e->number], type->size[r]))
                 return verify_bad_operand(m, op, n, "its sizes are not those of other operands");
             if (!(known >> e->number & 1) || extent[e->number] == KTIR_DYNAMIC)
                 extent[e->number] = type->size[r];
@@ -223,7 +218,7 @@ static spyre_status verify_map_op(const ktir_module *m, const ktir_op *op)
     const ktir_type *out = ktir_operand_type(m, op, op->operand_count - 1);
     bool brief;
     for (uint32_t n = 0; n + 1 < op->operand_count; n++)
-        if (!verify_same_sizes(ktir_operand_type(m, op, n), out))
+        if (!ktir_same_sizes(ktir_operand_type(m, op, n), out))
             return verify_bad_operand(m, op, n, "ins and outs have one shape");
     if (op->operand_count < 2) return VERIFY_BAD(m, op, "it needs ins");
     TRY(verify_brief(m, op, op->operand_count == 2   ? KTIR_FORM_UNARY

@@ -25,15 +25,6 @@ spyre_status verify_bad_result(const ktir_module *m, const ktir_op *op, const ch
     return status;
 }
 
-bool verify_same_sizes(const ktir_type *a, const ktir_type *b)
-{
-    if (a->rank != b->rank) return false;
-    for (uint32_t d = 0; d < a->rank; d++)
-        if (a->size[d] != b->size[d] && a->size[d] != KTIR_DYNAMIC && b->size[d] != KTIR_DYNAMIC)
-            return false;
-    return true;
-}
-
 spyre_status verify_indices(const ktir_module *m, const ktir_op *op, uint32_t first, uint32_t end)
 {
     for (uint32_t n = first; n < end; n++) {
@@ -42,14 +33,6 @@ spyre_status verify_indices(const ktir_module *m, const ktir_op *op, uint32_t fi
             return verify_bad_operand(m, op, n, "an index is wanted");
     }
     return NULL;
-}
-
-const ktir_op *verify_last_op(const ktir_module *m, const ktir_region *region)
-{
-    const ktir_op *last = NULL;
-    for (uint32_t n = region->begin; n < region->end; n = m->ops.items[n].end)
-        last = &m->ops.items[n];
-    return last;
 }
 
 spyre_status verify_combiner(const ktir_module *m, const ktir_op *op, const ktir_type *argument,
@@ -63,7 +46,7 @@ spyre_status verify_combiner(const ktir_module *m, const ktir_op *op, const ktir
         if (!ktir_type_same(m->values.items[region->first_argument + a].type, argument))
             return VERIFY_BAD(m, op, "%s has not the type of the elements that are combined",
                               m->values.items[region->first_argument + a].name);
-    const ktir_op *end = verify_last_op(m, region);
+    const ktir_op *end = ktir_last_op(m, region);
     if (!end || end->operand_count != 1) return VERIFY_BAD(m, op, "the region yields one value");
     if (!ktir_type_same(ktir_operand_type(m, end, 0), yielded))
         return verify_bad_operand(m, end, 0, "the region yields a value of another type");

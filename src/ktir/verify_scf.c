@@ -6,10 +6,7 @@
 // What the region's yield hands on has the types of the results.
 static spyre_status verify_yield(const ktir_module *m, const ktir_op *op, uint32_t r)
 {
-    const ktir_region *region = ktir_op_region(m, op, r);
-    const ktir_op *last = NULL;
-    for (uint32_t n = region->begin; n < region->end; n = m->ops.items[n].end)
-        last = &m->ops.items[n];
+    const ktir_op *last = ktir_last_op(m, ktir_op_region(m, op, r));
     uint32_t yielded = last && last->opcode == KTIR_OP_SCF_YIELD ? last->operand_count : 0;
     if (yielded != op->result_count)
         return VERIFY_BAD(m, op, "%u results, its region yields %u values", op->result_count,
@@ -78,7 +75,7 @@ static spyre_status verify_handed(const ktir_module *m, const ktir_op *end, uint
 static spyre_status verify_while(const ktir_module *m, const ktir_op *op)
 {
     const ktir_region *before = ktir_op_region(m, op, 0), *after = ktir_op_region(m, op, 1);
-    const ktir_op *condition = verify_last_op(m, before), *yield = verify_last_op(m, after);
+    const ktir_op *condition = ktir_last_op(m, before), *yield = ktir_last_op(m, after);
     if (condition->opcode != KTIR_OP_CONDITION)
         return VERIFY_BAD(m, condition, "the first region of scf.while ends in scf.condition");
     if (yield->opcode != KTIR_OP_SCF_YIELD)

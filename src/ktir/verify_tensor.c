@@ -110,7 +110,7 @@ static spyre_status verify_tensor_cast(const ktir_module *m, const ktir_op *op)
 {
     const ktir_type *from = ktir_operand_type(m, op, 0), *to = ktir_result_type(m, op);
     if (from->kind != KTIR_TENSOR) return verify_bad_operand(m, op, 0, "a tensor is wanted");
-    if (to->kind == KTIR_TENSOR && to->element == from->element && verify_same_sizes(from, to))
+    if (to->kind == KTIR_TENSOR && to->element == from->element && ktir_same_sizes(from, to))
         return NULL;
     return verify_bad_result(m, op, "a cast keeps elements and sizes");
 }
