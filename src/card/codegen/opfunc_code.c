@@ -17,7 +17,8 @@ typedef struct {
 enum { CHOSEN = 1, IS_NAN = 2 };            // masks
 
 static const uint32_t sign = 0x80000000, one = 0x3F800000, quiet_nan = 0x7FC00000;
-enum { ROUND_DOWN = 9 };                    // to negative infinity, without exceptions
+// To the nearest, ties to even, to an infinity, to zero; without exceptions.
+enum { ROUND_NEAREST = 8, ROUND_DOWN, ROUND_UP, ROUND_TO_ZERO };
 
 static void quieten(unit_code *c, zmm x)
 {
@@ -111,6 +112,21 @@ static void positive(unit_code *c, zmm to, zmm a)
     code_release(c, zero);
 }
 
+// Zeros as they are, of a NaN zero.
+static void sign_of(unit_code *c, zmm to, zmm a)
+{
+    const zmm zero = code_new(c);
+    code_op(c, VPXORD, zero, zero, in_zmm(zero));
+    code_compare(c, IS_NAN, CODE_UNORDERED, a, in_zmm(a));
+    code_op(c, VMOVAPS, to, 0, in_zmm(a));
+    code_masked(c, VMOVAPS, to, IS_NAN, 0, in_zmm(zero));
+    code_compare(c, CHOSEN, CODE_GREATER, a, in_zmm(zero));
+    code_masked(c, VMOVAPS, to, CHOSEN, 0, code_constant(c, one));
+    code_compare(c, CHOSEN, CODE_LESS, a, in_zmm(zero));
+    code_masked(c, VMOVAPS, to, CHOSEN, 0, code_number(c, -1.0f));
+    code_release(c, zero);
+}
+
 // Whose NaN is already what it should be.
 static bool make_with_nan(unit_code *c, zmm to, const inputs *in)
 {
@@ -125,12 +141,18 @@ static bool make_with_nan(unit_code *c, zmm to, const inputs *in)
     case OPFUNC_GREATERTHAN: compare(c, to, CODE_LESS, b, a); return true;
     case OPFUNC_GREATEREQUAL: compare(c, to, CODE_LESS_EQUAL, b, a); return true;
     case OPFUNC_WHERE3: choose(c, to, in); return true;
+    case OPFUNC_SIGN: sign_of(c, to, a); return true;
     case OPFUNC_IDENTITY:
         code_op(c, VMOVAPS, to, 0, in_zmm(a));
         if (in->f32) quieten(c, to);
         return true;
     default: return false;
     }
+}
+
+static void round_whole(unit_code *c, zmm to, zmm x, uint8_t how)
+{
+    code_op_byte(c, VRNDSCALEPS, to, 0, in_zmm(x), how);
 }
 
 static void make(unit_code *c, zmm to, const inputs *in)
@@ -145,7 +167,14 @@ static void make(unit_code *c, zmm to, const inputs *in)
     case OPFUNC_ABS: code_op(c, VPANDD, to, a, code_constant(c, ~sign)); break;
     case OPFUNC_NEG: code_op(c, VPXORD, to, a, code_constant(c, sign)); break;
     case OPFUNC_RELUFWD: positive(c, to, a); break;
-    case OPFUNC_FLOOR: code_op_byte(c, VRNDSCALEPS, to, 0, in_zmm(a), ROUND_DOWN); break;
+    case OPFUNC_FLOOR: round_whole(c, to, a, ROUND_DOWN); break;
+    case OPFUNC_CEIL: round_whole(c, to, a, ROUND_UP); break;
+    case OPFUNC_TRUNC: round_whole(c, to, a, ROUND_TO_ZERO); break;
+    case OPFUNC_ROUND: round_whole(c, to, a, ROUND_NEAREST); break;
+    case OPFUNC_FRAC:
+        round_whole(c, to, a, ROUND_TO_ZERO);
+        code_op(c, VSUBPS, to, a, in_zmm(to));
+        break;
     case OPFUNC_SQRT: code_op(c, VSQRTPS, to, 0, in_zmm(a)); break;
     case OPFUNC_RECIPROCAL: divide_one(c, to, a); break;
     case OPFUNC_RSQRT:

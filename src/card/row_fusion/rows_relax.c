@@ -79,6 +79,10 @@ static uint32_t with_any_nan(uint32_t op)
     case OPFUNC_RELU6FWD:
     case OPFUNC_CLIP:
     case OPFUNC_FLOOR:
+    case OPFUNC_CEIL:
+    case OPFUNC_TRUNC:
+    case OPFUNC_ROUND:
+    case OPFUNC_FRAC:
     case OPFUNC_SQRT:
     case OPFUNC_RECIPROCAL:
     case OPFUNC_RSQRT: return VECTOR_APPLY + function;

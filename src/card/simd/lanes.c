@@ -34,6 +34,11 @@ static bool rounds_nothing(opfunc op)
     case OPFUNC_NEG:
     case OPFUNC_RELUFWD:
     case OPFUNC_FLOOR:
+    case OPFUNC_CEIL:
+    case OPFUNC_TRUNC:
+    case OPFUNC_ROUND:
+    case OPFUNC_FRAC:
+    case OPFUNC_SIGN:
     case OPFUNC_RELU6FWD:
     case OPFUNC_CLIP: return true;
     default: return opfunc_describe(op)->kind == OPFUNC_KIND_COPY;

@@ -42,12 +42,14 @@ static inline __m256i halves(short bits)
     BINARY(type, f##_min, type, _mm256_min_##suffix(a, b))                                    \
     UNARY(type, f##_sqrt, type, _mm256_sqrt_##suffix(x))                                      \
     UNARY(type, f##_floor, type, _mm256_floor_##suffix(x))                                    \
+    UNARY(type, f##_nearest, type, _mm256_round_##suffix(x, NEAREST))                         \
     UNARY(type, f##_magnitude, type, _mm256_andnot_##suffix(_mm256_set1_##suffix(-0.0f), x))  \
     BINARY(type, f##_less, type, _mm256_cmp_##suffix(a, b, _CMP_LT_OQ))                       \
     BINARY(type, f##_less_equal, type, _mm256_cmp_##suffix(a, b, _CMP_LE_OQ))                 \
     BINARY(type, f##_equal, type, _mm256_cmp_##suffix(a, b, _CMP_EQ_OQ))                      \
     BINARY(type, f##_unordered, type, _mm256_cmp_##suffix(a, b, _CMP_UNORD_Q))                \
     PICKER(f##_pick, type, type, _mm256_blendv_##suffix(y, x, m))
+#define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 FUNCTIONS(v, V, float, ps)
 FUNCTIONS(d, D, double, pd)
 

@@ -44,12 +44,14 @@ static inline __m512i halves(short bits)
     BINARY(type, f##_min, type, _mm512_min_##suffix(a, b))                                    \
     UNARY(type, f##_sqrt, type, _mm512_sqrt_##suffix(x))                                      \
     UNARY(type, f##_floor, type, _mm512_roundscale_##suffix(x, FLOOR))                        \
+    UNARY(type, f##_nearest, type, _mm512_roundscale_##suffix(x, NEAREST))                    \
     UNARY(type, f##_magnitude, type, _mm512_abs_##suffix(x))                                  \
     BINARY(mask, f##_less, type, _mm512_cmp_##suffix##_mask(a, b, _CMP_LT_OQ))                \
     BINARY(mask, f##_less_equal, type, _mm512_cmp_##suffix##_mask(a, b, _CMP_LE_OQ))          \
     BINARY(mask, f##_equal, type, _mm512_cmp_##suffix##_mask(a, b, _CMP_EQ_OQ))               \
     BINARY(mask, f##_unordered, type, _mm512_cmp_##suffix##_mask(a, b, _CMP_UNORD_Q))         \
     PICKER(f##_pick, mask, type, _mm512_mask_blend_##suffix(m, y, x))
+#define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define FLOOR (_MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
 FUNCTIONS(v, V, float, __mmask16, ps)
 FUNCTIONS(d, D, double, __mmask8, pd)

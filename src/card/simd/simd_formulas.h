@@ -2,9 +2,10 @@
 //
 // The opfuncs of tensor/opfunc.c as expressions over registers of fp32 (V) and fp64 (D): inputs a,
 // b, c, d, e and constants p, q. A file that includes this defines V and D and, with the prefixes
-// v_ and d_, set, max (a > b ? a : b), min, sqrt, floor, magnitude, the masks less, less_equal,
-// equal and unordered with pick(mask, then, else), and v_quieten, which quiets a signalling NaN as
-// the step through fp64 of the definition does. Where the expressions stand, two constants say
+// v_ and d_, set, max (a > b ? a : b), min, sqrt, floor, nearest (ties to even), magnitude, the
+// masks less, less_equal, equal and unordered with pick(mask, then, else), and v_quieten, which
+// quiets a signalling NaN as the step through fp64 of the definition does. Where the expressions
+// stand, two constants say
 //   ends_dl16       the result goes to SEN169_FP16, for which NaN and infinity are one
 //   no_nan          no input is a NaN
 #ifndef CARD_SIMD_FORMULAS_H
@@ -64,6 +65,9 @@ static inline D d_sixth(D x, bool ends_dl16)
 #define VARIANCE (b - a * a)
 #define ZERO SET_LIKE(a, 0.0f)
 #define POSITIVE(x) RAISED(x, ZERO)
+#define CEILED (-OF(floor, a)(-a))
+#define TRUNCATED PICK(OF(less, a)(a, ZERO), CEILED, OF(floor, a)(a))
+#define SIGN_BELOW PICK(OF(less, a)(a, ZERO), SET_LIKE(a, -1.0f), PICK(UNORDERED(a, a), ZERO, a))
 #define COMMON_ROWS(ROW)                                                    \
     ROW(ADD,          2, QUIET(a + b))                                      \
     ROW(SUB,          2, QUIET(a - b))                                      \
@@ -82,6 +86,11 @@ static inline D d_sixth(D x, bool ends_dl16)
     ROW(NEG,          1, QUIET(-a))                                         \
     ROW(RELUFWD,      1, QUIET(PICK(OF(less_equal, a)(a, ZERO), ZERO, a)))  \
     ROW(FLOOR,        1, QUIET(OF(floor, a)(a)))                            \
+    ROW(CEIL,         1, QUIET(CEILED))                                     \
+    ROW(TRUNC,        1, QUIET(TRUNCATED))                                  \
+    ROW(ROUND,        1, QUIET(OF(nearest, a)(a)))                          \
+    ROW(FRAC,         1, QUIET(a - TRUNCATED))                              \
+    ROW(SIGN,         1, PICK(OF(less, a)(ZERO, a), SET_LIKE(a, 1.0f), SIGN_BELOW)) \
     ROW(SQRT,         1, QUIET(OF(sqrt, a)(a)))                             \
     ROW(RECIPROCAL,   1, QUIET(SET_LIKE(a, 1.0f) / a))                      \
     ROW(RSQRT,        1, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(a)))         \

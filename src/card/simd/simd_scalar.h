@@ -14,20 +14,21 @@
 typedef float V;
 typedef double D;
 
-#define FUNCTIONS(f, type, root, floor_of, absolute)               \
+#define FUNCTIONS(f, type, root, floor_of, nearest_to, absolute)   \
     UNARY(type, f##_set, type, x)                                  \
     BINARY(type, f##_max, type, a > b ? a : b)                     \
     BINARY(type, f##_min, type, a < b ? a : b)                     \
     UNARY(type, f##_sqrt, type, root(x))                           \
     UNARY(type, f##_floor, type, floor_of(x))                      \
+    UNARY(type, f##_nearest, type, nearest_to(x))                  \
     UNARY(type, f##_magnitude, type, absolute(x))                  \
     BINARY(bool, f##_less, type, a < b)                            \
     BINARY(bool, f##_less_equal, type, a <= b)                     \
     BINARY(bool, f##_equal, type, a == b)                          \
     BINARY(bool, f##_unordered, type, a != a || b != b)            \
     PICKER(f##_pick, bool, type, m ? x : y)
-FUNCTIONS(v, float, sqrtf, floorf, fabsf)
-FUNCTIONS(d, double, sqrt, floor, fabs)
+FUNCTIONS(v, float, sqrtf, floorf, rintf, fabsf)
+FUNCTIONS(d, double, sqrt, floor, rint, fabs)
 
 static inline V v_quieten(V x)
 {
