@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// e^x, log x and angles in fp64 by additions, multiplications and one division, so that loops over
-// them are vectorised, with the same bits on every host; within 2 units of the last place.
+// e^x, log x and angles in fp64 by additions, multiplications, both at once where it says so, and
+// one division, so that loops over them are vectorised, with the same bits on every host; within 2
+// units of the last place.
 // Polynomials are summed by halves: term after term, each operation would wait for the one before.
 #ifndef TENSOR_ELEMENTARY_H
 #define TENSOR_ELEMENTARY_H
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #define ELEMENTARY __attribute__((always_inline)) static inline
+#define FUSED      __builtin_fma
 
 // ln 2 in two parts, the first of so few bits that a whole number below 2^11 times it is exact.
 #define ELEMENTARY_LN2_HIGH 0x1.62e42fee00000p-1
@@ -31,28 +33,25 @@ ELEMENTARY double elementary_of_bits(uint64_t bits)
     return x;
 }
 
-// Exact at 0; 0 below -707 (fp32 ends at -104), infinity from where exp() has it. x = n ln 2 + r
-// with a whole n; e^r is its series up to r^13, whose rest is below 2^-57 for |r| <= ln 2 / 2, and
-// 2^n goes into the exponent.
+// Exact at 0; 0 below -707, infinity from 709.5 on, where 2^n is: fp32 ends at -104 and 89.
+// x = n ln 2 + r with a whole n; e^r is its series up to r^13, whose rest is below 2^-57 for
+// |r| <= ln 2 / 2. A NaN is in every product.
 ELEMENTARY double elementary_exp(double x)
 {
     static const double LOG2E = 0x1.71547652b82fep0, ROUNDER = 0x1.8p52;
-    const double least = -707.0, most = 0x1.62e42fefa39efp9;
-    const double within = x < least ? least : x > most ? most : x;
-    const double turned = within * LOG2E + ROUNDER, n = turned - ROUNDER;
-    const double r = (within - n * ELEMENTARY_LN2_HIGH) - n * ELEMENTARY_LN2_LOW;
+    static const double LEAST = -707.0, MOST = 710.0;
+    const double above = LEAST > x ? LEAST : x, within = MOST < above ? MOST : above;
+    const double turned = FUSED(within, LOG2E, ROUNDER), n = turned - ROUNDER;
+    const double r = FUSED(n, -ELEMENTARY_LN2_LOW, FUSED(n, -ELEMENTARY_LN2_HIGH, within));
     const double r2 = r * r, r4 = r2 * r2;
-    const double first = (1.0 / 2.0 + 1.0 / 6.0 * r) + (1.0 / 24.0 + 1.0 / 120.0 * r) * r2;
-    const double second = (1.0 / 720.0 + 1.0 / 5040.0 * r) +
-                          (1.0 / 40320.0 + 1.0 / 362880.0 * r) * r2;
-    const double third = (1.0 / 3628800.0 + 1.0 / 39916800.0 * r) +
-                         (1.0 / 479001600.0 + 1.0 / 6227020800.0 * r) * r2;
-    double power = (first + (second + third * r4) * r4) * r2 + r + 1.0;
-    // 2^(n - 1), twice: 2^1024 has no code.
-    const uint64_t turns = (elementary_bits(turned) << 52) - (UINT64_C(1) << 52);
-    power = 2.0 * elementary_of_bits(elementary_bits(power) + turns);
-    power = x < least ? 0.0 : x > most ? (double)INFINITY : power;
-    return x != x ? x : power;
+    const double first = FUSED(FUSED(1.0 / 120.0, r, 1.0 / 24.0), r2, FUSED(1.0 / 6.0, r, 0.5));
+    const double second = FUSED(FUSED(1.0 / 362880.0, r, 1.0 / 40320.0), r2,
+                                FUSED(1.0 / 5040.0, r, 1.0 / 720.0));
+    const double third = FUSED(FUSED(1.0 / 6227020800.0, r, 1.0 / 479001600.0), r2,
+                               FUSED(1.0 / 39916800.0, r, 1.0 / 3628800.0));
+    const double power = FUSED(FUSED(FUSED(third, r4, second), r4, first), r2, r) + 1.0;
+    const uint64_t turns = (elementary_bits(turned) << 52) + elementary_bits(1.0);
+    return power * elementary_of_bits(turns & -(uint64_t)(x >= LEAST));
 }
 
 // Exact at 1; -infinity at 0, NaN below it, of numbers from 2^-1022 on. x = 2^n m with m within
@@ -66,14 +65,16 @@ ELEMENTARY double elementary_log(double x)
     const uint64_t turns = (above >> 52) - ((above >> 63) << 12);
     const double n = elementary_of_bits(ROUNDER + turns) - 0x1.8p52;
     const double m = elementary_of_bits(elementary_bits(x) - (turns << 52));
-    const double f = (m - 1.0) / (m + 1.0), s = f * f;
+    const double d = m - 1.0, f = d / (m + 1.0), s = f * f;
     const double s2 = s * s, s4 = s2 * s2;
-    const double first = (2.0 / 3.0 + 2.0 / 5.0 * s) + (2.0 / 7.0 + 2.0 / 9.0 * s) * s2;
-    const double second = (2.0 / 11.0 + 2.0 / 13.0 * s) + (2.0 / 15.0 + 2.0 / 17.0 * s) * s2;
-    const double series = first + (second + (2.0 / 19.0 + 2.0 / 21.0 * s) * s4) * s4;
+    const double first = FUSED(FUSED(2.0 / 9.0, s, 2.0 / 7.0), s2, FUSED(2.0 / 5.0, s, 2.0 / 3.0));
+    const double second = FUSED(FUSED(2.0 / 17.0, s, 2.0 / 15.0), s2,
+                                FUSED(2.0 / 13.0, s, 2.0 / 11.0));
+    const double third = FUSED(2.0 / 21.0, s, 2.0 / 19.0);
+    const double series = FUSED(FUSED(third, s4, second), s4, first);
     // 2 f = (m - 1) - f (m - 1): the first is exact.
-    const double d = m - 1.0, rest = f * (d - s * series);
-    const double sum = n * ELEMENTARY_LN2_HIGH + (d - (rest - n * ELEMENTARY_LN2_LOW));
+    const double rest = FUSED(n, -ELEMENTARY_LN2_LOW, f * FUSED(-s, series, d));
+    const double sum = FUSED(n, ELEMENTARY_LN2_HIGH, d - rest);
     const double end = x == 0.0 ? -(double)INFINITY : x < 0.0 ? (double)NAN : sum;
     return x - x == 0.0 ? end : x < 0.0 ? (double)NAN : x;
 }
@@ -131,4 +132,5 @@ ELEMENTARY double elementary_atan2(double y, double x)
     return ((x != x) | (y != y)) ? (double)NAN : copysign(angle, y);
 }
 
+#undef FUSED
 #endif

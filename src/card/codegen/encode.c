@@ -207,6 +207,21 @@ void encode_number(code_buffer *b, gpr to, uint32_t number)
     put_word(b, number);
 }
 
+void encode_address(code_buffer *b, gpr to, uintptr_t address)
+{
+    put(b, to > RDI ? 0x49 : 0x48);
+    put(b, 0xB8 | (to & 7u));
+    put_word(b, (uint32_t)address);
+    put_word(b, (uint32_t)((uint64_t)address >> 32));
+}
+
+void encode_call(code_buffer *b, gpr function)
+{
+    if (function > RDI) put(b, 0x41);
+    put(b, 0xFF);
+    put(b, 0xD0 | (function & 7u));
+}
+
 void encode_compare(code_buffer *b, gpr one, gpr two)
 {
     scalar(b, 0x3B, one, in_gpr(two));

@@ -85,6 +85,8 @@ void encode_add_number(code_buffer *b, gpr to, int32_t number);
 void encode_and_number(code_buffer *b, gpr to, int32_t number);
 void encode_shift_left(code_buffer *b, gpr to, uint8_t bits);
 void encode_number(code_buffer *b, gpr to, uint32_t number);        // without its flags
+void encode_address(code_buffer *b, gpr to, uintptr_t address);
+void encode_call(code_buffer *b, gpr function);
 void encode_compare(code_buffer *b, gpr one, gpr two);
 void encode_move_if_equal(code_buffer *b, gpr to, gpr from);
 void encode_push(code_buffer *b, gpr r);

@@ -4,6 +4,7 @@
 // SEN169_FP16 (VECTOR_APPLY) or with every NaN as in fp32 (VECTOR_APPLY_F32).
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "card/codegen/unit_code.h"
 
@@ -214,6 +215,58 @@ void code_opfunc(unit_code *c, uint32_t op)
         if (!make_with_nan(c, to, &in)) make(c, to, &in);
         if (in.op == OPFUNC_WHERE3 && in.first.kind == OPERAND_ZMM) code_release(c, in.first.reg);
         code_set(c, &c->x, q, to);
+    }
+}
+
+// --- Formulas, which are called
+
+// Registers that a called function may change.
+static const gpr changing[] = {RDI, RSI, R8, R9, R10, R11};
+enum { CHANGING = sizeof changing / sizeof *changing, PUSHED = 8 * CHANGING, ALIGNED = 64 };
+
+static void call_formula(unit_code *c)
+{
+    void (*const function)(const vector_step *, float *, const float *) = vector_formula;
+    uintptr_t address;
+    memcpy(&address, &function, sizeof address);
+    for (uint32_t n = 0; n < CHANGING; n++) encode_push(&c->b, changing[n]);
+    encode_add_number(&c->b, RSP, PUSHED - ALIGNED);
+    encode_load_address(&c->b, RDI, CODE_FIELD(op));
+    encode_load_address(&c->b, RSI, at_offset(RSP, ALIGNED + CALL_X));
+    encode_load_address(&c->b, RDX, at_offset(RSP, ALIGNED + CALL_Y));
+    encode_address(&c->b, RAX, address);
+    encode_call(&c->b, RAX);
+    encode_add_number(&c->b, RSP, ALIGNED - PUSHED);
+    for (uint32_t n = CHANGING; n-- > 0;) encode_pop(&c->b, changing[n]);
+}
+
+static operand waiting(zmm reg)
+{
+    return at_offset(SLOTS, CALL_REGISTERS + reg * QUARTER_BYTES);
+}
+
+static operand argument(int32_t offset, uint32_t quarter)
+{
+    return at_offset(SLOTS, offset + (int32_t)quarter * QUARTER_BYTES);
+}
+
+void code_formula(unit_code *c)
+{
+    _Static_assert(offsetof(vector_step, op) == 0, "the step's address");
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        code_store(c, argument(CALL_X, q), c->x.reg[q]);
+        code_store(c, argument(CALL_Y, q), c->y.reg[q]);
+        code_release(c, c->x.reg[q]);
+    }
+    for (zmm reg = 0; reg < CODE_REGISTERS; reg++)
+        if (c->users[reg]) code_store(c, waiting(reg), reg);
+    call_formula(c);
+    for (zmm reg = 0; reg < CODE_REGISTERS; reg++)
+        if (c->users[reg]) code_load(c, reg, waiting(reg));
+    code_load_constants(c);
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        c->x.reg[q] = code_new(c);
+        code_load(c, c->x.reg[q], argument(CALL_X, q));
     }
 }
 

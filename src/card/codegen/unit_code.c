@@ -62,6 +62,13 @@ void code_release_all(unit_code *c, quarters *q)
 
 // --- Instructions
 
+void code_load_constants(unit_code *c)
+{
+    for (uint32_t n = 0; n < CODE_CONSTANT_REGISTERS; n++)
+        code_load(c, (zmm)(CODE_FIRST_CONSTANT + n),
+                  (operand){.kind = OPERAND_CONSTANT, .constant = n});
+}
+
 operand code_constant(unit_code *c, uint32_t bits)
 {
     const operand o = constant_of(&c->b, bits);

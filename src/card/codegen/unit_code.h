@@ -35,7 +35,15 @@ enum {
 #define ROW_BYTES   RSI                     // row * UNIT_BYTES
 #define KEPT_BYTES  R12                     // (stick * rows + row) * UNIT_BYTES
 #define STICK_BYTES R13                     // stick * UNIT_BYTES
-#define SLOTS       RSP                     // of UNIT_BYTES each
+#define SLOTS       RSP                     // of UNIT_BYTES each, behind them those of calls
+
+// What a call takes and makes, and where registers wait for its end.
+enum {
+    CALL_X = VECTOR_SLOTS * UNIT_BYTES,
+    CALL_Y = CALL_X + UNIT_BYTES,
+    CALL_REGISTERS = CALL_Y + UNIT_BYTES,
+    CODE_FRAME_BYTES = CALL_REGISTERS + CODE_REGISTERS * QUARTER_BYTES,
+};
 
 typedef struct {
     zmm reg[QUARTERS];
@@ -90,6 +98,8 @@ void code_release_all(unit_code *c, quarters *q);
 
 // --- Instructions
 
+// The first constants, whose values are known at the end, to their registers.
+void code_load_constants(unit_code *c);
 operand code_constant(unit_code *c, uint32_t bits);
 operand code_number(unit_code *c, float number);
 operand code_words(unit_code *c, uint32_t bits);            // 16 bits in all lanes
@@ -150,6 +160,7 @@ void code_round_bits(unit_code *c, zmm reg);
 // --- Opfuncs (opfunc_code.c)
 
 void code_opfunc(unit_code *c, uint32_t op);
+void code_formula(unit_code *c);
 
 // Makes the sum that op says of `sum` and value, in `sum`.
 void code_combine(unit_code *c, uint32_t op, zmm sum, zmm value);

@@ -105,6 +105,7 @@ static void take_step(const vector_step *s, bool plain, ranges *r)
     case VECTOR_LOOK_UP: r->x = unknown; break;
     default:
         if (s->op >= VECTOR_HELD) take_slot(s->op, r);
+        else if (vector_is_formula(s->op)) r->x = unknown;
         else if (s->op >= VECTOR_APPLY_F32) r->x = of_opfunc((opfunc)(s->op - VECTOR_APPLY_F32), r);
         else if (s->op >= VECTOR_APPLY) r->x = of_opfunc((opfunc)(s->op - VECTOR_APPLY), r);
         break;

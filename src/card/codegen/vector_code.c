@@ -278,10 +278,11 @@ static void take_step(unit_code *c)
     default:
         if (vector_sums(op)) sum(c);
         else if (op >= VECTOR_HELD) take_slot(c, op);
+        else if (vector_is_formula(op)) code_formula(c);
         else code_opfunc(c, op);
         break;
     }
-    code_round(c);
+    if (!vector_is_formula(op)) code_round(c);
 }
 
 static void take_all_steps(unit_code *c)
@@ -405,7 +406,7 @@ static void enter(unit_code *c)
     code_buffer *b = &c->b;
     for (uint32_t n = 0; n < SAVED; n++) encode_push(b, saved[n]);
     encode_move(b, FRAME, RSP);
-    encode_add_number(b, RSP, -VECTOR_SLOTS * UNIT_BYTES);
+    encode_add_number(b, RSP, -CODE_FRAME_BYTES);
     encode_and_number(b, RSP, -QUARTER_BYTES);
     encode_move(b, AHEAD, RSI);
     encode_load(b, STEPS, at_offset(RDI, offsetof(vector_program, steps)));
@@ -428,20 +429,12 @@ static void leave(unit_code *c)
     encode_return(&c->b);
 }
 
-// The first constants, whose values are known at the end, to their registers.
-static void load_constants(unit_code *c)
-{
-    for (uint32_t n = 0; n < CODE_CONSTANT_REGISTERS; n++)
-        code_load(c, (zmm)(CODE_FIRST_CONSTANT + n),
-                  (operand){.kind = OPERAND_CONSTANT, .constant = n});
-}
-
 static bool write_code(unit_code *c)
 {
     // x and y are somewhere from the beginning.
     c->users[0] = 2 * QUARTERS;
     enter(c);
-    load_constants(c);
+    code_load_constants(c);
     choose_loops(c);
     if (c->by_rows) row_by_row(c);
     else stick_by_stick(c);

@@ -144,7 +144,8 @@ static const char *op_name(uint32_t op)
 static void print_step(const rows_step *s, text *out)
 {
     text_append(out, op_name(s->op));
-    if (s->op >= VECTOR_APPLY_F32) text_append(out, " fp32");
+    if (vector_is_formula(s->op)) text_append(out, " by its formula");
+    else if (s->op >= VECTOR_APPLY_F32) text_append(out, " fp32");
     if (s->rest)
         text_printf(out, s->rest_of_each ? " to lane %u of each" : " to lane %u", s->rest);
     if (rows_takes_elements(s->op)) {

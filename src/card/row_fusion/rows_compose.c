@@ -152,20 +152,25 @@ static opfunc opfunc_of(const isa_instruction *i)
     return copies ? OPFUNC_IDENTITY : i->op;
 }
 
+// What vector programs compute in registers.
+static bool is_native(const isa_instruction *i)
+{
+    const opfunc op = opfunc_of(i);
+    const uint32_t inputs = i->operand_count - 1u;
+    spyre_format formats[ISA_MAX_OPERANDS];
+    for (uint32_t o = 0; o <= inputs; o++) formats[o] = i->operand[o].format;
+    return vector_applies(op, inputs) && lanes_f32_suffices(op, formats[0], formats + 1, inputs);
+}
+
 bool rows_streams(const isa_instruction *i)
 {
-    spyre_format formats[ISA_MAX_OPERANDS];
     simd_format format;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        formats[o] = i->operand[o].format;
-        if (!simd_reads(formats[o], &format)) return false;
-    }
-    if (i->opcode == ISA_LOAD) return formats[0] == formats[1];
+    for (uint32_t o = 0; o < i->operand_count; o++)
+        if (!simd_reads(i->operand[o].format, &format)) return false;
+    if (i->opcode == ISA_LOAD) return i->operand[0].format == i->operand[1].format;
     if (i->opcode != ISA_VECTOR) return false;
     if (i->op == OPFUNC_LAYERNORMNORM || is_looked_up(i)) return true;
-    opfunc op = opfunc_of(i);
-    return vector_applies(op, i->operand_count - 1u) &&
-           lanes_f32_suffices(op, formats[0], formats + 1, i->operand_count - 1u);
+    return is_native(i) || vector_has_formula(i->op, i->operand_count - 1u);
 }
 
 static bool is_exact(opfunc op)
@@ -181,7 +186,9 @@ static rows_step apply(const isa_instruction *i, opfunc op)
 {
     const bool dl16 = all_dl16(i);
     bool rounds = i->operand[0].format == SPYRE_FORMAT_SEN169_FP16 && !(dl16 && is_exact(op));
-    return (rows_step){.op = (dl16 ? VECTOR_APPLY : VECTOR_APPLY_F32) + op,
+    const bool native = op != i->op || is_native(i);
+    const uint32_t kind = !native ? VECTOR_FORMULA : dl16 ? VECTOR_APPLY : VECTOR_APPLY_F32;
+    return (rows_step){.op = kind + op,
                        .constant = i->constant,
                        .value = ROWS_NONE,
                        .rounding = rounds ? VECTOR_ROUND : VECTOR_AS_IS};

@@ -53,7 +53,9 @@ static void relax_roundings(uint32_t count, rows_step *steps)
             if (wanted > most) most = wanted;
             if (ends_value(steps[next].op)) break;
         }
-        if (steps[n].rounding > most) steps[n].rounding = most;
+        // From fp64 to SEN169_FP16 by way of fp32 would round twice.
+        const bool once = vector_is_formula(steps[n].op);
+        if (steps[n].rounding > most && !once) steps[n].rounding = most;
     }
 }
 
@@ -124,6 +126,7 @@ static void pass_step(const rows_builder *b, rows_step *s, nan_readers *readers)
     default: break;
     }
     if (s->op == VECTOR_STORE_WIDE || vector_sums(s->op)) readers->x = true;
+    else if (vector_is_formula(s->op)) readers->x = readers->y = true;
     else if (s->op >= VECTOR_APPLY_F32) pass_opfunc(s, readers);
     else if (ends_value(s->op)) readers->x = false;
 }

@@ -299,6 +299,18 @@ ALWAYS_INLINE pair first_of(slot_pairs *held, const vector_step *s, const unit *
     return s->holds ? held[s->slot][n] : load_kept_pair(s, u, n);
 }
 
+static void apply_formula(pair *x, const pair *y, const vector_step *s)
+{
+    float first[STICK_LANES], second[STICK_LANES];
+    EACH_PAIR(n)
+    {
+        store_same((uint8_t *)first, SIMD_F32, LANE_OF(n), x[n]);
+        store_same((uint8_t *)second, SIMD_F32, LANE_OF(n), y[n]);
+    }
+    vector_formula(s, first, second);
+    EACH_PAIR(n) x[n] = load_same((const uint8_t *)first, SIMD_F32, LANE_OF(n));
+}
+
 ALWAYS_INLINE void take_slot(pair *x, pair *y, slot_pairs *held, uint32_t op)
 {
     const uint32_t slot = (op - VECTOR_HELD) / 4;
@@ -362,7 +374,15 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, slot_pairs *held, const vector_st
         break;
     COMMON_ROWS(APPLY)
     default:
-        if (op >= VECTOR_HELD) take_slot(x, y, held, op);
+        if (op >= VECTOR_HELD) {
+            take_slot(x, y, held, op);
+        } else if (vector_is_formula(op)) {
+            unit_pairs result = copy_of(x);
+            const unit_pairs other = copy_of(y);
+            apply_formula(result.of, other.of, s);
+            EACH_PAIR(n) x[n] = result.of[n];
+            return;                                 // it has rounded
+        }
         break;
     }
     if (s->rounding == VECTOR_SIGNIFICAND)

@@ -19,7 +19,8 @@ typedef enum {
 #undef VECTOR_ROW
     VECTOR_APPLY,
     VECTOR_APPLY_F32 = VECTOR_APPLY + OPFUNC_COUNT,
-    VECTOR_HELD = VECTOR_APPLY_F32 + OPFUNC_COUNT,
+    VECTOR_FORMULA = VECTOR_APPLY_F32 + OPFUNC_COUNT,
+    VECTOR_HELD = VECTOR_FORMULA + OPFUNC_COUNT,
 } vector_op;
 
 // One unit's values, for later steps of the same program: in slots.
@@ -114,5 +115,14 @@ typedef bool vector_checker(const float *values, size_t count);
 
 // True for opfuncs that VECTOR_APPLY and VECTOR_APPLY_F32 have.
 bool vector_applies(opfunc op, uint32_t inputs);
+
+// True for opfuncs that VECTOR_FORMULA has. The step does this to the 64 lanes of x and y.
+bool vector_has_formula(opfunc op, uint32_t inputs);
+void vector_formula(const vector_step *s, float *x, const float *y);
+
+static inline bool vector_is_formula(uint32_t op)
+{
+    return op >= VECTOR_FORMULA && op < VECTOR_HELD;
+}
 
 #endif

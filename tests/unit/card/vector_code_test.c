@@ -88,6 +88,14 @@ static uint32_t any_opfunc(uint64_t *seed, uint32_t inputs)
     return (uint32_t)op;
 }
 
+static uint32_t any_formula(uint64_t *seed)
+{
+    opfunc op;
+    do op = (opfunc)below(seed, OPFUNC_COUNT);
+    while (!vector_has_formula(op, 1) && !vector_has_formula(op, 2));
+    return (uint32_t)op;
+}
+
 static const float constants[2] = {-0.75f, 2.5f};
 
 // Holds x or y, or takes what an earlier step has held.
@@ -110,7 +118,7 @@ static vector_step any_step(uint64_t *seed, memory *m, uint32_t held)
     static const uint32_t values[] = {VECTOR_KEPT_X, VECTOR_KEPT_Y, VECTOR_KEEP, VECTOR_KEEP_Y};
     vector_step s = {.constant = constants, .rounding = VECTOR_ROUND};
     s.table = opfunc_dl16_table(OPFUNC_GELUFWD);
-    switch (below(seed, 14)) {
+    switch (below(seed, 15)) {
     case 0: s.op = plain[below(seed, 4)]; break;
     case 1:
     case 12:
@@ -131,6 +139,7 @@ static vector_step any_step(uint64_t *seed, memory *m, uint32_t held)
         s.slot = below(seed, SLOTS);
         s.holds = held >> s.slot & 1;
         break;
+    case 14: s.op = VECTOR_FORMULA + any_formula(seed); break;
     default:
         s.op = (below(seed, 2) ? VECTOR_APPLY : VECTOR_APPLY_F32) + any_opfunc(seed, 2);
         break;
