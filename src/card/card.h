@@ -53,6 +53,11 @@ uint64_t card_page_bytes(void);
 // outlive what is made of it.
 SPYRE_MUST_CHECK spyre_status card_load(card *c, const isa_program *program,
                                         card_program **out_program);
+
+// The same; bit k of `temporary` says that argument k is memory of the program alone, undefined
+// when it begins and of no use when it has ended: FAST may leave out what it stores there.
+SPYRE_MUST_CHECK spyre_status card_load_with(card *c, const isa_program *program,
+                                             uint32_t temporary, card_program **out_program);
 void card_unload(card *c, card_program *program);
 
 // Writes what passes make of a program for a host of so many threads: the plan after each of them

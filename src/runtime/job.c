@@ -254,6 +254,15 @@ static spyre_status put_constants(device *d, const job *j, job_binding *binding)
     return NULL;
 }
 
+// Bit k: argument k has no contents between launches.
+static uint32_t pools_of(const job *j)
+{
+    uint32_t pools = 0;
+    for (uint32_t k = 0; k < j->argument_count && k < 32; k++)
+        if (j->arguments[k].kind == JOB_POOL) pools |= 1u << k;
+    return pools;
+}
+
 static spyre_status make_binding(device *d, job *j, job_binding **out_binding)
 {
     job_binding *binding = calloc(1, sizeof *binding);
@@ -261,7 +270,8 @@ static spyre_status make_binding(device *d, job *j, job_binding **out_binding)
     binding->owner = d;
     binding->constants = calloc(j->argument_count + 1u, sizeof *binding->constants);
     spyre_status status = binding->constants ? NULL : status_no_memory();
-    if (!status) status = card_load(d->machine, j->program, &binding->program);
+    if (!status)
+        status = card_load_with(d->machine, j->program, pools_of(j), &binding->program);
     if (!status && j->forgets_lx) card_program_forget_lx(binding->program);
     if (!status) status = put_constants(d, j, binding);
     if (status) {

@@ -9,6 +9,7 @@ spyre_status card_pass_find_liveness(translation *t)
         if (!kernel) continue;
         TRY(lx_summarise(t->scratch, t->program, t->tiles, kernel, &found));
         TRY(VEC_PUSH(t->scratch, &t->lx, found));
+        TRY(temporary_collect(t->scratch, t->program, kernel, &t->temporary));
         for (uint32_t r = 0; r < found.exposed.count; r++)
             TRY(VEC_PUSH(t->scratch, &t->exposed, found.exposed.items[r]));
     }

@@ -261,6 +261,7 @@ spyre_status card_pass_fuse_rows(translation *t)
     window->program = t->program;
     window->forwarded = t->forwarded;
     window->lx = &t->lx;
+    window->temporary = &t->temporary;
     TRY(fuse_across_barriers(t, window));
     return fuse_without_barriers(t, window);
 }

@@ -4,21 +4,27 @@
 #include "card/machine.h"
 #include "card/plan/pass.h"
 
-static spyre_status translate(card_program *p, const isa_program *program, uint32_t threads,
-                              text *out)
+// Of a program; what of its plan goes to `out`, which may be null.
+typedef struct {
+    const isa_program *program;
+    uint32_t temporary, threads;
+    text *out;
+} source;
+
+static spyre_status translate(card_program *p, const source *from)
 {
-    TRY(isa_verify(program));
-    p->program = program;
-    translation t = {.loaded = p, .program = program, .memory = p->memory, .threads = threads,
+    TRY(isa_verify(from->program));
+    p->program = from->program;
+    translation t = {.loaded = p, .program = from->program, .memory = p->memory,
+                     .threads = from->threads, .temporary.arguments = from->temporary,
                      .scratch = arena_create()};
     TRY_ALLOC(t.scratch);
-    spyre_status status = plan_translate(&t, out);
+    spyre_status status = plan_translate(&t, from->out);
     arena_destroy(t.scratch);
     return status;
 }
 
-static spyre_status make_program(const isa_program *program, uint32_t threads, text *out,
-                                 card_program **out_program)
+static spyre_status make_program(const source *from, card_program **out_program)
 {
     arena *memory = arena_create();
     TRY_ALLOC(memory);
@@ -26,7 +32,7 @@ static spyre_status make_program(const isa_program *program, uint32_t threads, t
     spyre_status status = p ? NULL : status_no_memory();
     if (p) {
         p->memory = memory;
-        status = translate(p, program, threads, out);
+        status = translate(p, from);
     }
     if (status) arena_destroy(memory);
     else *out_program = p;
@@ -35,13 +41,22 @@ static spyre_status make_program(const isa_program *program, uint32_t threads, t
 
 spyre_status card_load(card *c, const isa_program *program, card_program **out_program)
 {
-    return make_program(program, pool_threads(c->workers), NULL, out_program);
+    return card_load_with(c, program, 0, out_program);
+}
+
+spyre_status card_load_with(card *c, const isa_program *program, uint32_t temporary,
+                            card_program **out_program)
+{
+    const source from = {.program = program, .temporary = temporary,
+                         .threads = pool_threads(c->workers)};
+    return make_program(&from, out_program);
 }
 
 spyre_status card_print_plan(const isa_program *program, uint32_t threads, text *out)
 {
+    const source from = {.program = program, .threads = threads, .out = out};
     card_program *p = NULL;
-    TRY(make_program(program, threads, out, &p));
+    TRY(make_program(&from, &p));
     arena_destroy(p->memory);
     return NULL;
 }

@@ -7,6 +7,7 @@
 
 #include "card/card.h"
 #include "card/footprint/lx_liveness.h"
+#include "card/footprint/temporary.h"
 
 typedef struct forwarding forwarding;
 
@@ -20,6 +21,7 @@ typedef struct {
     plan_tile **forwarded;                  // [instruction] of kernels in order; null: left out
     lx_summaries lx;                        // [kernel]
     lx_ranges exposed;                      // of all kernels
+    temporaries temporary;
     forwarding *kernels;                    // [kernel] between forward_copies and list_steps
 } translation;
 

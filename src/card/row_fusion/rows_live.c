@@ -3,6 +3,7 @@
 // What may still be read behind a row fusion. The loops of one kernel are rows, or stay around the
 // row fusion: what is in LX then may be handed from iteration to iteration, and is live as long as
 // something may read it before it is written again.
+#include "card/footprint/footprint.h"
 #include "card/row_fusion/rows_agree.h"
 
 // All that is written from the place on.
@@ -37,6 +38,56 @@ static bool written_before(const rows_window *w, const rows_tiles *tiles, uint32
     return false;
 }
 
+// --- Temporary arguments
+
+// The bytes of an argument that an instruction writes, over all cores and iterations.
+static byte_range written_by(const rows_window *w, const rows_tile *t)
+{
+    const plan_kernel *kernel = w->phases[w->first + t->kernel].kernel;
+    loop_nest place = kernel->around;
+    for (uint32_t at = kernel->begin; at <= t->at; at++)
+        loop_nest_follow(&place, w->program->code.items[at], at);
+    return footprint_range(kernel->source, t->tile->instruction, 0, &place);
+}
+
+// A step loads from the argument, or a tile takes something there.
+static bool is_loaded(const rows_builder *b, uint16_t arg)
+{
+    for (uint32_t n = 0; n < b->c->steps.count; n++) {
+        const rows_step *s = &b->c->steps.items[n];
+        if (rows_takes_elements(s->op) && !rows_stores(s->op) &&
+            s->place.space == ISA_SPACE_MEMORY && s->place.arg == arg)
+            return true;
+    }
+    for (uint32_t n = 0; n < b->c->items.count; n++) {
+        const rows_item *item = &b->c->items.items[n];
+        const rows_tile *t = item->made_of;
+        const uint32_t operands = t ? t->tile->instruction->operand_count : 0;
+        for (uint32_t o = 0; o < operands; o++) {
+            const rows_place *p = &item->operand[o].place;
+            if (p->space == ISA_SPACE_MEMORY && p->arg == arg) return true;
+        }
+    }
+    return false;
+}
+
+// Neither the row fusion nor anything behind it reads the value from memory.
+static bool stays_unread(const rows_window *w, uint32_t last, const rows_builder *b,
+                         const rows_place *place)
+{
+    if (!temporary_has(w->temporary, place->arg) || is_loaded(b, place->arg)) return false;
+    for (uint32_t n = 0; n < b->tiles->count; n++) {
+        const rows_tile *t = &b->tiles->items[n];
+        if (rows_same_place(b->first, &t->operand[0].place, place) &&
+            temporary_read_after(w->temporary, w->phases[last].kernel->order, place->arg,
+                                 written_by(w, t)))
+            return false;
+    }
+    return true;
+}
+
+// --- Values
+
 // With loops around the row fusion: the bytes may be read in a later iteration, by a tile in front
 // of which nothing has written them anew.
 static bool is_handed_on(const rows_window *w, const rows_tiles *tiles, byte_range range)
@@ -69,8 +120,10 @@ void rows_find_live(const rows_window *w, uint32_t last, const rows_builder *b,
         const rows_value *value = &b->values[v];
         byte_range range = range_of(b->tiles, &value->place);
         live->value[v] = value->stored && !value->overwritten;
-        if (live->value[v] && value->place.space == ISA_SPACE_LX)
+        if (!live->value[v]) continue;
+        if (value->place.space == ISA_SPACE_LX)
             live->value[v] = rows_is_live(w, last, range) || is_handed_on(w, b->tiles, range);
+        else live->value[v] = !stays_unread(w, last, b, &value->place);
     }
     for (uint32_t n = 0; n < b->tiles->count; n++) {
         const rows_access *a = &b->tiles->items[n].operand[0];

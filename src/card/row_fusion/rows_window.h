@@ -5,6 +5,7 @@
 #ifndef CARD_ROWS_WINDOW_H
 #define CARD_ROWS_WINDOW_H
 
+#include "card/footprint/temporary.h"
 #include "card/row_fusion/rows_build.h"
 
 enum { ROWS_MOST_KERNELS = 24 };
@@ -14,6 +15,7 @@ typedef struct {
     const isa_program *program;
     plan_tile *const *forwarded;            // [instruction]
     const lx_summaries *lx;                 // [kernel]
+    const temporaries *temporary;
     const plan_phase *phases;               // kernels to move over
     uint32_t count;
     bool joined;                            // tiles are those of all cores (rows_join.c)
