@@ -128,5 +128,6 @@ bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles
         reduces = reduces || reduction_gains_alone(w, tiles, t);
     }
     if (kernels > 1) return wide >= 2;
-    return streams >= 2 || reduces || (streams == 1 && stream_gains_alone(shape, &tiles->items[0]));
+    return (streams >= 1 && wide >= 2) || reduces ||
+           (streams == 1 && stream_gains_alone(shape, &tiles->items[0]));
 }

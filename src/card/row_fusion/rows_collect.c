@@ -7,7 +7,10 @@
 //
 // A reduction of rows that end in part of a stick is two tiles, one of whole sticks and one of what
 // is left; here they are one, which knows how many lanes of the last stick enter. So is one of the
-// first lanes of every stick, as feature maps have them that are narrower than a stick.
+// first lanes of every stick, as feature maps have them that are narrower than a stick; in fp32 it
+// is two tiles, of the first run and of part of the second. Loops around one tile become its dims:
+//
+//     fill; loop 8 { sum [2, 32]; sum [2, 24] }; fold  ->  fill; sum [8, 2, 2, 32], 56 lanes; fold
 #include <string.h>
 
 #include "card/row_fusion/rows_build.h"
@@ -174,6 +177,110 @@ static spyre_status widen_sticks(arena *scratch, const isa_kernel *kernel, rows_
     return NULL;
 }
 
+// --- Part of the second run
+
+static bool same_dims(const isa_operand *a, const isa_operand *b, uint32_t dims)
+{
+    return a->space == b->space && a->format == b->format && a->arg == b->arg &&
+           a->slot == b->slot && memcmp(a->stride, b->stride, dims * sizeof *a->stride) == 0 &&
+           memcmp(a->loop_stride, b->loop_stride, sizeof a->loop_stride) == 0;
+}
+
+// Two tiles of the same rows, over all lanes of a run of IEEE_FP32 and over the first ones of
+// another; what is summed but lanes is summed by the loops around both.
+static bool are_runs(const isa_kernel *kernel, const rows_tile *low, const rows_tile *high)
+{
+    const isa_instruction *a = low->tile->instruction, *b = high->tile->instruction;
+    const uint32_t lanes = a->dim_count - 1u;
+    if (!is_reduction(a) || a->opcode != b->opcode || a->op != b->op || low->rest ||
+        a->dim_count != b->dim_count || a->dim_count == ISA_MAX_DIMS ||
+        low->loops.depth != high->loops.depth ||
+        !same_loops(&low->loops, &high->loops, high->loops.depth) ||
+        a->operand[1].format != SPYRE_FORMAT_IEEE_FP32)
+        return false;
+    for (uint32_t d = 0; d < lanes; d++)
+        if (a->extent[d] != b->extent[d] || a->operand[0].stride[d] == 0) return false;
+    const uint32_t run = rows_sums_of(SPYRE_FORMAT_IEEE_FP32);
+    return a->extent[lanes] == run && b->extent[lanes] < run && a->operand[0].stride[lanes] == 4 &&
+           a->operand[1].stride[lanes] == 4 && a->operand[0].offset == b->operand[0].offset &&
+           same_dims(&a->operand[0], &b->operand[0], a->dim_count) &&
+           same_dims(&a->operand[1], &b->operand[1], a->dim_count) &&
+           begins_sticks(kernel, a, 1) && begins_sticks(kernel, b, 1);
+}
+
+static void insert_dim(isa_instruction *i, uint32_t at, uint32_t extent)
+{
+    for (uint32_t d = i->dim_count++; d > at; d--) {
+        i->extent[d] = i->extent[d - 1];
+        for (uint32_t o = 0; o < i->operand_count; o++)
+            i->operand[o].stride[d] = i->operand[o].stride[d - 1];
+    }
+    i->extent[at] = extent;
+    for (uint32_t o = 0; o < i->operand_count; o++) i->operand[o].stride[at] = 0;
+}
+
+static spyre_status join_runs(arena *scratch, const isa_kernel *kernel, rows_tile *low,
+                              const rows_tile *high, bool *out_joined)
+{
+    *out_joined = are_runs(kernel, low, high);
+    if (!*out_joined) return NULL;
+    const isa_instruction *a = low->tile->instruction, *b = high->tile->instruction;
+    const uint32_t lanes = a->dim_count - 1u;
+    isa_instruction *joined = ARENA_NEW(scratch, isa_instruction, 1);
+    plan_tile *tile;
+    TRY_ALLOC(joined);
+    *joined = isa_copy(a);
+    insert_dim(joined, lanes, 2);
+    joined->operand[1].stride[lanes] = b->operand[1].offset - a->operand[1].offset;
+    TRY(plan_make_tile(scratch, joined, &tile));
+    low->tile = tile;
+    low->rest = a->extent[lanes] + b->extent[lanes];
+    low->rest_of_each = true;
+    return NULL;
+}
+
+// --- Loops around one tile
+
+// Loops from `depth` on become dims of the tile, whose order they have.
+static spyre_status absorb(arena *scratch, uint32_t depth, rows_tile *t, bool *out_good)
+{
+    const isa_instruction *i = t->tile->instruction;
+    plan_tile *tile;
+    *out_good = i->dim_count + t->loops.depth - depth <= ISA_MAX_DIMS;
+    if (!*out_good) return NULL;
+    isa_instruction *whole = ARENA_NEW(scratch, isa_instruction, 1);
+    TRY_ALLOC(whole);
+    *whole = isa_copy(i);
+    for (; t->loops.depth > depth; t->loops.depth--) {
+        const uint32_t inmost = t->loops.depth - 1;
+        insert_dim(whole, 0, t->loops.iterations[inmost]);
+        for (uint32_t o = 0; o < whole->operand_count; o++) {
+            whole->operand[o].stride[0] = whole->operand[o].loop_stride[inmost];
+            whole->operand[o].loop_stride[inmost] = 0;
+        }
+    }
+    TRY(plan_make_tile(scratch, whole, &tile));
+    t->tile = tile;
+    return NULL;
+}
+
+// All tiles from `first` on come to stand in the loops of the one that has fewest, where those
+// further inside go around one tile each.
+static spyre_status absorb_loops(arena *scratch, rows_tiles *tiles, uint32_t first, bool *out_good)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t n = first; n < tiles->count; n++)
+        if (tiles->items[n].loops.depth < least) least = tiles->items[n].loops.depth;
+    *out_good = true;
+    for (uint32_t n = first; n < tiles->count && *out_good; n++) {
+        rows_tile *t = &tiles->items[n];
+        if (!same_loops(&tiles->items[first].loops, &t->loops, least)) *out_good = false;
+        else if (n > first && same_loops(&t[-1].loops, &t->loops, least + 1)) *out_good = false;
+        else if (t->loops.depth > least) TRY(absorb(scratch, least, t, out_good));
+    }
+    return NULL;
+}
+
 static void find_reach(rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
@@ -197,20 +304,17 @@ spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarde
         rows_tile t = {.tile = forwarded[at], .at = at, .loops = place};
         bool joined = false;
         if (!may_fuse(t.tile->instruction->opcode)) return NULL;
-        if (out->count > own)
-            TRY(join_part(scratch, &out->items[out->count - 1], &t, &joined));
+        rows_tile *last = out->count > own ? &out->items[out->count - 1] : NULL;
+        if (last) TRY(join_part(scratch, last, &t, &joined));
+        if (last && !joined) TRY(join_runs(scratch, kernel->source, last, &t, &joined));
         if (joined) continue;
         TRY(widen_sticks(scratch, kernel->source, &t));
         TRY(VEC_PUSH(scratch, out, t));
     }
     if (out->count == own) return NULL;
     join_last_iteration(out, own);
-    const loop_nest *loops = &out->items[own].loops;
-    for (uint32_t n = own; n < out->count; n++)
-        if (out->items[n].loops.depth != loops->depth ||
-            !same_loops(loops, &out->items[n].loops, loops->depth))
-            return NULL;
+    TRY(absorb_loops(scratch, out, own, out_good));
     for (uint32_t n = own; n < out->count; n++) find_reach(&out->items[n]);
-    *out_good = out->count - own <= ROWS_MOST_STEPS;
+    *out_good = *out_good && out->count - own <= ROWS_MOST_STEPS;
     return NULL;
 }

@@ -252,6 +252,51 @@ static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcod
     out_by_row->operand[1].stride[0] = 4 * lanes;
 }
 
+// Of the first lanes of every stick, more than a run has; in fp32 two tiles in a loop
+// over sticks, the only one of the kernel.
+static inline void reduce_first_lanes(isa_program *p, const shape *s, opfunc op, uint32_t lanes,
+                                      const isa_operand *operand)
+{
+    const isa_operand to = operand[0], sums = operand[1], from = operand[2];
+    const bool wide = from.format == FP32;
+    const uint32_t summed = wide ? 32 : 64;
+    const shape own = shape_in(s, &from);
+    const strides by = strides_of(&own, from.format);
+    emit_flat(p, ISA_FILL, s->rows * summed, 1, &sums)->constant[0] = opfunc_reduction_identity(op);
+    if (wide) emit(p, ISA_LOOP)->count = s->sticks;
+    for (uint32_t run = 0; run < (wide ? 2 : 1); run++) {
+        isa_instruction *i = emit(p, ISA_REDUCE);
+        i->op = op;
+        i->operand_count = 2;
+        i->operand[0] = sums;
+        i->operand[1] = from;
+        i->operand[1].offset += run * by.upper;
+        if (wide) i->operand[1].loop_stride[0] = by.stick;
+        const uint32_t extent[] = {s->rows, wide ? 1 : s->sticks,
+                                   !wide ? lanes : run ? lanes - 32 : 32};
+        const int64_t stride[2][3] = {{4 * (int64_t)summed, 0, 4},
+                                      {by.row, by.stick, by.lane}};
+        for (uint32_t d = 0; d < 3; d++) {
+            if (wide && d == 1) continue;
+            const uint32_t at = i->dim_count++;
+            i->extent[at] = extent[d];
+            for (uint32_t o = 0; o < 2; o++) i->operand[o].stride[at] = stride[o][d];
+        }
+    }
+    if (wide) emit(p, ISA_END_LOOP);
+    isa_instruction *fold = emit(p, ISA_FOLD);
+    fold->op = op;
+    fold->dim_count = 2;
+    fold->extent[0] = s->rows;
+    fold->extent[1] = summed;
+    fold->operand_count = 1;
+    fold->operand[0] = sums;
+    fold->operand[0].stride[0] = 4 * (int64_t)summed;
+    fold->operand[0].stride[1] = 4;
+    emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums})->operand[1].stride[0] =
+        4 * (int64_t)summed;
+}
+
 // The sticks of every row become one, lane by lane, in a stick of the row's own.
 static inline void reduce_lanes(isa_program *p, const shape *s, opfunc op, isa_operand from,
                                 isa_operand sums, isa_operand to)

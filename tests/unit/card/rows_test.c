@@ -84,7 +84,7 @@ static void stream_kernel(isa_program *p, const shape *s, bool loops, uint64_t *
     emit_whole(p, s, op, operands, operand, layouts, !loops && next_random(seed) % 2);
 }
 
-static void reduce_kernel(isa_program *p, const shape *s, uint64_t *seed)
+static void reduce_kernel(isa_program *p, const shape *s, bool loops, uint64_t *seed)
 {
     static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_MIN, OPFUNC_SUM};
     isa_operand from = any_buffer(s, seed);
@@ -94,6 +94,11 @@ static void reduce_kernel(isa_program *p, const shape *s, uint64_t *seed)
     opfunc op = squares ? OPFUNC_SUM : ops[next_random(seed) % 3];
     if (!squares && next_random(seed) % 3 == 0) {
         reduce_lanes(p, s, op, from, sums, to);
+        return;
+    }
+    if (!squares && !loops && !s->nested && next_random(seed) % 3 == 0) {
+        const uint32_t lanes = 33 + next_random(seed) % 31;
+        reduce_first_lanes(p, s, op, lanes, (isa_operand[]){to, sums, from});
         return;
     }
     reduce_tiles(p, s, squares ? ISA_REDUCESQ : ISA_REDUCE, op, from, sums, to);
@@ -128,7 +133,7 @@ static void random_kernel(isa_program *p, const shape *of, uint64_t *seed)
     begin_kernel(p, 1, 0);
     if (loops) emit(p, ISA_LOOP)->count = 1;
     if (kind < 5) stream_kernel(p, s, halves, seed);
-    else if (kind < 7) reduce_kernel(p, s, seed);
+    else if (kind < 7) reduce_kernel(p, s, loops, seed);
     else row_kernel(p, s, seed);
     if (halves) halve_rows(p, loop, s);
     if (loops) emit(p, ISA_END_LOOP);
@@ -166,7 +171,7 @@ static void looped_kernel(isa_program *p, const shape *s, uint64_t *seed)
     for (uint32_t n = 2 + next_random(seed) % 4; n > 0; n--) {
         uint32_t kind = next_random(seed) % 8;
         if (kind < 6) stream_kernel(p, s, true, seed);
-        else if (kind < 7) reduce_kernel(p, s, seed);
+        else if (kind < 7) reduce_kernel(p, s, true, seed);
         else row_kernel(p, s, seed);
     }
     for (uint32_t n = 0; n < loops; n++) move_buffers(p, begin, n, s, seed);
