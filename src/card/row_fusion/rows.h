@@ -52,7 +52,7 @@ typedef struct {
     bool passes;                            // a kept value: gone when its vector program goes on
     uint32_t value;                         // while it is built: which value it makes or takes
     const uint16_t *table;
-    const float *constant;
+    float constant[OPFUNC_MAX_PARAMETERS];  // the instruction may be gone when the plan is made
     bool begins, folds;
     float begin;
     uint32_t rest;                          // of sums: lanes of a row's last stick; or 0: all

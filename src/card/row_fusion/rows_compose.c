@@ -5,6 +5,8 @@
 // What a stream reads is found in register x, among the values that are kept, or in memory. Steps
 // that keep and store are noted for every value and dropped at the end where the value has no
 // reader.
+#include <string.h>
+
 #include "card/row_fusion/rows_build.h"
 
 #include "card/simd/lanes.h"
@@ -188,10 +190,11 @@ static rows_step apply(const isa_instruction *i, opfunc op)
     bool rounds = i->operand[0].format == SPYRE_FORMAT_SEN169_FP16 && !(dl16 && is_exact(op));
     const bool native = op != i->op || is_native(i);
     const uint32_t kind = !native ? VECTOR_FORMULA : dl16 ? VECTOR_APPLY : VECTOR_APPLY_F32;
-    return (rows_step){.op = kind + op,
-                       .constant = i->constant,
-                       .value = ROWS_NONE,
-                       .rounding = rounds ? VECTOR_ROUND : VECTOR_AS_IS};
+    rows_step step = {.op = kind + op,
+                      .value = ROWS_NONE,
+                      .rounding = rounds ? VECTOR_ROUND : VECTOR_AS_IS};
+    memcpy(step.constant, i->constant, sizeof step.constant);
+    return step;
 }
 // ((x - mean) * scale) * weight + bias, each step in fp32. Without weight nothing is multiplied,
 // without bias zero is added, which makes a negative zero positive.

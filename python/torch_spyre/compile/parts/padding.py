@@ -94,12 +94,14 @@ def _edges_backward(mirrors: bool) -> Callable[..., Any]:
         grad: torch.Tensor, x: torch.Tensor, padding: Sequence[int]
     ) -> torch.Tensor | NotTaken:
         rank = len(padding) // 2
-        if grad.dtype not in FLOATS or grad.numel() == 0 or x.numel() == 0 or min(padding) < 0:
+        if grad.dtype not in FLOATS or grad.numel() == 0 or x.numel() == 0:
             return NOT_TAKEN
         for i in range(rank):
             dim = x.dim() - rank + i
             size, before = x.shape[dim], padding[2 * (rank - 1 - i)]
             if size > MOST_OF_MATRIX or grad.dtype not in computed():
+                if min(padding) < 0:
+                    return NOT_TAKEN
                 grad = _added_edges(grad, dim, size, before, mirrors)
                 continue
             out, places = places_of(grad, size, grad.shape[dim])

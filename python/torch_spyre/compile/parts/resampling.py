@@ -221,19 +221,36 @@ def _forward(weights: Weights, taps: Callable[..., Taps] | None = None) -> Calla
     return resample
 
 
-def _backward(weights: Weights, copies_whole: bool = False) -> Callable[..., Any]:
+def _hand_back(grad: torch.Tensor, dim: int, taps: Taps, inputs: int) -> torch.Tensor:
+    """Along a dim the sums of what the taps have read of each input."""
+    column = [-1 if d == dim else 1 for d in range(grad.dim())]
+    total = grad.new_zeros([inputs if d == dim else n for d, n in enumerate(grad.shape)])
+    for place, weight in taps:
+        share = grad * weight.reshape(column)
+        total = torch.index_add(total, dim, place.to(torch.int64), share)
+    return total
+
+
+def _backward(
+    weights: Weights, taps: Callable[..., Taps] | None = None, copies_whole: bool = False
+) -> Callable[..., Any]:
     """(grad, output_size, input_size, [align_corners,] *scales). `copies_whole` is of kernels that
     copy where no size changes, whatever the scales are."""
 
     def hand_back(
         grad: torch.Tensor, size: Sequence[int], whole: Sequence[int], *how: object
     ) -> torch.Tensor | NotTaken:
-        if not _is_taken(grad, whole[2:], size):
+        if not _is_taken(grad, whole[2:], size, FLOATS if taps else computed()):
             return NOT_TAKEN
         if copies_whole and any(how[1:]) and list(size) == list(whole[2:]):
             how = how[:1]
-        matrices = [weights(grad, *of_dim) for of_dim in _by_dim(whole[2:], size, how)]
-        return as_stored(_apply(grad, matrices, True), grad)
+        x = grad
+        for i, of_dim in enumerate(_by_dim(whole[2:], size, how)):
+            if taps and grad.dtype not in computed():
+                x = _hand_back(x, 2 + i, taps(grad, *of_dim), whole[2 + i])
+            else:
+                x = by_matrix(x, 2 + i, weights(grad, *of_dim), True)
+        return as_stored(x, grad)
 
     return hand_back
 
@@ -250,12 +267,11 @@ def _copied(weights: Callable[..., Any]) -> Callable[..., Any]:
 def _nearest_backward(
     x: torch.Tensor, inputs: int, outputs: int, shift: float, scale: float | None
 ) -> torch.Tensor:
-    """PyTorch's kernel looks at no scale where a dim keeps its size or has twice as much, unlike
-    its forward kernel."""
+    """The input of each output. PyTorch's kernel looks at no scale where a dim keeps its size or
+    has twice as much, unlike its forward kernel."""
     if scale and not shift and outputs in (inputs, 2 * inputs):
         scale = None
-    source = _nearest(x, inputs, outputs, shift, scale)
-    return is_at(source.unsqueeze(1), count(inputs, x).to(torch.float32))
+    return _nearest(x, inputs, outputs, shift, scale)
 
 
 def _register_nearest(forward: Sequence[object], backward: Sequence[object], shift: float) -> None:
@@ -272,10 +288,15 @@ def _register_nearest(forward: Sequence[object], backward: Sequence[object], shi
         return as_stored(x, image)
 
     def weights(x: torch.Tensor, inputs: int, outputs: int, scale: float | None) -> torch.Tensor:
-        return _nearest_backward(x, inputs, outputs, shift, scale)
+        source = _nearest_backward(x, inputs, outputs, shift, scale)
+        return is_at(source.unsqueeze(1), count(inputs, x).to(torch.float32))
+
+    def taps(x: torch.Tensor, inputs: int, outputs: int, scale: float | None) -> Taps:
+        source = _nearest_backward(x, inputs, outputs, shift, scale)
+        return [(source, torch.ones_like(source))]
 
     part(*forward, narrow=True)(resample)  # type: ignore[arg-type]
-    part(*backward, narrow=True)(_backward(weights))  # type: ignore[arg-type]
+    part(*backward, narrow=True)(_backward(weights, taps))  # type: ignore[arg-type]
 
 
 part(
@@ -285,11 +306,13 @@ part(
 part(
     _aten.upsample_linear1d_backward.default, _aten.upsample_bilinear2d_backward.default,
     _aten.upsample_trilinear3d_backward.default, narrow=True,
-)(_backward(_copied(_linear)))  # fmt: skip
+)(_backward(_copied(_linear), _copied(_linear_taps)))  # fmt: skip
 part(_aten._upsample_bilinear2d_aa.default, narrow=True)(_forward(_copied(_smoothed)))
 part(_aten._upsample_bilinear2d_aa_backward.default, narrow=True)(_backward(_smoothed))
 part(_aten.upsample_bicubic2d.default, narrow=True)(_forward(_cubic, _cubic_taps))
-part(_aten.upsample_bicubic2d_backward.default, narrow=True)(_backward(_cubic, copies_whole=True))
+part(_aten.upsample_bicubic2d_backward.default, narrow=True)(
+    _backward(_cubic, _cubic_taps, copies_whole=True)
+)
 _register_nearest(
     [_aten.upsample_nearest1d.default, _aten.upsample_nearest2d.default,
      _aten.upsample_nearest3d.default],
