@@ -26,9 +26,9 @@ _MARKS = {"ok": "yes", "near tie": "yes*", "wrong": "**wrong**", "error": "**no*
 
 _HEAD = """# Models
 
-What models of `transformers` {version} do on the device, tried with the commit {build}; the net has
-more families than were tried then. `SPYRE_BLESS=1 make test-models` makes this page and
-`tests/models/table.json`; `make test` checks that they agree.
+What models of `transformers` {version} do on the device, tried with the commit {build}.
+`SPYRE_BLESS=1 make test-models` makes this page and `tests/models/table.json`; `make test` checks
+that they agree.
 
 Every model is a small one of its family, made in code with random weights (`tests/models`). It runs
 in float16; the reference is PyTorch on the CPU in float32, on the weights that the card holds.
