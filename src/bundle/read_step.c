@@ -171,16 +171,16 @@ static spyre_status read_masks(const json_node *dsc, bundle_step *step)
 
 // --- The operation
 
-// "Tensor1-idx1" names tensor 1.
+// "Tensor1-idx1" names tensor 1: what follows the last "-idx", as a tensor's name may have one.
 static spyre_status read_operand(const json_node *node, const bundle_step *step,
                                  uint8_t *out_tensor)
 {
     const char *name;
     TRY(json_as_string(node, &name));
-    const char *dash = strstr(name, "-idx");
+    const char *digits = NULL;
     int64_t number = -1;
-    if (dash) dash += strlen("-idx");
-    if (!dash || !json_parse_decimal(dash, strlen(dash), &number) || number < 0 ||
+    for (const char *at = name; (at = strstr(at, "-idx")) != NULL;) digits = at += strlen("-idx");
+    if (!digits || !json_parse_decimal(digits, strlen(digits), &number) || number < 0 ||
         number >= step->tensor_count) {
         return json_error_at(node, "\"%.40s\" is not one of the %u tensors", name,
                              step->tensor_count);

@@ -216,6 +216,28 @@ static void write__gaps_that_no_rounding_leaves_are_room(void **state)
     arena_destroy(memory);
 }
 
+static void write__names_of_tensors_that_end_like_operands(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    bundle *b = golden_add_scalar(memory), *read;
+    bundle_step *s = &b->steps.items[0];
+    snprintf(s->tensors[0].name, sizeof s->tensors[0].name, "Tensor2-idx");
+    snprintf(s->tensors[1].name, sizeof s->tensors[1].name, "Tensor2-idx0");
+    assert_ok(bundle_write(b, scratch));
+    assert_ok(bundle_read(memory, scratch, false, &read));
+    remove_files(memory, scratch);
+    const bundle_step *found = &read->steps.items[0];
+    assert_int_equal(found->input_count, s->input_count);
+    for (uint32_t i = 0; i < s->input_count; i++) {
+        assert_int_equal(found->inputs[i], s->inputs[i]);
+    }
+    for (uint32_t t = 0; t < 2; t++) {
+        assert_string_equal(found->tensors[t].name, s->tensors[t].name);
+    }
+    arena_destroy(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +246,7 @@ int main(void)
         cmocka_unit_test(write__symbolic_and_absolute_agree),
         cmocka_unit_test(write__sizes_of_a_launch),
         cmocka_unit_test(write__gaps_that_no_rounding_leaves_are_room),
+        cmocka_unit_test(write__names_of_tensors_that_end_like_operands),
         cmocka_unit_test(write__refusals),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
