@@ -322,7 +322,7 @@ static bool same_division(const division *a, const division *b)
 
 static void stream_kernel(maker *m)
 {
-    static const opfunc unary[] = {OPFUNC_EXP, OPFUNC_NEG, OPFUNC_RELUFWD, OPFUNC_ABS};
+    static const opfunc unary[] = {OPFUNC_EXP, OPFUNC_NEG, OPFUNC_RELUFWD, OPFUNC_CLIP};
     static const opfunc binary[] = {OPFUNC_ADD, OPFUNC_SUB, OPFUNC_MUL, OPFUNC_REALDIV};
     const held *from = any_held(m, false), *other = any_held(m, below(m, 3) > 0);
     uint32_t order[DIMS];
@@ -335,6 +335,7 @@ static void stream_kernel(maker *m)
     begin(m, &one.by);
     isa_instruction *i = emit_elements(m, ISA_VECTOR, &one.by, two ? 3 : 2);
     i->op = two ? binary[below(m, 4)] : unary[below(m, 4)];
+    if (i->op == OPFUNC_CLIP) i->constant[0] = -1.5F, i->constant[1] = 0.25F;
     set_operand(m, i, 0, &to, false);
     set_operand(m, i, 1, &one, false);
     if (two) set_operand(m, i, 2, &second, values);
