@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 import torch
+import torch_spyre
 from inputs import numbers
 
 _aten = torch.ops.aten
@@ -60,3 +61,19 @@ def test_masks(gradient, dtype):
                 continue
             error = (a.cpu().double() - e).abs().max() / e.abs().max()
             assert a.dtype is dtype and error < (1e-2 if dtype is torch.float16 else 1e-4)
+
+
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "compiled"])
+def test_what_a_mask_has_taken_gets_its_gradient(is_compiled):
+    """Of 6,000 places, whose running counts are summed in parts."""
+    torch.manual_seed(1)
+    mask, source = torch.rand(60, 100) < 0.4, torch.randint(-8, 9, (50, 80)).half()
+    x, weights = torch.zeros(60, 100).half(), torch.randint(-8, 9, (60, 100)).half()
+    function = lambda x, m, s, w: (x.masked_scatter(m, s) * w).sum()  # noqa: E731
+    leaf, card = source.float().requires_grad_(), source.to("spyre").requires_grad_()
+    function(x.float(), mask, leaf, weights.float()).backward()
+    torch._dynamo.reset()
+    with torch_spyre.fallback("error"):
+        call = torch.compile(function) if is_compiled else function
+        call(*(t.to("spyre") for t in (x, mask)), card, weights.to("spyre")).backward()
+    assert torch.equal(card.grad.cpu().float(), leaf.grad)

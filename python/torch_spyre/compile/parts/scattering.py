@@ -301,7 +301,7 @@ def masked_scatter(
     x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor
 ) -> torch.Tensor | NotTaken:
     """The n-th place of the mask gets the source's n-th element."""
-    if x.dtype not in FLOATS or source.dtype != x.dtype or mask.dtype is not torch.bool:
+    if x.dtype not in _DTYPES or source.dtype != x.dtype or mask.dtype is not torch.bool:
         return NOT_TAKEN
     shape = torch.broadcast_shapes(x.shape, mask.shape)
     if math.prod(shape) > MOST_COUNTED or math.prod(shape) == 0 or source.numel() == 0:
@@ -311,6 +311,22 @@ def masked_scatter(
     number = torch.where(wide, until - 1, 0.0).to(torch.int64)
     found = source.reshape(-1).gather(0, number).reshape(shape)
     return torch.where(mask, found, x)
+
+
+@part(_aten.masked_scatter_backward.default, narrow=True)
+def masked_scatter_backward(
+    grad: torch.Tensor, mask: torch.Tensor, sizes: Sequence[int]
+) -> torch.Tensor | NotTaken:
+    """What arrives at the n-th place of the mask is the source's n-th element's."""
+    n, number = grad.numel(), math.prod(sizes)
+    if grad.dtype not in FLOATS or mask.dtype is not torch.bool or not 0 < n <= MOST_COUNTED:
+        return NOT_TAKEN
+    wide = mask.expand(grad.shape).reshape(-1)
+    until = running_counts(wide.to(torch.float32))
+    beyond = max(n, number)
+    places = torch.where(wide, until - 1, float(beyond)).to(torch.int64)
+    put: torch.Tensor = _aten.index_put(grad.new_zeros(beyond + 1), [places], grad.reshape(-1))
+    return put[:number].reshape(list(sizes))
 
 
 @part(_aten.take.default, narrow=True)
