@@ -85,57 +85,102 @@ static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratc
 
 // --- Transposing
 
-enum { BLOCK = 8 };
+// Blocks of 8 lines of 8 words are transposed four at once, a lane of 128 bits each: what they make
+// of 32 lines is a line of the host's cache.
+enum { BLOCK = 8, LANES = 4, LINES = LANES * BLOCK };
+#define INLINED __attribute__((always_inline)) static inline
 typedef uint16_t words __attribute__((vector_size(2 * BLOCK)));
+typedef uint16_t wide_words __attribute__((vector_size(2 * LINES)));
 
-static inline words load_words(const uint8_t *from)
+INLINED words load_words(const uint8_t *from)
 {
     words w;
     memcpy(&w, from, sizeof w);
     return w;
 }
 
-// Interleaves halves of a and b.
-static inline words low(words a, words b)
-{
-    return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-}
+// Functions of such wide values would be called in different ways on different hosts.
+#define PAIRED(a, b) \
+    __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define FOUR(a, b, c, d)                                                                        \
+    __builtin_shufflevector(PAIRED(a, b), PAIRED(c, d), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,   \
+                            12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, \
+                            29, 30, 31)
 
-static inline words high(words a, words b)
+// Interleave halves of the lanes of a and b.
+#define LOW(a, b)                                                                               \
+    __builtin_shufflevector(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43, 16, \
+                            48, 17, 49, 18, 50, 19, 51, 24, 56, 25, 57, 26, 58, 27, 59)
+#define HIGH(a, b)                                                                              \
+    __builtin_shufflevector(a, b, 4, 36, 5, 37, 6, 38, 7, 39, 12, 44, 13, 45, 14, 46, 15, 47,   \
+                            20, 52, 21, 53, 22, 54, 23, 55, 28, 60, 29, 61, 30, 62, 31, 63)
+
+// Words of lines `step` apart, in a lane each.
+INLINED void load_lanes(wide_words *to, const uint8_t *from, int64_t step)
 {
-    return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+    *to = FOUR(load_words(from), load_words(from + step), load_words(from + 2 * step),
+               load_words(from + 3 * step));
 }
 
 // Interleaving each line with the one half the block further, three times, transposes.
-static void transpose_block(uint8_t *to, int64_t to_line, const uint8_t *from, int64_t from_line)
+INLINED void transpose_lanes(wide_words *a)
 {
-    words a[BLOCK], b[BLOCK];
-    for (int n = 0; n < BLOCK; n++) a[n] = load_words(from + n * from_line);
     for (int round = 0; round < 3; round++) {
+        wide_words b[BLOCK];
         for (int n = 0; n < BLOCK / 2; n++) {
-            b[2 * n] = low(a[n], a[n + BLOCK / 2]);
-            b[2 * n + 1] = high(a[n], a[n + BLOCK / 2]);
+            b[2 * n] = LOW(a[n], a[n + BLOCK / 2]);
+            b[2 * n + 1] = HIGH(a[n], a[n + BLOCK / 2]);
         }
-        memcpy(a, b, sizeof a);
+        for (int n = 0; n < BLOCK; n++) a[n] = b[n];
     }
+}
+
+// to[row][n] = from[n][row] of 8 rows and 32 lines.
+INLINED void transpose_lines(uint8_t *to, int64_t to_line, const uint8_t *from, int64_t from_line)
+{
+    wide_words a[BLOCK];
+    for (int n = 0; n < BLOCK; n++) load_lanes(&a[n], from + n * from_line, BLOCK * from_line);
+    transpose_lanes(a);
     for (int n = 0; n < BLOCK; n++) memcpy(to + n * to_line, &a[n], sizeof a[n]);
 }
 
-// to[row][n] = from[n][row], lines and elements of two bytes.
+// Of 8 rows and 8 lines, the same four times.
+INLINED void transpose_block(uint8_t *to, int64_t to_line, const uint8_t *from, int64_t from_line)
+{
+    wide_words a[BLOCK];
+    for (int n = 0; n < BLOCK; n++) load_lanes(&a[n], from + n * from_line, 0);
+    transpose_lanes(a);
+    for (int n = 0; n < BLOCK; n++) memcpy(to + n * to_line, &a[n], sizeof(words));
+}
+
+// Where the block behind the one at `at` begins: the last one ends with all, over some of the one
+// before it.
+INLINED int64_t block_behind(int64_t at, int64_t block, int64_t all)
+{
+    return at + 2 * block > all && at + block < all ? all - block : at + block;
+}
+
+// to[row][n] = from[n][row], of elements of two bytes. What 32 rows have of a line of the host's
+// cache is read at once.
+BASE_CLONES
 static void transpose_plane(uint8_t *to, int64_t to_line, const uint8_t *from, int64_t from_line,
                             int64_t rows, int64_t count)
 {
-    int64_t blocks = count / BLOCK * BLOCK, row = 0;
-    for (; row + BLOCK <= rows; row += BLOCK) {
-        for (int64_t n = 0; n < blocks; n += BLOCK)
-            transpose_block(to + row * to_line + 2 * n, to_line, from + n * from_line + 2 * row,
-                            from_line);
-        for (int64_t rest = row; rest < row + BLOCK; rest++)
-            copy_uint16_t(to + rest * to_line + 2 * blocks, 2, from + blocks * from_line + 2 * rest,
-                          from_line, count - blocks);
-    }
-    for (; row < rows; row++)
+    const int64_t block = count < LINES ? BLOCK : LINES;
+    const bool small = rows < BLOCK || count < BLOCK;
+    for (int64_t row = 0; small && row < rows; row++)
         copy_uint16_t(to + row * to_line, 2, from + 2 * row, from_line, count);
+    for (int64_t first = 0; !small && first < rows; first += LINES) {
+        const int64_t end = first + LINES < rows ? first + LINES : rows;
+        const int64_t begin = end - first < BLOCK ? end - BLOCK : first;
+        for (int64_t n = 0; n < count; n = block_behind(n, block, count))
+            for (int64_t row = begin; row < end; row = block_behind(row, BLOCK, end)) {
+                uint8_t *there = to + row * to_line + 2 * n;
+                const uint8_t *here = from + n * from_line + 2 * row;
+                if (block == LINES) transpose_lines(there, to_line, here, from_line);
+                else transpose_block(there, to_line, here, from_line);
+            }
+    }
 }
 
 static void run_transpose(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)

@@ -25,6 +25,7 @@ static void elementary__values_are_within_two_units(void **state)
         assert_true(near == 1.0 || error_of(elementary_log(near), logl((long double)near)) < 2.0);
         assert_true(error_of(elementary_log1p(part), log1pl((long double)part)) < 2.0);
         assert_true(error_of(elementary_log1p(power), log1pl((long double)power)) < 2.0);
+        assert_true(error_of(elementary_log1p(-part), log1pl(-(long double)part)) < 2.0);
         assert_true(error_of(elementary_atan2(part, near - 1.0),
                              atan2l((long double)part, (long double)near - 1.0L)) < 2.0);
         assert_true(error_of(elementary_atan2(part, power),
@@ -106,6 +107,7 @@ static void elementary__ends(void **state)
     assert_true(isnan(elementary_log(-1.0)) && isnan(elementary_log(-INFINITE)));
     assert_true(isnan(elementary_log((double)NAN)));
     assert_true(elementary_log1p(0.0) == 0.0 && elementary_log1p(INFINITE) == INFINITE);
+    assert_true(elementary_log1p(-1.0) == -INFINITE && isnan(elementary_log1p(-1.5)));
 }
 
 int main(void)
