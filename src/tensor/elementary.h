@@ -79,11 +79,12 @@ ELEMENTARY double elementary_log(double x)
     return x - x == 0.0 ? end : x < 0.0 ? (double)NAN : x;
 }
 
-// log(1 + x), as exact for small x; -0 is 0.
+// log(1 + x), as exact for small x.
 ELEMENTARY double elementary_log1p(double x)
 {
     const double sum = 1.0 + x, lost = x - (sum - 1.0);
-    return elementary_log(sum) + (x - x == 0.0 && sum > 0.0 ? lost / sum : 0.0);
+    const double rest = x - x == 0.0 && sum > 0.0 ? lost / sum : 0.0;
+    return x == 0.0 ? x : elementary_log(sum) + rest;
 }
 
 // x^y of fp32 values, with the special values of pow(). y log x below 89, where fp32 ends, has an

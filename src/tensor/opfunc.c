@@ -223,7 +223,7 @@ INLINED double log_sum(double x, double y, double unit)
     return most - most == 0.0 ? sum : most;
 }
 
-static double x_log(double x, double y, double logarithm)
+INLINED double x_log(double x, double y, double logarithm)
 {
     if (isnan(y)) return y;
     return x == 0.0 ? 0.0 : x * logarithm;
