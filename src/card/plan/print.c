@@ -148,7 +148,9 @@ static void print_step(const rows_step *s, text *out)
     else if (s->op >= VECTOR_APPLY_F32) text_append(out, " fp32");
     if (s->rest)
         text_printf(out, s->rest_of_each ? " to lane %u of each" : " to lane %u", s->rest);
-    if (rows_takes_elements(s->op)) {
+    if (s->filled) {
+        text_printf(out, " %g", (double)s->begin);
+    } else if (rows_takes_elements(s->op)) {
         const rows_place *p = &s->place;
         if (p->own) text_append(out, " own");
         else if (p->space == ISA_SPACE_LX) text_append(out, " lx");

@@ -48,6 +48,7 @@ typedef struct {
     vector_rounding rounding;
     rows_place place;                       // of elements, of one element a row
     bool inverse;                           // VECTOR_ROWS_Y: of 1 / element of SEN169_FP16
+    bool filled;                            // VECTOR_ROWS_X, _Y: `begin` in all rows, by a FILL
     uint32_t area;                          // of kept values, of a line, of sums
     bool passes;                            // a kept value: gone when its vector program goes on
     uint32_t value;                         // while it is built: which value it makes or takes

@@ -19,7 +19,7 @@ bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles
 // Something reads bytes of LX before they are written.
 bool rows_is_live(const rows_window *w, uint32_t last, byte_range range);
 
-// Nothing reads sums, which never reach LX.
+// Nothing reads sums and constants of FILLs, which never reach LX.
 bool rows_sums_die(const rows_window *w, uint32_t last, const rows_tiles *tiles);
 
 // What may be read in LX or memory: of each value, of each tile's result.

@@ -88,6 +88,13 @@ static bool is_by_row(const rows_access *a)
     return a->lane == 0 && rows_nest_stands(&a->place.stick);
 }
 
+// What a FILL of the kernel says, which is no tile of the row fusion.
+static spyre_status add_filled(rows_builder *b, vector_op op, const rows_access *a, bool inverse)
+{
+    return add_step(b, (rows_step){.op = op, .place = a->place, .value = ROWS_NONE,
+                                    .inverse = inverse, .filled = true, .begin = a->value});
+}
+
 static spyre_status load(rows_builder *b, const rows_access *a)
 {
     const rows_place *place = &a->place;
@@ -98,6 +105,11 @@ static spyre_status load(rows_builder *b, const rows_access *a)
                                     : VECTOR_LOAD_X;
     // A vector program that begins here has nothing in x yet.
     if (!b->open) b->in_x = ROWS_NONE;
+    if (a->constant) {
+        TRY(add_filled(b, VECTOR_ROWS_X, a, false));
+        b->in_x = ROWS_NONE;
+        return NULL;
+    }
     if (id != ROWS_NONE && id == b->in_x) return NULL;
     if (id != ROWS_NONE) {
         TRY(take_kept(b, (rows_step){.op = VECTOR_KEPT_X, .value = id}));
@@ -112,6 +124,7 @@ static spyre_status load(rows_builder *b, const rows_access *a)
 
 static spyre_status with(rows_builder *b, const rows_access *a, bool inverse)
 {
+    if (a->constant) return add_filled(b, VECTOR_ROWS_Y, a, inverse);
     if (a->lane == 0) {
         vector_op once = is_by_row(a) ? VECTOR_ROWS_Y : VECTOR_SPREAD_Y;
         return add_step(b, (rows_step){.op = once, .place = a->place, .inverse = inverse,
@@ -277,7 +290,7 @@ static bool is_made_here(const rows_builder *b, uint32_t id)
 static spyre_status add_ternary(rows_builder *b, const rows_tile *t)
 {
     rows_step step = apply(t->tile->instruction, t->tile->instruction->op);
-    step.value = find_value(b, &t->operand[1].place);
+    step.value = t->operand[1].constant ? ROWS_NONE : find_value(b, &t->operand[1].place);
     if (!is_made_here(b, step.value)) TRY(keep_apart(b, &t->operand[1], &step.value));
     if (!b->fits) return NULL;
     TRY(load_both(b, &t->operand[2], &t->operand[3], false));

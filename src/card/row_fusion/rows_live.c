@@ -107,8 +107,9 @@ static bool is_handed_on(const rows_window *w, const rows_tiles *tiles, byte_ran
 bool rows_sums_die(const rows_window *w, uint32_t last, const rows_tiles *tiles)
 {
     for (uint32_t n = 0; n < tiles->count; n++) {
-        const rows_access *a = &tiles->items[n].operand[0];
-        if (a->sums != ROWS_NONE && rows_is_live(w, last, tiles->items[n].reach[0])) return false;
+        const rows_tile *t = &tiles->items[n];
+        const bool left_out = t->operand[0].sums != ROWS_NONE || t->role == ROWS_CONSTANT;
+        if (left_out && rows_is_live(w, last, t->reach[0])) return false;
     }
     return true;
 }

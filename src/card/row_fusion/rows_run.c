@@ -68,7 +68,8 @@ static void fetch_rows(const progress *g, uint32_t n, const uint8_t *at, float *
     const rows_step *s = &g->c->steps.items[n];
     const rows_nest *nest = &s->place.row;
     const size_t first = s->place.own ? 0 : g->first;
-    for (size_t done = 0, run; done < g->count; done += run) {
+    for (size_t row = 0; s->filled && row < g->count; row++) out[row] = s->begin;
+    for (size_t done = 0, run; !s->filled && done < g->count; done += run) {
         const uint8_t *from = at + rows_nest_at(nest, first + done);
         run = rows_nest_run(nest, first + done, g->count - done);
         if (g->halves[n]) load_halves(from, rows_nest_stride(nest), run, out + done);

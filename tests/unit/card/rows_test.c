@@ -81,7 +81,16 @@ static void stream_kernel(isa_program *p, const shape *s, bool loops, uint64_t *
     }
     // Now and then beside where others read and write.
     if (next_random(seed) % 12 == 0) operand[next_random(seed) % 2].offset += 128;
-    emit_whole(p, s, op, operands, operand, layouts, !loops && next_random(seed) % 2);
+    const bool filled = operands > 2 && layouts[2] == BY_ROW && next_random(seed) % 3 == 0;
+    isa_operand constant = in_lx(CONSTANT, FP32);
+    if (filled) {
+        isa_instruction *fill = emit_flat(p, ISA_FILL, 1, 1, &constant);
+        fill->constant[0] = (float)(next_random(seed) % 64) / 16.0f - 2.0f;
+        fill->operand[0].stride[0] = 0;
+    }
+    isa_instruction *i =
+        emit_whole(p, s, op, operands, operand, layouts, !loops && next_random(seed) % 2);
+    if (filled) i->operand[2] = constant;
 }
 
 static void reduce_kernel(isa_program *p, const shape *s, bool loops, uint64_t *seed)
