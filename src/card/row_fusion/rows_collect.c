@@ -274,8 +274,9 @@ static spyre_status absorb_loops(arena *scratch, rows_tiles *tiles, uint32_t fir
     *out_good = true;
     for (uint32_t n = first; n < tiles->count && *out_good; n++) {
         rows_tile *t = &tiles->items[n];
+        const bool last = n + 1 == tiles->count;
         if (!same_loops(&tiles->items[first].loops, &t->loops, least)) *out_good = false;
-        else if (n > first && same_loops(&t[-1].loops, &t->loops, least + 1)) *out_good = false;
+        else if (!last && same_loops(&t->loops, &t[1].loops, least + 1)) *out_good = false;
         else if (t->loops.depth > least) TRY(absorb(scratch, least, t, out_good));
     }
     return NULL;
