@@ -193,7 +193,6 @@ def test_indices_of_the_largest_come_in_the_dtype_of_the_values():
     assert indices.dtype == HALF and torch.equal(indices.cpu().long(), x.topk(2).indices)
 
 
-@pytest.mark.host("aten.im2col")
 def test_unfold_is_im2col():
     x = numbers(2, 3, 6, 7)
     actual = spyre.unfold(x.to("spyre"), [3, 3], [1, 1], [1, 1], [2, 2])

@@ -71,7 +71,6 @@ CASES = {
 
 @pytest.mark.host(
     "aten.add",
-    "aten.im2col",
     "aten.max_pool2d_with_indices",
     "aten.sub",
     "aten.upsample_bicubic2d",
@@ -124,7 +123,7 @@ def test_no_operator_of_a_chain_leaves_the_card():
     assert not torch_spyre.last_report().host_ops
 
 
-@pytest.mark.host("aten.convolution_backward", "aten.im2col", "aten.mm", "aten.threshold_backward")
+@pytest.mark.host("aten.convolution_backward", "aten.mm", "aten.threshold_backward")
 @pytest.mark.filterwarnings("ignore::torch_spyre.FallbackWarning")
 def test_a_module_in_channels_last_trains():
     host = torch.nn.Sequential(torch.nn.Conv2d(6, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(),

@@ -24,6 +24,7 @@ from . import (
     sampling,
     scattering,
     sums,
+    unfolding,
 )
 
 __all__ = [
@@ -47,4 +48,5 @@ __all__ = [
     "sampling",
     "scattering",
     "sums",
+    "unfolding",
 ]
