@@ -89,6 +89,18 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_to_host(spyre_context *contex
                                                            const spyre_transfer *transfer,
                                                            void *host);
 
+// The smallest and the largest of a storage's integers of 32 bits, and whether one of them is 0,
+// once what is queued before has run. They are read where they lie. SPYRE_UNSUPPORTED for other
+// formats, and for layouts that have other gaps than behind the last elements of a dim of sticks.
+// `view`, `part` and `packed` are not looked at; the storage has at least one element.
+typedef struct {
+    int64_t least, most;
+    bool has_zero;
+} spyre_integer_range;
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_read_integer_range(spyre_context *context,
+                                                                 const spyre_transfer *storage,
+                                                                 spyre_integer_range *out_range);
+
 // Raw bytes from one place of a card to another, which may overlap; source 0 fills with zero.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_raw(spyre_context *context, uint32_t card,
                                                        uint32_t stream, uint64_t target,

@@ -105,6 +105,8 @@ struct storage {
     bool settled;               // it has been given that other one, or the user's: it stays
     bool extended;              // the next write is that of its last rows, which no other one has
     bool window;                // over another one, which sees what is written
+    _Atomic bool range_known;   // since it was written
+    spyre_integer_range range;  // of all its integers, under a lock of storage.c
     uint32_t widened_from;      // of float32: the dtype whose numbers these are, plus one; 0:
                                 // not known
 };
@@ -132,8 +134,8 @@ storage *storage_create_with_room(uint32_t card, spyre_dtype dtype, const spyre_
 // `of` and the zeros behind it, for one launch: what is written into it is in `of`, too.
 storage *storage_with_zeros(storage *of, const spyre_view *dense, const spyre_layout *layout,
                             void **out_pointer);
-// Before a write: gives the storage memory of its own where one that it extends, or that extends
-// it, would see it.
+// Before a write, which forgets what is known of its elements: gives the storage memory of its own
+// where one that it extends, or that extends it, would see it.
 bool storage_own(storage *s);
 storage *storage_create_bytes(uint32_t card, int64_t bytes, void **out_pointer);
 bool storage_is_bytes(const storage *s);
@@ -166,6 +168,12 @@ bool storage_write_part(storage *s, const spyre_view *part, bool packed, const v
 // layout walks along several dims at once.
 bool storage_pack(const storage *s, const spyre_view *part, spyre_view *out_part,
                   int64_t *out_elements);
+// The range of the integers of all of a storage. Read: where they lie, SPYRE_UNSUPPORTED where
+// spyre_read_integer_range() cannot. Kept: until it is written, unless it has views, which write
+// it, too; false where none is.
+bool storage_read_range(const storage *s, spyre_integer_range *out);
+bool storage_kept_range(storage *s, spyre_integer_range *out);
+void storage_keep_range(storage *s, const spyre_integer_range *range);
 bool storage_read_raw(const storage *s, void *bytes);       // card_bytes bytes, as on the card
 bool storage_exchange(storage *a, storage *b);  // card memory; false when they differ otherwise
 

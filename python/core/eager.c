@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     bool of_number;                         // a parameter; else a tensor
     uint8_t index;
-    integer_range range;
+    spyre_integer_range range;
 } bound;
 
 typedef struct program program;
@@ -331,7 +331,7 @@ static int run(const program *p, glue_call *call)
 static bool is_within(const bound *b, const glue_call *call, bool *out_within)
 {
     tensor_info t;
-    integer_range found;
+    spyre_integer_range found;
     if (b->of_number) {
         double value = call->scalars[b->index];
         *out_within = (double)b->range.least <= value && value <= (double)b->range.most;

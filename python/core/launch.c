@@ -60,7 +60,7 @@ bool executable_input(const spyre_segment *segment, size_t index, uint32_t card,
                          "program was compiled for",
                          index);
     if (!storage_set_layout(s, &segment->input_layouts[index])) return false;
-    bool apart = s->shared || s->widened_from;
+    bool apart = s->shared || s->widened_from || s->range_known;
     if (apart && writes_input(segment, index) && !storage_own(s)) return false;
     bool otherwise = segment->preferred_layouts[index].rank > 0;
     atomic_store_explicit(otherwise ? &s->read_otherwise : &s->read_as_is, true,

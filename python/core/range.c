@@ -9,7 +9,7 @@
 enum { FEW_BYTES = 1 << 10 };           // read without asking for memory
 
 #define RANGE_OF(name, type)                                                                       \
-    static integer_range name(const void *elements, int64_t count)                                 \
+    static spyre_integer_range name(const void *elements, int64_t count)                           \
     {                                                                                              \
         const type *e = elements;                                                                  \
         type least = e[0], most = e[0];                                                            \
@@ -19,7 +19,7 @@ enum { FEW_BYTES = 1 << 10 };           // read without asking for memory
             most = e[i] > most ? e[i] : most;                                                      \
             has_zero |= e[i] == 0;                                                                 \
         }                                                                                          \
-        return (integer_range){least, most, has_zero};                                             \
+        return (spyre_integer_range){least, most, has_zero};                                       \
     }
 
 RANGE_OF(of_int64, int64_t)
@@ -28,7 +28,7 @@ RANGE_OF(of_int16, int16_t)
 RANGE_OF(of_int8, int8_t)
 RANGE_OF(of_uint8, uint8_t)
 
-typedef integer_range of_elements(const void *elements, int64_t count);
+typedef spyre_integer_range of_elements(const void *elements, int64_t count);
 
 static of_elements *function_of(int32_t dtype)
 {
@@ -40,13 +40,12 @@ static of_elements *function_of(int32_t dtype)
     return one_byte ? of_uint8 : NULL;
 }
 
-bool range_of(const tensor_info *t, integer_range *out)
+// By way of the host, for views and for formats and layouts that are not read where they lie.
+static bool read_elements(const tensor_info *t, spyre_integer_range *out)
 {
     of_elements *function = function_of(t->torch_dtype);
     int64_t few[FEW_BYTES / sizeof(int64_t)], bytes = t->numel * (int64_t)t->element_bytes;
     if (!function) return core_fail(SPYRE_UNSUPPORTED, "the range of what is no integer");
-    *out = (integer_range){0, 0, true};
-    if (t->numel == 0) return true;
     void *elements = bytes > FEW_BYTES ? malloc((size_t)bytes) : few;
     if (!elements) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to read integers");
     bool ok = copy_read(t, elements);
@@ -55,7 +54,20 @@ bool range_of(const tensor_info *t, integer_range *out)
     return ok;
 }
 
-bool range_is_in(const integer_range *inner, const integer_range *outer)
+bool range_of(const tensor_info *t, spyre_integer_range *out)
+{
+    *out = (spyre_integer_range){0, 0, true};
+    if (t->numel == 0) return true;
+    bool covers = tensor_covers(t);
+    if (covers && storage_kept_range(t->storage, out)) return true;
+    bool ok = covers && storage_read_range(t->storage, out);
+    if (!ok && covers && core_error_code() != SPYRE_UNSUPPORTED) return false;
+    ok = ok || read_elements(t, out);
+    if (ok && covers) storage_keep_range(t->storage, out);
+    return ok;
+}
+
+bool range_is_in(const spyre_integer_range *inner, const spyre_integer_range *outer)
 {
     return outer->least <= inner->least && inner->most <= outer->most &&
            (outer->has_zero || !inner->has_zero);
@@ -65,7 +77,7 @@ bool range_is_in(const integer_range *inner, const integer_range *outer)
 static PyObject *py_integer_range(PyObject *Py_UNUSED(self), PyObject *object)
 {
     tensor_info t;
-    integer_range found;
+    spyre_integer_range found;
     if (!tensor_of_object(object, &t)) return core_raise();
     bool ok;
     Py_BEGIN_ALLOW_THREADS

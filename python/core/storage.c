@@ -285,7 +285,7 @@ storage *storage_with_zeros(storage *of, const spyre_view *dense, const spyre_la
                             void **out_pointer)
 {
     storage *s = join(of, dense, layout, out_pointer);
-    if (s) s->window = true, of->extended = false;
+    if (s) s->window = true, of->extended = of->range_known = false;
     return s;
 }
 
@@ -293,7 +293,7 @@ bool storage_own(storage *s)
 {
     bool alone = !s->shared || !s->shared->extends || s->extended || s->window ||
                  atomic_load(&s->shared->storages) == 1;
-    s->extended = false;
+    s->extended = s->range_known = false;
     s->widened_from = 0;
     if (alone) return true;
     storage before = *s;
@@ -416,6 +416,7 @@ static bool change_form(storage *s, spyre_dtype dtype, const spyre_view *dense,
     if (storage_has_views(s))
         return core_fail(SPYRE_UNSUPPORTED,
                          "a storage that a view of another layout shares stays as it lies");
+    s->range_known = false;
     storage before = *s;
     s->shared = NULL;
     bool ok = give_type(s, dtype, dense, layout, 0);
@@ -458,6 +459,31 @@ bool storage_write(storage *s, const void *host)
     bool held;
     spyre_transfer transfer = whole(s);
     return write_held(&transfer, host, &held) && (held || change_to_bytes(s, host));
+}
+
+bool storage_read_range(const storage *s, spyre_integer_range *out)
+{
+    spyre_context *context = device_context();
+    spyre_transfer transfer = whole(s);
+    return context && core_check(spyre_read_integer_range(context, &transfer, out));
+}
+
+bool storage_kept_range(storage *s, spyre_integer_range *out)
+{
+    if (!s->range_known) return false;
+    pthread_mutex_lock(&used_lock);
+    *out = s->range;
+    pthread_mutex_unlock(&used_lock);
+    return true;
+}
+
+void storage_keep_range(storage *s, const spyre_integer_range *range)
+{
+    if (s->shared && !s->shared->extends) return;
+    pthread_mutex_lock(&used_lock);
+    s->range = *range;
+    pthread_mutex_unlock(&used_lock);
+    s->range_known = true;
 }
 
 bool storage_read_view(const storage *s, const spyre_view *view, void *host)
@@ -609,6 +635,7 @@ bool storage_exchange(storage *a, storage *b)
     storage_memory *shared = a->shared;
     a->address = b->address;
     a->widened_from = 0;
+    a->range_known = b->range_known = false;
     a->shared = b->shared;
     b->address = address;
     b->shared = shared;

@@ -21,9 +21,6 @@
 // given back to the host, which backs them again when they are touched.
 enum { CACHE_SLOTS = 128, DIVIDED_BYTES = 1 << 17, DISCARDED_BYTES = 32 << 20 };
 
-// PCIe 5.0 x16: 32 GT/s, 128b/130b coding, 16 lanes.
-#define LINK_BYTES_PER_US 63015.0
-
 // --- The cache
 
 typedef struct {
@@ -105,10 +102,11 @@ static transfer_key make_key(const spyre_transfer *from)
     return key;
 }
 
-// The threads of large transfers; null when there is only the caller's.
-static spyre_status start_workers(transfer_cache *cache, pool **out_workers)
+spyre_status transfer_workers(transfer_cache *cache, int64_t bytes, pool **out_workers)
 {
     uint32_t threads;
+    *out_workers = NULL;
+    if (bytes < DIVIDED_BYTES) return NULL;
     TRY(thread_default_count(&threads));
     pthread_mutex_lock(&cache->lock);
     spyre_status status = NULL;
@@ -134,8 +132,7 @@ static spyre_status describe_transfer(transfer_cache *cache, transfer *t)
     } else if (memcmp(&key->storage, &key->view, sizeof key->view) != 0) {
         TRY(dci_use_host_view(&t->descriptor, &key->storage, &key->view));
     }
-    if (t->bytes < DIVIDED_BYTES) return NULL;
-    TRY(start_workers(cache, &t->workers));
+    TRY(transfer_workers(cache, t->bytes, &t->workers));
     if (!t->workers) return NULL;
     t->parts = ARENA_NEW(t->memory, dci, pool_threads(t->workers));
     TRY_ALLOC(t->parts);
@@ -180,17 +177,12 @@ static spyre_status find_transfer(transfer_cache *cache, const transfer_key *key
     return NULL;
 }
 
-// --- Host and card
-
-// Checks the window of a task's operand and notes its use.
-static spyre_status claim(device *d, const task *t, uint64_t address, int64_t bytes, bool reads)
+double transfer_us(int64_t bytes)
 {
-    uint64_t limit;
-    TRY(memory_await(d, t->stream, address));
-    TRY(memory_window(d, address, bytes, reads, &limit));
-    memory_note_use(d, t->stream, address);
-    return NULL;
+    return (double)bytes / 63015.0;     // PCIe 5.0 x16: 32 GT/s, 128b/130b coding, 16 lanes
 }
+
+// --- Host and card
 
 typedef struct {
     task base;
@@ -208,7 +200,7 @@ static spyre_status prepare_copy(device *d, task *t)
     const copy_task *self = (const copy_task *)(const void *)t;
     const transfer_key *key = &self->transfer->key;
     int64_t bytes = spyre_layout_bytes(&key->layout);
-    TRY(claim(d, t, self->address, bytes, self->host != NULL));
+    TRY(memory_claim(d, t, self->address, bytes, self->host != NULL));
     if (!self->host && !key->of_part) memory_restore(d, self->address, bytes);
     return NULL;
 }
@@ -284,7 +276,7 @@ static spyre_status copy(spyre_context *context, const spyre_transfer *asked, co
     self->base.run = run_copy;
     self->base.waits = true;
     self->base.bytes = found->bytes;
-    self->base.card_us = (double)found->bytes / LINK_BYTES_PER_US;
+    self->base.card_us = transfer_us(found->bytes);
     spyre_status status = device_submit(d, asked->stream, &self->base, true);
     if (copy_log_enabled())
         copy_log_write(self->host ? "to host" : "to card", asked, &found->descriptor, status);
@@ -347,9 +339,9 @@ static double raw_us(double bytes, bool copies)
 static spyre_status prepare_raw(device *d, task *t)
 {
     raw_task *self = (raw_task *)(void *)t;
-    TRY(status_at(claim(d, t, self->target_address, t->bytes, false), "raw copy"));
+    TRY(status_at(memory_claim(d, t, self->target_address, t->bytes, false), "raw copy"));
     if (self->source)
-        TRY(status_at(claim(d, t, self->source_address, t->bytes, true), "raw copy"));
+        TRY(status_at(memory_claim(d, t, self->source_address, t->bytes, true), "raw copy"));
     memory_restore(d, self->target_address, t->bytes);
     return NULL;
 }
@@ -410,8 +402,10 @@ typedef struct {
 static spyre_status prepare_pieces(device *d, task *t)
 {
     const pieces_task *self = (const pieces_task *)(const void *)t;
-    TRY(status_at(claim(d, t, self->target_address, self->target_bytes, false), "copy of pieces"));
-    return status_at(claim(d, t, self->source_address, self->source_bytes, true), "copy of pieces");
+    TRY(status_at(memory_claim(d, t, self->target_address, self->target_bytes, false),
+                  "copy of pieces"));
+    return status_at(memory_claim(d, t, self->source_address, self->source_bytes, true),
+                     "copy of pieces");
 }
 
 static spyre_status run_pieces(device *d, task *t)
@@ -485,8 +479,8 @@ typedef struct {
 static spyre_status prepare_views(device *d, task *t)
 {
     const views_task *self = (const views_task *)(const void *)t;
-    TRY(status_at(claim(d, t, self->address[0], self->bytes[0], false), "copy of a view"));
-    TRY(status_at(claim(d, t, self->address[1], self->bytes[1], true), "copy of a view"));
+    TRY(status_at(memory_claim(d, t, self->address[0], self->bytes[0], false), "copy of a view"));
+    TRY(status_at(memory_claim(d, t, self->address[1], self->bytes[1], true), "copy of a view"));
     if (self->whole) memory_restore(d, self->address[0], self->bytes[0]);
     return NULL;
 }
@@ -531,8 +525,7 @@ static spyre_status describe_views(spyre_context *context, views_task *self,
                          &(laid_view){source->layout, source->dense, source->view}, &self->copy))
         return status_new(SPYRE_UNSUPPORTED, "a view along several dims of a layout at once");
     self->whole = element_count(target->view) == element_count(target->dense);
-    if (self->copy.bytes < DIVIDED_BYTES) return NULL;
-    return start_workers(context->transfers, &self->workers);
+    return transfer_workers(context->transfers, self->copy.bytes, &self->workers);
 }
 
 spyre_status spyre_copy_views(spyre_context *context, uint32_t card_id, uint32_t stream_id,

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "base/thread.h"
 #include "card/card.h"
 #include "runtime/allocator.h"
 #include "spyre/placement.h"
@@ -212,10 +213,18 @@ void memory_restore(device *d, uint64_t address, int64_t bytes);
 SPYRE_MUST_CHECK spyre_status memory_await(device *d, uint32_t stream, uint64_t address);
 void memory_note_use(device *d, uint32_t stream, uint64_t address);
 
+// All of that for an operand of a task: checks the window and notes the use.
+SPYRE_MUST_CHECK spyre_status memory_claim(device *d, const task *t, uint64_t address,
+                                           int64_t bytes, bool reads);
+
 // --- copy.c
 
 SPYRE_MUST_CHECK spyre_status transfer_cache_create(transfer_cache **out_cache);
 void transfer_cache_destroy(transfer_cache *cache);
+// The threads of a transfer of so many bytes; null when the caller's is enough, or the only one.
+SPYRE_MUST_CHECK spyre_status transfer_workers(transfer_cache *cache, int64_t bytes,
+                                               pool **out_workers);
+double transfer_us(int64_t bytes);      // over the link between host and card
 
 // --- job.c: unloads what jobs keep on this context's cards
 

@@ -195,6 +195,15 @@ void memory_note_use(device *d, uint32_t stream, uint64_t address)
                        .several = use->several || shared, .lost = use->lost};
 }
 
+spyre_status memory_claim(device *d, const task *t, uint64_t address, int64_t bytes, bool reads)
+{
+    uint64_t limit;
+    TRY(memory_await(d, t->stream, address));
+    TRY(memory_window(d, address, bytes, reads, &limit));
+    memory_note_use(d, t->stream, address);
+    return NULL;
+}
+
 void memory_lose(device *d, uint64_t address)
 {
     allocator_block *block = allocator_find(&d->memory, address);

@@ -49,6 +49,52 @@ def test_ranges_are_those_of_the_values(dtype):
             assert (least, most, has_zero) == wanted
 
 
+def _write_more(x, more):
+    x.copy_(more + 1)
+
+
+def _with_values(x, number):
+    """Ways of writing numbers from `number` on into all or a part of a tensor of 3 rows."""
+    more = torch.full_like(x, number)
+    return {
+        "copy": lambda: x.copy_(more),
+        "from the host": lambda: x.copy_(more.cpu()),
+        "fill": lambda: x.fill_(number),
+        "one element": lambda: x[1, 2].fill_(number),
+        "a row": lambda: x[2].copy_(more[0]),
+        "add": lambda: x.add_(number),
+        "out": lambda: torch.add(more, 1, out=x),
+        "rows": lambda: x.index_copy_(0, torch.tensor([1], device="spyre"), more[:1]),
+        "data": lambda: x.set_(more),
+        "a column": lambda: x.t()[0].copy_(more[:, 0]),
+        "compiled": lambda: torch.compile(_write_more, dynamic=False)(x, more),
+    }
+
+
+@pytest.mark.parametrize("way", _with_values(torch.zeros(3, 5, dtype=torch.int64), 1))
+def test_a_range_is_known_until_the_tensor_is_written(way):
+    x = torch.arange(1, 16).view(3, 5).to("spyre")
+    for number in (100, -2000, 30000):
+        before = x.cpu()
+        wanted = int(before.min()), int(before.max()), bool((before == 0).any())
+        assert _C.integer_range(x) == _C.integer_range(x) == wanted
+        _with_values(x, number)[way]()
+        after = x.cpu()
+        assert not torch.equal(before, after)
+        assert _C.integer_range(x) == (after.min(), after.max(), bool((after == 0).any()))
+
+
+def test_ranges_of_tensors_in_one_memory():
+    x = torch.arange(8).to("spyre")
+    longer = torch.cat((x, x + 8))
+    for tensor in (x, longer):
+        _C.integer_range(tensor)
+    longer[3] = -5
+    x[4] = 70
+    assert _C.integer_range(x) == (0, 70, True)
+    assert _C.integer_range(longer) == (-5, 15, True)
+
+
 def test_ranges_of_what_has_none():
     assert _C.integer_range(torch.zeros(0, 3, dtype=torch.int64, device="spyre")) == (0, 0, True)
     with pytest.raises(torch_spyre.Unsupported, match="no integer"):

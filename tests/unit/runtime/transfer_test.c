@@ -155,6 +155,72 @@ static void transfer__raw_copy_and_zero(void **state)
     spyre_memory_free(the_context, 0, y);
 }
 
+static void check_range(const spyre_transfer *storage, const int64_t *values, int64_t count)
+{
+    spyre_integer_range wanted = {values[0], values[0], false}, found;
+    for (int64_t i = 0; i < count; i++) {
+        wanted.least = values[i] < wanted.least ? values[i] : wanted.least;
+        wanted.most = values[i] > wanted.most ? values[i] : wanted.most;
+        wanted.has_zero |= values[i] == 0;
+    }
+    assert_ok(spyre_read_integer_range(the_context, storage, &found));
+    assert_int_equal(found.least, wanted.least);
+    assert_int_equal(found.most, wanted.most);
+    assert_int_equal(found.has_zero, wanted.has_zero);
+}
+
+// The ends are the first and the last element, or stand somewhere between; memory behind the last
+// elements of a row does not count.
+static void transfer__ranges_of_integers(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{1, 1},  {3, 32},   {1, 33},
+                                          {33, 7}, {40, 100}, {700, 130}};
+    for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++) {
+        const int64_t rows = shapes[n][0], columns = shapes[n][1], count = rows * columns;
+        const spyre_view storage = {.rank = 2, .size = {rows, columns}, .stride = {columns, 1}};
+        spyre_layout layout;
+        assert_ok(spyre_layout_default(shapes[n], 2, SPYRE_DTYPE_I64, &layout));
+        const int64_t bytes = spyre_layout_bytes(&layout);
+        int64_t *values = calloc((size_t)count, sizeof *values);
+        assert_non_null(values);
+        uint64_t x = allocate(0, bytes);
+        const spyre_transfer whole = {.address = x, .layout = &layout, .storage = &storage,
+                                      .dtype = SPYRE_DTYPE_I64};
+        for (int64_t i = 0; i < count; i++) values[i] = 5 + i % 3;
+        assert_ok(spyre_copy_raw(the_context, 0, 0, x, 0, bytes)); // zeros, in the gaps, too
+        assert_ok(spyre_copy_to_card(the_context, &whole, values));
+        check_range(&whole, values, count);
+        for (int64_t i = 0; i < count; i += count / 3 + 1) {
+            values[i] = i % 2 ? INT32_MIN : INT32_MAX;
+            values[count - 1 - i] = i % 2 ? 0 : -1;
+            assert_ok(spyre_copy_to_card(the_context, &whole, values));
+            check_range(&whole, values, count);
+        }
+        spyre_memory_free(the_context, 0, x);
+        free(values);
+    }
+}
+
+static void transfer__ranges_of_other_storages(void **state)
+{
+    (void)state;
+    const int64_t shape[1] = {COUNT};
+    const spyre_view storage = {.rank = 1, .size = {COUNT}, .stride = {1}};
+    spyre_integer_range found;
+    spyre_layout layout;
+    assert_ok(spyre_layout_default(shape, 1, SPYRE_DTYPE_F32, &layout));
+    uint64_t x = allocate(0, spyre_layout_bytes(&layout));
+    spyre_transfer whole = {.address = x, .layout = &layout, .storage = &storage};
+    assert_error(spyre_read_integer_range(the_context, &whole, &found), SPYRE_UNSUPPORTED,
+                 "integer range: IEEE_FP32, or a layout with gaps");
+    assert_ok(spyre_layout_default(shape, 1, SPYRE_DTYPE_I32, &layout));
+    whole.address += 128;
+    assert_error(spyre_read_integer_range(the_context, &whole, &found), SPYRE_INVALID_ARGUMENT,
+                 "integer range: ");
+    spyre_memory_free(the_context, 0, x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +229,8 @@ int main(void)
         cmocka_unit_test(transfer__pieces),
         cmocka_unit_test(transfer__integers_that_wrap_are_told),
         cmocka_unit_test(transfer__raw_copy_and_zero),
+        cmocka_unit_test(transfer__ranges_of_integers),
+        cmocka_unit_test(transfer__ranges_of_other_storages),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
