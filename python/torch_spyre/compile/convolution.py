@@ -10,12 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
 from .._pytorch.dispatch import check_convolution
 from .parts.lines import computed
-from .parts.pooling import Windows, are_tiles, at_tap, leave_rest, padded, taps, windows_of
+from .parts.pooling import (
+    Windows,
+    are_tiles,
+    at_tap,
+    in_turn,
+    leave_rest,
+    padded,
+    taps,
+    windows_of,
+)
 from .parts.window_rows import elements, image_of, rows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
@@ -29,6 +39,7 @@ _MOST_COPIES = 32
 # product: of few channels a group or many taps. Else it is one for every tap.
 _MOST_ELEMENTS = 1 << 26
 _MANY_TAPS = 64
+_MOST_PHASES = 16  # convolutions that a transposed one becomes
 _PART_OF_SUM = 64  # products of float32 that are added one after the other
 
 
@@ -78,6 +89,8 @@ def convolution(
     w = _windows_of_result(x, weight, stride, padding, dilation, output_padding)
     if groups == 1 and are_tiles(w):
         return _by_tiles(x, weight, bias, w)
+    if math.prod(stride) <= _MOST_PHASES:
+        return _by_phases(x, weight, bias, w, groups)
     for dim, step in enumerate(stride):
         x = _spread(x, dim + 2, step)
     around = list[int]()
@@ -179,6 +192,69 @@ def _windows_of_result(
     return Windows(
         sizes, list(weight.shape[2:]), stride, padding, dilation, counts=list(x.shape[2:])
     )
+
+
+class _Phase(NamedTuple):
+    """Of a dim of a transposed convolution's result: its places with one rest by the stride, as
+    windows of the input."""
+
+    first: int  # of the input's places in the first window, before it where negative
+    taps: slice  # of the kernel turned around
+    reach: int  # places from one window's first to its last
+    step: int  # between places of a window
+
+
+def _phases_of(w: Windows, dim: int) -> list[_Phase | None]:
+    """None: no element arrives there."""
+    k, s, d, p = w.kernel[dim], w.stride[dim], w.dilation[dim], w.padding[dim]
+    phases = list[_Phase | None]()
+    for rest in range(s):
+        there = [t for t in range(k) if (rest + p - d * t) % s == 0]
+        if not there:
+            phases.append(None)
+            continue
+        gap = s // math.gcd(d, s)
+        first, step = (rest + p - d * there[-1]) // s, d * gap // s
+        turned = slice(k - 1 - there[-1], k - there[0], gap)
+        phases.append(_Phase(first, turned, (len(there) - 1) * step, step))
+    return phases
+
+
+def _by_phases(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows, groups: int
+) -> torch.Tensor:
+    """Places of the result with the same rest by the strides are a convolution of their own, of the
+    taps that reach them: nothing is computed of zeros between the elements."""
+    rank = len(w.kernel)
+    phases = [_phases_of(w, dim) for dim in range(rank)]
+    counts = [-(-size // s) for size, s in zip(w.sizes, w.stride, strict=True)]
+    around, before = list[int](), list[int]()
+    for dim in reversed(range(rank)):
+        there = [phase for phase in phases[dim] if phase]
+        ends = [counts[dim] + phase.first + phase.reach for phase in there]
+        before.insert(0, max(0, *(-phase.first for phase in there)))
+        around += [before[0], max(0, max(ends) - x.shape[dim + 2])]
+    wide = _aten.constant_pad_nd(x, around) if any(around) else x
+    turned = _turned(weight, groups)
+    features = [x.shape[0], turned.shape[0]]
+    empty = x.new_zeros(()) if bias is None else bias.view(-1, *[1] * rank)
+
+    def result(chosen: tuple[_Phase, ...]) -> torch.Tensor:
+        """Of the dims behind those whose phases are chosen."""
+        dim = len(chosen)
+        if dim < rank:
+            size = features + counts[: dim + 1] + w.sizes[dim + 1 :]
+            parts = [result((*chosen, one)) if one else empty.expand(size) for one in phases[dim]]
+            return in_turn(parts, dim + 2, w.sizes[dim])
+        image, kernel = wide, turned
+        for at, one in enumerate(chosen):
+            start, length = before[at] + one.first, counts[at] + one.reach
+            image = image.narrow(at + 2, start, length)
+            kernel = kernel[(slice(None),) * (at + 2) + (one.taps,)]
+        ones, none = [1] * rank, [0] * rank
+        return _forward(image, kernel, bias, ones, none, [one.step for one in chosen], groups)
+
+    return result(())
 
 
 def _has_channels_last(x: torch.Tensor) -> bool:

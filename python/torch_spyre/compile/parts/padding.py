@@ -15,22 +15,28 @@ from .resampling import by_matrix, is_at, places_of
 
 _aten = torch.ops.aten
 MOST_OF_MATRIX = 1 << 10  # elements of a dim
+MOST_SLICES = 4
 
 
-def _edge(x: torch.Tensor, dim: int, first: int, number: int, mirrors: bool) -> torch.Tensor:
-    """So many elements from `first` on the other way round, or the first one as often."""
+def _edge(
+    x: torch.Tensor, dim: int, first: int, number: int, mirrors: bool
+) -> list[torch.Tensor]:
+    """So many elements from `first` on the other way round, few of them one by one, or the first
+    one as often."""
+    if mirrors and number > MOST_SLICES:
+        return [x.narrow(dim, first, number).flip(dim)]
     if mirrors:
-        return x.narrow(dim, first, number).flip(dim)
+        return [x.narrow(dim, at, 1) for at in reversed(range(first, first + number))]
     edge = x.narrow(dim, first, 1)
-    return edge.expand([number if d == dim else size for d, size in enumerate(x.shape)])
+    return [edge.expand([number if d == dim else size for d, size in enumerate(x.shape)])]
 
 
 def _padded(x: torch.Tensor, dim: int, before: int, behind: int, mirrors: bool) -> torch.Tensor:
     last, parts = x.shape[dim] - 1, [x]
     if before:
-        parts.insert(0, _edge(x, dim, 1 if mirrors else 0, before, mirrors))
+        parts = _edge(x, dim, 1 if mirrors else 0, before, mirrors) + parts
     if behind:
-        parts.append(_edge(x, dim, last - behind if mirrors else last, behind, mirrors))
+        parts += _edge(x, dim, last - behind if mirrors else last, behind, mirrors)
     return torch.cat(parts, dim) if len(parts) > 1 else x
 
 

@@ -118,11 +118,8 @@ def at_tap(x: torch.Tensor, w: Windows, tap: Sequence[int]) -> torch.Tensor:
     return x
 
 
-def _phases(given: Sequence[torch.Tensor | None], dim: int, size: int) -> torch.Tensor:
-    """The given tensors in turn along a dim, cut to `size` elements; None stands for zeros."""
-    there = next(part for part in given if part is not None)
-    zeros = there.new_zeros(()).expand(there.shape)
-    parts = [zeros if part is None else part for part in given]
+def in_turn(parts: Sequence[torch.Tensor], dim: int, size: int) -> torch.Tensor:
+    """The parts in turn along a dim, cut to `size` elements."""
     joined = torch.stack(parts, dim + 1).flatten(dim, dim + 1) if len(parts) > 1 else parts[0]
     return joined.narrow(dim, 0, size)
 
@@ -148,7 +145,9 @@ def from_taps(
             moved = _aten.constant_pad_nd(part, around) if any(around) else part
             by_rest.setdefault(rest, []).append((tap[1:], moved))
     sums = [from_taps(by_rest[r], inner, first + 1) if r in by_rest else None for r in range(s)]
-    return _phases(sums, first, size)
+    there = next(part for part in sums if part is not None)
+    zeros = there.new_zeros(()).expand(there.shape)
+    return in_turn([zeros if part is None else part for part in sums], first, size)
 
 
 def _base(x: torch.Tensor, w: Windows) -> torch.Tensor:
