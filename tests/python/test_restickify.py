@@ -15,7 +15,7 @@ COUNTS = {
     "BERT, heads of 32": (3, 3),
     "BERT, heads of 64": (1, 1),
     "GPT-2": (1, 1),
-    "Llama, RoPE, GQA": (12, 7),
+    "Llama, RoPE, GQA": (10, 5),
 }
 
 

@@ -18,9 +18,7 @@ MOST_OF_MATRIX = 1 << 10  # elements of a dim
 MOST_SLICES = 4
 
 
-def _edge(
-    x: torch.Tensor, dim: int, first: int, number: int, mirrors: bool
-) -> list[torch.Tensor]:
+def _edge(x: torch.Tensor, dim: int, first: int, number: int, mirrors: bool) -> list[torch.Tensor]:
     """So many elements from `first` on the other way round, few of them one by one, or the first
     one as often."""
     if mirrors and number > MOST_SLICES:
