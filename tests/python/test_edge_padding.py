@@ -19,11 +19,12 @@ def case(draw):
     x = torch.randint(-99, 99, [*lead, *sizes]).to(draw.choice(DTYPES))
     if draw.random() < 0.3 and rank == 2 and x.dim() == 4:
         x = x.contiguous(memory_format=torch.channels_last)
-    mode = draw.choice(("reflect", "replicate"))
+    mode = draw.choice(("reflect", "replicate", "circular"))
     padding = []
     for size in reversed(sizes):
-        most = size - 1 if mode == "reflect" else 5
-        padding += [draw.randint(0, min(most, 5)) for _ in range(2)]
+        most = {"reflect": size - 1, "replicate": 5, "circular": size}[mode]
+        least = -1 if mode == "circular" and size > 2 else 0
+        padding += [draw.randint(least, min(most + least, 5)) for _ in range(2)]
     return x, padding, mode
 
 

@@ -25,6 +25,7 @@ from .._pytorch.dispatch import (
     traced_as,
 )
 from .decompositions import taken
+from .parts.padding import circular_pad
 
 _aten = torch.ops.aten
 
@@ -32,6 +33,11 @@ IN_PARTS = {
     _aten.native_batch_norm.default,  # writes its statistics, which its schema does not say
     _aten.dropout.default,  # a number of its own for each call
     _aten.matmul.default,  # a product by the ranks of its operands
+}
+
+# PyTorch's own parts write one after the other into a new tensor.
+IN_OTHER_PARTS: Mapping[OpOverload, Callable[..., Any] | None] = {
+    _aten._pad_circular.default: circular_pad,
 }
 
 
@@ -67,7 +73,8 @@ def _resampled(op: OpOverload) -> Callable[..., torch.Tensor]:
 def kernels() -> Mapping[OpOverload, Callable[..., Any] | None]:
     """The operators of which PyTorch would trace parts, and functions that call them."""
     ops = (op for op in _overloads() if op not in IN_PARTS and is_traced_in_parts(op))
-    return {op: _resampled(op) if op is _vec_of(op) else None for op in ops}
+    whole = {op: _resampled(op) if op is _vec_of(op) else None for op in ops}
+    return {**whole, **IN_OTHER_PARTS}
 
 
 def _vec_of(op: OpOverload) -> OpOverload | None:

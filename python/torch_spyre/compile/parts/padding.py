@@ -69,6 +69,18 @@ def replication_pad(x: torch.Tensor, padding: Sequence[int]) -> torch.Tensor | N
     return _pad(x, padding, False)
 
 
+def circular_pad(x: torch.Tensor, padding: Sequence[int]) -> torch.Tensor:
+    """By the other end of each dim, after what negative numbers cut off."""
+    for i, (before, behind) in enumerate(zip(padding[::2], padding[1::2], strict=True)):
+        dim = x.dim() - 1 - i
+        size = x.shape[dim] + min(before, 0) + min(behind, 0)
+        x = x.narrow(dim, max(-before, 0), size)
+        ends = [(size - before, before), (0, size), (0, behind)]
+        parts = [x.narrow(dim, first, length) for first, length in ends if length > 0]
+        x = torch.cat(parts, dim) if len(parts) > 1 else x
+    return x.contiguous()
+
+
 def _added_edges(
     grad: torch.Tensor, dim: int, size: int, before: int, mirrors: bool
 ) -> torch.Tensor:

@@ -118,7 +118,7 @@ def at_tap(x: torch.Tensor, w: Windows, tap: Sequence[int]) -> torch.Tensor:
     return x
 
 
-def in_turn(parts: Sequence[torch.Tensor], dim: int, size: int) -> torch.Tensor:
+def in_turn(parts: list[torch.Tensor], dim: int, size: int) -> torch.Tensor:
     """The parts in turn along a dim, cut to `size` elements."""
     joined = torch.stack(parts, dim + 1).flatten(dim, dim + 1) if len(parts) > 1 else parts[0]
     return joined.narrow(dim, 0, size)
