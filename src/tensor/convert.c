@@ -84,6 +84,15 @@ const char *convert_variant(void)
     return kernels_in_use()->name;
 }
 
+bool convert_uses_avx512(void)
+{
+#if defined(__x86_64__)
+    return kernels_in_use() == &convert_avx512;
+#else
+    return false;
+#endif
+}
+
 void convert_dl16_to_float(float *target, const void *source, size_t count)
 {
     kernels_in_use()->f32_from_dl16(target, source, count);

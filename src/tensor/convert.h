@@ -79,5 +79,6 @@ void convert_dl16_sum(void *target, const void *const *rows, uint32_t row_count,
 // The variant in use: "portable", "avx2" or "avx512". SPYRE_SIMD=<name> restricts the choice; it is
 // read once.
 const char *convert_variant(void);
+bool convert_uses_avx512(void);
 
 #endif

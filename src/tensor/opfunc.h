@@ -141,6 +141,10 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
 void opfunc_apply_lanes(opfunc op, double *result, const double *const *inputs,
                         const float *parameters, size_t count);
 
+// The same of fp32 elements, rounded once to fp32.
+void opfunc_apply_f32(opfunc op, float *result, const float *const *inputs,
+                      const float *parameters, size_t count);
+
 // Whether the opfunc has a formula.
 static inline bool opfunc_has_formula(opfunc op)
 {

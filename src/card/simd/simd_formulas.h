@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The opfuncs of tensor/opfunc.c as expressions over registers of fp32 (V) and fp64 (D): inputs a,
-// b, c, d, e and constants p, q. A file that includes this defines V and D and, with the prefixes
-// v_ and d_, set, max (a > b ? a : b), min, sqrt, floor, nearest (ties to even), magnitude, the
-// masks less, less_equal, equal and unordered with pick(mask, then, else), and v_quieten, which
-// quiets a signalling NaN as the step through fp64 of the definition does. Where the expressions
-// stand, two constants say
+// The opfuncs of tensor/opfunc_formula.c as expressions over registers of fp32 (V) and fp64 (D):
+// inputs a, b, c, d, e and constants p, q. A file that includes this defines V and D and, with the
+// prefixes v_ and d_, set, max (a > b ? a : b), min, sqrt, floor, nearest (ties to even),
+// magnitude, the masks less, less_equal, equal and unordered with pick(mask, then, else), and
+// v_quieten, which quiets a signalling NaN as the step through fp64 of the definition does. Where
+// the expressions stand, two constants say
 //   ends_dl16       the result goes to SEN169_FP16, for which NaN and infinity are one
 //   no_nan          no input is a NaN
 #ifndef CARD_SIMD_FORMULAS_H

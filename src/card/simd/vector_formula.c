@@ -2,6 +2,8 @@
 //
 // Opfuncs of vector programs that have no expression in simd_formulas.h: by their formula in fp64,
 // rounded once.
+#include <string.h>
+
 #include "card/simd/lanes.h"
 #include "card/simd/vector_program.h"
 #include "tensor/convert.h"
@@ -20,19 +22,29 @@ static void load(double *to, const float *from)
     lanes_load_f64(to, (const uint8_t *)from, sizeof *from, SPYRE_FORMAT_IEEE_FP32, LANES);
 }
 
+static void apply_f32(opfunc op, const vector_step *s, float *x, const float *y)
+{
+    float result[LANES];
+    opfunc_apply_f32(op, result, (const float *const[]){x, y, x}, s->constant, LANES);
+    memcpy(x, result, sizeof result);
+}
+
+// An fp32 between fp64 and SEN169_FP16 would be a second rounding.
+static void apply_dl16(opfunc op, const vector_step *s, float *x, const float *y)
+{
+    double first[LANES], second[LANES], result[LANES];
+    uint16_t codes[LANES];
+    load(first, x);
+    if (opfunc_describe(op)->least_inputs > 1) load(second, y);
+    opfunc_apply_lanes(op, result, (const double *const[]){first, second, first}, s->constant,
+                       LANES);
+    lanes_store_f64((uint8_t *)codes, sizeof *codes, SPYRE_FORMAT_SEN169_FP16, result, LANES);
+    convert_dl16_to_float(x, codes, LANES);
+}
+
 void vector_formula(const vector_step *s, float *x, const float *y)
 {
     const opfunc op = (opfunc)(s->op - VECTOR_FORMULA);
-    double first[LANES], second[LANES], result[LANES];
-    const double *const in[] = {first, second, first};
-    load(first, x);
-    if (opfunc_describe(op)->least_inputs > 1) load(second, y);
-    opfunc_apply_lanes(op, result, in, s->constant, LANES);
-    if (s->rounding == VECTOR_ROUND) {
-        uint16_t codes[LANES];
-        lanes_store_f64((uint8_t *)codes, sizeof *codes, SPYRE_FORMAT_SEN169_FP16, result, LANES);
-        convert_dl16_to_float(x, codes, LANES);
-    } else {
-        lanes_store_f64((uint8_t *)x, sizeof *x, SPYRE_FORMAT_IEEE_FP32, result, LANES);
-    }
+    if (s->rounding == VECTOR_ROUND) apply_dl16(op, s, x, y);
+    else apply_f32(op, s, x, y);
 }

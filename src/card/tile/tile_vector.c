@@ -88,26 +88,28 @@ static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scrat
     else look_up(tile, address, table);
 }
 
-// Lanes in fp32, or wide, in fp64.
+// How lanes are computed: IN_F32 and BY_FORMULA, by opfunc_apply_f32, load and store fp32.
+typedef enum { IN_F32, BY_FORMULA, IN_F64 } lanes_way;
+
 typedef union {
     float narrow[LANES_CHUNK];
     double wide[LANES_CHUNK];
 } lanes;
 
 // layernormnorm without weight and bias multiplies by 1 and adds 0.
-static void set_neutral(lanes *l, uint32_t operand, bool wide)
+static void set_neutral(lanes *l, uint32_t operand, lanes_way way)
 {
     float value = operand == OPFUNC_MAX_INPUTS ? 0.0f : 1.0f;
     for (size_t n = 0; n < LANES_CHUNK; n++) {
-        if (wide) l->wide[n] = (double)value;
+        if (way == IN_F64) l->wide[n] = (double)value;
         else l->narrow[n] = value;
     }
 }
 
-static void load_lanes(lanes *l, bool wide, const uint8_t *from, int64_t stride,
+static void load_lanes(lanes *l, lanes_way way, const uint8_t *from, int64_t stride,
                        spyre_format format, size_t count)
 {
-    if (wide) lanes_load_f64(l->wide, from, stride, format, count);
+    if (way == IN_F64) lanes_load_f64(l->wide, from, stride, format, count);
     else lanes_load_f32(l->narrow, from, stride, format, count);
 }
 
@@ -134,32 +136,34 @@ static void apply_wide(const isa_instruction *i, double *result, const lanes *l,
     else apply_each(i, result, in, count);
 }
 
-static void apply_narrow(const isa_instruction *i, float *result, const lanes *l, size_t count)
+static void apply_narrow(const isa_instruction *i, lanes_way way, float *result, const lanes *l,
+                         size_t count)
 {
     const float *in[] = {l[0].narrow, l[1].narrow, l[2].narrow, l[3].narrow, l[4].narrow};
-    lanes_f32_function(i->op)(result, in, i->constant, count);
+    if (way == BY_FORMULA) opfunc_apply_f32(i->op, result, in, i->constant, count);
+    else lanes_f32_function(i->op)(result, in, i->constant, count);
 }
 
-static void apply_lanes(const isa_instruction *i, bool wide, uint8_t *to, int64_t stride,
+static void apply_lanes(const isa_instruction *i, lanes_way way, uint8_t *to, int64_t stride,
                         const lanes *l, size_t count)
 {
     lanes result;
-    if (wide) {
+    if (way == IN_F64) {
         apply_wide(i, result.wide, l, count);
         lanes_store_f64(to, stride, i->operand[0].format, result.wide, count);
     } else {
-        apply_narrow(i, result.narrow, l, count);
+        apply_narrow(i, way, result.narrow, l, count);
         lanes_store_f32(to, stride, i->operand[0].format, result.narrow, count);
     }
 }
 
-static void run_chunks(const plan_tile *tile, uint8_t *const *address, bool wide)
+static void run_chunks(const plan_tile *tile, uint8_t *const *address, lanes_way way)
 {
     const isa_instruction *i = tile->instruction;
     lanes l[OPFUNC_MAX_INPUTS];
     bool optional = i->op == OPFUNC_LAYERNORMNORM;
     for (uint32_t o = i->operand_count; optional && o <= OPFUNC_MAX_INPUTS; o++)
-        set_neutral(&l[o - 1], o, wide);
+        set_neutral(&l[o - 1], o, way);
     runs r;
     first_run(&r, tile, address, 1);
     do {
@@ -167,26 +171,24 @@ static void run_chunks(const plan_tile *tile, uint8_t *const *address, bool wide
             size_t count = chunk_length(run_length(tile) - done);
             for (uint32_t o = 1; o < i->operand_count; o++) {
                 int64_t stride = run_stride(tile, o);
-                load_lanes(&l[o - 1], wide, r.at[o] + done * stride, stride,
+                load_lanes(&l[o - 1], way, r.at[o] + done * stride, stride,
                            i->operand[o].format, count);
             }
             int64_t stride = run_stride(tile, 0);
-            apply_lanes(i, wide, r.at[0] + done * stride, stride, l, count);
+            apply_lanes(i, way, r.at[0] + done * stride, stride, l, count);
         }
     } while (next_run(&r));
 }
 
-static void run_vector_f32(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
-{
-    if (runs_independent(tile, address)) run_chunks(tile, address, false);
-    else exact_run(tile, address, scratch);
-}
-
-static void run_vector_f64(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
-{
-    if (runs_independent(tile, address)) run_chunks(tile, address, true);
-    else exact_run(tile, address, scratch);
-}
+#define RUN_VECTOR(name, way)                                                               \
+    static void name(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch) \
+    {                                                                                       \
+        if (runs_independent(tile, address)) run_chunks(tile, address, way);                \
+        else exact_run(tile, address, scratch);                                             \
+    }
+RUN_VECTOR(run_vector_f32, IN_F32)
+RUN_VECTOR(run_vector_formula, BY_FORMULA)
+RUN_VECTOR(run_vector_f64, IN_F64)
 
 // Of integers of one width, too, which wrap.
 static bool copies_bits(const isa_instruction *i)
@@ -219,6 +221,16 @@ static bool looks_up(const plan_tile *tile)
            !lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
 }
 
+// Whether opfunc_apply_f32 has the elements, and rounds them as the result is rounded.
+static bool has_f32_formula(const isa_instruction *i)
+{
+    bool fits = i->operand[0].format == SPYRE_FORMAT_IEEE_FP32 && opfunc_has_formula(i->op) &&
+                !opfunc_makes_pairs(i->op);
+    for (uint32_t o = 1; fits && o < i->operand_count; o++)
+        fits = lanes_fits_f32(i->operand[o].format);
+    return fits;
+}
+
 static plan_run *choose_computed(plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
@@ -228,7 +240,8 @@ static plan_run *choose_computed(plan_tile *tile)
     tile->simd = simd_find(i->op, result, inputs, i->operand_count - 1u);
     if (tile->simd && simd_shaped(tile)) return run_simd;
     bool suffices = lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
-    return suffices && lanes_f32_function(i->op) ? run_vector_f32 : run_vector_f64;
+    if (suffices && lanes_f32_function(i->op)) return run_vector_f32;
+    return has_f32_formula(i) && !lanes_f64_function(i->op) ? run_vector_formula : run_vector_f64;
 }
 
 // --- Parameters that are operands
