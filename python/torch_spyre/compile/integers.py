@@ -482,7 +482,7 @@ class Watch:
         ids = self.read | self.casts if is_behind else self.read
         found = {id: range_of_tensor(values[id]) for id in ids}
         proved = self.proved.get(is_behind)
-        if proved and all(_is_within(now, proved[id]) for id, now in found.items()):
+        if proved is not None and all(_is_within(now, proved[id]) for id, now in found.items()):
             return None
         if node := self._overflowing(found):
             is_division = _rule(overload_of(node)) in _DIVISIONS

@@ -9,7 +9,7 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import MOST_COMPARISONS, computed, count
+from .lines import MOST_COMPARISONS, computed, count, positions
 
 _aten = torch.ops.aten
 _NONE, _MEAN = 0, 1  # aten's numbers of reductions
@@ -77,7 +77,7 @@ def _upper(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     n = x.shape[0]
     row, pair = count(n - 1, x), count(n * (n - 1) // 2, x)
     begin = torch.div(row * (2 * n - 1 - row), 2, rounding_mode="floor")
-    first = (begin <= pair.unsqueeze(1)).to(torch.float32).sum(1).to(torch.int64) - 1
+    first = positions((begin <= pair.unsqueeze(1)).to(torch.float32).sum(1) - 1)
     return first, pair - begin[first] + first + 1
 
 

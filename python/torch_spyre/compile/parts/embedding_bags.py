@@ -12,7 +12,7 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, INDICES, MOST_COUNTED, count, running_counts
+from .lines import FLOATS, INDICES, MOST_COUNTED, count, positions, running_counts
 
 _aten = torch.ops.aten
 SUM, MEAN, MAX = range(3)  # PyTorch's modes
@@ -35,7 +35,7 @@ def _bag_of_each(indices: torch.Tensor, offsets: torch.Tensor, bags: int) -> tor
     """The number of each index's bag. Where the first offset is not 0 it is -1, and beyond the
     indices there is no place for an offset: the card faults at both."""
     begun = _counted(indices.shape[0] + 1, offsets[:bags].to(torch.int64))
-    return running_counts(begun[: indices.shape[0]]).to(torch.int64) - 1
+    return positions(running_counts(begun[: indices.shape[0]]) - 1)
 
 
 def _joined(
@@ -67,7 +67,7 @@ def embedding_bag(
     bag = _bag_of_each(indices, offsets, bags)
     to, sizes = _joined(indices, bag, bags, padding)
     rows = _aten.embedding(table, indices)
-    whole = sizes.to(torch.int64).to(indices.dtype)
+    whole = positions(sizes).to(indices.dtype)
     if mode == MAX:
         found, maxima = _largest(rows, indices, to, sizes)
         return found, bag.to(indices.dtype), whole, maxima
@@ -90,8 +90,8 @@ def _largest(
     number = torch.where(rows == found.index_select(0, to), number, float(n))
     beyond = number.new_full(least.shape, float(n))
     place = torch.index_reduce(beyond, 0, to, number, "amin")[:bags].clamp(max=float(n - 1))
-    is_empty = (sizes.to(torch.int64) == 0).unsqueeze(1)
-    return found[:bags].masked_fill(is_empty, 0.0), indices[place.to(torch.int64)]
+    is_empty = (positions(sizes) == 0).unsqueeze(1)
+    return found[:bags].masked_fill(is_empty, 0.0), indices[positions(place)]
 
 
 @part(_aten._embedding_bag_backward.default, narrow=True)
@@ -116,7 +116,7 @@ def embedding_bag_backward(
     _to, sizes = _joined(indices, bag, bags, padding)
     zeros = grad.new_zeros(rows, grad.shape[1])
     if mode == MAX:
-        given = torch.where((sizes.to(torch.int64) > 0).unsqueeze(1), grad, 0.0)
+        given = torch.where((positions(sizes) > 0).unsqueeze(1), grad, 0.0)
         return torch.scatter_add(zeros, 0, maxima.to(torch.int64), given)
     if mode == MEAN:
         grad = (grad / sizes.clamp(min=1.0).unsqueeze(1)).to(grad.dtype)

@@ -68,6 +68,12 @@ def count(n: int, like: torch.Tensor) -> torch.Tensor:
     return torch.arange(n, device=like.device)
 
 
+def positions(x: torch.Tensor) -> torch.Tensor:
+    """int64 of floating positions, cut to whole numbers. By way of 32 bits, whose ends PyTorch
+    leaves open: numbers that become int64 are looked at behind each launch."""
+    return x.to(torch.int32).to(torch.int64)
+
+
 def running_counts(counts: torch.Tensor) -> torch.Tensor:
     """Running sums of whole numbers, float32 [n]. A long line is summed in parts of its own first,
     for one core goes along a line; float32 has every sum of so few, in any order."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import MOST_COMPARISONS, MOST_COUNTED, count, from_lines, to_lines
+from .lines import MOST_COMPARISONS, MOST_COUNTED, count, from_lines, positions, to_lines
 
 _aten = torch.ops.aten
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -56,7 +56,7 @@ def median_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Pair | NotTa
         number = torch.where(lines.isnan(), n - count(n, x).to(torch.float32), 0.0).amax(1, True)
         has_nan = number > 0
         result = torch.where(has_nan, math.nan, result)
-        place = torch.where(has_nan, (n - number).to(torch.int64), place)
+        place = torch.where(has_nan, positions(n - number), place)
     return _along((result, place), x, dim, keepdim)
 
 
@@ -69,7 +69,7 @@ def nanmedian_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Pair | No
         return NOT_TAKEN
     lines = to_lines(x, dim)
     numbers = torch.where(lines.isnan(), 0.0, 1.0).sum(1, True)
-    middle = ((numbers - 1) * 0.5).floor().clamp(min=0.0).to(torch.int64)
+    middle = positions(((numbers - 1) * 0.5).floor().clamp(min=0.0))
     n = lines.shape[1]
     values, order = lines.topk((n + 1) // 2 if isinstance(n, int) else n, largest=False)
     result = torch.where(numbers == 0, math.nan, values.gather(1, middle))

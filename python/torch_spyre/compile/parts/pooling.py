@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, as_stored, computed, count
+from .lines import FLOATS, as_stored, computed, count, positions
 
 _aten = torch.ops.aten
 MOST_TAPS = 256  # each is a few steps of a program
@@ -184,7 +184,7 @@ def _max_pool(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, torch.Tensor] 
         is_it = view == values
         is_it = is_it if inside is None else is_it & (at_tap(inside, w, tap) > 0)
         index = torch.where(is_it, _offset(w, tap), index)
-    index = (index + _base(x, w)).to(torch.int64)
+    index = positions(index + _base(x, w))
     return as_stored(values, x), as_stored(index, x)
 
 
@@ -401,7 +401,7 @@ def adaptive_max_pool(
         found = torch.where(view == values, number, math.inf)
         index = found if index is None else torch.minimum(index, found)
     assert index is not None
-    return values.contiguous(), index.to(torch.int64)
+    return values.contiguous(), positions(index)
 
 
 def _adaptive_max_backward(

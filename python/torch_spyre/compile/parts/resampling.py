@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, as_stored, computed, count
+from .lines import FLOATS, as_stored, computed, count, positions
 from .pooling import Windows, spread_means, tile_means, windows_of
 from .sampling import grid_sampler
 
@@ -99,7 +99,7 @@ def _moved(
         sizes = [*x.shape[: dim + 1], factor, *x.shape[dim + 1 :]]
         return x.unsqueeze(dim + 1).expand(sizes).flatten(dim, dim + 1)
     source = _nearest(x, inputs, outputs, shift, scale)
-    return x.index_select(dim, source.to(torch.int64))
+    return x.index_select(dim, positions(source))
 
 
 def is_at(source: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
@@ -193,7 +193,7 @@ def _read(x: torch.Tensor, dim: int, taps: Taps) -> torch.Tensor:
     column = [-1 if d == dim else 1 for d in range(x.dim())]
     total = None
     for place, weight in taps:
-        value = x.index_select(dim, place.to(torch.int64)).to(torch.float32)
+        value = x.index_select(dim, positions(place)).to(torch.float32)
         share = value * weight.reshape(column)
         total = share if total is None else total + share
     assert total is not None
@@ -227,7 +227,7 @@ def _hand_back(grad: torch.Tensor, dim: int, taps: Taps, inputs: int) -> torch.T
     total = grad.new_zeros([inputs if d == dim else n for d, n in enumerate(grad.shape)])
     for place, weight in taps:
         share = grad * weight.reshape(column)
-        total = torch.index_add(total, dim, place.to(torch.int64), share)
+        total = torch.index_add(total, dim, positions(place), share)
     return total
 
 
@@ -434,7 +434,7 @@ def grid_sampler_2d(
         first = row * float(STICK)
         for column, of_column in columns:
             # A coordinate that is no number has some place.
-            index = (first + column).to(torch.int64).clamp(0, line.shape[2] - 1)
+            index = positions(first + column).clamp(0, line.shape[2] - 1)
             found = line.gather(2, index.expand(-1, channels, -1))
             share = found * (of_row * of_column).to(line.dtype)
             total = share if total is None else total + share

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, count, packed
+from .lines import FLOATS, count, packed, positions
 
 _aten = torch.ops.aten
 LINEAR, NEAREST, CUBIC = range(3)  # PyTorch's numbers
@@ -37,7 +37,7 @@ class _Tap(NamedTuple):
 
 
 def _whole(x: torch.Tensor) -> torch.Tensor:
-    return x.to(torch.int64)
+    return positions(x)
 
 
 def _odd(whole: torch.Tensor) -> torch.Tensor:

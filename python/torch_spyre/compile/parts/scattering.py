@@ -25,6 +25,7 @@ from .lines import (
     checked,
     count,
     packed,
+    positions,
     running_counts,
     to_lines,
 )
@@ -308,7 +309,7 @@ def masked_scatter(
         return NOT_TAKEN
     wide = mask.expand(shape).reshape(-1)
     until = running_counts(wide.to(torch.float32))
-    number = torch.where(wide, until - 1, 0.0).to(torch.int64)
+    number = positions(torch.where(wide, until - 1, 0.0))
     found = source.reshape(-1).gather(0, number).reshape(shape)
     return torch.where(mask, found, x)
 
@@ -324,7 +325,7 @@ def masked_scatter_backward(
     wide = mask.expand(grad.shape).reshape(-1)
     until = running_counts(wide.to(torch.float32))
     beyond = max(n, number)
-    places = torch.where(wide, until - 1, float(beyond)).to(torch.int64)
+    places = positions(torch.where(wide, until - 1, float(beyond)))
     put: torch.Tensor = _aten.index_put(grad.new_zeros(beyond + 1), [places], grad.reshape(-1))
     return put[:number].reshape(list(sizes))
 
