@@ -10,7 +10,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_spyre
-from torch_spyre.compile import integers
 
 INDICES = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9])
 OFFSETS = torch.tensor([0, 3, 3, 9])  # the second bag is empty
@@ -167,19 +166,3 @@ def test_images_of_one_channel_have_the_strides_of_pytorch(sizes, dtype, compile
     expected = sample(x, grid)
     assert found.stride() == expected.stride()
     torch.testing.assert_close(found.cpu().float(), expected, atol=3e-2, rtol=3e-2)
-
-
-def test_ranges_of_integers_that_depend_on_nothing_are_found_once(monkeypatch):
-    asked = []
-    found = integers.Watch._overflowing
-    monkeypatch.setattr(
-        integers.Watch, "_overflowing", lambda self, *ids: asked.append(1) or found(self, *ids)
-    )
-    torch._dynamo.reset()
-    grid_sample = torch.compile(lambda x, grid: F.grid_sample(x, grid, align_corners=False))
-    operands = [torch.rand(1, 3, 4, 5).half().to("spyre"), torch.rand(1, 4, 4, 2).half().to("spyre")]
-    grid_sample(*operands)
-    first = len(asked)
-    assert first > 0
-    grid_sample(*operands)
-    assert len(asked) == first
