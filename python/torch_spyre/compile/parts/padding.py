@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Padding by what lies at the edges of dims: parts are put side by side, so every bit stays.
-Gradients are products with the matrix of what was put where; of long dims, sums at the edges."""
+Gradients are sums at the edges; where these are long, products with the matrix of what was put where,
+unless the dim is long, too."""
 
 from __future__ import annotations
 
@@ -89,17 +90,24 @@ def _added_edges(
     given = grad.narrow(dim, before, size)
     behind = grad.shape[dim] - before - size
     edges = [(0, before, 1 if mirrors else 0), (before + size, behind, size - 1 - mirrors)]
-    for number, (start, count_there, place) in enumerate(edges):
-        if not count_there:
+    for number, (start, length, place) in enumerate(edges):
+        if not length:
             continue
-        edge = grad.narrow(dim, start, count_there)
-        edge = edge.flip(dim) if mirrors else edge.to(torch.float32).sum(dim, True)
-        length = edge.shape[dim]
-        at = place - length + 1 if number else place
-        sums = (given.narrow(dim, at, length) + edge).to(grad.dtype)
-        around = [(0, at), (at + length, size - at - length)]
-        head, tail = ([given.narrow(dim, *rest)] if rest[1] else [] for rest in around)
-        given = torch.cat([*head, sums, *tail], dim)
+        edge = grad.narrow(dim, start, length)
+        if not mirrors:
+            parts = [edge.to(torch.float32).sum(dim, True)]
+        elif length <= MOST_SLICES:
+            parts = list(reversed(edge.split(1, dim)))
+        else:
+            parts = [edge.flip(dim)]
+        step = parts[0].shape[dim]
+        at = place - step * len(parts) + 1 if number else place
+        pieces = [given.narrow(dim, 0, at)] if at else []
+        for part in parts:
+            pieces.append((given.narrow(dim, at, step) + part).to(grad.dtype))
+            at += step
+        rest = [given.narrow(dim, at, size - at)] if at < size else []
+        given = torch.cat(pieces + rest, dim)
     return given
 
 
@@ -115,7 +123,8 @@ def _edges_backward(mirrors: bool) -> Callable[..., Any]:
         for i in range(rank):
             dim = x.dim() - rank + i
             size, before = x.shape[dim], padding[2 * (rank - 1 - i)]
-            if size > MOST_OF_MATRIX or grad.dtype not in computed():
+            few = grad.shape[dim] - size <= 2 * MOST_SLICES
+            if few or size > MOST_OF_MATRIX or grad.dtype not in computed():
                 if min(padding) < 0:
                     return NOT_TAKEN
                 grad = _added_edges(grad, dim, size, before, mirrors)
