@@ -81,7 +81,7 @@ def check_gradient(seed):
     sizes = [draw.choice((2, 3, 5, 33, 64, 70)) for _ in range(draw.choice((1, 2, 2, 3)))]
     if len(sizes) == 1 and draw.random() < 0.5:
         sizes = [1300]
-    mode = draw.choice(("reflect", "replicate"))
+    mode = draw.choice(("reflect", "replicate", "circular"))
     padding = [draw.randint(0, min(size - 1, 5)) for size in reversed(sizes) for _ in range(2)]
     x = torch.randint(-8, 8, (2, 3, *sizes)).half()
     weights = torch.randint(-4, 5, F.pad(x, padding, mode).shape).half()

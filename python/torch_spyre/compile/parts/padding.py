@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Padding by what lies at the edges of dims: parts are put side by side, so every bit stays.
-Gradients are sums at the edges; where these are long, products with the matrix of what was put where,
-unless the dim is long, too."""
+Gradients are sums at the edges; where these are long, products with the matrix of what was put
+where, unless the dim is long, too."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def _added_edges(
         step = parts[0].shape[dim]
         at = place - step * len(parts) + 1 if number else place
         pieces = [given.narrow(dim, 0, at)] if at else []
-        for part in parts:
-            pieces.append((given.narrow(dim, at, step) + part).to(grad.dtype))
+        for one in parts:
+            pieces.append((given.narrow(dim, at, step) + one).to(grad.dtype))
             at += step
         rest = [given.narrow(dim, at, size - at)] if at < size else []
         given = torch.cat(pieces + rest, dim)
