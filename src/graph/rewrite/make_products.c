@@ -35,30 +35,147 @@ static spyre_status uncast(const rewriter *r, const tensor *x, tensor *out)
     return graph_view_constant(graph, &from->view, &out->view);
 }
 
-spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
-                            bool keepdim, const tensor *into, tensor *out)
+// What `reduced` leaves of the sizes.
+static spyre_view sizes_left(const tensor *x, const bool *reduced, bool keepdim)
 {
-    spyre_arg dims[SPYRE_MAX_RANK];
     spyre_view view = {0};
-    uint32_t count = 0;
     for (uint32_t i = 0; i < x->view.rank; i++) {
-        if (reduced[i]) dims[count++] = int_arg(i);
         if (reduced[i] && !keepdim) continue;
         view.size[view.rank++] = reduced[i] ? 1 : x->view.size[i];
     }
-    if (count == 0 && into) return make_copy(r, x, into, out);
-    if (count == 0) {
+    view_set_contiguous(&view);
+    return view;
+}
+
+static spyre_status reduce_to(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
+                              bool keepdim, spyre_dtype dtype, const tensor *into, tensor *out)
+{
+    spyre_arg dims[SPYRE_MAX_RANK];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < x->view.rank; i++)
+        if (reduced[i]) dims[count++] = int_arg(i);
+    const spyre_view view = sizes_left(x, reduced, keepdim);
+    spyre_arg args[3] = {tensor_arg(x),
+                         {.kind = SPYRE_ARG_LIST, .of.list = {dims, count}},
+                         {.kind = SPYRE_ARG_BOOL, .of.boolean = keepdim}};
+    return make_node(r, op, args, 3, dtype, &view, into, out);
+}
+
+// --- Sums of many rows
+
+// Reduced loops are not divided among cores, so that numbers do not depend on how many there are.
+// Where rows have values of their own, means or sums, cores have rows, and of a sum over rows every
+// core would want what lies with all others: they are summed in so many parts first, in float32,
+// then these.
+enum { ROW_PARTS = 32, LEAST_ROWS = 512, LEAST_ELEMENTS = 1 << 16, NODES_BEFORE = 4 };
+
+typedef struct {
+    spyre_view view;                    // dims of parts, of rows of a part, then those that stay
+    bool rows[SPYRE_MAX_RANK], parts[SPYRE_MAX_RANK];
+} parted_rows;
+
+static bool is_of_rows(const spyre_view *of, const spyre_view *x)
+{
+    const uint32_t last = x->rank - 1;
+    const bool same = of->rank == x->rank && of->size[0] == x->size[0];
+    const bool moves = same && of->size[0] > 1 && of->stride[0] != 0 && x->size[last] > 1;
+    return moves && (of->size[last] == 1 || of->stride[last] == 0);
+}
+
+// Whether one of the nodes that a value is made by, up to so many back, reads one for each row.
+static spyre_status reads_rows(const spyre_graph *graph, uint32_t of, const spyre_view *x,
+                               uint32_t nodes, bool *out)
+{
+    const uint32_t made_by = graph->values.items[of].node;
+    if (made_by == SPYRE_NO_ID || nodes == 0) return NULL;
+    const graph_node *node = &graph->nodes.items[made_by];
+    for (uint32_t i = 0; i < node->arg_count && !*out; i++) {
+        spyre_view view;
+        if (node->args[i].kind != SPYRE_ARG_VALUE) continue;
+        const uint32_t operand = node->args[i].of.value;
+        TRY(graph_view_constant(graph, &graph->values.items[operand].view, &view));
+        *out = is_of_rows(&view, x);
+        if (!*out) TRY(reads_rows(graph, operand, x, nodes - 1, out));
+    }
+    return NULL;
+}
+
+// A dim of `size` rows: of parts, of rows, or of the parts that are still wanted and of their rows.
+static bool add_rows(parted_rows *p, spyre_view *sizes, int64_t size, int64_t *wanted)
+{
+    const int64_t parts = size % *wanted == 0 ? *wanted : size;
+    if (*wanted % parts != 0 || sizes->rank + 2 > SPYRE_MAX_RANK) return false;
+    *wanted /= parts;
+    p->parts[sizes->rank] = true;
+    sizes->size[sizes->rank++] = parts;
+    if (size == parts) return true;
+    p->rows[sizes->rank] = true;
+    sizes->size[sizes->rank++] = size / parts;
+    return true;
+}
+
+// Only where all outer dims are reduced, and those alone.
+static bool part_rows(aten_op op, const tensor *x, const bool *reduced, parted_rows *out)
+{
+    spyre_view sizes = {0};
+    int64_t wanted = ROW_PARTS, rows = 1;
+    uint32_t outer = 0;
+    bool floats = x->dtype == SPYRE_DTYPE_F32 || x->dtype == SPYRE_DTYPE_F16 ||
+                  x->dtype == SPYRE_DTYPE_BF16;
+    *out = (parted_rows){.view = {0}};
+    if (op != ATEN_SPYRE_SUM || !floats || view_element_count(&x->view) < LEAST_ELEMENTS)
+        return false;
+    for (; outer < x->view.rank && reduced[outer]; outer++) {
+        rows *= x->view.size[outer];
+        if (!add_rows(out, &sizes, x->view.size[outer], &wanted)) return false;
+    }
+    if (wanted > 1 || rows < LEAST_ROWS) return false;
+    if (outer == x->view.rank || sizes.rank + x->view.rank - outer > SPYRE_MAX_RANK) return false;
+    for (uint32_t i = outer; i < x->view.rank; i++) {
+        if (reduced[i]) return false;
+        sizes.size[sizes.rank++] = x->view.size[i];
+    }
+    return view_reshape(&x->view, sizes.size, sizes.rank, &out->view);
+}
+
+static spyre_status sum_parts(rewriter *r, const tensor *x, const parted_rows *p,
+                              const tensor *like, const tensor *into, tensor *out)
+{
+    tensor rows, sums, sum;
+    bool rest[SPYRE_MAX_RANK] = {false};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->view.rank; i++)
+        if (!p->rows[i]) rest[count++] = p->parts[i];
+    TRY(make_view(r, x, &p->view, NULL, &rows));
+    TRY(reduce_to(r, ATEN_SPYRE_SUM, &rows, p->rows, false, SPYRE_DTYPE_F32, NULL, &sums));
+    TRY(reduce_to(r, ATEN_SPYRE_SUM, &sums, rest, false, SPYRE_DTYPE_F32, NULL, &sum));
+    TRY(make_cast(r, &sum, like->dtype, NULL, &sum));
+    if (into) return rewrite_finish(r, &sum, into);
+    return make_reshape(r, &sum, like->view.size, like->view.rank, out);
+}
+
+spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
+                            bool keepdim, const tensor *into, tensor *out)
+{
+    tensor narrow, whole;
+    parted_rows parted;
+    bool any = false;
+    for (uint32_t i = 0; i < x->view.rank; i++) any |= reduced[i];
+    if (!any && into) return make_copy(r, x, into, out);
+    if (!any) {
         *out = *x;
         return NULL;
     }
-    view_set_contiguous(&view);
-    tensor narrow, whole;
     TRY(uncast(r, x, &narrow));
     TRY(make_unrepeated(r, &narrow, reduced, &whole));
-    spyre_arg args[3] = {tensor_arg(&whole),
-                         {.kind = SPYRE_ARG_LIST, .of.list = {dims, count}},
-                         {.kind = SPYRE_ARG_BOOL, .of.boolean = keepdim}};
-    return make_node(r, op, args, 3, x->dtype, &view, into, out);
+    bool of_rows = false;
+    if (part_rows(op, &whole, reduced, &parted))
+        TRY(reads_rows(r->target, whole.value, &x->view, NODES_BEFORE, &of_rows));
+    if (of_rows) {
+        const tensor like = {.dtype = x->dtype, .view = sizes_left(x, reduced, keepdim)};
+        return sum_parts(r, &whole, &parted, &like, into, out);
+    }
+    return reduce_to(r, op, &whole, reduced, keepdim, x->dtype, into, out);
 }
 
 spyre_status make_rank(rewriter *r, aten_op op, const tensor *x, int64_t k, uint32_t dim,

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over many rows that have values of their own are summed in 32 parts first."""
+
+import pytest
+import torch
+
+
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    rows = x.float()
+    return rows * rows.square().mean(-1, keepdim=True).rsqrt()
+
+
+def exact_numbers(size: tuple[int, ...]) -> torch.Tensor:
+    """Of 9 bits, which the card's 16-bit format has."""
+    torch.manual_seed(0)
+    return (torch.randint(-255, 256, size) / 64).half()
+
+
+def on_card(function, *tensors: torch.Tensor) -> torch.Tensor:
+    torch._dynamo.reset()
+    return torch.compile(function, dynamic=False)(*(x.to("spyre") for x in tensors)).cpu()
+
+
+SIZES = [(1024, 96), (4096, 200), (32, 128, 70), (8, 64, 130), (4, 16, 8, 256)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_sums_are_those_of_the_parts(size: tuple[int, ...], keepdim: bool) -> None:
+    x = exact_numbers(size)
+    dims = tuple(range(len(size) - 1))
+    got = on_card(lambda x: scaled(x).sum(dims, keepdim=keepdim), x)
+    parts = on_card(lambda x: scaled(x).view(32, -1, size[-1]).sum(1), x)
+    step = on_card(lambda x: x.sum(0), parts)
+    wanted = scaled(x.double()).sum(dims, keepdim=keepdim)
+    assert got.shape == wanted.shape and got.dtype == torch.float32
+    assert torch.equal(got.flatten(), step)
+    assert (got - wanted).abs().max() < 2e-6 * len(x.flatten()) ** 0.5
+
+
+@pytest.mark.parametrize("size", [(1000, 96), (33, 64, 70), (512, 64), (2, 2048, 3)])
+def test_sums_of_other_numbers_of_rows(size: tuple[int, ...]) -> None:
+    x = exact_numbers(size)
+    dims = tuple(range(len(size) - 1))
+    got = on_card(lambda x: scaled(x).sum(dims), x)
+    wanted = scaled(x.double()).sum(dims)
+    assert (got - wanted).abs().max() < 2e-6 * len(x.flatten()) ** 0.5
