@@ -56,6 +56,20 @@ BAGS = {
     "factors": (bags("sum"), TABLE, FACTORS),
     "end": (bags("sum", include_last_offset=True), TABLE),
     "rows": (lambda t: F.embedding_bag(INDICES[:12].reshape(3, 4).to(t.device), t), TABLE),
+    "means of rows": (
+        lambda t: F.embedding_bag(INDICES[:12].reshape(3, 4).to(t.device), t, mode="mean"),
+        TABLE,
+    ),
+    "rows by factors": (
+        lambda t, f: F.embedding_bag(
+            INDICES[:12].reshape(4, 3).to(t.device),
+            t,
+            mode="sum",
+            per_sample_weights=f.reshape(4, 3),
+        ),
+        TABLE,
+        FACTORS[:12],
+    ),
     "by frequency": (
         lambda t: F.embedding(INDICES.to(t.device), t, 5, scale_grad_by_freq=True),
         TABLE,

@@ -34,6 +34,15 @@ def arguments_of(node: torch.fx.Node) -> tuple[Any, ...]:
     return node.args
 
 
+def made_by(tensor: torch.Tensor) -> torch.fx.Node | None:
+    """The call that has the tensor as its result in the graph that is being traced, if any is."""
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
+
+    mode = get_proxy_mode()
+    slot = None if mode is None else get_proxy_slot(tensor, mode.tracer, None)
+    return None if slot is None else slot.proxy.node
+
+
 def results_of(graph: torch.fx.Graph) -> tuple[Any, ...]:
     """What the graph returns: nodes and constants."""
     return tuple(arguments_of(graph.output_node())[0])

@@ -2,7 +2,8 @@
 """Sums, means and maxima of bags of a table's rows, their gradients, and rows cut to a norm.
 
 A bag is a run of the indices, from its offset to the next one. The number of an index's bag is how
-many bags have begun before; rows are joined at it, and gradients of rows at the indices.
+many bags have begun before; rows are joined at it, and gradients of rows at the indices. Of bags of
+one size, as a matrix of indices has them, rows are summed along a dim of their own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 
 import torch
 
+from ..._pytorch.fx import arguments_of, made_by
 from ..registered import NOT_TAKEN, NotTaken, part
 from .lines import FLOATS, INDICES, MOST_COUNTED, count, positions, running_counts
 
@@ -47,6 +49,30 @@ def _joined(
     return to, _counted(bags + 1, to)[:bags]
 
 
+def _size_of_all(indices: torch.Tensor, offsets: torch.Tensor, bags: int) -> int | None:
+    """Of bags that the graph in work counts off, as embedding_bag() of a matrix does."""
+    maker = made_by(offsets)
+    if maker is None or maker.target is not _aten.arange.start_step:
+        return None
+    first, end, step = [*arguments_of(maker), 1][:3]
+    n = indices.shape[0]
+    even = type(n) is int and type(step) is int and (first, end) == (0, n) and n == step * bags
+    return step if even else None
+
+
+def _even_bags(
+    table: torch.Tensor, indices: torch.Tensor, size: int, mode: int, factors: torch.Tensor | None
+) -> Bags:
+    n, bags = indices.shape[0], indices.shape[0] // size
+    rows = _aten.embedding(table, indices.reshape(bags, size))
+    if factors is not None:
+        rows = rows * factors.reshape(bags, size, 1)
+    joined = rows.mean(1) if mode == MEAN else rows.sum(1)
+    bag = (count(n, indices) // size).to(indices.dtype)
+    sizes = torch.full((bags,), size, dtype=indices.dtype, device=indices.device)
+    return joined, bag, sizes, indices.new_zeros(bags)
+
+
 @part(_aten._embedding_bag.default, _aten._embedding_bag_forward_only.default, narrow=True)
 def embedding_bag(
     table: torch.Tensor,
@@ -64,6 +90,9 @@ def embedding_bag(
     bags = offsets.shape[0] - has_end
     if not _is_taken(table, indices, bags):
         return NOT_TAKEN
+    size = _size_of_all(indices, offsets, bags)
+    if size is not None and mode != MAX and padding < 0:
+        return _even_bags(table, indices, size, mode, factors)
     bag = _bag_of_each(indices, offsets, bags)
     to, sizes = _joined(indices, bag, bags, padding)
     rows = _aten.embedding(table, indices)
@@ -112,15 +141,20 @@ def embedding_bag_backward(
     bags = grad.shape[0]
     if not _is_taken(grad, indices, bags) or sparse:
         return NOT_TAKEN
-    bag = _bag_of_each(indices, offsets, bags)
-    _to, sizes = _joined(indices, bag, bags, padding)
     zeros = grad.new_zeros(rows, grad.shape[1])
-    if mode == MAX:
-        given = torch.where((positions(sizes) > 0).unsqueeze(1), grad, 0.0)
-        return torch.scatter_add(zeros, 0, maxima.to(torch.int64), given)
-    if mode == MEAN:
-        grad = (grad / sizes.clamp(min=1.0).unsqueeze(1)).to(grad.dtype)
-    parts = grad[bag]
+    size = _size_of_all(indices, offsets, bags)
+    if size is not None and mode != MAX and padding < 0:
+        given = grad / size if mode == MEAN else grad
+        parts = given.unsqueeze(1).expand(bags, size, grad.shape[1]).flatten(0, 1)
+    else:
+        bag = _bag_of_each(indices, offsets, bags)
+        _to, sizes = _joined(indices, bag, bags, padding)
+        if mode == MAX:
+            given = torch.where((positions(sizes) > 0).unsqueeze(1), grad, 0.0)
+            return torch.scatter_add(zeros, 0, maxima.to(torch.int64), given)
+        if mode == MEAN:
+            grad = (grad / sizes.clamp(min=1.0).unsqueeze(1)).to(grad.dtype)
+        parts = grad[bag]
     if factors is not None:
         parts = parts * factors.unsqueeze(1)
     return add_rows(zeros, indices, parts, padding, by_frequency)
