@@ -3,7 +3,7 @@
 
 Of images of few channels, what windows hold along a dim becomes channels; windows side by side are
 rows of a matrix. One of three dims is one for every image and group; a transposed convolution whose
-windows overlap is one over its input with zeros between the elements, by the weight turned around.
+windows overlap is one for each combination of rests of its result's places by the strides.
 """
 
 from __future__ import annotations
