@@ -50,6 +50,7 @@ static spyre_status make_rows(const rows_window *w, uint32_t kernels,
     TRY(rows_compose(b));
     if (!b->fits) return NULL;
     rows_find_live(w, w->first + kernels - 1, b, &live);
+    rows_merge(b, live.value);
     rows_prune(b, live.value);
     rows_make_private(b, live.tile);
     TRY(rows_reuse_loads(b));
@@ -88,11 +89,12 @@ static uint32_t failed_at(const failures *f, const rows_shape *shape, uint32_t k
     return UINT32_MAX;
 }
 
-static void note_failure(failures *f, const rows_shape *shape, uint32_t kernel)
+// One that fewer kernels may not have is remembered.
+static void note_failure(failures *f, const rows_shape *shape, const rows_failure *why)
 {
-    if (kernel == UINT32_MAX || f->count == MOST_FAILURES) return;
+    if (why->fewer > why->kernel || why->kernel == UINT32_MAX || f->count == MOST_FAILURES) return;
     f->items[f->count].shape = *shape;
-    f->items[f->count++].kernel = kernel;
+    f->items[f->count++].kernel = why->kernel;
 }
 
 // The kernels that `tiles` are of; *out_fewer is how many of them may still agree.
@@ -106,13 +108,15 @@ static spyre_status try_rows(const rows_window *w, uint32_t kernels, rows_tiles 
     for (uint32_t n = 0; n < shapes.count * ROWS_EVENNESSES && !*out_rows; n++) {
         rows_shape shape = shapes.items[n % shapes.count];
         shape.evenness = (rows_evenness)(n / shapes.count);
-        uint32_t at = failed_at(failed, &shape, kernels);
+        const uint32_t at = failed_at(failed, &shape, kernels);
+        rows_failure why = {at, at};
         if (at == UINT32_MAX) {
-            if (!rows_agree(w, &shape, tiles, &at)) note_failure(failed, &shape, at);
+            if (!rows_agree(w, &shape, tiles, &why)) note_failure(failed, &shape, &why);
             else if (rows_sums_die(w, w->first + kernels - 1, tiles))
                 TRY(make_rows(w, kernels, tiles, &shape, out_rows));
+            if (why.kernel == UINT32_MAX) why.fewer = kernels;
         }
-        if (at > fewer) fewer = at;
+        if (why.fewer > fewer) fewer = why.fewer;
     }
     *out_fewer = fewer < kernels ? fewer : kernels - 1;
     return NULL;

@@ -17,29 +17,40 @@ static bool loops_are_rows(const rows_tiles *tiles, const rows_tile *t)
     return t->outer || is_alone(tiles, t) || t->role > ROWS_REDUCES || t->loops_are_rows;
 }
 
-// The tile's result is a per-row value or a stream in LX, and no instruction behind the row fusion,
-// or of a later iteration, reads it.
-static bool may_stay_inside(const rows_window *w, uint32_t last, const rows_tiles *tiles,
-                            const rows_tile *t)
+// The tile's result is a per-row value or a stream in LX.
+static bool may_stay_inside(const rows_tiles *tiles, const rows_tile *t)
 {
     const rows_access *result = &t->operand[0];
     const bool own_loops = t->loops.depth > t->cores;
     bool inside = t->role == ROWS_STREAMS ? !own_loops || is_alone(tiles, t)
                                           : t->role == ROWS_BY_ROW && t->lanes == 1 && !own_loops;
-    return inside && result->place.space == ISA_SPACE_LX &&
-           result->sums == ROWS_NONE && !result->constant && !rows_is_live(w, last, t->reach[0]);
+    return inside && result->place.space == ISA_SPACE_LX && result->sums == ROWS_NONE &&
+           !result->constant;
+}
+
+// With how many kernels, at most `kernels`, no instruction behind them, or of a later iteration,
+// reads the tile's result; 0 where its own kernel's end is too late for that.
+static uint32_t kernels_without_reader(const rows_window *w, uint32_t kernels, const rows_tile *t)
+{
+    for (; kernels > t->kernel; kernels--)
+        if (!rows_is_live(w, w->first + kernels - 1, t->reach[0])) return kernels;
+    return 0;
 }
 
 // The tile is in order behind all tiles before it. Where only its result conflicts with them, the
-// result is marked to stay inside of the row fusion.
-static bool is_in_order(const rows_window *w, uint32_t last, const rows_tiles *tiles,
-                        rows_tile *t)
+// result is marked to stay inside of the row fusion, of which *fewer kernels may make one where it
+// is read behind all of them.
+static bool is_in_order(const rows_window *w, uint32_t kernels, const rows_tiles *tiles,
+                        rows_tile *t, uint32_t *fewer)
 {
     const plan_phase *phases = w->phases + w->first;
     t->stays_inside = false;
     for (const rows_tile *other = tiles->items; other <= t; other++) {
         if (rows_in_order(phases, other, t)) continue;
-        if (t->stays_inside || !may_stay_inside(w, last, tiles, t)) return false;
+        if (t->stays_inside || !may_stay_inside(tiles, t)) return false;
+        const uint32_t without = kernels_without_reader(w, kernels, t);
+        if (without > *fewer) *fewer = without;
+        if (without < kernels) return false;
         t->stays_inside = true;
         if (!rows_in_order(phases, other, t)) return false;
     }
@@ -49,16 +60,16 @@ static bool is_in_order(const rows_window *w, uint32_t last, const rows_tiles *t
 // Finds a way in which the tile, number `at`, has the shape and is in order; rather one in which
 // its result may reach LX.
 static bool find_way(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
-                     uint32_t at)
+                     uint32_t at, uint32_t *fewer)
 {
-    const uint32_t last = w->first + tiles->items[tiles->count - 1].kernel;
+    const uint32_t kernels = tiles->items[tiles->count - 1].kernel + 1;
     rows_tile *t = &tiles->items[at], inside;
     rows_tiles earlier = *tiles;
     earlier.count = at;
     bool found = false;
     for (uint32_t way = rows_first_way(shape, t); way < ROWS_WAYS; way++) {
         if (!rows_place_tile(shape, &earlier, way, t) || !loops_are_rows(tiles, t) ||
-            !is_in_order(w, last, tiles, t))
+            !is_in_order(w, kernels, tiles, t, fewer))
             continue;
         if (!t->stays_inside) return true;
         if (!found) inside = *t;
@@ -109,17 +120,17 @@ static bool reduction_gains_alone(const rows_window *w, const rows_tiles *tiles,
 }
 
 bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
-                  uint32_t *out_failed)
+                rows_failure *out_failed)
 {
     uint32_t wide = 0, streams = 0, kernels = 0;
     bool reduces = false;
-    *out_failed = UINT32_MAX;
+    *out_failed = (rows_failure){UINT32_MAX, 0};
     if (shape->rows < (tiles->items[0].outer ? 1 : 2) || shape->sticks == 0) return false;
     for (uint32_t n = 0; n < tiles->count; n++) {
         rows_tile *t = &tiles->items[n];
-        *out_failed = t->kernel;
-        if (!find_way(w, shape, tiles, n)) return false;
-        *out_failed = UINT32_MAX;
+        *out_failed = (rows_failure){t->kernel, t->kernel};
+        if (!find_way(w, shape, tiles, n, &out_failed->fewer)) return false;
+        *out_failed = (rows_failure){UINT32_MAX, 0};
         bool loads = t->tile->instruction->opcode == ISA_LOAD;
         if (loads && n + 1 == tiles->count) return false;
         wide += t->role <= ROWS_REDUCES && !loads;

@@ -8,11 +8,17 @@
 
 #include "card/row_fusion/rows_window.h"
 
+// Why tiles do not agree: one of this kernel has no way, UINT32_MAX when that is not why. So many
+// kernels from the first on may agree for all that: those in front of it, or more, where only its
+// result is in the way, which nothing reads behind so many.
+typedef struct {
+    uint32_t kernel, fewer;
+} rows_failure;
+
 // Places all tiles; there are two over all elements, or a reduction of one core alone, so that
-// threads can share its rows. Where a tile has no way, *out_failed is its kernel, UINT32_MAX
-// otherwise.
+// threads can share its rows.
 bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
-                uint32_t *out_failed);
+                rows_failure *out_failed);
 
 // --- Behind a row fusion that ends with kernel `last` of the window's phases (rows_live.c)
 

@@ -2,9 +2,9 @@
 //
 // How a row fusion is made: pass/fuse_rows.c looks for kernels whose tiles (rows_collect.c, in a
 // window of rows_window.c) agree (rows_agree.c): they have one shape (rows_shape.c) and may be
-// taken block by block (rows_order.c). rows_compose.c notes their steps, rows_prune.c drops those
-// without a reader, rows_private.c finds what need not be in LX, rows_block.c chooses the rows of a
-// block.
+// taken block by block (rows_order.c). rows_compose.c notes their steps, rows_merge.c joins vector
+// programs, rows_prune.c drops steps without a reader, rows_private.c finds what need not be in LX,
+// rows_block.c chooses the rows of a block.
 #ifndef CARD_ROWS_BUILD_H
 #define CARD_ROWS_BUILD_H
 
@@ -129,8 +129,11 @@ bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_pl
 // Fills items and steps of b->c, unless it leaves b->fits false.
 SPYRE_MUST_CHECK spyre_status rows_compose(rows_builder *b);
 
-// Drops steps that only make values without readers. A value is live that may be read in LX or
-// memory after the row fusion.
+// Joins vector programs that need nothing of the tiles between them. A value is live that may be
+// read in LX or memory after the row fusion.
+void rows_merge(const rows_builder *b, const bool *value_live);
+
+// Drops steps that only make values without readers.
 void rows_prune(rows_builder *b, const bool *value_live);
 
 // Rounds values of a vector program, and makes their NaN positive and quiet, no more than their

@@ -34,25 +34,43 @@ static void keep_passing(rows_builder *b, uint32_t step)
     value->last = step;
 }
 
-// Only results are worth keeping for others: without them blocks are so long that what there is one
-// of a row costs little, and loading again is cheap.
-static void load_again(rows_builder *b)
+// Steps that take the value as it is kept load it instead.
+static void load_value(rows_builder *b, uint32_t v)
 {
-    for (uint32_t v = 0; v < b->value_count; v++)
-        if (stays(&b->values[v]) && b->values[v].stored) return;
     for (uint32_t n = 0; n < b->c->steps.count; n++) {
         rows_step *s = &b->c->steps.items[n];
-        if (s->op != VECTOR_KEPT_X && s->op != VECTOR_KEPT_Y) continue;
-        if (!stays(&b->values[s->value])) continue;
-        s->place = b->values[s->value].place;
+        if (s->value != v || (s->op != VECTOR_KEPT_X && s->op != VECTOR_KEPT_Y)) continue;
+        s->place = b->values[v].place;
         if (s->place.format == SPYRE_FORMAT_IEEE_FP32)
             s->op = s->op == VECTOR_KEPT_X ? VECTOR_WIDE_X : VECTOR_WIDE_Y;
         else s->op = s->op == VECTOR_KEPT_X ? VECTOR_LOAD_X : VECTOR_LOAD_Y;
     }
-    for (uint32_t v = 0; v < b->value_count; v++)
-        if (stays(&b->values[v])) b->values[v].kept = false;
+    b->values[v].kept = false;
     for (uint32_t n = 0; n < b->c->steps.count; n++)
-        if (takes_kept_apart(b->c->steps.items[n].op)) keep_passing(b, n);
+        if (b->c->steps.items[n].value == v && takes_kept_apart(b->c->steps.items[n].op))
+            keep_passing(b, n);
+}
+
+// Only results are worth keeping for others: without them blocks are so long that what there is one
+// of a row costs little, and loading again is cheap. More than there is room for of one row cannot
+// be kept: first what was loaded is loaded again, then results that are stored anyway.
+static void load_again(rows_builder *b, const bool *live)
+{
+    uint32_t staying = 0, results = 0;
+    const uint32_t room = ROWS_KEPT_FLOATS / (SIMD_LANES * b->c->sticks);
+    for (uint32_t v = 0; v < b->value_count; v++) {
+        staying += stays(&b->values[v]);
+        results += stays(&b->values[v]) && b->values[v].stored;
+    }
+    const bool all = results == 0;
+    for (uint32_t stored = 0; stored < 2; stored++) {
+        for (uint32_t v = 0; v < b->value_count && (all || staying > room); v++) {
+            const rows_value *value = &b->values[v];
+            if (!stays(value) || value->stored != stored || (stored && !live[v])) continue;
+            load_value(b, v);
+            staying--;
+        }
+    }
 }
 
 static bool is_needed(const rows_builder *b, const rows_step *s, const bool *live)
@@ -112,6 +130,6 @@ static void drop_steps(rows_builder *b, const bool *live)
 void rows_prune(rows_builder *b, const bool *value_live)
 {
     find_passing(b);
-    load_again(b);
+    load_again(b, value_live);
     drop_steps(b, value_live);
 }

@@ -8,7 +8,7 @@
 #include "card/footprint/temporary.h"
 #include "card/row_fusion/rows_build.h"
 
-enum { ROWS_MOST_KERNELS = 24 };
+enum { ROWS_MOST_KERNELS = 40 };
 
 typedef struct {
     arena *memory, *scratch;                // of the plan; of the passes
