@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions in the card's fixed order: fp32 accumulators per kept element (and
+// Reductions in the card's fixed order: fp32 accumulators (int32 of integers) per kept element (and
 // per lane, when the stick dim is reduced) take the elements in ascending order, FOLD joins the
 // lanes, a chain joins the cores, one multiplication, one rounding.
 #include "back/select.h"
@@ -11,6 +11,7 @@
 #include "back/tile_buffers.h"
 #include "bundle/derived.h"
 #include "isa/constants.h"
+#include "tensor/accumulate.h"
 
 typedef struct {
     emitter *e;
@@ -21,6 +22,7 @@ typedef struct {
     int32_t end_factor;    // the one that the result is multiplied with; -1: none
     uint32_t first_moment; // 1: the first one stays 0
     opfunc op;             // its accumulator
+    bool integers;         // are in int32
     bool folds;            // the stick dim is reduced
     bundle_finish end;
     int64_t reduced_bytes; // cap on the input tile while its reduced dims grow
@@ -48,7 +50,8 @@ static place accumulator_place(const reduction *r, const box *kept, const place_
 {
     place home = place_home(&r->n, kept, axes, r->input);
     place_order order = place_sorted(&home, axes);
-    place p = place_dense(kept, axes, &order, SPYRE_FORMAT_IEEE_FP32, 4 * lanes_of(r), region);
+    spyre_format format = r->integers ? SPYRE_FORMAT_IEEE_INT32 : SPYRE_FORMAT_IEEE_FP32;
+    place p = place_dense(kept, axes, &order, format, 4 * lanes_of(r), region);
     if (r->folds) p.stride[axes->count - 1] = 4;
     return p;
 }
@@ -318,19 +321,23 @@ static spyre_status allocate(reduction *r, const int64_t *tile)
 // --- The step
 
 // Masked elements count as the mask constant. As long as that changes nothing they are left out.
-static spyre_status check_mask(const bundle_step *step)
+static spyre_status check_mask(const bundle_step *step, bool integers)
 {
     if (step->mask_count == 0) return NULL;
-    float value = bundle_constant_value(step, (uint32_t)step->mask_constant);
-    float neutral = opfunc_reduction_identity(step->op);
-    if (value == neutral) return NULL;
+    double value = (double)bundle_constant_value(step, (uint32_t)step->mask_constant);
+    double masked = accumulator_value(accumulator_of_value(value, integers), integers);
+    double neutral = accumulator_value(accumulator_neutral(step->op, integers), integers);
+    if (masked == neutral) return NULL;
     return status_new(SPYRE_UNSUPPORTED, "maskingConstId_: %s masked with %g, only %g is supported",
-                      opfunc_describe(step->op)->name, (double)value, (double)neutral);
+                      opfunc_describe(step->op)->name, value, neutral);
 }
 
 static void describe(reduction *r, const bundle_step *step)
 {
     r->op = opfunc_describe(step->op)->accumulator;
+    r->integers =
+        accumulate_in_integers(step->op, step->tensors[step->output].format,
+                               step->tensors[step->inputs[0]].format);
     r->moments = opfunc_moments(step->op);
     r->factor = step->op == OPFUNC_DEPTHWISECONV2D ? step->inputs[1] : -1;
     r->end_factor = opfunc_multiplies_results(step->op, step->input_count) ? step->inputs[1] : -1;
@@ -354,9 +361,9 @@ static void add_buffers(reduction *r)
 spyre_status emit_reduction(emitter *e, const bundle_step *step)
 {
     reduction r = {.e = e, .input = step->inputs[0], .output = step->output};
-    TRY(check_mask(step));
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, SPLIT_SLOTS, &r.n));
     describe(&r, step);
+    TRY(check_mask(step, r.integers));
     TRY(split_build(&r.n, &r.chain));
     r.tiles = buffers_of(&r.n);
     r.kept = (tile_loops){.e = e, .n = &r.n, .body = kept_body, .context = &r};

@@ -194,56 +194,20 @@ static uint32_t group_of(const execution *x, uint32_t core, uint32_t members[BUN
     return count;
 }
 
-// Leaves the combination of what the cores that share an output have in the entries of all of them.
-typedef void combine_one(opfunc op, void *total, const void *part);
-
-static void combine_floats(opfunc op, void *total, const void *part)
+void execution_combine_cores(const execution *x, opfunc op, bool integers,
+                             accumulator_cell *partial, int64_t count)
 {
-    float a, b;
-    memcpy(&a, total, sizeof a);
-    memcpy(&b, part, sizeof b);
-    a = opfunc_combine(op, a, b);
-    memcpy(total, &a, sizeof a);
-}
-
-static void add_integers(opfunc op, void *total, const void *part)
-{
-    (void)op;
-    uint32_t a, b;
-    memcpy(&a, total, sizeof a);
-    memcpy(&b, part, sizeof b);
-    a += b;
-    memcpy(total, &a, sizeof a);
-}
-
-// `partial` has values of four bytes.
-static void combine(const execution *x, opfunc op, combine_one *one, uint8_t *partial,
-                    int64_t count)
-{
-    enum { BYTES = 4 };
     bool done[BUNDLE_MAX_CORES] = {false};
     for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         uint32_t members[BUNDLE_MAX_CORES];
         if (done[core]) continue;
         uint32_t member_count = group_of(x, core, members);
         for (int64_t i = 0; i < count; i++) {
-            uint8_t total[BYTES];
-            memcpy(total, partial + (members[0] * count + i) * BYTES, BYTES);
+            accumulator_cell total = partial[members[0] * count + i];
             for (uint32_t m = 1; m < member_count; m++)
-                one(op, total, partial + (members[m] * count + i) * BYTES);
-            for (uint32_t m = 0; m < member_count; m++)
-                memcpy(partial + (members[m] * count + i) * BYTES, total, BYTES);
+                total = accumulator_join(op, integers, total, partial[members[m] * count + i]);
+            for (uint32_t m = 0; m < member_count; m++) partial[members[m] * count + i] = total;
         }
         for (uint32_t m = 0; m < member_count; m++) done[members[m]] = true;
     }
-}
-
-void execution_combine_cores(const execution *x, opfunc op, float *partial, int64_t count)
-{
-    combine(x, op, combine_floats, (uint8_t *)partial, count);
-}
-
-void execution_add_cores(const execution *x, int32_t *partial, int64_t count)
-{
-    combine(x, OPFUNC_SUM, add_integers, (uint8_t *)partial, count);
 }

@@ -7,6 +7,7 @@
 
 #include "base/odometer.h"
 #include "bundle/interpret.h"
+#include "tensor/accumulate.h"
 
 typedef struct {
     const bundle_tensor *tensor;
@@ -63,10 +64,8 @@ bool execution_masked(const execution *x, uint32_t core, const int64_t *index);
 
 // Combines partial results of cores whose slices differ in reduced dims only, in ascending order of
 // those slices, and leaves the result in the entry of each of them. partial[core * count + i].
-void execution_combine_cores(const execution *x, opfunc op, float *partial, int64_t count);
-
-// The same of sums in int32, which wrap.
-void execution_add_cores(const execution *x, int32_t *partial, int64_t count);
+void execution_combine_cores(const execution *x, opfunc op, bool integers,
+                             accumulator_cell *partial, int64_t count);
 
 // One family each.
 SPYRE_MUST_CHECK spyre_status interpret_pointwise(execution *x);

@@ -12,29 +12,24 @@
 #include "bundle/execution.h"
 
 // A sum in four bytes: fp32, or int32 of integers.
-typedef union {
-    float real;
-    uint32_t integer;
-} sum_cell;
-
 static bool multiplies_integers(const execution *x)
 {
     spyre_format format = x->step->tensors[x->step->inputs[0]].format;
     return format == SPYRE_FORMAT_SENINT8 || format == SPYRE_FORMAT_SENINT4;
 }
 
-static void add_product(sum_cell *sum, float a, float b, bool integers)
+static void add_product(accumulator_cell *sum, float a, float b, bool integers)
 {
     // Products of two SEN169_FP16 are exact in fp32, so there fmaf is also sum + a * b.
-    if (integers) sum->integer += (uint32_t)(int32_t)(a * b);
+    if (integers) sum->integer = accumulate_integer(OPFUNC_SUM, sum->integer, (int32_t)(a * b));
     else sum->real = fmaf(a, b, sum->real);
 }
 
 static spyre_status dot(const execution *x, uint32_t core, int64_t *index, bool integers,
-                        sum_cell *out_sum)
+                        accumulator_cell *out_sum)
 {
     const bundle_step *step = x->step;
-    sum_cell sum = {.integer = 0};
+    accumulator_cell sum = {.integer = 0};
     do {
         if (execution_masked(x, core, index)) continue;
         double a, b;
@@ -46,7 +41,8 @@ static spyre_status dot(const execution *x, uint32_t core, int64_t *index, bool 
     return NULL;
 }
 
-static spyre_status dot_each(const execution *x, uint32_t core, bool integers, sum_cell *sum)
+static spyre_status dot_each(const execution *x, uint32_t core, bool integers,
+                             accumulator_cell *sum)
 {
     int64_t index[BUNDLE_MAX_DIMS] = {0};
     do {
@@ -118,17 +114,17 @@ static spyre_status find_masked(const execution *x, uint32_t core, bool **out_ma
     return NULL;
 }
 
-static sum_cell dot_loaded(const float *a, const float *b, const bool *masked, int64_t count,
-                           bool integers)
+static accumulator_cell dot_loaded(const float *a, const float *b, const bool *masked,
+                                   int64_t count, bool integers)
 {
-    sum_cell sum = {.integer = 0};
+    accumulator_cell sum = {.integer = 0};
     for (int64_t k = 0; k < count; k++)
         if (!masked[k]) add_product(&sum, a[k], b[k], integers);
     return sum;
 }
 
 static spyre_status dot_all(const execution *x, uint32_t core, bool integers, loaded *a, loaded *b,
-                            sum_cell *sum)
+                            accumulator_cell *sum)
 {
     int64_t k = reduced_elements(x), index[BUNDLE_MAX_DIMS] = {0};
     bool *masked = NULL;
@@ -143,7 +139,8 @@ static spyre_status dot_all(const execution *x, uint32_t core, bool integers, lo
     return NULL;
 }
 
-static spyre_status multiply(const execution *x, uint32_t core, bool integers, sum_cell *sum)
+static spyre_status multiply(const execution *x, uint32_t core, bool integers,
+                             accumulator_cell *sum)
 {
     loaded a = {.values = NULL}, b = {.values = NULL};
     if (x->step->window_count) return dot_each(x, core, integers, sum);
@@ -157,23 +154,20 @@ spyre_status interpret_matmul(execution *x)
 {
     bool integers = multiplies_integers(x);
     int64_t per_core = execution_kept_elements(x);
-    sum_cell *partial =
-        ARENA_NEW(x->scratch, sum_cell, (size_t)per_core * x->step->cores->core_count);
+    accumulator_cell *partial =
+        ARENA_NEW(x->scratch, accumulator_cell, (size_t)per_core * x->step->cores->core_count);
     TRY_ALLOC(partial);
     for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         execution_begin_core(x, core);
         TRY(multiply(x, core, integers, partial + core * per_core));
     }
-    if (integers) execution_add_cores(x, (int32_t *)(void *)partial, per_core);
-    else execution_combine_cores(x, OPFUNC_SUM, (float *)(void *)partial, per_core);
+    execution_combine_cores(x, OPFUNC_SUM, integers, partial, per_core);
     for (uint32_t core = 0; core < x->step->cores->core_count; core++) {
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
-        const sum_cell *result = partial + core * per_core;
+        const accumulator_cell *result = partial + core * per_core;
         do {
-            double value = integers ? (double)(int32_t)result->integer : (double)result->real;
-            TRY(execution_store(x, core, index, 0, value));
-            result++;
+            TRY(execution_store(x, core, index, 0, accumulator_value(*result++, integers)));
         } while (odometer_next_of(x->kept, x->kept_count, x->local, index));
     }
     return NULL;

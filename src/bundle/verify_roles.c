@@ -137,7 +137,7 @@ static spyre_format factor_format(opfunc op)
     }
 }
 
-// Sums of integers are int32, whole or rounded.
+// Sums of integers are int32: of products whole or rounded, of elements whole.
 static spyre_status verify_factors(const bundle_step *step)
 {
     const char *name = opfunc_describe(step->op)->name;
@@ -148,7 +148,8 @@ static spyre_status verify_factors(const bundle_step *step)
         if (factor->format == wanted) continue;
         return RULE("dataFormat_: %s of %s", name, spyre_format_name(factor->format));
     }
-    if (!integers && !floats_only(step)) {
+    bool reduces = accumulate_in_integers(step->op, out, step->tensors[step->inputs[0]].format);
+    if (!integers && !reduces && !floats_only(step)) {
         return status_new(SPYRE_UNSUPPORTED, "dataFormat_: %s of integers is not supported", name);
     }
     if (integers && out != SPYRE_FORMAT_SEN169_FP16 && out != SPYRE_FORMAT_IEEE_FP32 &&

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "isa/fields.h"
+#include "tensor/accumulate.h"
 
 const isa_info isa_table[ISA_OPCODE_COUNT] = {
 #define ISA_ROW(opcode, mnemonic_, queue_, roles_, uses_, summary_) \
@@ -83,4 +84,12 @@ uint32_t isa_loop_stride_count(const isa_operand *operand)
     uint32_t count = ISA_MAX_LOOPS;
     while (count && operand->loop_stride[count - 1] == 0) count--;
     return count;
+}
+
+bool isa_accumulates_integers(const isa_instruction *i)
+{
+    if (i->opcode != ISA_REDUCE && i->opcode != ISA_FOLD) return false;
+    spyre_format to = i->operand[0].format;
+    return to == SPYRE_FORMAT_IEEE_INT32 &&
+           accumulate_takes(i->op, to, i->operand[i->operand_count - 1u].format);
 }

@@ -204,6 +204,9 @@ static inline bool isa_accumulates(isa_opcode opcode)
     return roles[0] == 'u' && roles[1];
 }
 
+// Whether a REDUCE or FOLD works on int32.
+bool isa_accumulates_integers(const isa_instruction *i);
+
 // True for what writes memory.
 static inline bool isa_stores(isa_opcode opcode)
 {

@@ -104,7 +104,8 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
     if ((int)format < 0 || format >= SPYRE_FORMAT_COUNT || spyre_format_bytes(format) == 0)
         BROKEN("format %d has no whole bytes an element", (int)format);
     bool updates = isa_writes(i->opcode, o) && isa_reads(i->opcode, o);
-    bool integers = i->opcode == ISA_MATMUL && i->operand[1].format == SPYRE_FORMAT_SENINT8;
+    bool integers = i->opcode == ISA_MATMUL ? i->operand[1].format == SPYRE_FORMAT_SENINT8
+                                            : isa_accumulates_integers(i);
     spyre_format sum = integers ? SPYRE_FORMAT_IEEE_INT32 : SPYRE_FORMAT_IEEE_FP32;
     if (i->opcode == ISA_ACCUMULATE && o == 1 &&
         !accumulate_takes(i->op, i->operand[0].format, format))

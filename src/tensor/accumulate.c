@@ -26,3 +26,34 @@ void accumulate_element(opfunc op, void *to, spyre_format to_format, const void 
     float joined = (float)element_load(to, to_format), next = (float)element_load(element, format);
     element_store(to, to_format, (double)opfunc_combine(op, joined, next));
 }
+
+bool accumulate_in_integers(opfunc op, spyre_format to, spyre_format from)
+{
+    return opfunc_describe(op)->kind == OPFUNC_KIND_REDUCTION &&
+           from == SPYRE_FORMAT_IEEE_INT32 && accumulate_takes(op, to, from);
+}
+
+accumulator_cell accumulator_of_value(double value, bool integers)
+{
+    accumulator_cell cell = {.real = (float)value};
+    if (integers) element_store(&cell.integer, SPYRE_FORMAT_IEEE_INT32, value);
+    return cell;
+}
+
+double accumulator_value(accumulator_cell cell, bool integers)
+{
+    return integers ? (double)cell.integer : (double)cell.real;
+}
+
+accumulator_cell accumulator_neutral(opfunc op, bool integers)
+{
+    return accumulator_of_value((double)opfunc_reduction_identity(op), integers);
+}
+
+accumulator_cell accumulator_join(opfunc op, bool integers, accumulator_cell a,
+                                  accumulator_cell b)
+{
+    if (integers) a.integer = accumulate_integer(op, a.integer, b.integer);
+    else a.real = opfunc_combine(op, a.real, b.real);
+    return a;
+}

@@ -137,27 +137,30 @@ static void count(const isa_instruction *i, uint8_t *const *address)
 
 static void reduce(const isa_instruction *i, uint8_t *const *address)
 {
-    bool square = i->opcode == ISA_REDUCESQ;
+    bool square = i->opcode == ISA_REDUCESQ, integers = isa_accumulates_integers(i);
     opfunc op = square ? OPFUNC_SUM : i->op;
     walk w = {.i = i};
     do {
-        float accumulator, value = load_float(address[1] + w.offset[1], i->operand[1].format);
-        memcpy(&accumulator, address[0] + w.offset[0], sizeof accumulator);
-        if (square) value *= value;
-        accumulator = opfunc_combine(op, accumulator, value);
-        memcpy(address[0] + w.offset[0], &accumulator, sizeof accumulator);
+        accumulator_cell cell, next;
+        if (integers) memcpy(&next, address[1] + w.offset[1], sizeof next);
+        else next.real = load_float(address[1] + w.offset[1], i->operand[1].format);
+        memcpy(&cell, address[0] + w.offset[0], sizeof cell);
+        if (square) next.real *= next.real;
+        cell = accumulator_join(op, integers, cell, next);
+        memcpy(address[0] + w.offset[0], &cell, sizeof cell);
     } while (walk_next(&w));
 }
 
 // The tree halves: element n combines with n + half, until one is left.
-static void fold_one(opfunc op, uint8_t *base, int64_t stride, uint32_t count)
+static void fold_one(const isa_instruction *i, uint8_t *base, int64_t stride, uint32_t count)
 {
+    bool integers = isa_accumulates_integers(i);
     for (uint32_t half = count / 2; half > 0; half /= 2) {
         for (uint32_t n = 0; n < half; n++) {
-            float near, far;
+            accumulator_cell near, far;
             memcpy(&near, base + n * stride, sizeof near);
             memcpy(&far, base + (n + half) * stride, sizeof far);
-            near = opfunc_combine(op, near, far);
+            near = accumulator_join(i->op, integers, near, far);
             memcpy(base + n * stride, &near, sizeof near);
         }
     }
@@ -169,7 +172,7 @@ static void fold(const isa_instruction *i, uint8_t *const *address)
     outer.dim_count--;
     walk w = {.i = &outer};
     uint32_t last = outer.dim_count;
-    do fold_one(i->op, address[0] + w.offset[0], i->operand[0].stride[last], i->extent[last]);
+    do fold_one(i, address[0] + w.offset[0], i->operand[0].stride[last], i->extent[last]);
     while (walk_next(&w));
 }
 

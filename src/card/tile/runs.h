@@ -116,7 +116,9 @@ plan_run *tile_reduce(plan_tile *tile);
 plan_run *tile_copy(plan_tile *tile);
 plan_run *tile_count(const plan_tile *tile);
 plan_run *tile_gather(const plan_tile *tile);
-plan_run tile_accumulate, tile_fold, tile_rank, tile_ranked, tile_scan;
+plan_run tile_accumulate, tile_fold, tile_rank, tile_ranked, tile_reduce_integers, tile_scan;
+// FOLD of int32 side by side, as many as a power of two.
+void tile_fold_integers(opfunc op, uint8_t *values, size_t count);
 
 // `count` elements of `bytes` bytes, each operand's `stride` bytes apart.
 void copy_elements(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride,

@@ -61,6 +61,7 @@ typedef void code_loop(void *to, const void *const *in, const code_limits *l, si
 CODES(relu, X > 0 ? X : 0)
 CODES(abs, X & MAGNITUDE)
 CODES(neg, X ^ ~MAGNITUDE)
+CODES(copysign, (X & MAGNITUDE) | (Y & ~MAGNITUDE))
 CODES(maximum, choose(rank_of(X) > rank_of(Y), X, Y))
 CODES(minimum, choose(rank_of(X) < rank_of(Y), X, Y))
 CODES(clip, choose(rank_of(X) < raised, least, choose(rank_of(X) > lowered, most, X)))
@@ -85,6 +86,7 @@ static code_loop *loop_of(opfunc op, spyre_format input)
         COMPARISONS(CODES_ENTRY)[OPFUNC_RELUFWD] = codes_relu,
         [OPFUNC_ABS] = codes_abs,
         [OPFUNC_NEG] = codes_neg,
+        [OPFUNC_COPYSIGN] = codes_copysign,
         [OPFUNC_MAXIMUM] = codes_maximum,
         [OPFUNC_MINIMUM] = codes_minimum,
         [OPFUNC_CLIP] = codes_clip,

@@ -144,6 +144,10 @@ plan_run *tile_reduce(plan_tile *tile)
 {
     simd_format format;
     spyre_format input = tile->instruction->operand[1].format;
+    if (isa_accumulates_integers(tile->instruction)) {
+        take_in_turns(tile);
+        return tile_reduce_integers;
+    }
     if (!simd_reads(input, &format) || !aligned_floats(tile)) return run_reduce;
     if (run_stride(tile, 1) != spyre_format_bytes(input)) return run_reduce;
     take_in_turns(tile);
@@ -191,11 +195,13 @@ void tile_fold(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
         exact_run(tile, address, scratch);
         return;
     }
+    bool integers = isa_accumulates_integers(i);
     simd_folder *fold = find_folder(i->op);
     uint32_t index[ISA_MAX_DIMS] = {0};
     uint8_t *at = address[0];
     for (;;) {
-        fold_row(i->op, fold, (float *)(void *)at, i->extent[last]);
+        if (integers) tile_fold_integers(i->op, at, i->extent[last]);
+        else fold_row(i->op, fold, (float *)(void *)at, i->extent[last]);
         uint32_t d = last;
         while (d-- > 0) {
             at += i->operand[0].stride[d];

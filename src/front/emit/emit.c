@@ -234,8 +234,8 @@ static void add_step_constant(bundle_step *step, const char *name, spyre_format 
     bundle_constant *constant = &step->constants[step->constant_count++];
     snprintf(constant->name, sizeof constant->name, "%s", name);
     constant->format = format;
-    constant->bits =
-        format == SPYRE_FORMAT_SEN169_FP16 ? dl16_from_float(value) : float_bits(value);
+    constant->bits = 0;
+    element_store(&constant->bits, format, (double)value);
 }
 
 // Constants are kept as fp32: 1/384 in 16 bits would be off by 0.04 %, an eps of 1e-12 would be 0.

@@ -158,10 +158,6 @@ SPYRE_MUST_CHECK spyre_status make_parametric_of(rewriter *r, aten_op op, const 
 SPYRE_MUST_CHECK spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x,
                                              const bool *reduced, bool keepdim, const tensor *into,
                                              tensor *out);
-// The same of sum, max and min; of integers, which the card does not reduce, by joining halves.
-SPYRE_MUST_CHECK spyre_status make_reduced(rewriter *r, aten_op op, const tensor *x,
-                                           const bool *reduced, bool keepdim, const tensor *into,
-                                           tensor *out);
 // The k largest along `dim`, or where they are, as int64.
 SPYRE_MUST_CHECK spyre_status make_rank(rewriter *r, aten_op op, const tensor *x, int64_t k,
                                         uint32_t dim, const tensor *into, tensor *out);

@@ -1,58 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions that the card has no opfunc for, as element-wise ops over parts of a dim: products,
-// sums and extremes of integers, of halves; maxima of windows.
+// Reductions that want more than an opfunc: products, whose factors are widened; maxima of windows,
+// as element-wise ops over parts of a dim.
 #include <math.h>
 
 #include "graph/rewrite/rewrite.h"
 
 enum { LONGEST_WINDOW = 64 };
 
-// --- Halves
-
-// Joins the halves of a dim until one element is left; odd ends wait for the last turn.
-static spyre_status fold(rewriter *r, aten_op op, tensor *x, uint32_t dim)
-{
-    tensor rest;
-    bool has_rest = false;
-    for (int64_t size = x->view.size[dim]; size > 1; size /= 2) {
-        tensor front, back, end;
-        TRY(make_slice(r, x, dim, 0, size / 2, &front));
-        TRY(make_slice(r, x, dim, size / 2, size / 2, &back));
-        if (size % 2) {
-            TRY(make_slice(r, x, dim, size - 1, 1, &end));
-            if (has_rest) TRY(make_binary(r, op, &rest, &end, NULL, &end));
-            rest = end;
-            has_rest = true;
-        }
-        TRY(make_binary(r, op, &front, &back, NULL, x));
-    }
-    return has_rest ? make_binary(r, op, x, &rest, NULL, x) : NULL;
-}
-
-spyre_status make_reduced(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
-                          bool keepdim, const tensor *into, tensor *out)
-{
-    bool is_integer = x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32;
-    if (!is_integer || op == ATEN_SPYRE_MEAN)
-        return make_reduction(r, op, x, reduced, keepdim, into, out);
-    aten_op join = op == ATEN_SPYRE_SUM   ? ATEN_SPYRE_ADD
-                   : op == ATEN_SPYRE_MAX ? ATEN_SPYRE_MAXIMUM
-                                          : ATEN_SPYRE_MINIMUM;
-    tensor folded = *x;
-    int64_t sizes[SPYRE_MAX_RANK];
-    uint32_t rank = 0;
-    for (uint32_t i = 0; i < x->view.rank; i++) {
-        if (reduced[i]) TRY(fold(r, join, &folded, i));
-        if (keepdim || !reduced[i]) sizes[rank++] = folded.view.size[i];
-    }
-    if (into) return rewrite_finish(r, &folded, into);
-    return make_reshape(r, &folded, sizes, rank, out);
-}
-
 // prod(x) and prod(x, dim, keepdim): 16-bit factors are multiplied in float32, as PyTorch does;
-// integers of halves, modulo 2^32, so that the product is right where it fits, whatever its parts
-// are.
+// integers modulo 2^32, so that the product is right where it fits, whatever its parts are.
 spyre_status rewrite_product(rewriter *r)
 {
     tensor x, into;
@@ -66,11 +23,9 @@ spyre_status rewrite_product(rewriter *r)
     for (uint32_t i = 0; i < x.view.rank; i++) {
         reduced[i] = !has_dim || i == dim;
         repeats |= reduced[i] && x.view.stride[i] == 0 && x.view.size[i] > 1;
-        if (reduced[i] && x.dtype != SPYRE_DTYPE_F32) TRY(fold(r, ATEN_SPYRE_MUL, &x, i));
     }
     if (repeats) TRY(make_copy(r, &x, NULL, &x));
-    if (x.dtype == SPYRE_DTYPE_F32)
-        TRY(make_reduction(r, ATEN_SPYRE_PROD, &x, reduced, true, NULL, &x));
+    TRY(make_reduction(r, ATEN_SPYRE_PROD, &x, reduced, true, NULL, &x));
     TRY(make_cast(r, &x, into.dtype, NULL, &x));
     return rewrite_finish(r, &x, &into);
 }

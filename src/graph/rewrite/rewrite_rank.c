@@ -51,7 +51,7 @@ static spyre_status make_extreme(rewriter *r, const tensor *x, uint32_t dim, ten
     bool reduced[SPYRE_MAX_RANK] = {false};
     reduced[dim] = x->view.rank > 0;
     aten_op op = native_of(aten_describe((aten_op)r->from->op)->opfunc);
-    return make_reduced(r, op, x, reduced, true, NULL, out);
+    return make_reduction(r, op, x, reduced, true, NULL, out);
 }
 
 static spyre_status make_extreme_position(rewriter *r, const tensor *x, uint32_t dim, tensor *out)

@@ -106,7 +106,7 @@ spyre_status rewrite_reduce(rewriter *r)
         return count_true(r, &given, &over, &into);
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     if (has_rows(&x, &over, &outer)) TRY(reduce_rows(r, op, &x, &over, outer, &x));
-    return make_reduced(r, op, &x, over.reduced, over.keepdim, &into, NULL);
+    return make_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
 }
 
 // Both ends over one dim or all.
@@ -123,7 +123,7 @@ spyre_status rewrite_aminmax(rewriter *r)
     for (uint32_t i = 0; i < x.view.rank; i++) over.reduced[i] = !has_dim || i == dim;
     for (uint32_t end = 0; end < 2; end++) {
         TRY(rewrite_result(r, end, &into));
-        TRY(make_reduced(r, ENDS[end], &x, over.reduced, over.keepdim, &into, NULL));
+        TRY(make_reduction(r, ENDS[end], &x, over.reduced, over.keepdim, &into, NULL));
     }
     return NULL;
 }
@@ -140,7 +140,7 @@ spyre_status rewrite_reduce_bool(rewriter *r)
     reduction_args(r, &dims, &keepdim);
     TRY(load_reduction(r, &x, dims, keepdim, &over));
     bool is_bool = into.dtype == SPYRE_DTYPE_BOOL;
-    TRY(make_reduced(r, op, &x, over.reduced, over.keepdim, is_bool ? &into : NULL, &found));
+    TRY(make_reduction(r, op, &x, over.reduced, over.keepdim, is_bool ? &into : NULL, &found));
     return is_bool ? NULL : make_cast(r, &found, into.dtype, &into, NULL);
 }
 

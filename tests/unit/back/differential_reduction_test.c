@@ -22,7 +22,7 @@ static const char *names_of(trial *t, const bundle_step *step, uint32_t dims)
     return list;
 }
 
-static void reduction(uint64_t number)
+static void reduce(uint64_t number, bool integers)
 {
     static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MEAN, OPFUNC_MAX, OPFUNC_MIN, OPFUNC_EXX2,
                                  OPFUNC_ABSMAX, OPFUNC_EXX2_ZEROMEAN, OPFUNC_QUANTSCALEPERTOKEN,
@@ -30,7 +30,14 @@ static void reduction(uint64_t number)
     trial t = trial_begin(number, 5 << 10);
     t.infinities = false;
     opfunc op = ops[pick(&t, 9)];
+    static const opfunc whole[] = {OPFUNC_SUM, OPFUNC_PROD, OPFUNC_MAX, OPFUNC_MIN};
     spyre_format format = pick(&t, 4) ? DL16 : FP32;
+    if (integers) {
+        op = whole[pick(&t, 4)];
+        format = SPYRE_FORMAT_IEEE_INT32;
+        t.index_limit = 5;
+        t.signed_integers = true;
+    }
     int64_t stick = spyre_format_elements_per_stick(format);
     int64_t granule = pick(&t, 4) ? stick : 20;
     bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, granule}, 60);
@@ -57,9 +64,20 @@ static void reduction(uint64_t number)
         uint32_t same = pick(&t, 2) ? all_dims(&step) : reduced;
         add_tensor(&t, &step, FP32, all_dims(&step), "out", names_of(&t, &step, same), 4);
     }
-    add_tensor(&t, &step, pick(&t, 5) ? format : DL16, all_dims(&step), "out", absent, 4);
+    add_tensor(&t, &step, integers || pick(&t, 5) ? format : DL16, all_dims(&step), "out", absent,
+               4);
     finish_step(t.b, &step);
     trial_end(&t, number);
+}
+
+static void reduction(uint64_t number)
+{
+    reduce(number, false);
+}
+
+static void integer_reduction(uint64_t number)
+{
+    reduce(number, true);
 }
 
 // Ranks along some dims that no core splits, others or no ranks at all.
@@ -288,6 +306,7 @@ static void differential_reduction__reduction(void **state)
 {
     (void)state;
     run(reduction, 4000, 150);
+    run(integer_reduction, 18000, 60);
 }
 
 static void differential_reduction__layernormscale(void **state)

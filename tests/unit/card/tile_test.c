@@ -335,7 +335,7 @@ static void tile__count(void **state)
 static void tile__reduce(void **state)
 {
     (void)state;
-    static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MAX, OPFUNC_MIN};
+    static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MAX, OPFUNC_MIN, OPFUNC_PROD};
     uint64_t seed = 77;
     for (uint32_t round = 0; round < test_rounds(400); round++) {
         fill_area(&seed, ONE_NAN);
@@ -343,11 +343,13 @@ static void tile__reduce(void **state)
         begin_kernel(p, 1, 0);
         bool square = round % 4 == 3;
         isa_instruction *i = emit(p, square ? ISA_REDUCESQ : ISA_REDUCE);
-        if (!square) i->op = ops[round % 3];
+        bool integers = !square && round % 5 < 2;
+        if (!square) i->op = ops[integers ? round / 5 % 4 : round % 3];
         random_shape(i, &seed);
         i->operand_count = 2;
-        i->operand[0] = random_operand(i, &seed, FP32, true);
-        i->operand[1] = random_operand(i, &seed, round % 5 ? DL16 : FP32, true);
+        spyre_format sum = integers ? SPYRE_FORMAT_IEEE_INT32 : FP32;
+        i->operand[0] = random_operand(i, &seed, sum, true);
+        i->operand[1] = random_operand(i, &seed, round % 5 > 2 ? DL16 : sum, true);
         compare_modes(p);
     }
 }
@@ -367,7 +369,8 @@ static void tile__fold(void **state)
         for (uint32_t d = 0; d < i->dim_count; d++) i->extent[d] = 1 + next_random(&seed) % 7;
         i->extent[i->dim_count - 1] = 1u << next_random(&seed) % 8;
         i->operand_count = 1;
-        i->operand[0] = random_operand(i, &seed, FP32, false);
+        spyre_format format = round % 5 < 2 ? SPYRE_FORMAT_IEEE_INT32 : FP32;
+        i->operand[0] = random_operand(i, &seed, format, false);
         compare_modes(p);
     }
 }
