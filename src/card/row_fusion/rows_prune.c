@@ -29,7 +29,6 @@ static bool takes_kept_apart(uint32_t op)
 static void keep_passing(rows_builder *b, uint32_t step)
 {
     rows_value *value = &b->values[b->c->steps.items[step].value];
-    if (value->kept) return;
     value->kept = value->passes = true;
     value->last = step;
 }

@@ -288,11 +288,46 @@ static void rows__loops_stay_outside(void **state)
     assert_true(chains > rounds / 6);
 }
 
+static void add_stream(isa_program *p, const shape *s, opfunc op, uint8_t operands,
+                       const isa_operand *operand)
+{
+    const layout layouts[ISA_MAX_OPERANDS] = {WHOLE, WHOLE, operands == 3 ? BY_ROW : WHOLE, WHOLE};
+    begin_kernel(p, 1, 0);
+    emit_whole(p, s, op, operands, operand, layouts, false);
+    end_kernel(p);
+}
+
+// Buffer 0 chooses twice, while another value passes that the first choice makes; behind a
+// reduction it is loaded again.
+static void rows__what_is_loaded_again_passes_until_its_last_step(void **state)
+{
+    (void)state;
+    const shape s = {16, 3, false, 2, false, false, 0, 0};
+    isa_program *p = new_program(1);
+    fill_memory();
+    copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    add_stream(p, &s, OPFUNC_RELUFWD, 2, (isa_operand[]){buffer(1), buffer(0)});
+    add_stream(p, &s, OPFUNC_WHERE3, 4,
+               (isa_operand[]){buffer(3), buffer(0), buffer(1), buffer(2)});
+    add_stream(p, &s, OPFUNC_ABS, 2, (isa_operand[]){buffer(1), buffer(3)});
+    add_stream(p, &s, OPFUNC_WHERE3, 4,
+               (isa_operand[]){buffer(2), buffer(0), buffer(3), buffer(2)});
+    begin_kernel(p, 1, 0);
+    reduce_tiles(p, &s, ISA_REDUCE, OPFUNC_MAX, buffer(2), in_lx(SUMS, FP32), row_values(0));
+    end_kernel(p);
+    add_stream(p, &s, OPFUNC_SUB, 3, (isa_operand[]){buffer(3), buffer(0), row_values(0)});
+    copy_kernel(p, ISA_STORE, 0, 0, BUFFERS * BUFFER_BYTES);
+    emit(p, ISA_HALT);
+    assert_int_equal(check(p, 0), 1);
+    free_program(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows__random_programs_keep_their_bytes),
         cmocka_unit_test(rows__loops_stay_outside),
+        cmocka_unit_test(rows__what_is_loaded_again_passes_until_its_last_step),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
