@@ -170,6 +170,7 @@ typedef struct rows_tile {
     uint32_t rows, sticks;                  // of the shape
     uint32_t rest;                          // REDUCES: lanes of a row's last stick; or 0: all
     bool rest_of_each;                      // of each stick
+    uint32_t rest_sticks;                   // else: a row's, no loop around them sums more
     bool loops_are_rows;                    // the loops around go over rows, outermost first
     bool stays_inside;                      // its result must never reach LX: the row fusion alone
                                             // reads it, and something else lies there before it

@@ -137,6 +137,7 @@ static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile 
     TRY(plan_make_tile(scratch, joined, &tile));
     whole->tile = tile;
     whole->rest = SIMD_LANES - lanes + left;
+    whole->rest_sticks = sticks * lanes / SIMD_LANES;
     *out_joined = true;
     return NULL;
 }

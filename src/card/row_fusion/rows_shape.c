@@ -531,6 +531,7 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, uint
     const bool wide = i->operand[by].format == SPYRE_FORMAT_IEEE_FP32;
     const rows_access *before = o == AS_BEFORE ? find_before(earlier, t, by) : NULL;
     if (o == AS_BEFORE && !before) return false;
+    if (t->rest_sticks && t->rest_sticks != shape->sticks) return false;
     const rows_tile *fill = t->role == ROWS_REDUCES ? fill_of(earlier, t, 0) : NULL;
     t->lanes = fill ? fill->lanes : 0;
     if (o == AS_SHAPE) cut_as_shape(shape, wide, &cuts);

@@ -142,7 +142,7 @@ static inline bundle_tensor *add_tensor(trial *t, bundle_step *step, spyre_forma
 static inline void run(void (*family)(uint64_t), uint64_t first, uint32_t count)
 {
     const char *only = getenv("SPYRE_TRIAL");
-    uint64_t end = first + (only ? count : test_rounds(count));
+    const uint64_t end = first + test_rounds(count);
     for (uint64_t n = first; n < end; n++)
         if (!only || strtoull(only, NULL, 10) == n) family(n);
 }

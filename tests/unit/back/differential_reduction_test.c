@@ -305,7 +305,7 @@ static void differential_reduction__ranking(void **state)
 static void differential_reduction__reduction(void **state)
 {
     (void)state;
-    run(reduction, 4000, 150);
+    run(reduction, 4000, 180);
     run(integer_reduction, 18000, 60);
 }
 

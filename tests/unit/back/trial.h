@@ -124,9 +124,10 @@ static inline void trial_compare(const trial *t, const char *what, const uint8_t
     while (want[at] == got[at]) at++;
     text listing = {0};
     isa_print(program, &listing);
-    print_error("%s\n%s of step %s, trial %llu: byte %lld is %02x, expected %02x\n",
-                text_string(&listing), what, t->b->steps.items[0].name,
-                (unsigned long long)number, (long long)at, got[at], want[at]);
+    fputs(text_string(&listing), stderr); // longer than what print_error takes
+    print_error("%s of step %s, trial %llu: byte %lld is %02x, expected %02x\n", what,
+                t->b->steps.items[0].name, (unsigned long long)number, (long long)at, got[at],
+                want[at]);
     text_free(&listing);
     fail();
 }
