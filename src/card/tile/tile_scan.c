@@ -98,16 +98,32 @@ static void join_reals(opfunc joins, double *state, float *values, size_t width,
     }
 }
 
-BASE_CLONES
-static void join_integers(bool adds, int64_t *state, int32_t *values, size_t width, size_t depth)
-{
-    for (size_t k = 0; k < depth; k++, values += width)
-        for (size_t n = 0; n < width; n++) {
-            uint32_t running = (uint32_t)state[n], next = (uint32_t)values[n];
-            values[n] = (int32_t)(adds ? running + next : running * next);
-            state[n] = values[n];
-        }
-}
+// Integers of 32 bits, which wrap.
+#define CHAIN_INTEGERS(name, next)                                                              \
+    __attribute__((always_inline)) static inline void name##_some(                              \
+        int64_t *state, int32_t *values, size_t some, size_t width, size_t depth)               \
+    {                                                                                           \
+        uint32_t running[GROUP];                                                                \
+        for (size_t n = 0; n < some; n++) running[n] = (uint32_t)state[n];                      \
+        for (size_t k = 0; k < depth; k++, values += width)                                     \
+            for (size_t n = 0; n < some; n++) {                                                 \
+                const uint32_t x = running[n], y = (uint32_t)values[n];                         \
+                running[n] = (next);                                                            \
+                values[n] = (int32_t)running[n];                                                \
+            }                                                                                   \
+        for (size_t n = 0; n < some; n++) state[n] = (int32_t)running[n];                       \
+    }                                                                                           \
+    BASE_CLONES                                                                                 \
+    static void name(int64_t *state, int32_t *values, size_t width, size_t depth)               \
+    {                                                                                           \
+        size_t n = 0;                                                                           \
+        for (; n + GROUP <= width; n += GROUP)                                                  \
+            name##_some(state + n, values + n, GROUP, width, depth);                            \
+        if (n < width) name##_some(state + n, values + n, width - n, width, depth);             \
+    }
+
+CHAIN_INTEGERS(add_integers, x + y)
+CHAIN_INTEGERS(multiply_integers, x * y)
 
 // Floats become value halves in their place, and back.
 BASE_CLONES
@@ -185,7 +201,8 @@ static void join(scanning *s, size_t width, size_t depth, uint32_t position)
     float *values = s->values.real;
     if (running_ranks(s->op)) join_ranked(s, width, depth, position);
     else if (s->integers)
-        join_integers(joins == OPFUNC_ADD, s->state.bits, s->values.integer, width, depth);
+        (joins == OPFUNC_ADD ? add_integers : multiply_integers)(s->state.bits, s->values.integer,
+                                                                 width, depth);
     else if (joins == OPFUNC_ADD) add_reals(real, values, width, depth);
     else if (joins == OPFUNC_MUL) multiply_reals(real, values, width, depth);
     else join_reals(joins, real, values, width, depth);
