@@ -9,19 +9,7 @@
 //
 //     x [b, c, h, 64] - mean [c]     rows [c], sticks [b, h]: x at [h: 128][b: 16384] of a row,
 //                                    the mean one element a row
-//
-// Sums are the exception: fp32 in LX that a FILL begins, as many a row as a stick has lanes. Their
-// places may repeat from iteration to iteration of a loop; a row fusion has places of its own for
-// them.
-#include <string.h>
-
-#include "card/row_fusion/rows_axes.h"
-
-enum {
-    SUM_ROW = ROWS_LANES * 4,               // of the row fusion's own
-    MOST_LABEL_CUTS = 2 + 4 * ROWS_MOST_LEVELS,
-};
-_Static_assert(2 + ROWS_MOST_CUTS <= MOST_LABEL_CUTS && 1 + ROWS_MOST_AXES <= MOST_LABEL_CUTS, "");
+#include "card/row_fusion/rows_place.h"
 
 static int64_t elements_in(const rows_tile *t)
 {
@@ -31,261 +19,6 @@ static int64_t elements_in(const rows_tile *t)
     for (uint32_t d = 0; d < i->dim_count; d++) count *= i->extent[d];
     return count;
 }
-
-// --- Pieces
-
-typedef enum { LANE, UPPER, ROW, STICK, LABELS } label;
-
-// A piece of an axis, innermost first.
-typedef struct {
-    uint32_t count;
-    rows_axis pieces[ROWS_MOST_AXES];
-} part;
-
-typedef struct {
-    label of;
-    uint32_t level;
-    int64_t extent;
-} label_cut;
-
-typedef struct {
-    uint32_t count;
-    label_cut items[MOST_LABEL_CUTS];
-} label_cuts;
-
-static void add_cut(label_cuts *cuts, label of, uint32_t level, int64_t extent)
-{
-    if (extent > 1) cuts->items[cuts->count++] = (label_cut){of, level, extent};
-}
-
-static bool add_piece(part *p, const rows_axis *whole, uint32_t level, int64_t before,
-    int64_t extent)
-{
-    if (p->count == ROWS_MOST_AXES) return false;
-    rows_axis piece = *whole;
-    uint32_t at = p->count++;
-    piece.extent = extent;
-    piece.level = level;
-    piece.before = before;
-    for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++) piece.stride[o] *= before;
-    for (; at > 0 && p->pieces[at - 1].level > level; at--) p->pieces[at] = p->pieces[at - 1];
-    p->pieces[at] = piece;
-    return true;
-}
-
-static void clear_parts(part *parts)
-{
-    for (uint32_t n = 0; n < LABELS; n++) parts[n].count = 0;
-}
-
-// Cuts the axes, innermost first, where the cuts are complete.
-static bool cut(const rows_axes *list, const label_cuts *cuts, part *parts)
-{
-    uint32_t at = 0;
-    int64_t left = cuts->items[0].extent;
-    clear_parts(parts);
-    for (uint32_t n = 0; n < list->count; n++) {
-        int64_t rest = list->axes[n].extent, before = 1;
-        while (rest > 1) {
-            if (left == 1) {
-                if (++at >= cuts->count) return false;
-                left = cuts->items[at].extent;
-            }
-            const label_cut *now = &cuts->items[at];
-            int64_t extent = rest < left ? rest : left;
-            if (rest % extent != 0 || left % extent != 0) return false;
-            if (!add_piece(&parts[now->of], &list->axes[n], now->level, before, extent))
-                return false;
-            before *= extent;
-            rest /= extent;
-            left /= extent;
-        }
-    }
-    return left == 1 && at + 1 >= cuts->count;
-}
-
-// The stride of a part in operand o, whose loops may be left out; false when it is not one stride.
-static bool one_stride(const part *p, uint32_t o, bool loops, int64_t *out_stride)
-{
-    int64_t extent = 1;
-    bool any = false;
-    *out_stride = 0;
-    for (uint32_t n = 0; n < p->count; n++) {
-        if (p->pieces[n].loop && !loops) continue;
-        if (!any) *out_stride = p->pieces[n].stride[o];
-        else if (p->pieces[n].stride[o] != *out_stride * extent) return false;
-        any = true;
-        extent *= p->pieces[n].extent;
-    }
-    return true;
-}
-
-static bool nest_of(const part *p, uint32_t o, rows_nest *out)
-{
-    *out = (rows_nest){0};
-    for (uint32_t n = 0; n < p->count; n++)
-        if (!rows_nest_add(out, p->pieces[n].extent, p->pieces[n].stride[o])) return false;
-    return true;
-}
-
-// Rows and sticks come in the order of the instruction's dims, outer ones later.
-static bool keeps_order(const part *p)
-{
-    for (uint32_t n = 1; n < p->count; n++)
-        if (p->pieces[n].order > p->pieces[n - 1].order) return false;
-    return true;
-}
-
-// As sums lie in operand o; loops, in whose iterations they may lie at one place, around them.
-static bool is_inside(const rows_axis *a, const rows_axis *b, uint32_t o)
-{
-    if (a->loop != b->loop) return b->loop;
-    if (!a->loop) return a->stride[o] < b->stride[o];
-    return a->order > b->order || (a->order == b->order && a->before < b->before);
-}
-
-// Sorts the axes, or pieces of them; `rows` goes along with them.
-static void sort_as_sums(rows_axis *of, uint32_t count, uint32_t o, uint32_t *rows)
-{
-    for (uint32_t n = 1; n < count; n++) {
-        const rows_axis a = of[n];
-        const uint32_t own = rows[n];
-        uint32_t at = n;
-        for (; at > 0 && is_inside(&a, &of[at - 1], o); at--) {
-            of[at] = of[at - 1];
-            rows[at] = rows[at - 1];
-        }
-        of[at] = a;
-        rows[at] = own;
-    }
-}
-
-// The pieces of rows as a reduction has their sums.
-static rows_pieces list_pieces(part p)
-{
-    uint32_t rows[ROWS_MOST_AXES];
-    rows_pieces list = {.count = p.count};
-    int64_t inner = 1;
-    for (uint32_t n = 0; n < p.count; inner *= p.pieces[n++].extent) rows[n] = (uint32_t)inner;
-    sort_as_sums(p.pieces, p.count, 0, rows);
-    for (uint32_t n = 0; n < p.count; n++) {
-        list.of[n].extent = p.pieces[n].extent;
-        list.of[n].order = p.pieces[n].order;
-        list.of[n].loop = p.pieces[n].loop;
-        list.of[n].rows = rows[n];
-    }
-    return list;
-}
-
-// The inner part comes behind the outer one in the order of the dims, or out of the same.
-static bool follows(const part *inner, const part *outer)
-{
-    return !inner->count || !outer->count || inner->pieces[0].order >= outer->pieces[0].order;
-}
-
-// --- Sums
-
-uint32_t rows_sums_of(spyre_format format)
-{
-    return format == SPYRE_FORMAT_IEEE_FP32 ? ROWS_RUN : ROWS_LANES;
-}
-
-// The FILL of the same kernel before the tile that covers what operand o touches in LX.
-static const rows_tile *fill_of(const rows_tiles *earlier, const rows_tile *t, uint32_t o)
-{
-    const isa_operand *operand = &t->tile->instruction->operand[o];
-    if (operand->space != ISA_SPACE_LX) return NULL;
-    for (uint32_t n = earlier->count; n-- > 0;) {
-        const rows_tile *fill = &earlier->items[n];
-        if (fill->kernel != t->kernel) return NULL;
-        if (fill->tile->instruction->opcode != ISA_FILL) continue;
-        if (range_covers(plan_range(fill->tile, 0), plan_range(t->tile, o))) return fill;
-    }
-    return NULL;
-}
-
-static bool moves_alike(const rows_tile *a, const rows_tile *b, uint32_t o)
-{
-    for (uint32_t n = 0; n < a->loops.depth; n++)
-        if (a->tile->instruction->operand[o].loop_stride[n] !=
-            b->tile->instruction->operand[0].loop_stride[n])
-            return false;
-    return true;
-}
-
-// --- Operands
-
-// Over all iterations, of loops that stay outside, too.
-static void set_range(const rows_tile *t, uint32_t o, rows_access *a)
-{
-    const isa_operand *operand = &t->tile->instruction->operand[o];
-    a->range = plan_range(t->tile, o);
-    for (uint32_t n = 0; n < t->loops.depth; n++)
-        range_repeat(&a->range, operand->loop_stride[n], t->loops.iterations[n]);
-}
-
-// What messages bring is read where they come from.
-static bool as_sent(const rows_tile *t, uint32_t o, rows_access *a)
-{
-    const rows_messages *m = t->sent[o];
-    if (!m) return true;
-    a->range = (byte_range){0, (int64_t)ISA_CORES * ISA_LX_BYTES};
-    return rows_messages_place(m, t->role == ROWS_BY_ROW ? t->lanes : ROWS_RUN, a->lane, &a->place);
-}
-
-static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
-                          const part *parts)
-{
-    const isa_operand *operand = &t->tile->instruction->operand[o];
-    rows_access *a = &t->operand[o];
-    *a = (rows_access){.place = {.space = operand->space,
-                                  .format = operand->format,
-                                  .arg = operand->arg,
-                                  .slot = operand->slot,
-                                  .kernel = t->kernel,
-                                  .offset = operand->offset},
-                        .sums = ROWS_NONE};
-    if (operand->space == ISA_SPACE_LX) a->place.arg = a->place.slot = 0;
-    memcpy(a->place.outer, operand->loop_stride, t->outer * sizeof *a->place.outer);
-    set_range(t, o, a);
-    const rows_tile *fill = fill_of(earlier, t, o);
-    bool summed = fill && fill->role == ROWS_BY_ROW;
-    a->constant = fill && fill->role == ROWS_CONSTANT && o > 0;
-    if (a->constant) a->value = fill->tile->instruction->constant[0];
-    int64_t row;
-    if (!one_stride(&parts[LANE], o, true, &a->lane) ||
-        !one_stride(&parts[UPPER], o, true, &a->place.upper) ||
-        !nest_of(&parts[STICK], o, &a->place.stick))
-        return false;
-    if (a->constant) { // the same in every core
-        a->place.row = rows_evenly(t->rows, 0);
-        return a->lane == 0;
-    }
-    if (!summed) return nest_of(&parts[ROW], o, &a->place.row) && as_sent(t, o, a);
-    part rows = parts[ROW];
-    sort_as_sums(rows.pieces, rows.count, o, (uint32_t[ROWS_MOST_AXES]){0});
-    if (!one_stride(&rows, o, false, &row)) return false;
-    // One iteration's rows lie close together; the others are where the FILL's are.
-    bool one_row = row == 0;
-    for (uint32_t n = 0; n < parts[ROW].count; n++)
-        if (!parts[ROW].pieces[n].loop) one_row = false;
-    if (t->lanes > 1 && t->lanes != fill->lanes) return false;
-    if ((row != fill->lanes * 4 && !one_row) || !moves_alike(t, fill, o)) return false;
-    a->sums = fill->operand[0].sums;
-    a->place.offset = operand->offset - fill->tile->instruction->operand[0].offset;
-    a->place.row = rows_evenly(t->rows, SUM_ROW);
-    return a->place.offset >= 0 && a->place.offset < fill->lanes * 4 &&
-           rows_nest_stands(&a->place.stick) && operand->format == SPYRE_FORMAT_IEEE_FP32;
-}
-
-static bool place_operands(const rows_tiles *earlier, rows_tile *t, const part *parts)
-{
-    for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++)
-        if (!place_operand(earlier, t, o, parts)) return false;
-    return true;
-}
-
-// --- Tiles
 
 static bool is_spread(const rows_tile *t, const rows_access *a)
 {
@@ -330,13 +63,6 @@ static bool are_even_enough(const rows_shape *shape, const rows_tile *t)
     return true;
 }
 
-static bool has_loops(const part *p)
-{
-    for (uint32_t n = 0; n < p->count; n++)
-        if (p->pieces[n].loop) return true;
-    return false;
-}
-
 // A reduction of the same kernel, or any tile over all elements.
 static const rows_tile *cut_before(const rows_tiles *earlier, const rows_tile *t, bool reduces)
 {
@@ -378,23 +104,25 @@ static bool rows_as_before(const rows_tiles *earlier, const rows_tile *t)
 }
 
 // Cuts the tile's rows_axes as they lie in operand `by`.
-static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, const label_cuts *cuts,
-                      uint32_t by, rows_tile *t)
+static bool place_cut(const rows_shape *shape, const rows_tiles *earlier,
+                      const rows_label_cuts *cuts, uint32_t by, rows_tile *t)
 {
     bool reduces = t->role == ROWS_REDUCES;
     rows_axes list;
-    part parts[LABELS];
+    rows_part parts[PARTS];
     rows_axes_of(t, &list);
-    if (!rows_axes_sort(&list, by) || !cut(&list, cuts, parts)) return false;
-    if (reduces && !keeps_order(&parts[STICK])) return false;
-    if (reduces && !t->joined && !keeps_order(&parts[ROW])) return false;
-    t->pieces = list_pieces(parts[ROW]);
+    if (!rows_axes_sort(&list, by) || !rows_cut_axes(&list, cuts, parts)) return false;
+    if (reduces && !rows_keeps_order(&parts[PART_STICK])) return false;
+    if (reduces && !t->joined && !rows_keeps_order(&parts[PART_ROW])) return false;
+    t->pieces = rows_list_pieces(parts[PART_ROW]);
     if (t->joined && !rows_as_before(earlier, t)) return false;
-    if (reduces && t->lanes == ROWS_RUN && !follows(&parts[UPPER], &parts[STICK])) return false;
-    if (!place_operands(earlier, t, parts) || !has_sticks(t) || !are_even_enough(shape, t))
+    if (reduces && t->lanes == ROWS_RUN && !rows_follows(&parts[PART_UPPER], &parts[PART_STICK]))
         return false;
-    t->loops_are_rows = !has_loops(&parts[LANE]) && !has_loops(&parts[UPPER]) &&
-                        !has_loops(&parts[STICK]) && (t->joined || keeps_order(&parts[ROW]));
+    if (!rows_place_operands(earlier, t, parts) || !has_sticks(t) || !are_even_enough(shape, t))
+        return false;
+    t->loops_are_rows = !rows_has_loops(&parts[PART_LANE]) && !rows_has_loops(&parts[PART_UPPER]) &&
+                        !rows_has_loops(&parts[PART_STICK]) &&
+                        (t->joined || rows_keeps_order(&parts[PART_ROW]));
     return !reduces || (t->operand[0].sums != ROWS_NONE && t->operand[0].lane == 4 &&
                         t->operand[0].place.upper == (t->lanes == ROWS_RUN ? 0 : ROWS_RUN * 4) &&
                         t->operand[0].place.offset == 0);
@@ -433,7 +161,7 @@ static const rows_access *find_before(const rows_tiles *earlier, const rows_tile
 }
 
 // Sorted by strides, which are positive.
-static bool add_sorted(label_cuts *cuts, int64_t *strides, label_cut one, int64_t stride)
+static bool add_sorted(rows_label_cuts *cuts, int64_t *strides, rows_label_cut one, int64_t stride)
 {
     uint32_t at = cuts->count++;
     if (stride <= 0) return false;
@@ -447,67 +175,70 @@ static bool add_sorted(label_cuts *cuts, int64_t *strides, label_cut one, int64_
 }
 
 // A level of an earlier access; of what messages have brought, as the receivers have it.
-static bool add_level_before(label_cuts *cuts, int64_t *strides, const rows_messages *turned,
-                             label_cut one, int64_t stride)
+static bool add_level_before(rows_label_cuts *cuts, int64_t *strides, const rows_messages *turned,
+                             rows_label_cut one, int64_t stride)
 {
     rows_nest nest = {0};
     if (!turned) return rows_nest_add(&nest, one.extent, stride) &&
                         (nest.levels == 0 || add_sorted(cuts, strides, one, stride));
     if (!rows_messages_level(turned, one.extent, stride, &nest)) return false;
     for (uint32_t n = 0; n < nest.levels; n++) {
-        label_cut piece = {one.of, one.level + n, nest.extent[n]};
-        if (cuts->count == MOST_LABEL_CUTS || !add_sorted(cuts, strides, piece, nest.stride[n]))
+        rows_label_cut piece = {one.of, one.level + n, nest.extent[n]};
+        if (cuts->count == ROWS_MOST_LABEL_CUTS ||
+            !add_sorted(cuts, strides, piece, nest.stride[n]))
             return false;
     }
     return true;
 }
 
 static bool cut_as_before(const rows_access *a, const rows_messages *sent, bool by_row,
-                          label_cuts *cuts)
+                          rows_label_cuts *cuts)
 {
-    int64_t strides[MOST_LABEL_CUTS];
+    int64_t strides[ROWS_MOST_LABEL_CUTS];
     const rows_nest *nests[2] = {&a->place.row, &a->place.stick};
     rows_messages turned;
     const rows_messages *with = sent ? &turned : NULL;
+    const rows_label_cut lanes = {PART_LANE, 0, ROWS_RUN};
+    const rows_label_cut runs = {PART_UPPER, 0, ROWS_LANES / ROWS_RUN};
     if (sent && !rows_messages_turn(sent, &turned)) return false;
     if (!by_row &&
-        (!add_level_before(cuts, strides, with, (label_cut){LANE, 0, ROWS_RUN}, a->lane) ||
-         !add_level_before(cuts, strides, with, (label_cut){UPPER, 0, ROWS_LANES / ROWS_RUN},
-                           a->place.upper)))
+        (!add_level_before(cuts, strides, with, lanes, a->lane) ||
+         !add_level_before(cuts, strides, with, runs, a->place.upper)))
         return false;
     for (uint32_t of = 0; of < (by_row ? 1 : 2); of++)
         for (uint32_t n = 0; n < nests[of]->levels; n++) {
-            label_cut one = {of ? STICK : ROW, n * ROWS_MOST_LEVELS, nests[of]->extent[n]};
+            const rows_label_cut one = {of ? PART_STICK : PART_ROW, n * ROWS_MOST_LEVELS,
+                                        nests[of]->extent[n]};
             if (!add_level_before(cuts, strides, with, one, nests[of]->stride[n])) return false;
         }
     return true;
 }
 
 // Sticks of IEEE_FP32 are runs: two of them, the innermost, make one here.
-static void cut_as_shape(const rows_shape *shape, bool wide, label_cuts *cuts)
+static void cut_as_shape(const rows_shape *shape, bool wide, rows_label_cuts *cuts)
 {
     bool split = !wide;
-    add_cut(cuts, LANE, 0, ROWS_RUN);
-    if (!wide) add_cut(cuts, UPPER, 0, ROWS_LANES / ROWS_RUN);
+    rows_add_cut(cuts, PART_LANE, 0, ROWS_RUN);
+    if (!wide) rows_add_cut(cuts, PART_UPPER, 0, ROWS_LANES / ROWS_RUN);
     for (uint32_t n = 0; n < shape->count; n++) {
         const rows_cut *c = &shape->cuts[n];
         if (!split && c->sticks && c->level == 0) {
-            add_cut(cuts, UPPER, 0, ROWS_LANES / ROWS_RUN);
+            rows_add_cut(cuts, PART_UPPER, 0, ROWS_LANES / ROWS_RUN);
             split = true;
         }
-        add_cut(cuts, c->sticks ? STICK : ROW, c->level, c->extent);
+        rows_add_cut(cuts, c->sticks ? PART_STICK : PART_ROW, c->level, c->extent);
     }
-    if (!split) add_cut(cuts, UPPER, 0, ROWS_LANES / ROWS_RUN);
+    if (!split) rows_add_cut(cuts, PART_UPPER, 0, ROWS_LANES / ROWS_RUN);
 }
 
-static void cut_in_two(const rows_shape *shape, order o, label_cuts *cuts)
+static void cut_in_two(const rows_shape *shape, order o, rows_label_cuts *cuts)
 {
-    add_cut(cuts, LANE, 0, ROWS_RUN);
-    if (o == RUNS_INSIDE) add_cut(cuts, ROW, 0, shape->rows);
-    add_cut(cuts, UPPER, 0, ROWS_LANES / ROWS_RUN);
-    if (o == ROWS_INSIDE) add_cut(cuts, ROW, 0, shape->rows);
-    add_cut(cuts, STICK, 0, shape->sticks);
-    if (o == STICKS_INSIDE) add_cut(cuts, ROW, 0, shape->rows);
+    rows_add_cut(cuts, PART_LANE, 0, ROWS_RUN);
+    if (o == RUNS_INSIDE) rows_add_cut(cuts, PART_ROW, 0, shape->rows);
+    rows_add_cut(cuts, PART_UPPER, 0, ROWS_LANES / ROWS_RUN);
+    if (o == ROWS_INSIDE) rows_add_cut(cuts, PART_ROW, 0, shape->rows);
+    rows_add_cut(cuts, PART_STICK, 0, shape->sticks);
+    if (o == STICKS_INSIDE) rows_add_cut(cuts, PART_ROW, 0, shape->rows);
 }
 
 // Reductions are cut as the elements lie that they read.
@@ -527,12 +258,12 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, uint
     const isa_instruction *i = t->tile->instruction;
     const uint32_t by = way % ISA_MAX_OPERANDS;
     const order o = (order)(way / ISA_MAX_OPERANDS);
-    label_cuts cuts = {0};
+    rows_label_cuts cuts = {0};
     const bool wide = i->operand[by].format == SPYRE_FORMAT_IEEE_FP32;
     const rows_access *before = o == AS_BEFORE ? find_before(earlier, t, by) : NULL;
     if (o == AS_BEFORE && !before) return false;
     if (t->rest_sticks && t->rest_sticks != shape->sticks) return false;
-    const rows_tile *fill = t->role == ROWS_REDUCES ? fill_of(earlier, t, 0) : NULL;
+    const rows_tile *fill = t->role == ROWS_REDUCES ? rows_fill_of(earlier, t, 0) : NULL;
     t->lanes = fill ? fill->lanes : 0;
     if (o == AS_SHAPE) cut_as_shape(shape, wide, &cuts);
     else if (o != AS_BEFORE) cut_in_two(shape, o, &cuts);
@@ -541,12 +272,12 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, uint
 }
 
 static bool place_parts(const rows_shape *shape, const rows_tiles *earlier, const rows_axes *list,
-                        const label_cuts *cuts, rows_tile *t)
+                        const rows_label_cuts *cuts, rows_tile *t)
 {
-    part parts[LABELS];
-    clear_parts(parts);
-    return (!cuts->count || cut(list, cuts, parts)) && place_operands(earlier, t, parts) &&
-           are_even_enough(shape, t);
+    rows_part parts[PARTS];
+    rows_clear_parts(parts);
+    return (!cuts->count || rows_cut_axes(list, cuts, parts)) &&
+           rows_place_operands(earlier, t, parts) && are_even_enough(shape, t);
 }
 
 // One element a row where an earlier tile has one, too.
@@ -555,7 +286,7 @@ static bool place_as_values(const rows_shape *shape, const rows_tiles *earlier, 
     for (uint32_t by = t->tile->instruction->operand_count; by-- > 0;) {
         const rows_access *before = find_before(earlier, t, by);
         rows_axes list;
-        label_cuts cuts = {0};
+        rows_label_cuts cuts = {0};
         rows_axes_of(t, &list);
         if (before && cut_as_before(before, t->sent[by], true, &cuts) &&
             rows_axes_sort(&list, by) &&
@@ -569,7 +300,7 @@ static bool place_as_values(const rows_shape *shape, const rows_tiles *earlier, 
 static uint32_t find_sums(const rows_tiles *earlier, const rows_tile *t)
 {
     for (uint32_t o = t->tile->instruction->operand_count; o-- > 0;) {
-        const rows_tile *fill = fill_of(earlier, t, o);
+        const rows_tile *fill = rows_fill_of(earlier, t, o);
         if (fill && fill->role == ROWS_BY_ROW) return o;
     }
     return ISA_NO_OPERAND;
@@ -582,16 +313,16 @@ static bool place_as_dims(const rows_shape *shape, const rows_tiles *earlier, ro
     const uint32_t sums = find_sums(earlier, t);
     const bool summed = sums != ISA_NO_OPERAND;
     const rows_tile *cut = summed ? cut_before(earlier, t, true) : NULL;
-    label_cuts cuts = {0};
+    rows_label_cuts cuts = {0};
     rows_axes_of(t, &list);
-    add_cut(&cuts, LANE, 0, t->lanes);
-    if (!cut) add_cut(&cuts, ROW, 0, shape->rows);
+    rows_add_cut(&cuts, PART_LANE, 0, t->lanes);
+    if (!cut) rows_add_cut(&cuts, PART_ROW, 0, shape->rows);
     for (uint32_t n = 0; cut && n < cut->pieces.count; n++)
-        add_cut(&cuts, ROW, cut->pieces.of[n].rows, cut->pieces.of[n].extent);
+        rows_add_cut(&cuts, PART_ROW, cut->pieces.of[n].rows, cut->pieces.of[n].extent);
     inward.count = list.count;
     inward.operands = list.operands;
     for (uint32_t n = 0; n < list.count; n++) inward.axes[n] = list.axes[list.count - 1 - n];
-    if (summed) sort_as_sums(inward.axes, inward.count, sums, (uint32_t[ROWS_MOST_AXES]){0});
+    if (summed) rows_sort_as_sums(inward.axes, inward.count, sums, (uint32_t[ROWS_MOST_AXES]){0});
     return place_parts(shape, earlier, &inward, &cuts, t);
 }
 
@@ -636,9 +367,9 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
         t->role = ROWS_CONSTANT;
         for (uint32_t n = t->cores; n < t->loops.depth; n++)
             if (i->operand[0].loop_stride[n] != 0) return false;
-        part parts[LABELS];
-        clear_parts(parts);
-        if (!place_operands(&none, t, parts)) return false;
+        rows_part parts[PARTS];
+        rows_clear_parts(parts);
+        if (!rows_place_operands(&none, t, parts)) return false;
         t->operand[0].constant = true;
         return true;
     }
@@ -651,8 +382,9 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
         rows_axes_elements(&list, false) % t->lanes) return false;
     if (rows_axes_elements(&list, true) != (int64_t)shape->rows * t->lanes) return false;
     rows_access *a = &t->operand[0];
-    *a = (rows_access){.place = {.row = rows_evenly(t->rows, SUM_ROW)}, .lane = 4, .sums = sums};
-    set_range(t, 0, a);
+    *a = (rows_access){
+        .place = {.row = rows_evenly(t->rows, ROWS_SUM_ROW)}, .lane = 4, .sums = sums};
+    rows_set_range(t, 0, a);
     return true;
 }
 
