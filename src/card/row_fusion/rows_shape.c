@@ -28,13 +28,13 @@ static bool is_spread(const rows_tile *t, const rows_access *a)
 }
 
 // Each operand has the elements of a run of a stick side by side, those of SEN169_FP16 all of a
-// stick's, or one element a row or a stick. Of sums a stream reads no more than that.
+// stick's, or one element a row or a stick. Streams have no op for sums.
 static bool has_sticks(const rows_tile *t)
 {
     for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
         const rows_access *a = &t->operand[o];
         const bool dl16 = a->place.format == SPYRE_FORMAT_SEN169_FP16;
-        if (a->sums != ROWS_NONE && t->role == ROWS_STREAMS && a->lane != 0) return false;
+        if (a->sums != ROWS_NONE && t->role == ROWS_STREAMS) return false;
         if (a->sums != ROWS_NONE) continue;
         if (a->lane == spyre_format_bytes(a->place.format)) {
             if (dl16 && a->place.upper != ROWS_RUN * a->lane) return false;

@@ -322,12 +322,34 @@ static void rows__what_is_loaded_again_passes_until_its_last_step(void **state)
     free_program(p);
 }
 
+// A stream of the kernel that sums reads the sums themselves, one a row.
+static void rows__streams_may_read_sums(void **state)
+{
+    (void)state;
+    const shape s = {16, 3, false, 2, false, false, 0, 0};
+    const isa_operand sums = in_lx(SUMS, FP32);
+    const layout layouts[] = {WHOLE, WHOLE, BY_ROW};
+    isa_program *p = new_program(1);
+    fill_memory();
+    copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    begin_kernel(p, 1, 0);
+    reduce_tiles(p, &s, ISA_REDUCE, OPFUNC_MAX, buffer(0), sums, row_values(0));
+    emit_whole(p, &s, OPFUNC_SUB, 3, (isa_operand[]){buffer(1), buffer(0), sums}, layouts, false)
+        ->operand[2].stride[0] = 4 * 64;
+    end_kernel(p);
+    copy_kernel(p, ISA_STORE, 0, 0, BUFFERS * BUFFER_BYTES);
+    emit(p, ISA_HALT);
+    check(p, 0);
+    free_program(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows__random_programs_keep_their_bytes),
         cmocka_unit_test(rows__loops_stay_outside),
         cmocka_unit_test(rows__what_is_loaded_again_passes_until_its_last_step),
+        cmocka_unit_test(rows__streams_may_read_sums),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
