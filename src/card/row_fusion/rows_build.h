@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a row fusion is made: pass/fuse_rows.c looks for kernels whose tiles (rows_collect.c, in a
-// window of rows_window.c) agree (rows_agree.c): they have one shape (rows_shape.c) and may be
-// taken block by block (rows_order.c). rows_compose.c notes their steps, rows_merge.c joins vector
-// programs, rows_prune.c drops steps without a reader, rows_private.c finds what need not be in LX,
-// rows_block.c chooses the rows of a block.
+// window of rows_window.c) agree (rows_agree.c): they have one shape (rows_shape.c, with rows_cut.c
+// and rows_place.c) and may be taken block by block (rows_order.c). rows_compose.c notes their
+// steps, rows_merge.c joins vector programs, rows_prune.c drops steps without a reader,
+// rows_private.c finds what need not be in LX, rows_block.c chooses the rows of a block.
 #ifndef CARD_ROWS_BUILD_H
 #define CARD_ROWS_BUILD_H
 

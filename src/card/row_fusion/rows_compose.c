@@ -209,6 +209,7 @@ static rows_step apply(const isa_instruction *i, opfunc op)
     memcpy(step.constant, i->constant, sizeof step.constant);
     return step;
 }
+
 // ((x - mean) * scale) * weight + bias, each step in fp32. Without weight nothing is multiplied,
 // without bias zero is added, which makes a negative zero positive.
 static spyre_status add_norm(rows_builder *b, const rows_tile *t)

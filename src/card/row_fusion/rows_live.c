@@ -115,7 +115,7 @@ bool rows_sums_die(const rows_window *w, uint32_t last, const rows_tiles *tiles)
 }
 
 void rows_find_live(const rows_window *w, uint32_t last, const rows_builder *b,
-                      rows_live *live)
+                    rows_live *live)
 {
     for (uint32_t v = 0; v < b->value_count; v++) {
         const rows_value *value = &b->values[v];

@@ -19,7 +19,8 @@ static bool is_program(const rows_item *item)
     return item->count > 0;
 }
 
-// Elements of memory, or of LX, that a step touches and a tile, one of which writes.
+// The step touches elements of memory, or of LX, that operand o of the tile does, and one of them
+// writes.
 static bool meet(const row_fusion *c, const rows_step *s, const rows_tile *t, uint32_t o,
                  const rows_operand *operand)
 {
@@ -40,6 +41,7 @@ static bool keeps_away(const row_fusion *c, const rows_step *s, const rows_item 
     return true;
 }
 
+// A store that rows_prune() will drop.
 static bool is_dead(const rows_step *s, const bool *value_live)
 {
     return (s->op == VECTOR_STORE || s->op == VECTOR_STORE_WIDE) && !value_live[s->value];
@@ -88,7 +90,8 @@ static bool has_area(const row_fusion *c, const rows_item *item, uint32_t area)
     return false;
 }
 
-// The first item behind `at` that sums into the area anew, or behind all.
+// The first item behind `at` that sums into the area anew, or behind all. Sums of a kernel have an
+// area each, so nothing behind that item takes sums of programs in front of `at`.
 static uint32_t end_of_sums(const row_fusion *c, uint32_t at, uint32_t area)
 {
     uint32_t end = at + 1;
@@ -125,7 +128,8 @@ static bool move_sums(row_fusion *c, uint32_t before, uint32_t at, uint32_t area
     return false;
 }
 
-// Sums that items from `before` to `at` have, too.
+// Gives sums of the program at item `at` other areas than items from `before` on have; false where
+// there are none.
 static bool part_sums(row_fusion *c, uint32_t before, uint32_t at)
 {
     for (uint32_t area = 0; area < ROWS_MOST_SUMS; area++) {
@@ -168,7 +172,8 @@ static bool tile_and_program_meet(const row_fusion *c, const rows_item *tile,
     return false;
 }
 
-// Tiles behind the program at item `at` that meet neither it nor tiles that stay there.
+// Moves tiles behind the program at item `at` that meet neither it nor tiles that stay there in
+// front of it. Returns where the program is then.
 static uint32_t hoist_tiles(row_fusion *c, uint32_t at, const bool *value_live)
 {
     rows_item *items = c->items.items;
@@ -188,8 +193,8 @@ static uint32_t hoist_tiles(row_fusion *c, uint32_t at, const bool *value_live)
 
 static void remove_item(row_fusion *c, uint32_t at)
 {
-    c->items.count--;
-    for (uint32_t n = at; n < c->items.count; n++) c->items.items[n] = c->items.items[n + 1];
+    rows_item *item = &c->items.items[at];
+    memmove(item, item + 1, (--c->items.count - at) * sizeof *item);
 }
 
 void rows_merge(const rows_builder *b, const bool *value_live)

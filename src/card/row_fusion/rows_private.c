@@ -29,7 +29,7 @@ static bool has_loops(const rows_tile *t)
 
 // A vector program behind the maker takes the value as it is, or leaves its bytes alone.
 static bool program_suits(const rows_builder *b, const rows_item *program, const rows_item *maker,
-                       byte_range range)
+                          byte_range range)
 {
     const bool before = maker > program && !has_loops(maker->made_of);
     for (uint32_t n = program->first; n < program->first + program->count; n++) {

@@ -83,8 +83,7 @@ static bool has_effect(const rows_step *steps, uint32_t count)
 {
     for (uint32_t n = 0; n < count; n++)
         if (rows_stores(steps[n].op) || steps[n].op == VECTOR_KEEP ||
-            steps[n].op == VECTOR_KEEP_Y ||
-            vector_sums(steps[n].op))
+            steps[n].op == VECTOR_KEEP_Y || vector_sums(steps[n].op))
             return true;
     return false;
 }

@@ -376,11 +376,11 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
     t->role = ROWS_BY_ROW;
     uint32_t sums = sums_before(earlier, t->kernel);
     bool dense = t->tile->dim_count == 1 && t->tile->stride[0][0] == 4;
-    t->lanes = rows_axes_elements(&list,
-        true) == (int64_t)shape->rows * ROWS_RUN ? ROWS_RUN : ROWS_LANES;
-    if (!dense || sums == ROWS_MOST_SUMS ||
-        rows_axes_elements(&list, false) % t->lanes) return false;
-    if (rows_axes_elements(&list, true) != (int64_t)shape->rows * t->lanes) return false;
+    const int64_t elements = rows_axes_elements(&list, true);
+    t->lanes = elements == (int64_t)shape->rows * ROWS_RUN ? ROWS_RUN : ROWS_LANES;
+    if (!dense || sums == ROWS_MOST_SUMS || rows_axes_elements(&list, false) % t->lanes)
+        return false;
+    if (elements != (int64_t)shape->rows * t->lanes) return false;
     rows_access *a = &t->operand[0];
     *a = (rows_access){
         .place = {.row = rows_evenly(t->rows, ROWS_SUM_ROW)}, .lane = 4, .sums = sums};
