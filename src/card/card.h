@@ -81,8 +81,8 @@ typedef struct {
     uint64_t base, limit;
 } card_argument;
 
-// True when the program may take an argument as halves: nothing but row fusions touches it. From
-// any thread.
+// True when the program may take an argument as halves: nothing but row fusions touches it, which
+// only load it or only store it. From any thread.
 bool card_takes_halves(const card_program *program, uint32_t argument);
 
 // True when all of a launch would go as the plan says, as one with halves must: no exact mode, no

@@ -213,6 +213,12 @@ bool rows_takes_kept(uint32_t op);
 // True when nothing but vector programs touches an argument, and those in whole sticks.
 bool rows_takes_halves(const row_fusion *c, uint32_t argument);
 
+// What vector programs do with an argument.
+typedef struct {
+    bool loads, stores;
+} rows_uses;
+void rows_add_uses(const row_fusion *c, uint32_t argument, rows_uses *uses);
+
 // Takes a core through all kernels of a row fusion, for rows from `begin`, where a block begins, to
 // `end`, where one or the row fusion ends; `first` is the phase of the first kernel.
 void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_range rows);

@@ -161,6 +161,18 @@ bool rows_takes_halves(const row_fusion *c, uint32_t argument)
     return true;
 }
 
+void rows_add_uses(const row_fusion *c, uint32_t argument, rows_uses *uses)
+{
+    for (uint32_t n = 0; n < c->steps.count; n++) {
+        const rows_step *s = &c->steps.items[n];
+        if (!rows_takes_elements(s->op) || s->place.space != ISA_SPACE_MEMORY ||
+            s->place.arg != argument)
+            continue;
+        if (rows_stores(s->op)) uses->stores = true;
+        else uses->loads = true;
+    }
+}
+
 bool rows_takes_kept(uint32_t op)
 {
     return op == VECTOR_KEEP || op == VECTOR_KEEP_Y || op == VECTOR_KEPT_X ||

@@ -4,6 +4,7 @@
 // leaves, whatever their tiles look like.
 #include "rows_programs.h"
 #include "support/rounds.h"
+#include "tensor/numeric.h"
 
 // Makes two iterations over halves of the rows of what the loop at `loop` encloses.
 static void halve_rows(isa_program *p, uint32_t loop, const shape *s)
@@ -343,6 +344,86 @@ static void rows__streams_may_read_sums(void **state)
     free_program(p);
 }
 
+// --- Halves of the host
+
+enum {
+    LONG_STICKS = 640,                      // of a row: more than a row fusion keeps
+    LONG = 2 * LONG_STICKS * 64,
+    LONG_BYTES = 2 * LONG,
+};
+
+static isa_operand long_rows(uint32_t n)
+{
+    return in_lx(n * LONG_BYTES, DL16);
+}
+
+static void load_long(isa_program *p, uint16_t argument, uint32_t n)
+{
+    isa_operand memory = in_memory(argument, ISA_NO_SLOT, 0, DL16);
+    begin_kernel(p, 1, 0);
+    emit_flat(p, ISA_LOAD, LONG, 2, (isa_operand[]){long_rows(n), memory});
+    signal_to(p, ISA_QUEUE_LOAD, 0);
+    wait_for(p, ISA_QUEUE_SFP, 0);
+}
+
+static void store_long(isa_program *p, uint16_t argument, uint32_t n)
+{
+    isa_operand memory = in_memory(argument, ISA_NO_SLOT, 0, DL16);
+    signal_to(p, ISA_QUEUE_SFP, 1);
+    wait_for(p, ISA_QUEUE_STORE, 1);
+    emit_flat(p, ISA_STORE, LONG, 2, (isa_operand[]){memory, long_rows(n)});
+    end_kernel(p);
+}
+
+// arg1 = arg0 + arg0; arg2 = arg1 - the largest of its row.
+static isa_program *sums_without_largest(void)
+{
+    const shape s = {2, LONG_STICKS, false, 2, false, false, 0, 0};
+    const layout layouts[] = {WHOLE, WHOLE, BY_ROW};
+    const isa_operand largest = in_lx(5 * LONG_BYTES, DL16), sums = in_lx(6 * LONG_BYTES, FP32);
+    isa_program *p = new_program(3);
+    int64_t *bytes = ARENA_NEW(p->memory, int64_t, 3);
+    assert_non_null(bytes);
+    for (uint32_t n = 0; n < 3; n++) bytes[n] = LONG_BYTES;
+    p->arg_bytes = bytes;
+    load_long(p, 0, 0);
+    isa_operand sum[] = {long_rows(1), long_rows(0), long_rows(0)};
+    emit_flat(p, ISA_VECTOR, LONG, 3, sum)->op = OPFUNC_ADD;
+    store_long(p, 1, 1);
+    load_long(p, 1, 2);
+    reduce_tiles(p, &s, ISA_REDUCE, OPFUNC_MAX, long_rows(2), sums, largest);
+    end_kernel(p);
+    load_long(p, 1, 3);
+    emit_whole(p, &s, OPFUNC_SUB, 3, (isa_operand[]){long_rows(4), long_rows(3), largest}, layouts,
+               false);
+    store_long(p, 2, 4);
+    emit(p, ISA_HALT);
+    return p;
+}
+
+// Numbers beyond IEEE_FP16 that the program itself loads again do not lie with the host.
+static void rows__what_is_loaded_again_lies_on_the_card(void **state)
+{
+    (void)state;
+    static uint16_t x[LONG], rest[LONG];
+    card_argument arguments[] = {{CARD_HALVES + (uint64_t)(uintptr_t)x, LONG_BYTES},
+                                 {128, LONG_BYTES},
+                                 {CARD_HALVES + (uint64_t)(uintptr_t)rest, LONG_BYTES}};
+    isa_program *p = sums_without_largest();
+    card_program *loaded;
+    for (uint32_t n = 0; n < LONG; n++) x[n] = fp16_from_float(40000.0f);
+    memset(rest, 0xFF, sizeof rest);
+    assert_ok(card_load(the_card, p, &loaded));
+    card_program_forget_lx(loaded);
+    card_set_mode(the_card, CARD_FAST);
+    assert_true(card_takes_halves(loaded, 0) && card_takes_halves(loaded, 2));
+    assert_false(card_takes_halves(loaded, 1));
+    assert_ok(card_launch(the_card, loaded, arguments, 3, NULL));
+    for (uint32_t n = 0; n < LONG; n++) assert_int_equal(rest[n], 0);
+    card_unload(the_card, loaded);
+    free_program(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +431,7 @@ int main(void)
         cmocka_unit_test(rows__loops_stay_outside),
         cmocka_unit_test(rows__what_is_loaded_again_passes_until_its_last_step),
         cmocka_unit_test(rows__streams_may_read_sums),
+        cmocka_unit_test(rows__what_is_loaded_again_lies_on_the_card),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
