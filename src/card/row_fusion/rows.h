@@ -25,7 +25,7 @@ enum {
     ROWS_MOST_PASSING = VECTOR_SLOTS,       // values that live at once in a vector program
     ROWS_MOST_OWN = 8,                      // values of rows without another reader,
     ROWS_OWN_BYTES = ROWS_MOST_ROWS * 4,    // of so many bytes each
-    ROWS_KEPT_FLOATS = 32 << 10,            // of all values that are kept
+    ROWS_KEPT_FLOATS = 64 << 10,            // of all values that are kept
     ROWS_LINE_BYTES = 64,                   // of the host's caches
 };
 
