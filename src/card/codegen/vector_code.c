@@ -164,20 +164,28 @@ static void store_sums(unit_code *c)
     }
 }
 
+static bool loads_elements(uint32_t op)
+{
+    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_LOAD_Y ||
+           op == VECTOR_WIDE_Y;
+}
+
 // Sums stay in registers where a program stores nothing: no reader then depends on the order of
-// its units.
+// its units. Of several streams, sticks of a row are too much for the sets of the host's caches:
+// they often lie a multiple of their size apart.
 static void choose_loops(unit_code *c)
 {
-    uint32_t sums = 0;
+    uint32_t sums = 0, streams = 0;
     c->by_rows = true;
     for (uint32_t n = 0; n < c->program->count; n++) {
         const vector_step *s = &c->program->steps[n];
         if (s->op >= VECTOR_STORE && s->op <= VECTOR_STORE_LOOK_UP) c->by_rows = false;
+        streams += loads_elements(s->op);
         if (!vector_sums(s->op)) continue;
         if (sums == 2) c->by_rows = false;
         else c->summing[sums++] = s;
     }
-    if (!sums) c->by_rows = false;
+    if (!sums || streams > 1) c->by_rows = false;
     for (uint32_t n = 0; c->by_rows && n < sums; n++)
         for (uint32_t r = 0; r < registers_of(c->summing[n]); r++)
             c->sums[n].reg[r] = code_new(c);

@@ -227,16 +227,21 @@ static void take_away(pieces *p, lx_range gone)
     }
 }
 
+// From one kernel to another, whose reads and all those behind it count.
+typedef struct {
+    uint32_t from, last;
+} reading;
+
 // On any of the cores. Those of a kernel that others do not run are followed apart from there on.
-static bool pieces_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores,
-                              pieces left)
+static bool pieces_read_after(const lx_summaries *kernels, reading r, uint32_t cores, pieces left)
 {
-    for (uint32_t k = kernel + 1; k < kernels->count && left.count && cores; k++) {
+    for (uint32_t k = r.from + 1; k < kernels->count && left.count && cores; k++) {
         const lx_summary *next = &kernels->items[k];
         if (!(cores & next->cores)) continue;
-        if (any_meets(&left, &next->exposed)) return true;
+        if (k > r.last && any_meets(&left, &next->exposed)) return true;
         if (cores & ~next->cores && next->replaced.count) {
-            if (pieces_read_after(kernels, k, cores & ~next->cores, left)) return true;
+            if (pieces_read_after(kernels, (reading){k, r.last}, cores & ~next->cores, left))
+                return true;
             cores &= next->cores;
         }
         for (uint32_t n = 0; n < next->replaced.count; n++)
@@ -247,5 +252,12 @@ static bool pieces_read_after(const lx_summaries *kernels, uint32_t kernel, uint
 
 bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores, byte_range range)
 {
-    return pieces_read_after(kernels, kernel, cores, (pieces){1, {{range, LX_WHOLE_STICKS}}});
+    return lx_read_behind(kernels, kernel, kernel, cores, range);
+}
+
+bool lx_read_behind(const lx_summaries *kernels, uint32_t writer, uint32_t last, uint32_t cores,
+                    byte_range range)
+{
+    return pieces_read_after(kernels, (reading){writer, last}, cores,
+                             (pieces){1, {{range, LX_WHOLE_STICKS}}});
 }

@@ -27,6 +27,11 @@ SPYRE_MUST_CHECK spyre_status lx_summarise(arena *memory, const isa_program *pro
 // overwritten on all of `cores`, bits of those that hold it.
 bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores, byte_range range);
 
+// True when a kernel behind `last` may read bytes of the range as the kernel `writer` left them:
+// what kernels in between read does not count.
+bool lx_read_behind(const lx_summaries *kernels, uint32_t writer, uint32_t last, uint32_t cores,
+                    byte_range range);
+
 // True when bytes of the access, in any iteration, are read by a later kernel or launch.
 bool lx_is_live(const lx_access *access, const lx_ranges *exposed);
 

@@ -33,26 +33,37 @@ static bool may_stay_inside(const rows_tiles *tiles, const rows_tile *t)
 static uint32_t kernels_without_reader(const rows_window *w, uint32_t kernels, const rows_tile *t)
 {
     for (; kernels > t->kernel; kernels--)
-        if (!rows_is_live(w, w->first + kernels - 1, t->reach[0])) return kernels;
+        if (!rows_is_read(w, w->first + kernels - 1, t)) return kernels;
     return 0;
 }
 
-// The tile is in order behind all tiles before it. Where only its result conflicts with them, the
-// result is marked to stay inside of the row fusion, of which *fewer kernels may make one where it
-// is read behind all of them.
+// An earlier tile's result, which nothing reads behind the row fusion, is marked to stay inside of
+// it; false where it may not.
+static bool mark_earlier(const rows_window *w, uint32_t kernels, const rows_tiles *tiles,
+                         rows_tile *earlier)
+{
+    if (!earlier->stays_inside)
+        earlier->stays_inside = earlier->role == ROWS_STREAMS && may_stay_inside(tiles, earlier) &&
+                                !rows_is_read(w, w->first + kernels - 1, earlier);
+    return earlier->stays_inside;
+}
+
+// The tile is in order behind all tiles before it. Where results conflict, that of the tile is
+// marked to stay inside of the row fusion, of which *fewer kernels may make one where it is read
+// behind all of them; else that of the earlier one, over which it lies.
 static bool is_in_order(const rows_window *w, uint32_t kernels, const rows_tiles *tiles,
                         rows_tile *t, uint32_t *fewer)
 {
     const plan_phase *phases = w->phases + w->first;
     t->stays_inside = false;
-    for (const rows_tile *other = tiles->items; other <= t; other++) {
-        if (rows_in_order(phases, other, t)) continue;
+    for (rows_tile *other = tiles->items; other <= t; other++) {
+        if (rows_in_order(phases, tiles->items, other, t)) continue;
         if (t->stays_inside || !may_stay_inside(tiles, t)) return false;
         const uint32_t without = kernels_without_reader(w, kernels, t);
         if (without > *fewer) *fewer = without;
-        if (without < kernels) return false;
-        t->stays_inside = true;
-        if (!rows_in_order(phases, other, t)) return false;
+        if (without == kernels) t->stays_inside = true;
+        else if (other == t || !mark_earlier(w, kernels, tiles, other)) return false;
+        if (!rows_in_order(phases, tiles->items, other, t)) return false;
     }
     return true;
 }

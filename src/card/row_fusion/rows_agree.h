@@ -25,6 +25,9 @@ bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles
 // Something reads bytes of LX before they are written.
 bool rows_is_live(const rows_window *w, uint32_t last, byte_range range);
 
+// Something reads bytes of LX as the tile's result left them.
+bool rows_is_read(const rows_window *w, uint32_t last, const rows_tile *t);
+
 // Nothing reads sums and constants of FILLs, which never reach LX.
 bool rows_sums_die(const rows_window *w, uint32_t last, const rows_tiles *tiles);
 

@@ -117,8 +117,9 @@ uint32_t rows_sums_of(spyre_format format);
 bool rows_streams(const isa_instruction *i);
 
 // True when block by block, stick by stick leaves both tiles, or one, what they read and write. All
-// tiles from a to b stand behind each other.
-bool rows_in_order(const plan_phase *first, const rows_tile *a, const rows_tile *b);
+// tiles from a to b stand behind each other; `tiles` is the first one of all.
+bool rows_in_order(const plan_phase *first, const rows_tile *tiles, const rows_tile *a,
+                   const rows_tile *b);
 
 // No two rows of a stream at this place share a byte.
 bool rows_lie_apart(const rows_place *p);

@@ -19,13 +19,29 @@ static byte_range range_of(const rows_tiles *tiles, const rows_place *place)
     return range.low <= range.high ? range : (byte_range){0, ISA_LX_BYTES};
 }
 
-bool rows_is_live(const rows_window *w, uint32_t last, byte_range range)
+// Cores whose LX the row fusion writes.
+static uint32_t cores_of(const rows_window *w, uint32_t last)
 {
-    const plan_kernel *kernel = w->phases[last].kernel;
-    uint32_t cores = kernel->source->active_cores;
+    uint32_t cores = w->phases[last].kernel->source->active_cores;
     for (uint32_t n = w->first; n < last && w->joined; n++)
         cores |= w->phases[n].kernel->source->active_cores;
-    return lx_read_after(w->lx, kernel->order, cores, range);
+    return cores;
+}
+
+bool rows_is_live(const rows_window *w, uint32_t last, byte_range range)
+{
+    return lx_read_after(w->lx, w->phases[last].kernel->order, cores_of(w, last), range);
+}
+
+static bool is_read(const rows_window *w, uint32_t last, uint32_t writer, byte_range range)
+{
+    return lx_read_behind(w->lx, w->phases[w->first + writer].kernel->order,
+                          w->phases[last].kernel->order, cores_of(w, last), range);
+}
+
+bool rows_is_read(const rows_window *w, uint32_t last, const rows_tile *t)
+{
+    return is_read(w, last, t->kernel, t->reach[0]);
 }
 
 // In front of instruction `at` of the same iteration something has written what it reads there.
@@ -123,13 +139,14 @@ void rows_find_live(const rows_window *w, uint32_t last, const rows_builder *b,
         live->value[v] = value->stored && !value->overwritten;
         if (!live->value[v]) continue;
         if (value->place.space == ISA_SPACE_LX)
-            live->value[v] = rows_is_live(w, last, range) || is_handed_on(w, b->tiles, range);
+            live->value[v] = is_read(w, last, value->place.kernel, range) ||
+                             is_handed_on(w, b->tiles, range);
         else live->value[v] = !stays_unread(w, last, b, &value->place);
     }
     for (uint32_t n = 0; n < b->tiles->count; n++) {
         const rows_access *a = &b->tiles->items[n].operand[0];
         live->tile[n] = a->place.space != ISA_SPACE_LX ||
-                        rows_is_live(w, last, b->tiles->items[n].reach[0]) ||
+                        rows_is_read(w, last, &b->tiles->items[n]) ||
                         is_handed_on(w, b->tiles, a->range);
     }
 }

@@ -4,7 +4,8 @@
 // accesses of different tiles, one of which writes, stay in order when they never overlap; when
 // they are the same elements stick for stick; or when they are of one row each and rows keep apart.
 // Sums and constants are a kernel's own: each block fills them anew. Neither does it matter what a
-// result overwrites that stays inside of the row fusion, nor what a tile between both overwrites.
+// result overwrites that stays inside of the row fusion, nor what lies over it, nor what a tile
+// between both overwrites.
 #include <string.h>
 
 #include "card/footprint/levels.h"
@@ -166,13 +167,31 @@ static bool is_replaced(const plan_phase *first, const rows_tile *a, const side 
     return false;
 }
 
-bool rows_in_order(const plan_phase *first, const rows_tile *a, const rows_tile *b)
+// What a reads was written by an earlier tile whose result stays inside.
+static bool reads_inside(const plan_phase *first, const rows_tile *tiles, const side *a)
+{
+    if (a->writes || !is_stream(a)) return false;
+    for (const rows_tile *t = a->tile; t-- > tiles;)
+        if (rows_same_place(first, &t->operand[0].place, &a->access->place))
+            return t->stays_inside && t->role == ROWS_STREAMS;
+    return false;
+}
+
+// Stores over what is nowhere but inside of the row fusion.
+static bool lies_over(const plan_phase *first, const rows_tile *tiles, const side *a, const side *b)
+{
+    if (!b->writes || a->tile == b->tile) return false;
+    return a->writes ? a->tile->stays_inside : reads_inside(first, tiles, a);
+}
+
+bool rows_in_order(const plan_phase *first, const rows_tile *tiles, const rows_tile *a,
+                   const rows_tile *b)
 {
     for (uint32_t x = 0; x < a->tile->instruction->operand_count; x++) {
         for (uint32_t y = 0; y < b->tile->instruction->operand_count; y++) {
             side one = {a, &a->operand[x], x == 0}, other = {b, &b->operand[y], y == 0};
-            if (!in_order(first, &one, &other) && (other.writes || !is_replaced(first, a, &other)))
-                return false;
+            if (in_order(first, &one, &other) || lies_over(first, tiles, &one, &other)) continue;
+            if (other.writes || !is_replaced(first, a, &other)) return false;
         }
     }
     return true;

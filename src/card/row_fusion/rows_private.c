@@ -64,13 +64,23 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
     return true;
 }
 
+// Another tile makes a value at the same place that LX must have.
+static bool is_made_for_lx(const rows_builder *b, const rows_item *item, const rows_item *maker,
+                           const bool *tile_live)
+{
+    return !item->count && tile_live[item->made_of - b->tiles->items] &&
+           rows_operand_in_lx(&item->operand[0]) &&
+           rows_same_place(b->first, &item->operand[0].place, &maker->operand[0].place);
+}
+
 // Nothing behind the maker touches these bytes but to take the value. What came before took others
 // there, unless a loop comes back to it.
-static bool suits(const rows_builder *b, const rows_item *maker)
+static bool suits(const rows_builder *b, const rows_item *maker, const bool *tile_live)
 {
     const byte_range range = maker->made_of->reach[0];
     for (uint32_t n = 0; n < b->c->items.count; n++) {
         const rows_item *item = &b->c->items.items[n];
+        if (is_made_for_lx(b, item, maker, tile_live)) return false;
         if (item->count ? !program_suits(b, item, maker, range)
                         : !tile_suits(b, item, maker, range))
             return false;
@@ -114,7 +124,7 @@ void rows_make_private(rows_builder *b, const bool *tile_live)
             const rows_item *item = &b->c->items.items[n];
             if (item->count || tile_live[item->made_of - b->tiles->items]) continue;
             if (!rows_operand_in_lx(&item->operand[0]) || item->made_of->lanes != 1) continue;
-            if (suits(b, item)) move_out(b, item, areas++);
+            if (suits(b, item, tile_live)) move_out(b, item, areas++);
         }
     }
 }
