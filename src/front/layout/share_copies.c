@@ -87,11 +87,12 @@ static bool can_read(const loop_graph *loops, const loop_op *reader, uint32_t op
     const loop_access *read = &reader->operand[operand];
     const loop_buffer *copied = &loops->buffers.items[read->buffer];
     loop_location before, after;
-    int64_t first[LOOP_MAX_DIMS];
+    int64_t first[LOOP_MAX_DIMS], last[LOOP_MAX_DIMS];
     *out_read = *read;
     out_read->buffer = whole->operand[1].buffer;
     out_read->offset = part->operand[0].offset;
-    if (reader->table || loop_split_offset(copied, read->offset, first)) return false;
+    // Dims side by side in the part are none in the whole.
+    if (reader->table || !loop_find_reach(copied, reader, read, first, last)) return false;
     for (uint32_t d = 0; d < copied->dim_count; d++)
         out_read->offset += first[d] * source_stride(loops, part, d);
     for (uint32_t v = 0; v < reader->var_count; v++) {
