@@ -305,6 +305,7 @@ static void rows__what_is_loaded_again_passes_until_its_last_step(void **state)
     (void)state;
     const shape s = {16, 3, false, 2, false, false, 0, 0};
     isa_program *p = new_program(1);
+    row_values_at = ROW_VALUES, row_values_step = ROW_BYTES;
     fill_memory();
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
     add_stream(p, &s, OPFUNC_RELUFWD, 2, (isa_operand[]){buffer(1), buffer(0)});
@@ -331,6 +332,7 @@ static void rows__streams_may_read_sums(void **state)
     const isa_operand sums = in_lx(SUMS, FP32);
     const layout layouts[] = {WHOLE, WHOLE, BY_ROW};
     isa_program *p = new_program(1);
+    row_values_at = ROW_VALUES, row_values_step = ROW_BYTES;
     fill_memory();
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
     begin_kernel(p, 1, 0);
@@ -347,7 +349,7 @@ static void rows__streams_may_read_sums(void **state)
 // --- Halves of the host
 
 enum {
-    LONG_STICKS = 640,                      // of a row: more than a row fusion keeps
+    LONG_STICKS = ROWS_KEPT_FLOATS / 64 + 64,   // of a row: more than a row fusion keeps
     LONG = 2 * LONG_STICKS * 64,
     LONG_BYTES = 2 * LONG,
 };
@@ -380,7 +382,8 @@ static isa_program *sums_without_largest(void)
 {
     const shape s = {2, LONG_STICKS, false, 2, false, false, 0, 0};
     const layout layouts[] = {WHOLE, WHOLE, BY_ROW};
-    const isa_operand largest = in_lx(5 * LONG_BYTES, DL16), sums = in_lx(6 * LONG_BYTES, FP32);
+    const isa_operand largest = in_lx(5 * LONG_BYTES, DL16);
+    const isa_operand sums = in_lx(5 * LONG_BYTES + 2 * 128, FP32);
     isa_program *p = new_program(3);
     int64_t *bytes = ARENA_NEW(p->memory, int64_t, 3);
     assert_non_null(bytes);
