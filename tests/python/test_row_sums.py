@@ -45,3 +45,24 @@ def test_sums_of_other_numbers_of_rows(size: tuple[int, ...]) -> None:
     got = on_card(lambda x: scaled(x).sum(dims), x)
     wanted = scaled(x.double()).sum(dims)
     assert (got - wanted).abs().max() < 2e-6 * len(x.flatten()) ** 0.5
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("size", [(64, 2048), (2048, 100), (8, 16, 1024), (3, 70000)])
+def test_sums_of_everything_round_once(size: tuple[int, ...], dtype: torch.dtype) -> None:
+    x = (exact_numbers(size).float() * 0.25 + 1.5).to(dtype)
+    mean, total, largest = on_card(lambda x: torch.stack((x.mean(), x.sum() / 64, x.max())), x)
+    wanted = x.double()
+    for got, exact in zip(
+        (mean, total, largest), (wanted.mean(), wanted.sum() / 64, wanted.max()), strict=True
+    ):
+        assert abs(got.double() - exact) <= 2**-8 * abs(exact), (got, exact)
+    assert largest == x.max()
+
+
+@pytest.mark.parametrize("size", [(64, 2048), (7, 33000)])
+def test_integers_of_everything_are_exact(size: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    x = torch.randint(-9000, 9000, size)
+    total, largest = on_card(lambda x: torch.stack((x.sum(), x.max())), x)
+    assert total == x.sum() and largest == x.max()

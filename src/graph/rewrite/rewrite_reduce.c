@@ -67,12 +67,12 @@ static spyre_status count_true(rewriter *r, const tensor *x, const reduction *ov
     return make_cast(r, &count, into->dtype, into, NULL);
 }
 
-// Of everything no core has a part by itself, so float32, which loses nothing by it, is reduced in
-// two steps: what is below the outer dims, then those. False where there are too few.
+// Of everything no core has a part by itself, so it is reduced in two steps: what is below the
+// outer dims, then those. False where there are too few.
 static bool has_rows(const tensor *x, const reduction *over, uint32_t *out_outer)
 {
     int64_t rows = 1;
-    if (x->dtype != SPYRE_DTYPE_F32 || over->count < LEAST_SHARED) return false;
+    if (x->dtype == SPYRE_DTYPE_BOOL || over->count < LEAST_SHARED) return false;
     for (uint32_t i = 0; i < x->view.rank; i++)
         if (!over->reduced[i]) return false;
     for (*out_outer = 0; *out_outer + 1 < x->view.rank && rows < LEAST_ROWS; ++*out_outer)
@@ -105,8 +105,17 @@ spyre_status rewrite_reduce(rewriter *r)
     if (op == ATEN_SPYRE_SUM && given.dtype == SPYRE_DTYPE_BOOL && into.dtype == SPYRE_DTYPE_I64)
         return count_true(r, &given, &over, &into);
     TRY(rewrite_operand(r, 0, into.dtype, &x));
-    if (has_rows(&x, &over, &outer)) TRY(reduce_rows(r, op, &x, &over, outer, &x));
-    return make_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
+    if (!has_rows(&x, &over, &outer))
+        return make_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
+    // Sums of parts are not rounded to 16 bits.
+    const bool adds = op == ATEN_SPYRE_SUM || op == ATEN_SPYRE_MEAN;
+    const bool narrow = x.dtype == SPYRE_DTYPE_F16 || x.dtype == SPYRE_DTYPE_BF16;
+    if (adds && narrow) TRY(make_cast(r, &x, SPYRE_DTYPE_F32, NULL, &x));
+    TRY(reduce_rows(r, op, &x, &over, outer, &x));
+    if (x.dtype == into.dtype)
+        return make_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
+    TRY(make_reduction(r, op, &x, over.reduced, over.keepdim, NULL, &x));
+    return make_cast(r, &x, into.dtype, &into, NULL);
 }
 
 // Both ends over one dim or all.
