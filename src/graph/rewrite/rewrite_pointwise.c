@@ -327,18 +327,38 @@ spyre_status rewrite_rsub(rewriter *r)
     return add_scaled(r, 1, 0);
 }
 
+// What sums of products are computed in: of 16 bits in float32, as PyTorch does, so that they are
+// rounded once.
+static spyre_dtype dtype_of_sums(spyre_dtype dtype)
+{
+    const bool narrow = dtype == SPYRE_DTYPE_F16 || dtype == SPYRE_DTYPE_BF16;
+    return narrow ? SPYRE_DTYPE_F32 : dtype;
+}
+
+// x op y in that dtype, which becomes the node's result.
+static spyre_status finish_sum(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                               const tensor *into)
+{
+    tensor sum;
+    if (x->dtype == into->dtype) return make_binary(r, op, x, y, into, NULL);
+    TRY(make_binary(r, op, x, y, NULL, &sum));
+    return make_cast(r, &sum, into->dtype, into, NULL);
+}
+
 spyre_status rewrite_addc(rewriter *r)
 {
     tensor x, a, b, both, into;
     graph_number value;
-    TRY(load_unary(r, &x, &into));
-    TRY(rewrite_operand(r, 1, into.dtype, &a));
-    TRY(rewrite_operand(r, 2, into.dtype, &b));
+    TRY(rewrite_result(r, 0, &into));
+    const spyre_dtype dtype = dtype_of_sums(into.dtype);
+    TRY(rewrite_operand(r, 0, dtype, &x));
+    TRY(rewrite_operand(r, 1, dtype, &a));
+    TRY(rewrite_operand(r, 2, dtype, &b));
     TRY(graph_arg_number(r->source, r->node, 3, 1, &value));
     TRY(make_binary(r, row_native(r), &a, &b, NULL, &both));
     if (value.value != 1)
         TRY(make_with_number(r, ATEN_SPYRE_MUL, &both, &value, NULL, &both));
-    return make_binary(r, ATEN_SPYRE_ADD, &x, &both, &into, NULL);
+    return finish_sum(r, ATEN_SPYRE_ADD, &x, &both, &into);
 }
 
 // From the end that is nearer, as PyTorch does: x + w (y - x), from 0.5 on y - (1 - w) (y - x). The
@@ -352,26 +372,28 @@ static spyre_status lerp_by_number(rewriter *r, const tensor *x, const tensor *y
     else if (!near) weight.value = 1 - weight.value;
     TRY(make_binary(r, ATEN_SPYRE_SUB, y, x, NULL, &way));
     TRY(make_with_number(r, ATEN_SPYRE_MUL, &way, &weight, NULL, &way));
-    return near ? make_binary(r, ATEN_SPYRE_ADD, x, &way, into, NULL)
-                : make_binary(r, ATEN_SPYRE_SUB, y, &way, into, NULL);
+    return near ? finish_sum(r, ATEN_SPYRE_ADD, x, &way, into)
+                : finish_sum(r, ATEN_SPYRE_SUB, y, &way, into);
 }
 
 spyre_status rewrite_lerp(rewriter *r)
 {
     tensor x, y, weight, rest, into;
-    TRY(load_unary(r, &x, &into));
-    TRY(rewrite_operand(r, 1, into.dtype, &y));
+    TRY(rewrite_result(r, 0, &into));
+    const spyre_dtype dtype = dtype_of_sums(into.dtype);
+    TRY(rewrite_operand(r, 0, dtype, &x));
+    TRY(rewrite_operand(r, 1, dtype, &y));
     if (r->from->op == ATEN_LERP) {
         graph_number number;
         TRY(graph_arg_number(r->source, r->node, 2, 0, &number));
         return lerp_by_number(r, &x, &y, number, &into);
     }
-    TRY(rewrite_operand(r, 2, into.dtype, &weight));
-    TRY(make_constant(r, 1, into.dtype, &rest));
+    TRY(rewrite_operand(r, 2, dtype, &weight));
+    TRY(make_constant(r, 1, dtype, &rest));
     TRY(make_binary(r, ATEN_SPYRE_SUB, &rest, &weight, NULL, &rest));
     TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &rest, NULL, &rest));
     TRY(make_binary(r, ATEN_SPYRE_MUL, &y, &weight, NULL, &weight));
-    return make_binary(r, ATEN_SPYRE_ADD, &rest, &weight, &into, NULL);
+    return finish_sum(r, ATEN_SPYRE_ADD, &rest, &weight, &into);
 }
 
 // x > 0 ? 1 : x == 0 ? y : 0, where there is no opfunc of it.
