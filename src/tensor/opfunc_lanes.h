@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Loops over lanes of ELEMENT, float or double, by the formulas of opfunc.def in fp64: APPLY, and
-// APPLY_WITHOUT_BRANCHES for it. opfunc_formula.c includes this for each.
+// APPLY_WITHOUT_BRANCHES for it. opfunc_apply.c includes this for each.
 
 // By the rows BRANCHLESS; lanes that these do not hold for are computed one by one.
 BASE_CLONES

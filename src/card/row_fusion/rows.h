@@ -159,7 +159,7 @@ typedef struct rows_tile {
     const plan_tile *tile;
     uint32_t at, kernel;
     loop_nest loops;
-    bool joined;                            // for all cores at once (rows_join.c):
+    bool joined;                            // for all cores at once (rows_join_cores.c):
     uint32_t cores;                         // so many of the loops, the outermost, go over cores
     byte_range reach[ISA_MAX_OPERANDS];     // bytes of one core's LX that an operand says
     const rows_messages *sent[ISA_MAX_OPERANDS];    // that bring what it reads; or NULL

@@ -18,7 +18,7 @@ typedef struct {
     const temporaries *temporary;
     const plan_phase *phases;               // kernels to move over
     uint32_t count;
-    bool joined;                            // tiles are those of all cores (rows_join.c)
+    bool joined;                            // tiles are those of all cores (rows_join_cores.c)
     uint32_t first, end;                    // kernels that are in it
     bool ended;                             // kernel `end` is none for row fusions
     rows_tiles all;                         // of its kernels, behind `gone` that have left it

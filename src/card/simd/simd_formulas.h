@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The opfuncs of tensor/opfunc_formula.c as expressions over registers of fp32 (V) and fp64 (D):
+// The opfuncs of tensor/opfunc_apply.c as expressions over registers of fp32 (V) and fp64 (D):
 // inputs a, b, c, d, e and constants p, q. A file that includes this defines V and D and, with the
 // prefixes v_ and d_, set, max (a > b ? a : b), min, sqrt, floor, nearest (ties to even),
 // magnitude, the masks less, less_equal, equal and unordered with pick(mask, then, else), and
