@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "card/simd/lanes.h"
+#include "card/simd/narrow_formula.h"
 #include "card/simd/vector_program.h"
 #include "tensor/convert.h"
 
@@ -30,15 +31,22 @@ static void apply_f32(opfunc op, const vector_step *s, float *x, const float *y)
 }
 
 // An fp32 between fp64 and SEN169_FP16 would be a second rounding.
-static void apply_dl16(opfunc op, const vector_step *s, float *x, const float *y)
+static void find_codes(opfunc op, const vector_step *s, const float *x, const float *y,
+                       uint16_t *codes)
 {
     double first[LANES], second[LANES], result[LANES];
-    uint16_t codes[LANES];
     load(first, x);
     if (opfunc_describe(op)->least_inputs > 1) load(second, y);
     opfunc_apply_lanes(op, result, (const double *const[]){first, second, first}, s->constant,
                        LANES);
     lanes_store_f64((uint8_t *)codes, sizeof *codes, SPYRE_FORMAT_SEN169_FP16, result, LANES);
+}
+
+static void apply_dl16(opfunc op, const vector_step *s, float *x, const float *y)
+{
+    uint16_t codes[LANES];
+    if (narrow_has_formula(op)) narrow_formula(op, codes, x, y, LANES);
+    else find_codes(op, s, x, y, codes);
     convert_dl16_to_float(x, codes, LANES);
 }
 

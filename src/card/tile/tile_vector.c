@@ -8,6 +8,7 @@
 #include "card/tile/runs.h"
 #include "card/machine/integer.h"
 #include "card/simd/lanes.h"
+#include "card/simd/narrow_formula.h"
 #include "card/simd/simd.h"
 
 // --- Vector loops
@@ -88,8 +89,9 @@ static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scrat
     else look_up(tile, address, table);
 }
 
-// How lanes are computed: IN_F32 and BY_FORMULA, by opfunc_apply_f32, load and store fp32.
-typedef enum { IN_F32, BY_FORMULA, IN_F64 } lanes_way;
+// How lanes are computed. IN_F32, BY_FORMULA (opfunc_apply_f32) and NARROW (narrow_formula) load
+// fp32.
+typedef enum { IN_F32, BY_FORMULA, NARROW, IN_F64 } lanes_way;
 
 typedef union {
     float narrow[LANES_CHUNK];
@@ -144,11 +146,22 @@ static void apply_narrow(const isa_instruction *i, lanes_way way, float *result,
     else lanes_f32_function(i->op)(result, in, i->constant, count);
 }
 
+static void store_codes(uint8_t *to, int64_t stride, const uint16_t *codes, size_t count)
+{
+    if (stride == sizeof *codes) memcpy(to, codes, count * sizeof *codes);
+    for (size_t n = 0; stride != sizeof *codes && n < count; n++)
+        memcpy(to + (int64_t)n * stride, &codes[n], sizeof *codes);
+}
+
 static void apply_lanes(const isa_instruction *i, lanes_way way, uint8_t *to, int64_t stride,
                         const lanes *l, size_t count)
 {
     lanes result;
-    if (way == IN_F64) {
+    uint16_t codes[LANES_CHUNK];
+    if (way == NARROW) {
+        narrow_formula(i->op, codes, l[0].narrow, l[1].narrow, count);
+        store_codes(to, stride, codes, count);
+    } else if (way == IN_F64) {
         apply_wide(i, result.wide, l, count);
         lanes_store_f64(to, stride, i->operand[0].format, result.wide, count);
     } else {
@@ -188,6 +201,7 @@ static void run_chunks(const plan_tile *tile, uint8_t *const *address, lanes_way
     }
 RUN_VECTOR(run_vector_f32, IN_F32)
 RUN_VECTOR(run_vector_formula, BY_FORMULA)
+RUN_VECTOR(run_vector_narrow, NARROW)
 RUN_VECTOR(run_vector_f64, IN_F64)
 
 // Of integers of one width, too, which wrap.
@@ -231,6 +245,14 @@ static bool has_f32_formula(const isa_instruction *i)
     return fits;
 }
 
+static bool is_narrow(const isa_instruction *i)
+{
+    bool narrow = i->operand_count == 3 && narrow_has_formula(i->op);
+    for (uint32_t o = 0; narrow && o < i->operand_count; o++)
+        narrow = i->operand[o].format == SPYRE_FORMAT_SEN169_FP16;
+    return narrow;
+}
+
 static plan_run *choose_computed(plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
@@ -241,6 +263,7 @@ static plan_run *choose_computed(plan_tile *tile)
     if (tile->simd && simd_shaped(tile)) return run_simd;
     bool suffices = lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
     if (suffices && lanes_f32_function(i->op)) return run_vector_f32;
+    if (is_narrow(i)) return run_vector_narrow;
     return has_f32_formula(i) && !lanes_f64_function(i->op) ? run_vector_formula : run_vector_f64;
 }
 
