@@ -26,8 +26,8 @@ REDUCTION = [
     ("src/tensor/opfunc.def", "#undef OPFUNC_ACCUMULATES", "OPFUNC_ACCUMULATES(PROD, PROD)"),
     (
         "src/graph/aten.def",
-        'ATEN_NATIVE(SPYRE_SUM, "spyre.sum", REDUCTION, SUM, H|F, SAME, "sum over dims")',
-        'ATEN_NATIVE(SPYRE_PROD, "spyre.prod", REDUCTION, PROD, H|F, SAME, "product over dims")',
+        'ATEN_NATIVE(SPYRE_SUM, "spyre.sum", REDUCTION, SUM, H|F|I, SAME, "sum over dims")',
+        'ATEN_NATIVE(SPYRE_PROD, "spyre.prod", REDUCTION, PROD, H|F|I, SAME, "product over dims")',
     ),
 ]
 

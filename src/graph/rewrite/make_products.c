@@ -82,7 +82,8 @@ static bool is_of_rows(const spyre_view *of, const spyre_view *x)
     return moves && (of->size[last] == 1 || of->stride[last] == 0);
 }
 
-// Whether one of the nodes that a value is made by, up to so many back, reads one for each row.
+// Whether one of the nodes that a value is made by, up to so many back, reads one for each row; a
+// mask of rows is none.
 static spyre_status reads_rows(const spyre_graph *graph, uint32_t of, const spyre_view *x,
                                uint32_t nodes, bool *out)
 {
@@ -94,7 +95,8 @@ static spyre_status reads_rows(const spyre_graph *graph, uint32_t of, const spyr
         if (node->args[i].kind != SPYRE_ARG_VALUE) continue;
         const uint32_t operand = node->args[i].of.value;
         TRY(graph_view_constant(graph, &graph->values.items[operand].view, &view));
-        *out = is_of_rows(&view, x);
+        const bool masks = graph->values.items[operand].dtype == SPYRE_DTYPE_BOOL;
+        *out = !masks && is_of_rows(&view, x);
         if (!*out) TRY(reads_rows(graph, operand, x, nodes - 1, out));
     }
     return NULL;

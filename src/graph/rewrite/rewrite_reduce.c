@@ -8,7 +8,7 @@
 enum {
     MOST_COUNTED = 1 << 24, // float32 has every whole number up to here
     LEAST_ROWS = 32,        // one per core
-    LEAST_SHARED = 1 << 16, // elements that are worth a kernel more
+    LEAST_SHARED = 1 << 18, // bytes that are worth a kernel more
 };
 
 typedef struct {
@@ -71,7 +71,8 @@ static spyre_status count_true(rewriter *r, const tensor *x, const reduction *ov
 static bool has_rows(const tensor *x, const reduction *over, uint32_t *out_outer)
 {
     int64_t rows = 1;
-    if (x->dtype == SPYRE_DTYPE_BOOL || over->count < LEAST_SHARED) return false;
+    const int64_t bytes = x->dtype == SPYRE_DTYPE_F16 || x->dtype == SPYRE_DTYPE_BF16 ? 2 : 4;
+    if (x->dtype == SPYRE_DTYPE_BOOL || over->count * bytes < LEAST_SHARED) return false;
     for (uint32_t i = 0; i < x->view.rank; i++)
         if (!over->reduced[i]) return false;
     for (*out_outer = 0; *out_outer + 1 < x->view.rank && rows < LEAST_ROWS; ++*out_outer)
