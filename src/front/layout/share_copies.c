@@ -122,12 +122,26 @@ static bool hand_over(loop_graph *loops, const loop_op *part, const loop_op *who
     return true;
 }
 
+// By buffer: how many ops copy some of it. Looking for another copy goes through all ops.
+static spyre_status count_copies(const loop_graph *loops, uint32_t **out_copies)
+{
+    TRY_NEW(loop_scratch(loops), *out_copies, loops->buffers.count);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (is_copy(loops, op)) (*out_copies)[op->operand[0].buffer]++;
+    }
+    return NULL;
+}
+
 spyre_status pass_share_copies(loop_graph *loops, bool *out_changed)
 {
     loop_op_list *ops = &loops->ops;
+    uint32_t *copies;
+    TRY(count_copies(loops, &copies));
     for (uint32_t i = 0; i < ops->count;) {
         const loop_op part = ops->items[i];
-        uint32_t w = is_copy(loops, &part) ? whole_of(loops, i) : UINT32_MAX;
+        const bool may_share = is_copy(loops, &part) && copies[part.operand[0].buffer] > 1;
+        uint32_t w = may_share ? whole_of(loops, i) : UINT32_MAX;
         i++;
         if (w == UINT32_MAX || !hand_over(loops, &part, &ops->items[w])) continue;
         // The earlier one of both places becomes the whole's, the later one goes.

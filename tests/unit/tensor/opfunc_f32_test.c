@@ -6,23 +6,10 @@
 #include <math.h>
 
 #include "support/rounds.h"
+#include "tensor/numeric.h"
 #include "tensor/opfunc.h"
 
 enum { LANES = 67 };
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float of_bits(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 static float defined(opfunc op, const float *const *in, size_t n, const float *parameters)
 {
@@ -38,7 +25,7 @@ static void check_lanes(opfunc op, const float *const *in, const float *paramete
     opfunc_apply_f32(op, result, in, parameters, LANES);
     for (size_t n = 0; n < LANES; n++) {
         const float wanted = defined(op, in, n, parameters);
-        if (bits_of(result[n]) == bits_of(wanted)) continue;
+        if (float_bits(result[n]) == float_bits(wanted)) continue;
         fail_msg("%s(%a, %a) is %a, wanted %a", opfunc_describe(op)->name, (double)in[0][n],
                  (double)in[1][n], (double)result[n], (double)wanted);
     }
@@ -52,7 +39,7 @@ static float some_value(uint64_t *seed)
     const uint64_t random = check_random(seed);
     const uint32_t kind = (uint32_t)(random >> 32) % 4;
     if (kind == 0) return special[random % (sizeof special / sizeof *special)];
-    if (kind == 1) return of_bits((uint32_t)random);
+    if (kind == 1) return float_from_bits((uint32_t)random);
     return (float)((double)(int32_t)random * (kind == 2 ? 0x1p-24 : 0x1p-30));
 }
 
@@ -79,7 +66,7 @@ static void opfunc_f32__exp_is_that_of_fp64(void **state)
     const uint64_t step = test_rounds(100) >= 1000 ? 1 : 4099;
     float x[LANES];
     for (uint64_t first = 0; first <= UINT32_MAX; first += step * LANES) {
-        for (size_t n = 0; n < LANES; n++) x[n] = of_bits((uint32_t)(first + step * n));
+        for (size_t n = 0; n < LANES; n++) x[n] = float_from_bits((uint32_t)(first + step * n));
         check_lanes(OPFUNC_EXP, (const float *const[]){x, x, x}, NULL);
     }
 }
