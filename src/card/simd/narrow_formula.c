@@ -119,7 +119,7 @@ static inline __m512 atan_lanes(__m512 q)
 // pi / 4, from tan(pi / 8) on as pi / 4 and what is left of it.
 static inline estimate atan2_lanes(__m512 y, __m512 x)
 {
-    const __m512 quarter = SET(0x1.921fb6p0f), high = _mm512_abs_ps(y), wide = _mm512_abs_ps(x);
+    const __m512 right = SET(0x1.921fb6p0f), high = _mm512_abs_ps(y), wide = _mm512_abs_ps(x);
     const __m512 more = _mm512_max_ps(high, wide), less = _mm512_min_ps(high, wide);
     const __mmask16 steep = _mm512_cmp_ps_mask(high, wide, _CMP_GT_OQ);
     const __m512 turn = _mm512_mul_ps(more, SET(0x1.a8279ap-2f));
@@ -128,7 +128,7 @@ static inline estimate atan2_lanes(__m512 y, __m512 x)
     const __m512 whole = _mm512_mask_add_ps(more, beyond, less, more);
     const __m512 rest = atan_lanes(_mm512_div_ps(part, whole));
     const __m512 small = _mm512_mask_add_ps(rest, beyond, rest, SET(0x1.921fb6p-1f));
-    const __m512 acute = _mm512_mask_sub_ps(small, steep, quarter, small);
+    const __m512 acute = _mm512_mask_sub_ps(small, steep, right, small);
     const __mmask16 left = _mm512_movepi32_mask(BITS(x));
     const __m512 angle = _mm512_mask_sub_ps(acute, left, SET(0x1.921fb6p1f), acute);
     const __m512i sign = _mm512_and_epi32(BITS(y), WORDS(1u << 31));

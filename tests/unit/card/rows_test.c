@@ -324,7 +324,7 @@ static void rows__what_is_loaded_again_passes_until_its_last_step(void **state)
     free_program(p);
 }
 
-// A stream of the kernel that sums reads the sums themselves, one a row.
+// A VECTOR over one lane per row reads the sums of its own kernel.
 static void rows__streams_may_read_sums(void **state)
 {
     (void)state;
