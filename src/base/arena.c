@@ -23,6 +23,7 @@ struct arena {
     atomic_uint owners;
     block *current;
     size_t used_bytes;
+    size_t first_bytes;         // of the first block, at least
 };
 
 arena *arena_create(void)
@@ -37,15 +38,35 @@ void arena_keep(arena *memory)
     atomic_fetch_add(&memory->owners, 1);
 }
 
-void arena_destroy(arena *memory)
+static void free_blocks(arena *memory)
 {
-    if (!memory || atomic_fetch_sub(&memory->owners, 1) != 1) return;
     for (block *b = memory->current; b;) {
         block *previous = b->previous;
         free(b);
         b = previous;
     }
+    memory->current = NULL;
+}
+
+void arena_destroy(arena *memory)
+{
+    if (!memory || atomic_fetch_sub(&memory->owners, 1) != 1) return;
+    free_blocks(memory);
     free(memory);
+}
+
+// Several blocks give way to one of them all.
+void arena_clear(arena *memory)
+{
+    block *b = memory->current;
+    if (b && b->previous) {
+        memory->first_bytes = memory->used_bytes;
+        free_blocks(memory);
+    } else if (b) {
+        memset(b->bytes, 0, b->used_bytes);
+        b->used_bytes = 0;
+    }
+    memory->used_bytes = 0;
 }
 
 static size_t aligned(size_t size_bytes)
@@ -59,6 +80,7 @@ static block *add_block(arena *memory, size_t least_bytes)
     size_t capacity = memory->used_bytes / GROWTH;
     if (capacity < FIRST_BLOCK_BYTES) capacity = FIRST_BLOCK_BYTES;
     if (capacity > LARGEST_BLOCK_BYTES) capacity = LARGEST_BLOCK_BYTES;
+    if (!memory->current && capacity < memory->first_bytes) capacity = memory->first_bytes;
     bool own = memory->current && least_bytes > capacity / 2;    // leaves the current one open
     if (own || capacity < least_bytes) capacity = least_bytes;
     if (capacity > SIZE_MAX - sizeof(block)) return NULL;
@@ -90,6 +112,11 @@ void *arena_alloc_array(arena *memory, size_t count, size_t element_bytes)
     return arena_alloc(memory, count * element_bytes);
 }
 
+static bool is_last(const block *b, const void *items, size_t rounded)
+{
+    return b && (const unsigned char *)items + rounded == b->bytes + b->used_bytes;
+}
+
 // Where the block hangs of which the array is all that was handed out; null: it shares one.
 static block **own_block(arena *memory, const void *items, size_t rounded)
 {
@@ -118,7 +145,7 @@ void *arena_grow(arena *memory, void *items, size_t bytes, size_t larger_bytes)
     if (larger_bytes > SIZE_MAX - ALIGNMENT) return NULL;
     size_t before = aligned(bytes), after = aligned(larger_bytes);
     block *b = memory->current, **own = items ? own_block(memory, items, before) : NULL;
-    bool last = items && b && (unsigned char *)items + before == b->bytes + b->used_bytes;
+    bool last = items && is_last(b, items, before);
     void *grown = NULL;
     if (last && after - before <= b->capacity_bytes - b->used_bytes) {
         b->used_bytes += after - before;
@@ -132,6 +159,15 @@ void *arena_grow(arena *memory, void *items, size_t bytes, size_t larger_bytes)
     }
     if (grown) memory->used_bytes += after - before;
     return grown;
+}
+
+void arena_trim(arena *memory, void *items, size_t bytes, size_t smaller_bytes)
+{
+    size_t before = aligned(bytes), after = aligned(smaller_bytes);
+    if (!is_last(memory->current, items, before)) return;
+    memset((unsigned char *)items + after, 0, before - after);
+    memory->current->used_bytes -= before - after;
+    memory->used_bytes -= before - after;
 }
 
 char *arena_strndup(arena *memory, const char *text, size_t length)

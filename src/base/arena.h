@@ -20,6 +20,9 @@ arena *arena_create(void);
 void arena_destroy(arena *memory);
 void arena_keep(arena *memory);
 
+// Takes everything back that was allocated, for allocations of about as many bytes again.
+void arena_clear(arena *memory);
+
 // Zeroed bytes aligned to 16, or null when memory is short. Size 0 gives a valid unique pointer.
 void *arena_alloc(arena *memory, size_t size_bytes);
 
@@ -40,6 +43,10 @@ void *arena_alloc_array(arena *memory, size_t count, size_t element_bytes);
 // nothing behind if it has a block of its own; else what it had stays used until the arena goes.
 // Null when memory is short; the array is then as it was.
 void *arena_grow(arena *memory, void *items, size_t bytes, size_t larger_bytes);
+
+// Gives back what an earlier allocation of `bytes` bytes has behind its first `smaller_bytes`, if
+// it is the last one.
+void arena_trim(arena *memory, void *items, size_t bytes, size_t smaller_bytes);
 
 // Copies of a string, of its first `length` bytes, and of formatted text; null when memory is
 // short.

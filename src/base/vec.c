@@ -15,3 +15,10 @@ bool vec_reserve(arena *memory, void **items, uint32_t count, uint32_t *capacity
     *capacity = larger;
     return true;
 }
+
+void vec_fit(arena *memory, void *items, uint32_t count, uint32_t *capacity, size_t item_bytes)
+{
+    if (!count) return;
+    arena_trim(memory, items, *capacity * item_bytes, count * item_bytes);
+    *capacity = count;
+}

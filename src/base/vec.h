@@ -31,8 +31,14 @@
          ? ((void)((vec)->capacity = (room)), (spyre_status)0)                                  \
          : status_no_memory())
 
+// Gives back room that a vec does not use, if nothing was allocated behind it.
+#define VEC_FIT(memory, vec)                                                                    \
+    vec_fit((memory), (vec)->items, (vec)->count, &(vec)->capacity, sizeof *(vec)->items)
+
 // Makes room for one more item; false when memory is short.
 bool vec_reserve(arena *memory, void **items, uint32_t count, uint32_t *capacity,
                  size_t item_bytes);
+
+void vec_fit(arena *memory, void *items, uint32_t count, uint32_t *capacity, size_t item_bytes);
 
 #endif

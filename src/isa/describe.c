@@ -42,11 +42,17 @@ static size_t bytes_of(const isa_instruction *i)
     return offsetof(isa_instruction, operand) + i->operand_count * sizeof *i->operand;
 }
 
+isa_instruction *isa_clone(arena *memory, const isa_instruction *instruction)
+{
+    isa_instruction *copy = arena_alloc(memory, bytes_of(instruction));
+    if (copy) memcpy(copy, instruction, bytes_of(instruction));
+    return copy;
+}
+
 spyre_status isa_append(isa_program *program, const isa_instruction *instruction)
 {
-    isa_instruction *copy = arena_alloc(program->memory, bytes_of(instruction));
+    isa_instruction *copy = isa_clone(program->memory, instruction);
     TRY_ALLOC(copy);
-    memcpy(copy, instruction, bytes_of(instruction));
     return VEC_PUSH(program->memory, &program->code, copy);
 }
 

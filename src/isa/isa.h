@@ -241,6 +241,9 @@ SPYRE_MUST_CHECK spyre_status isa_append(isa_program *program, const isa_instruc
 // A copy of an instruction, which may belong to a program, with room for more operands.
 isa_instruction isa_copy(const isa_instruction *instruction);
 
+// A copy with room for no more operands, or null when memory is short.
+isa_instruction *isa_clone(arena *memory, const isa_instruction *instruction);
+
 // Structure: loops and kernels nest, extents and counts in range, LX operands inside 2 MiB for
 // every iteration, opfuncs with the right operand counts, tokens < ISA_MAX_TOKENS. The message
 // names the instruction, operand, value and rule.

@@ -9,17 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DL16_CODES = 1 << 16 };
+#include "tensor/numeric.h"
+
+enum { DL16_CODES = 1 << 16, BLOCK = 256 };
 
 uint16_t *opfunc_dl16_table_build(opfunc op, const float *parameters)
 {
     uint16_t *codes = malloc(DL16_CODES * sizeof *codes);
     if (!codes) return NULL;
-    for (uint32_t code = 0; code < DL16_CODES; code++) {
-        uint16_t element = (uint16_t)code;
-        double inputs[OPFUNC_MAX_INPUTS] = {element_load(&element, SPYRE_FORMAT_SEN169_FP16)};
-        double result = opfunc_apply(op, inputs, 1, parameters);
-        element_store(&codes[code], SPYRE_FORMAT_SEN169_FP16, result);
+    for (uint32_t first = 0; first < DL16_CODES; first += BLOCK) {
+        double x[BLOCK], result[BLOCK], none[BLOCK] = {0};
+        const double *const inputs[] = {x, none, none};
+        for (uint32_t n = 0; n < BLOCK; n++) x[n] = (double)dl16_to_float((uint16_t)(first + n));
+        opfunc_apply_lanes(op, result, inputs, parameters, BLOCK);
+        for (uint32_t n = 0; n < BLOCK; n++)
+            element_store(&codes[first + n], SPYRE_FORMAT_SEN169_FP16, result[n]);
     }
     return codes;
 }

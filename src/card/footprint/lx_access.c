@@ -161,5 +161,6 @@ spyre_status lx_collect(arena *memory, const isa_program *program, plan_tile *co
         loop_nest_follow(&place, program->code.items[at], at);
         if (tiles[at]) TRY(add_accesses(memory, tiles[at], &place, at, out));
     }
+    VEC_FIT(memory, out);
     return NULL;
 }

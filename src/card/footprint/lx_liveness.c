@@ -160,9 +160,11 @@ static spyre_status list_received(arena *memory, const lx_access_list *accesses,
     return NULL;
 }
 
-static spyre_status summarise(arena *memory, const lx_access_list *accesses, uint32_t outer,
-                              lx_summary *out)
+spyre_status lx_summarise(arena *memory, const lx_access_list *accesses, const plan_kernel *kernel,
+                          lx_summary *out)
 {
+    const uint32_t outer = kernel->around.depth;
+    *out = (lx_summary){.cores = kernel->source->active_cores};
     for (uint32_t n = 0; n < accesses->count; n++) {
         const lx_access *a = &accesses->items[n];
         const lx_range all = touched(a);
@@ -171,15 +173,6 @@ static spyre_status summarise(arena *memory, const lx_access_list *accesses, uin
         if (a->dense || a->fills_lanes) TRY(VEC_PUSH(memory, &out->replaced, filled(a, outer)));
     }
     return list_received(memory, accesses, &out->replaced);
-}
-
-spyre_status lx_summarise(arena *memory, const isa_program *program, plan_tile *const *tiles,
-                          const plan_kernel *kernel, lx_summary *out)
-{
-    lx_access_list accesses = {0};
-    *out = (lx_summary){.cores = kernel->source->active_cores};
-    TRY(lx_collect(memory, program, tiles, kernel, &accesses));
-    return summarise(memory, &accesses, kernel->around.depth, out);
 }
 
 // Pieces of a range that are still what they were.

@@ -19,9 +19,9 @@ typedef struct {
 } lx_summary;
 typedef VEC(lx_summary) lx_summaries;
 
-SPYRE_MUST_CHECK spyre_status lx_summarise(arena *memory, const isa_program *program,
-                                           plan_tile *const *tiles, const plan_kernel *kernel,
-                                           lx_summary *out);
+// From the accesses of the kernel's code.
+SPYRE_MUST_CHECK spyre_status lx_summarise(arena *memory, const lx_access_list *accesses,
+                                           const plan_kernel *kernel, lx_summary *out);
 
 // True when a kernel behind the given one may read bytes of the range that none in between has
 // overwritten on all of `cores`, bits of those that hold it.

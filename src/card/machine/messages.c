@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/odometer.h"
 
 // Where a copy stands in one of its ends: runs of bytes that lie side by side.
@@ -87,9 +88,20 @@ static bool list_sources(const message_copy *m, int64_t *sources)
     return true;
 }
 
-bool messages_sources(const message_copies *x, uint32_t core, int64_t *out_sources)
+static byte_range received_by(const message_copies *x, uint32_t core)
 {
-    for (size_t n = 0; n < ISA_LX_BYTES / SPYRE_STICK_BYTES; n++) out_sources[n] = -1;
+    byte_range all = RANGE_NONE;
+    for (uint32_t n = x->first[core]; n < x->first[core + 1]; n++)
+        range_add(&all, plan_range(x->list.items[n].received, 0));
+    return all.low <= all.high ? all : (byte_range){0, 0};
+}
+
+bool messages_sources(const message_copies *x, uint32_t core, int64_t *out_sources,
+                      byte_range *out_received)
+{
+    *out_received = received_by(x, core);
+    const int64_t end = divide_up(out_received->high, SPYRE_STICK_BYTES);
+    for (int64_t n = out_received->low / SPYRE_STICK_BYTES; n < end; n++) out_sources[n] = -1;
     for (uint32_t n = x->first[core]; n < x->first[core + 1]; n++)
         if (!list_sources(&x->list.items[n], out_sources)) return false;
     return true;

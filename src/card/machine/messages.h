@@ -28,8 +28,10 @@ void message_copy_bytes(const plan_tile *to_tile, uint8_t *to, const plan_tile *
 size_t message_bytes(const plan_tile *tile);
 
 // For each stick of a core's LX that messages fill: how many bytes it lay from LX of core 0; -1 for
-// others. False when they move anything but whole sticks. Of two to one place the later one counts.
-bool messages_sources(const message_copies *x, uint32_t core, int64_t *out_sources);
+// others in *out_received, all that they fill. False when they move anything but whole sticks. Of
+// two to one place the later one counts.
+bool messages_sources(const message_copies *x, uint32_t core, int64_t *out_sources,
+                      byte_range *out_received);
 
 // A core receives its messages.
 void messages_run(core_run *run, const message_copies *x);

@@ -25,9 +25,10 @@ spyre_status product_repeat(arena *memory, product_list *list, uint32_t count,
 static spyre_status list_steps(arena *memory, uint32_t count, int64_t c, int64_t a, int64_t b,
                                product_list *out)
 {
-    for (uint32_t n = 0; n < count; n++) {
-        product_index index = {.at = {c * n, a * n, b * n}};
-        TRY(VEC_PUSH(memory, out, index));
+    TRY(VEC_ROOM(memory, out, count));
+    for (; out->count < count; out->count++) {
+        const int64_t n = out->count;
+        out->items[n] = (product_index){.at = {c * n, a * n, b * n}};
     }
     return NULL;
 }

@@ -120,9 +120,8 @@ static spyre_status begin_at(match *m, uint32_t at)
     m->first = m->last = m->term[0].matmul = at;
     m->terms = 1;
     m->depth = match_access(m, at, PRODUCT_C)->depth;
-    m->work = ARENA_NEW(m->f->memory, isa_instruction, 1);
+    m->work = isa_clone(m->f->memory, m->f->out[at]->instruction);
     TRY_ALLOC(m->work);
-    *m->work = isa_copy(m->f->out[at]->instruction);
     TRY(product_of(m->f->memory, m->work, &m->product));
     const lx_access *load = load_before(m);
     if (!load || !read_behind(m, m->f->out[load->at])) return NULL;

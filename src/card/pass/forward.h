@@ -18,7 +18,7 @@ struct forwarding {
     plan_tile *const *tiles;
     const lx_ranges *exposed;
     plan_tile **out;
-    lx_access_list accesses;
+    lx_access_list accesses;                // those of the translation
     bool *replaced;                         // an access: it does not touch LX any more
 };
 

@@ -80,9 +80,8 @@ static bool write_feeds_itself(const forwarding *f, const lx_access *write)
 static spyre_status replace_operand(forwarding *f, const lx_access *a, const lx_access *copy,
                                     bool *out_done)
 {
-    isa_instruction *work = ARENA_NEW(f->memory, isa_instruction, 1);
+    isa_instruction *work = isa_clone(f->memory, f->out[a->at]->instruction);
     TRY_ALLOC(work);
-    *work = isa_copy(f->out[a->at]->instruction);
     *out_done = forward_operand(work, a->operand, f->tiles[copy->at], copy->depth, a->depth,
                                 a->iterations);
     return *out_done ? plan_make_tile(f->memory, work, &f->out[a->at]) : NULL;
@@ -160,9 +159,9 @@ static spyre_status forward_kernel(const translation *t, const plan_kernel *kern
                       .program = t->program,
                       .tiles = t->tiles,
                       .exposed = &t->exposed,
-                      .out = t->forwarded};
+                      .out = t->forwarded,
+                      .accesses = t->accesses[kernel->order]};
     for (uint32_t at = kernel->begin; at < kernel->end; at++) f->out[at] = f->tiles[at];
-    TRY(lx_collect(t->scratch, t->program, t->tiles, kernel, &f->accesses));
     f->replaced = ARENA_NEW(t->scratch, bool, f->accesses.count + 1);
     TRY_ALLOC(f->replaced);
     TRY(replace_reads(f));

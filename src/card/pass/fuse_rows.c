@@ -31,22 +31,39 @@ static bool keeps_inside(const rows_builder *b, const rows_live *live)
     return true;
 }
 
-static spyre_status make_rows(const rows_window *w, uint32_t kernels,
-                              const rows_tiles *tiles, const rows_shape *shape,
-                              const row_fusion **out_rows)
+static void begin_rows(rows_window *w, uint32_t kernels, const rows_tiles *tiles,
+                       const rows_shape *shape)
+{
+    row_fusion *c = &w->made;
+    *c = (row_fusion){.kernels = kernels, .loops = tiles->items[0].outer, .rows = shape->rows,
+                      .sticks = shape->sticks, .joined = w->joined, .steps = c->steps,
+                      .items = c->items};
+    memcpy(c->iterations, tiles->items[0].loops.iterations, sizeof c->iterations);
+    c->steps.count = c->items.count = 0;
+    w->builder = (rows_builder){.memory = w->memory, .scratch = w->scratch, .tiles = tiles,
+                                .first = w->phases + w->first, .c = c, .values = w->values};
+}
+
+// What was made, with lists of its own.
+static spyre_status keep_rows(const rows_window *w, const row_fusion **out_rows)
+{
+    row_fusion *c = ARENA_NEW(w->memory, row_fusion, 1);
+    TRY_ALLOC(c);
+    *c = w->made;
+    TRY(VEC_ROOM(w->memory, &c->steps, c->steps.count));
+    TRY(VEC_ROOM(w->memory, &c->items, c->items.count));
+    memcpy(c->steps.items, w->made.steps.items, c->steps.count * sizeof *c->steps.items);
+    memcpy(c->items.items, w->made.items.items, c->items.count * sizeof *c->items.items);
+    *out_rows = c;
+    return NULL;
+}
+
+static spyre_status make_rows(rows_window *w, uint32_t kernels, const rows_tiles *tiles,
+                              const rows_shape *shape, const row_fusion **out_rows)
 {
     rows_live live;
-    rows_builder *b = ARENA_NEW(w->scratch, rows_builder, 1);
-    TRY_ALLOC(b);
-    *b = (rows_builder){.memory = w->memory, .tiles = tiles, .first = w->phases + w->first};
-    b->c = ARENA_NEW(w->memory, row_fusion, 1);
-    TRY_ALLOC(b->c);
-    b->c->kernels = kernels;
-    b->c->rows = shape->rows;
-    b->c->sticks = shape->sticks;
-    b->c->joined = w->joined;
-    b->c->loops = tiles->items[0].outer;
-    memcpy(b->c->iterations, tiles->items[0].loops.iterations, sizeof b->c->iterations);
+    rows_builder *b = &w->builder;
+    begin_rows(w, kernels, tiles, shape);
     TRY(rows_compose(b));
     if (!b->fits) return NULL;
     rows_find_live(w, w->first + kernels - 1, b, &live);
@@ -56,8 +73,7 @@ static spyre_status make_rows(const rows_window *w, uint32_t kernels,
     TRY(rows_reuse_loads(b));
     b->c->divisible = rows_divides(b->c);
     TRY(rows_make_blocks(b));
-    if (b->fits && keeps_inside(b, &live)) *out_rows = b->c;
-    return NULL;
+    return b->fits && keeps_inside(b, &live) ? keep_rows(w, out_rows) : NULL;
 }
 
 // The kernel of the first reduction, which says what shapes there are; UINT32_MAX without one.
@@ -98,7 +114,7 @@ static void note_failure(failures *f, const rows_shape *shape, const rows_failur
 }
 
 // The kernels that `tiles` are of; *out_fewer is how many of them may still agree.
-static spyre_status try_rows(const rows_window *w, uint32_t kernels, rows_tiles *tiles,
+static spyre_status try_rows(rows_window *w, uint32_t kernels, rows_tiles *tiles,
                              failures *failed, const row_fusion **out_rows, uint32_t *out_fewer)
 {
     rows_shapes shapes;
@@ -140,7 +156,7 @@ static bool may_join(const rows_window *w, uint32_t kernels)
 }
 
 // As many kernels as agree, at most all that there are tiles of.
-static spyre_status try_fewer(const rows_window *w, uint32_t kernels, uint32_t least,
+static spyre_status try_fewer(rows_window *w, uint32_t kernels, uint32_t least,
                               const rows_tiles *all, const row_fusion **out_rows)
 {
     rows_tiles tiles = *all;
@@ -156,7 +172,7 @@ static spyre_status try_fewer(const rows_window *w, uint32_t kernels, uint32_t l
 }
 
 // One kernel, whose loops stay around.
-static spyre_status try_inside_loops(const rows_window *w, const rows_tiles *all,
+static spyre_status try_inside_loops(rows_window *w, const rows_tiles *all,
                                      const row_fusion **out_rows)
 {
     rows_tiles tiles = *all;

@@ -67,8 +67,9 @@ static spyre_status match_core(matching *m, arena *memory, uint32_t core, messag
 static spyre_status match(matching *m, arena *memory, uint32_t sends, message_copies *x,
                           bool *out_good)
 {
-    for (uint32_t core = 0; core < ISA_CORES && *out_good; core++) {
-        x->first[core] = x->list.count;
+    const uint32_t all = sends * (uint32_t)__builtin_popcount(m->sender_kernel->active_cores);
+    TRY(VEC_ROOM(memory, &x->list, all));
+    for (uint32_t core = 0; core < ISA_CORES; core++) {
         for (uint32_t n = 0; n < ISA_CORES; n++) m->next[core][n] = m->sends->begin;
     }
     for (uint32_t core = 0; core < ISA_CORES && *out_good; core++) {
@@ -77,8 +78,7 @@ static spyre_status match(matching *m, arena *memory, uint32_t sends, message_co
             TRY(match_core(m, memory, core, x, out_good));
         x->first[core + 1] = x->list.count;
     }
-    uint32_t senders = (uint32_t)__builtin_popcount(m->sender_kernel->active_cores);
-    *out_good = *out_good && x->list.count == sends * senders;
+    *out_good = *out_good && x->list.count == all;
     return NULL;
 }
 
@@ -97,7 +97,7 @@ static bool find_ranges(const isa_program *program, plan_tile *const *tiles,
             return false;
     }
     *out_sent = sent;
-    return *out_sends > 0 && !ranges_overlap(sent, received);
+    return *out_sends > 0 && received.low < received.high && !ranges_overlap(sent, received);
 }
 
 static spyre_status find(arena *memory, const isa_program *program, plan_tile *const *tiles,

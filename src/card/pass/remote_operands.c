@@ -3,7 +3,7 @@
 // Operand 1 of a product is the sum of three offsets, of batch, row and run of k (product.h). Where
 // the sticks come from is found one by one; it must be such a sum, too, the same for all cores but
 // for where it begins.
-#include "card/plan.h"
+#include <string.h>
 
 #include "card/machine/messages.h"
 #include "card/plan/pass.h"
@@ -16,6 +16,7 @@ typedef struct {
     const product *product;
     int64_t offset;                         // of operand 1 in LX
     int64_t *source;                        // [stick of a core's LX]: messages_sources()
+    byte_range received;                    // where it says something
     remote_operand *out;
     product *instead;
 } search;
@@ -25,7 +26,8 @@ typedef struct {
 // Bytes from LX of core 0 to what lies at an offset after the copies, or -1.
 static int64_t source_of(const search *s, int64_t offset)
 {
-    bool is_stick = offset >= 0 && offset < ISA_LX_BYTES && offset % STICK == 0;
+    const bool is_stick = offset >= s->received.low && offset < s->received.high &&
+                          offset % STICK == 0;
     return is_stick ? s->source[offset / STICK] : -1;
 }
 
@@ -71,12 +73,12 @@ static bool fits_core(const search *s, uint32_t core)
     return true;
 }
 
-static bool fits(const search *s)
+static bool fits(search *s)
 {
     bool first = true;
     for (uint32_t core = 0; core < ISA_CORES; core++) {
         if (!(s->kernel->source->active_cores >> core & 1u)) continue;
-        if (!messages_sources(s->messages, core, s->source)) return false;
+        if (!messages_sources(s->messages, core, s->source, &s->received)) return false;
         if (first) set_lists(s);
         if (!fits_core(s, core)) return false;
         first = false;
@@ -93,17 +95,17 @@ static bool runs_are_sticks(const product *x)
 
 // --- Who else reads
 
-// `receivers`: bits of the cores that would receive copies.
-static bool is_read_elsewhere(const message_copies *x, uint32_t receivers,
-                              const plan_kernel *kernel, const plan_tile *tile,
-                              const lx_summaries *lx)
+// Something other than the product, which is tile `tile` of `kernel`, reads what is received.
+static bool is_read_elsewhere(const translation *t, const plan_kernel *receives,
+                              const plan_kernel *kernel, const plan_tile *tile)
 {
     const isa_operand *b = &tile->instruction->operand[PRODUCT_B];
     const byte_range other = plan_range(tile, PRODUCT_B);
-    for (uint32_t n = 0; n < x->list.count; n++) {
-        const byte_range r = plan_range(x->list.items[n].received, 0);
+    for (uint32_t at = receives->begin; at < receives->end; at++) {
+        if (t->program->code.items[at]->opcode != ISA_RECEIVE) continue;
+        const byte_range r = plan_range(t->tiles[at], 0);
         if (b->space == ISA_SPACE_LX && ranges_overlap(r, other)) return true;
-        if (lx_read_after(lx, kernel->order, receivers, r)) return true;
+        if (lx_read_after(&t->lx, kernel->order, receives->source->active_cores, r)) return true;
     }
     return false;
 }
@@ -117,8 +119,8 @@ static bool suits(const plan_tile *tile)
 
 static spyre_status copy_list(arena *memory, const product_list *from, product_list *to)
 {
-    *to = (product_list){0};
-    for (uint32_t n = 0; n < from->count; n++) TRY(VEC_PUSH(memory, to, from->items[n]));
+    TRY(VEC_ROOM(memory, to, from->count));
+    memcpy(to->items, from->items, from->count * sizeof *to->items);
     return NULL;
 }
 
@@ -132,25 +134,23 @@ static spyre_status copy_product(arena *memory, const product *x, product **out)
     return copy_list(memory, &x->runs, &(*out)->runs);
 }
 
-static spyre_status find(arena *memory, arena *scratch, const lx_summaries *lx,
-                         const plan_phase *phases, uint32_t count, const remote_operand **out)
+// `source`: room for messages_sources().
+static spyre_status find(const translation *t, const plan_phase *phases, uint32_t count,
+                         int64_t *source, const remote_operand **out)
 {
     *out = NULL;
     if (count < 2 || phases[1].kind != PHASE_KERNEL || !phases[1].kernel->no_barrier) return NULL;
     const message_copies *x = phases[0].kernel->messages;
     const plan_kernel *kernel = phases[1].kernel;
     const plan_tile *tile = plan_lone_product(kernel);
-    uint32_t receivers = phases[0].kernel->source->active_cores;
-    if (!suits(tile) || is_read_elsewhere(x, receivers, kernel, tile, lx)) return NULL;
+    if (!suits(tile) || is_read_elsewhere(t, phases[0].kernel, kernel, tile)) return NULL;
     search s = {.messages = x,
                 .kernel = kernel,
                 .product = tile->product,
-                .offset = tile->instruction->operand[PRODUCT_A].offset};
-    s.source = ARENA_NEW(scratch, int64_t, ISA_LX_BYTES / STICK);
-    TRY_ALLOC(s.source);
-    s.out = ARENA_NEW(memory, remote_operand, 1);
-    TRY_ALLOC(s.out);
-    TRY(copy_product(memory, tile->product, &s.instead));
+                .offset = tile->instruction->operand[PRODUCT_A].offset,
+                .source = source};
+    TRY_NEW(t->memory, s.out, 1);
+    TRY(copy_product(t->memory, tile->product, &s.instead));
     s.out->tile = tile;
     s.out->instead = *tile;
     s.out->instead.product = s.instead;
@@ -161,11 +161,12 @@ static spyre_status find(arena *memory, arena *scratch, const lx_summaries *lx,
 spyre_status card_pass_remote_operands(translation *t)
 {
     card_program *p = t->loaded;
+    int64_t *source = NULL;
     for (uint32_t n = 0; n < p->phases.count; n++) {
         const plan_phase *phase = &p->phases.items[n];
-        if (plan_is_plain(phase) && phase->kernel->messages)
-            TRY(find(t->memory, t->scratch, &t->lx, phase, p->phases.count - n,
-                     &phase->kernel->remote));
+        if (!plan_is_plain(phase) || !phase->kernel->messages) continue;
+        if (!source) TRY_NEW(t->scratch, source, ISA_LX_BYTES / STICK);
+        TRY(find(t, phase, p->phases.count - n, source, &phase->kernel->remote));
     }
     return NULL;
 }

@@ -10,7 +10,7 @@
 typedef struct {
     const translation *t;
     bool open;                              // kernels since the last barrier may be followed
-    footprint_list since;                   // what they touch
+    footprint_list since, own;              // what they touch, and what the kernel does
     byte_range sent;                        // of LX, that other cores may still copy
 } state;
 
@@ -34,16 +34,17 @@ static spyre_status look_at(state *s, plan_kernel *kernel)
 {
     const translation *t = s->t;
     bool candidate = (kernel->steps[ISA_QUEUE_SEQ] || kernel->messages) && !kernel->around.depth;
-    footprint_list own = {0};
-    if (candidate) TRY(footprint_collect(t->scratch, t->program, t->tiles, kernel, &own));
+    footprint_list *own = &s->own;
+    own->count = 0;
+    if (candidate) TRY(footprint_collect(t->scratch, t->program, t->tiles, kernel, own));
     kernel->no_barrier = candidate && s->open && !kernel->messages && keeps_sent(s, kernel) &&
-                         !conflicts(&s->since, &own);
+                         !conflicts(&s->since, own);
     if (!kernel->no_barrier) {
         s->since.count = 0;
         s->sent = kernel->messages ? kernel->messages->sent : (byte_range){0, 0};
     }
     s->open = candidate;
-    for (uint32_t m = 0; m < own.count; m++) TRY(VEC_PUSH(t->scratch, &s->since, own.items[m]));
+    for (uint32_t m = 0; m < own->count; m++) TRY(VEC_PUSH(t->scratch, &s->since, own->items[m]));
     return NULL;
 }
 

@@ -19,6 +19,7 @@ typedef struct {
     uint32_t threads;                       // of the host
     plan_tile **tiles;                      // [instruction] as the program says
     plan_tile **forwarded;                  // [instruction] of kernels in order; null: left out
+    lx_access_list *accesses;               // [kernel] of LX, by `tiles`
     lx_summaries lx;                        // [kernel]
     lx_ranges exposed;                      // of all kernels
     temporaries temporary;

@@ -65,6 +65,7 @@ spyre_status plan_list_steps(arena *memory, const isa_program *program, plan_til
 {
     step_list steps = {0};
     TRY(list(memory, program, tiles, kernel, queue, &steps));
+    VEC_FIT(memory, &steps);
     kernel->steps[queue] = steps.items;
     kernel->step_count[queue] = steps.count;
     return NULL;

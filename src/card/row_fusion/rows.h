@@ -73,9 +73,10 @@ typedef struct {
 
 typedef struct {
     uint32_t first, count;                  // steps of a vector program; none: a tile
+    uint32_t operands;                      // of a tile
     bool once;                              // a block: in the first of its iterations alone
     plan_tile *tile[2];                     // for a whole block, for the rows that are left
-    rows_operand operand[ISA_MAX_OPERANDS];
+    rows_operand *operand;
     const struct rows_tile *made_of;        // while it is built
 } rows_item;
 

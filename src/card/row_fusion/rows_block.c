@@ -54,7 +54,7 @@ static void choose_areas(rows_builder *b)
 static bool tiles_are_even(const row_fusion *c, uint32_t rows)
 {
     for (uint32_t n = 0; n < c->items.count; n++)
-        for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++) {
+        for (uint32_t o = 0; o < c->items.items[n].operands; o++) {
             const rows_nest *row = &c->items.items[n].operand[o].place.row;
             if (!rows_nest_is_even(row) && row->extent[0] % rows != 0) return false;
         }
@@ -184,9 +184,8 @@ static spyre_status make_tile(arena *memory, const rows_item *item, uint32_t row
                               plan_tile **out)
 {
     const rows_tile *t = item->made_of;
-    isa_instruction *i = ARENA_NEW(memory, isa_instruction, 1);
+    isa_instruction *i = isa_clone(memory, t->tile->instruction);
     TRY_ALLOC(i);
-    *i = isa_copy(t->tile->instruction);
     i->dim_count = t->lanes > 1 ? 2 : 1;
     i->extent[0] = rows;
     i->extent[1] = t->lanes;

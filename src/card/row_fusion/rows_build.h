@@ -21,12 +21,13 @@ typedef struct {
     bool passes;                            // none of another vector program does
 } rows_value;
 
+// One after the other: `c` keeps the room of its lists.
 typedef struct {
-    arena *memory;
+    arena *memory, *scratch;                // of the plan; of the passes
     const rows_tiles *tiles;
     const plan_phase *first;
-    row_fusion *c;
-    rows_value values[ROWS_MOST_STEPS];
+    row_fusion *c;                          // in the making; its lists are in scratch
+    rows_value *values;                     // [ROWS_MOST_STEPS]
     uint32_t value_count;
     uint32_t in_x;                          // value, or ROWS_NONE
     bool open;                              // the last item is a vector program

@@ -130,9 +130,8 @@ static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile 
         !same_without(&a->operand[0], &b->operand[0], b->dim_count, at) ||
         !same_without(&a->operand[1], &b->operand[1], b->dim_count, at))
         return NULL;
-    isa_instruction *joined = ARENA_NEW(scratch, isa_instruction, 1);
+    isa_instruction *joined = isa_clone(scratch, a);
     TRY_ALLOC(joined);
-    *joined = isa_copy(a);
     joined->extent[at] = sticks;
     TRY(plan_make_tile(scratch, joined, &tile));
     whole->tile = tile;
@@ -167,9 +166,8 @@ static spyre_status widen_sticks(arena *scratch, const isa_kernel *kernel, rows_
         i->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || i->operand[1].stride[lanes] != 2 ||
         i->operand[0].stride[lanes] != 4 || !begins_sticks(kernel, i, 1))
         return NULL;
-    isa_instruction *whole = ARENA_NEW(scratch, isa_instruction, 1);
+    isa_instruction *whole = isa_clone(scratch, i);
     TRY_ALLOC(whole);
-    *whole = isa_copy(i);
     t->rest = i->extent[lanes];
     t->rest_of_each = true;
     whole->extent[lanes] = SIMD_LANES;
@@ -227,10 +225,9 @@ static spyre_status join_runs(arena *scratch, const isa_kernel *kernel, rows_til
     if (!*out_joined) return NULL;
     const isa_instruction *a = low->tile->instruction, *b = high->tile->instruction;
     const uint32_t lanes = a->dim_count - 1u;
-    isa_instruction *joined = ARENA_NEW(scratch, isa_instruction, 1);
+    isa_instruction *joined = isa_clone(scratch, a);
     plan_tile *tile;
     TRY_ALLOC(joined);
-    *joined = isa_copy(a);
     insert_dim(joined, lanes, 2);
     joined->operand[1].stride[lanes] = b->operand[1].offset - a->operand[1].offset;
     TRY(plan_make_tile(scratch, joined, &tile));
@@ -249,9 +246,8 @@ static spyre_status absorb(arena *scratch, uint32_t depth, rows_tile *t, bool *o
     plan_tile *tile;
     *out_good = i->dim_count + t->loops.depth - depth <= ISA_MAX_DIMS;
     if (!*out_good) return NULL;
-    isa_instruction *whole = ARENA_NEW(scratch, isa_instruction, 1);
+    isa_instruction *whole = isa_clone(scratch, i);
     TRY_ALLOC(whole);
-    *whole = isa_copy(i);
     for (; t->loops.depth > depth; t->loops.depth--) {
         const uint32_t inmost = t->loops.depth - 1;
         insert_dim(whole, 0, t->loops.iterations[inmost]);

@@ -21,12 +21,12 @@ static spyre_status add_step(rows_builder *b, rows_step step)
     }
     if (!b->open) {
         rows_item item = {.first = b->c->steps.count};
-        TRY(VEC_PUSH(b->memory, &b->c->items, item));
+        TRY(VEC_PUSH(b->scratch, &b->c->items, item));
         b->open = true;
         b->in_x = ROWS_NONE;
     }
     b->c->items.items[b->c->items.count - 1].count++;
-    return VEC_PUSH(b->memory, &b->c->steps, step);
+    return VEC_PUSH(b->scratch, &b->c->steps, step);
 }
 
 // The value of a place, which `op` keeps.
@@ -387,8 +387,9 @@ static void begin_sums(rows_builder *b, const rows_tile *t)
 
 static spyre_status add_tile(rows_builder *b, const rows_tile *t)
 {
-    rows_item item = {.made_of = t};
-    for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
+    rows_item item = {.made_of = t, .operands = t->tile->instruction->operand_count};
+    TRY_NEW(b->memory, item.operand, item.operands);
+    for (uint32_t o = 0; o < item.operands; o++) {
         const rows_access *a = &t->operand[o];
         item.operand[o] = (rows_operand){.place = a->place, .sums = a->sums,
                                           .constant = a->constant, .value = a->value};
@@ -398,7 +399,7 @@ static spyre_status add_tile(rows_builder *b, const rows_tile *t)
         b->fits = b->fits && (first || all) && !b->begun[a->sums];
     }
     b->open = false;
-    return VEC_PUSH(b->memory, &b->c->items, item);
+    return VEC_PUSH(b->scratch, &b->c->items, item);
 }
 
 spyre_status rows_compose(rows_builder *b)

@@ -13,13 +13,16 @@
 
 #include "card/row_fusion/rows_build.h"
 
-enum { MOST_SLOTS = 15, WIDTH = 1 + MOST_SLOTS };
+enum { MOST_SLOTS = 15, WIDTH = 1 + MOST_SLOTS, MOST_LEVELS = 5 };
+_Static_assert(ISA_CORES <= 1 << MOST_LEVELS, "loops over two cores at least");
 
 // Where cores have LX, and then what lies at a parameter.
 typedef struct {
     uint32_t cores, slots;
     uint16_t slot[MOST_SLOTS];
     int64_t of[ISA_CORES][WIDTH];
+    uint32_t levels;
+    uint32_t iterations[MOST_LEVELS];       // of the loops that cores are, innermost first
 } core_places;
 
 // Where a slot is among those of the places; beyond them all when there is no room.
@@ -53,6 +56,17 @@ static void find_places(const isa_kernel *kernel, core_places *p)
         for (uint32_t n = 0; n < p->slots; n++)
             of[1 + n] = kernel->parameters[(size_t)core * kernel->slot_count + p->slot[n]];
     }
+}
+
+// Cores as loops; false where they do not lie at equal distances.
+static bool find_levels(core_places *p)
+{
+    for (uint32_t block = 1, blocks; block < p->cores; block *= blocks) {
+        blocks = levels_count_blocks(p->cores, WIDTH, p->of[0], block);
+        if (blocks < 2) return false;
+        p->iterations[p->levels++] = blocks;
+    }
+    return true;
 }
 
 // Which number of the places an operand moves with; WIDTH: with none.
@@ -89,18 +103,14 @@ static void move_to_first_core(core_places *p, isa_instruction *i)
     }
 }
 
-static spyre_status join_tile(core_places *p, arena *scratch, rows_tile *t, bool *out_good)
+static spyre_status join_tile(core_places *p, arena *scratch, rows_tile *t)
 {
     plan_tile *joined;
-    isa_instruction *i = ARENA_NEW(scratch, isa_instruction, 1);
+    isa_instruction *i = isa_clone(scratch, t->tile->instruction);
     TRY_ALLOC(i);
-    *i = isa_copy(t->tile->instruction);
     t->joined = true;
-    for (uint32_t block = 1, blocks; block < p->cores && *out_good; block *= blocks) {
-        blocks = levels_count_blocks(p->cores, WIDTH, p->of[0], block);
-        *out_good = blocks > 1 && t->loops.depth < ISA_MAX_LOOPS;
-        if (*out_good) add_loop(p, block, blocks, i, t);
-    }
+    for (uint32_t n = 0, block = 1; n < p->levels; block *= p->iterations[n++])
+        add_loop(p, block, p->iterations[n], i, t);
     move_to_first_core(p, i);
     TRY(plan_make_tile(scratch, i, &joined));
     t->tile = joined;
@@ -113,7 +123,10 @@ spyre_status rows_join_cores(const isa_kernel *kernel, arena *scratch, uint32_t 
     core_places p = {0};
     *out_good = list_slots(tiles, first, &p);
     find_places(kernel, &p);
-    for (uint32_t n = first; n < tiles->count && *out_good; n++)
-        TRY(join_tile(&p, scratch, &tiles->items[n], out_good));
+    *out_good = *out_good && find_levels(&p);
+    for (uint32_t n = first; n < tiles->count && *out_good; n++) {
+        *out_good = tiles->items[n].loops.depth + p.levels <= ISA_MAX_LOOPS;
+        if (*out_good) TRY(join_tile(&p, scratch, &tiles->items[n]));
+    }
     return NULL;
 }

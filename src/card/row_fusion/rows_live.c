@@ -77,9 +77,7 @@ static bool is_loaded(const rows_builder *b, uint16_t arg)
     }
     for (uint32_t n = 0; n < b->c->items.count; n++) {
         const rows_item *item = &b->c->items.items[n];
-        const rows_tile *t = item->made_of;
-        const uint32_t operands = t ? t->tile->instruction->operand_count : 0;
-        for (uint32_t o = 0; o < operands; o++) {
+        for (uint32_t o = 0; o < item->operands; o++) {
             const rows_place *p = &item->operand[o].place;
             if (p->space == ISA_SPACE_MEMORY && p->arg == arg) return true;
         }

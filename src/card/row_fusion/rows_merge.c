@@ -36,7 +36,7 @@ static bool keeps_away(const row_fusion *c, const rows_step *s, const rows_item 
 {
     const rows_tile *t = tile->made_of;
     if (!rows_takes_elements(s->op) || s->filled) return true;
-    for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++)
+    for (uint32_t o = 0; o < tile->operands; o++)
         if (meet(c, s, t, o, &tile->operand[o])) return false;
     return true;
 }
@@ -85,7 +85,7 @@ static bool sums_into(const row_fusion *c, const rows_item *program, uint32_t ar
 static bool has_area(const row_fusion *c, const rows_item *item, uint32_t area)
 {
     if (is_program(item)) return sums_into(c, item, area);
-    for (uint32_t o = 0; o < item->made_of->tile->instruction->operand_count; o++)
+    for (uint32_t o = 0; o < item->operands; o++)
         if (item->operand[o].sums == area) return true;
     return false;
 }
@@ -108,7 +108,7 @@ static void rename_area(row_fusion *c, uint32_t at, uint32_t end, uint32_t area,
         for (uint32_t s = item->first; s < item->first + item->count; s++)
             if (vector_sums(c->steps.items[s].op) && c->steps.items[s].area == area)
                 c->steps.items[s].area = to;
-        for (uint32_t o = 0; !is_program(item) && o < ISA_MAX_OPERANDS; o++)
+        for (uint32_t o = 0; o < item->operands; o++)
             if (item->operand[o].sums == area) item->operand[o].sums = to;
     }
 }

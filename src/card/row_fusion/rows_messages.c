@@ -80,6 +80,14 @@ static bool merge_levels(rows_messages *m)
     return kept == 0 || m->level[0].to >= (int64_t)spyre_format_bytes(m->format);
 }
 
+// Mostly they are listed so.
+static void sort_points(point *points, uint32_t count)
+{
+    uint32_t n = 1;
+    while (n < count && points[n - 1].to <= points[n].to) n++;
+    if (n < count) qsort(points, count, sizeof *points, by_target);
+}
+
 static void list_points(const message_copies *copies, rows_messages *m, point *points)
 {
     m->received = m->sent = RANGE_NONE;
@@ -155,7 +163,7 @@ spyre_status rows_map_messages(arena *scratch, const message_copies *copies, row
     TRY_ALLOC(points);
     out->format = copies->list.items[0].sent->instruction->operand[0].format;
     list_points(copies, out, points);
-    qsort(points, count, sizeof *points, by_target);
+    sort_points(points, count);
     out->to = points->to;
     out->from = points->from;
     *out_good = add_dims(out, &copies->list.items[0]) && add_points(out, count, points) &&

@@ -29,6 +29,8 @@ static void find_distances(const plan_phase *first, const rows_place *a, const r
     const isa_kernel *x = first[a->kernel].kernel->source, *y = first[b->kernel].kernel->source;
     bool a_moves = a->space != ISA_SPACE_LX && a->slot != ISA_NO_SLOT;
     bool b_moves = b->space != ISA_SPACE_LX && b->slot != ISA_NO_SLOT;
+    const bool same = x == y && a_moves == b_moves && a->slot == b->slot;
+    const bool alike = same || (!a_moves && !b_moves);
     out->count = 0;
     for (uint32_t core = 0; core < ISA_CORES; core++) {
         if (!(x->active_cores >> core & 1u)) continue;
@@ -36,20 +38,17 @@ static void find_distances(const plan_phase *first, const rows_place *a, const r
         int64_t high = b_moves ? y->parameters[core * y->slot_count + b->slot] : 0;
         if (!out->count || out->bytes[out->count - 1] != high - low)
             out->bytes[out->count++] = high - low;
-        if (!a_moves && !b_moves) return;
+        if (alike) return;
     }
 }
 
-static byte_range reach_of(const side *s)
+// Of LX, the same bytes of a core. Arguments that are stored to are apart from all others where
+// kernels run without a barrier.
+static bool may_overlap(const rows_tile *a, uint32_t x, const rows_tile *b, uint32_t y)
 {
-    return rows_reach(s->tile, (uint32_t)(s->access - s->tile->operand));
-}
-
-// Of LX, the same bytes of a core.
-static bool may_overlap(const side *a, const side *b, int64_t behind)
-{
-    if (!ranges_overlap(a->access->range, range_shifted(b->access->range, behind))) return false;
-    return a->access->place.space != ISA_SPACE_LX || ranges_overlap(reach_of(a), reach_of(b));
+    const rows_place *one = &a->operand[x].place, *other = &b->operand[y].place;
+    if (one->space != other->space || one->arg != other->arg) return false;
+    return one->space != ISA_SPACE_LX || ranges_overlap(rows_reach(a, x), rows_reach(b, y));
 }
 
 static bool was_sent(const side *s)
@@ -133,16 +132,14 @@ static bool in_order(const plan_phase *first, const side *a, const side *b)
 {
     const rows_place *x = &a->access->place, *y = &b->access->place;
     distances apart;
-    if (!a->writes && !b->writes) return true;
     if (b->writes && a->tile != b->tile && b->tile->stays_inside) return true;
     // What a tile reads of messages is not where it would write.
     if (a->tile == b->tile && (was_sent(a) || was_sent(b)) && b->tile->stays_inside) return true;
-    // Arguments that are stored to are apart from all others where kernels run without a barrier.
-    if (x->space != y->space || x->arg != y->arg) return true;
     if (is_own(a) && is_own(b)) return true;
     find_distances(first, x, y, &apart);
     for (uint32_t n = 0; n < apart.count; n++) {
-        if (!may_overlap(a, b, apart.bytes[n])) continue;
+        if (!ranges_overlap(a->access->range, range_shifted(b->access->range, apart.bytes[n])))
+            continue;
         int64_t behind = y->offset - x->offset + apart.bytes[n];
         bool same = is_stream(a) && is_stream(b) && behind == 0 && places_alike(x, y) &&
                     rows_lie_apart(x);
@@ -187,8 +184,10 @@ static bool lies_over(const plan_phase *first, const rows_tile *tiles, const sid
 bool rows_in_order(const plan_phase *first, const rows_tile *tiles, const rows_tile *a,
                    const rows_tile *b)
 {
+    const uint32_t operands = b->tile->instruction->operand_count;
     for (uint32_t x = 0; x < a->tile->instruction->operand_count; x++) {
-        for (uint32_t y = 0; y < b->tile->instruction->operand_count; y++) {
+        for (uint32_t y = 0; y < (x == 0 ? operands : 1); y++) {    // one of both writes
+            if (!may_overlap(a, x, b, y)) continue;
             side one = {a, &a->operand[x], x == 0}, other = {b, &b->operand[y], y == 0};
             if (in_order(first, &one, &other) || lies_over(first, tiles, &one, &other)) continue;
             if (other.writes || !is_replaced(first, a, &other)) return false;

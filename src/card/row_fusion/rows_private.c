@@ -49,7 +49,7 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
     const rows_tile *t = tile->made_of;
     const rows_place *made = &maker->operand[0].place;
     const int64_t bytes = (int64_t)spyre_format_bytes(format_of(maker, 0));
-    for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
+    for (uint32_t o = 0; o < tile->operands; o++) {
         const rows_access *a = &t->operand[o];
         const bool earlier = tile < maker || (tile == maker && o > 0);
         if (!rows_operand_in_lx(&tile->operand[o]) || !ranges_overlap(t->reach[o], range))
@@ -96,7 +96,7 @@ static void move(rows_builder *b, rows_place was, rows_place now)
     }
     for (uint32_t n = 0; n < b->c->items.count; n++) {
         rows_item *item = &b->c->items.items[n];
-        for (uint32_t o = 0; item->count == 0 && o < ISA_MAX_OPERANDS; o++) {
+        for (uint32_t o = 0; o < item->operands; o++) {
             rows_operand *operand = &item->operand[o];
             if (rows_operand_in_lx(operand) && rows_same_place(b->first, &operand->place, &was))
                 operand->place = now;

@@ -58,7 +58,7 @@ static bool suits(const row_fusion *c)
 static spyre_status add_step(rows_builder *b, rows_step step)
 {
     b->c->items.items[b->c->items.count - 1].count++;
-    return VEC_PUSH(b->memory, &b->c->steps, step);
+    return VEC_PUSH(b->scratch, &b->c->steps, step);
 }
 
 // The value of a place that is loaded once; or ROWS_NONE.
@@ -80,7 +80,7 @@ static spyre_status keep_once(rows_builder *b, const rows_place *place)
 
 static spyre_status add_once(rows_builder *b, const row_fusion *before, uint32_t loops)
 {
-    TRY(VEC_PUSH(b->memory, &b->c->items, (rows_item){.once = true}));
+    TRY(VEC_PUSH(b->scratch, &b->c->items, (rows_item){.once = true}));
     for (uint32_t n = 0; n < before->steps.count; n++) {
         const rows_step *s = &before->steps.items[n];
         const bool room = b->value_count < ROWS_MOST_STEPS;
@@ -95,7 +95,7 @@ static spyre_status add_program(rows_builder *b, const row_fusion *before, uint3
 {
     uint32_t kept_as[ROWS_MOST_STEPS];
     for (uint32_t v = 0; v < ROWS_MOST_STEPS; v++) kept_as[v] = v;
-    TRY(VEC_PUSH(b->memory, &b->c->items, (rows_item){.first = b->c->steps.count}));
+    TRY(VEC_PUSH(b->scratch, &b->c->items, (rows_item){.first = b->c->steps.count}));
     for (uint32_t n = 0; n < before->steps.count; n++) {
         rows_step step = before->steps.items[n];
         const uint32_t id = stands(before, &step, loops) ? find_once(b, &step.place) : ROWS_NONE;

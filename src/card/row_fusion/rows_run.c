@@ -151,7 +151,7 @@ bool rows_takes_halves(const row_fusion *c, uint32_t argument)
     }
     for (uint32_t n = 0; n < c->items.count; n++) {
         const rows_item *item = &c->items.items[n];
-        for (uint32_t o = 0; !item->count && o < item->tile[0]->instruction->operand_count; o++) {
+        for (uint32_t o = 0; o < item->operands; o++) {
             const rows_place *p = &item->operand[o].place;
             bool there = item->operand[o].sums == ROWS_NONE && !item->operand[o].constant;
             if (there && !p->own && p->space == ISA_SPACE_MEMORY && p->arg == argument)
@@ -315,7 +315,7 @@ static void run_tile(const progress *g, const rows_item *item, uint8_t *const *b
     const plan_tile *tile = item->tile[g->count != g->c->block];
     uint8_t *address[ISA_MAX_OPERANDS];
     float constant[ISA_MAX_OPERANDS];
-    for (uint32_t o = 0; o < tile->instruction->operand_count; o++) {
+    for (uint32_t o = 0; o < item->operands; o++) {
         const rows_operand *operand = &item->operand[o];
         constant[o] = operand->value;
         if (operand->constant) address[o] = (uint8_t *)&constant[o];
@@ -336,7 +336,7 @@ static void run_block(const core_run *run, progress *g, const plan_phase *first)
             if (item->once) look_at_kept(g, item);
             continue;
         }
-        for (uint32_t o = 0; o < item->tile[0]->instruction->operand_count; o++)
+        for (uint32_t o = 0; o < item->operands; o++)
             if (item->operand[o].sums == ROWS_NONE && !item->operand[o].constant)
                 base[o] = address_of(run, g, &item->operand[o].place, first);
         run_tile(g, item, base, run->scratch);

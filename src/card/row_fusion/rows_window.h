@@ -26,6 +26,9 @@ typedef struct {
     uint32_t tiles[ROWS_MOST_KERNELS];      // of kernel % ROWS_MOST_KERNELS
     rows_messages *map[ROWS_MOST_KERNELS];  // or NULL: it has no messages
     rows_sources sources;                   // of what the kernels read, from `first` on
+    row_fusion made;                        // the last one that was tried,
+    rows_builder builder;                   // by this
+    rows_value values[ROWS_MOST_STEPS];
 } rows_window;
 
 // In front of the first of some kernels; keeps memory of an earlier use.

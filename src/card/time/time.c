@@ -16,6 +16,7 @@ typedef struct {
     time_overlap *overlap;
     time_messages messages;
     time_messages before[ISA_MAX_LOOPS];        // messages when the loop was entered
+    arena *scratch;                             // of a kernel
 } time_state;
 
 // Counts of absurd programs end here instead of beyond what an integer holds.
@@ -94,14 +95,15 @@ static double ring_links_us(double carried_bytes)
     return carried_bytes / (2 * ISA_CORES * RING_BANDWIDTH);
 }
 
-static spyre_status time_one(arena *memory, time_state *s, uint32_t begin, uint32_t end)
+static spyre_status time_one(time_state *s, uint32_t begin, uint32_t end)
 {
     const isa_program *program = s->program;
     time_kernel kernel;
     time_result result;
     sums once = {0};
-    TRY(time_kernel_build(memory, program, begin, end, &kernel));
-    TRY(time_kernel_run(memory, &kernel, s->options, s->messages, &result));
+    arena_clear(s->scratch);
+    TRY(time_kernel_build(s->scratch, program, begin, end, &kernel));
+    TRY(time_kernel_run(s->scratch, &kernel, s->options, s->messages, &result));
     count_kernel(&kernel, s->messages, &once);
     once.busy_us[CARD_MEMORY] = result.memory_us;
     double links_us = ring_links_us(once.carried);
@@ -155,7 +157,7 @@ static void leave_loop(time_state *s, double count)
         }
 }
 
-static spyre_status time_code(arena *memory, time_state *s)
+static spyre_status time_code(time_state *s)
 {
     uint32_t counts[ISA_MAX_LOOPS] = {0};
     for (uint32_t at = 0; at < s->program->code.count; at++) {
@@ -168,7 +170,7 @@ static spyre_status time_code(arena *memory, time_state *s)
             leave_loop(s, counts[s->depth - 1]);
         } else if (i->opcode == ISA_KERNEL) {
             uint32_t end = end_of_kernel(s->program, at);
-            TRY(time_one(memory, s, at, end));
+            TRY(time_one(s, at, end));
             at = end;
         }
     }
@@ -179,18 +181,19 @@ spyre_status time_program(const isa_program *program, const time_options *option
                           card_counters *out_kernels)
 {
     memset(out_kernels, 0, program->kernels.count * sizeof *out_kernels);
-    arena *memory = arena_create();
-    TRY_ALLOC(memory);
-    time_state *s = ARENA_NEW(memory, time_state, 1);
+    arena *memory = arena_create(), *scratch = arena_create();
+    time_state *s = memory && scratch ? ARENA_NEW(memory, time_state, 1) : NULL;
     spyre_status status = s ? NULL : status_no_memory();
     if (!status) {
         s->program = program;
         s->options = options;
         s->kernels = out_kernels;
         s->repeats[0] = 1;
+        s->scratch = scratch;
         status = time_overlap_create(memory, program, &s->overlap);
-        if (!status) status = time_code(memory, s);
+        if (!status) status = time_code(s);
     }
+    arena_destroy(scratch);
     arena_destroy(memory);
     return status;
 }

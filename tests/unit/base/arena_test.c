@@ -54,6 +54,40 @@ static void arena__a_large_array_leaves_nothing_behind(void **state)
     arena_destroy(memory);
 }
 
+static void arena__the_last_array_gives_room_back(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    unsigned char *items = arena_alloc(memory, 2 * SMALL);
+    memset(items, 7, 2 * SMALL);
+    arena_trim(memory, items, 2 * SMALL, SMALL);
+    assert_int_equal(arena_used_bytes(memory), SMALL);
+    unsigned char *next = arena_alloc(memory, SMALL);
+    assert_ptr_equal(next, items + SMALL);
+    assert_int_equal(next[0], 0);
+    arena_trim(memory, items, SMALL, 1);
+    assert_int_equal(arena_used_bytes(memory), 2 * SMALL);
+    arena_destroy(memory);
+}
+
+static void arena__is_empty_and_zero_once_cleared(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    arena_clear(memory);
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t n = 0; n < 100; n++) {
+            unsigned char *bytes = arena_alloc(memory, (n + 1) * SMALL);
+            assert_int_equal(bytes[0] + bytes[(n + 1) * SMALL - 1], 0);
+            memset(bytes, 7, (n + 1) * SMALL);
+        }
+        assert_int_equal(arena_used_bytes(memory), 5050 * SMALL);
+        arena_clear(memory);
+        assert_int_equal(arena_used_bytes(memory), 0);
+    }
+    arena_destroy(memory);
+}
+
 static void arena__lives_as_long_as_its_last_owner(void **state)
 {
     (void)state;
@@ -71,6 +105,8 @@ int main(void)
         cmocka_unit_test(arena__the_last_array_grows_where_it_is),
         cmocka_unit_test(arena__an_array_behind_which_something_lies_moves),
         cmocka_unit_test(arena__a_large_array_leaves_nothing_behind),
+        cmocka_unit_test(arena__the_last_array_gives_room_back),
+        cmocka_unit_test(arena__is_empty_and_zero_once_cleared),
         cmocka_unit_test(arena__lives_as_long_as_its_last_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
