@@ -145,7 +145,7 @@ static bool make_with_nan(unit_code *c, zmm to, const inputs *in)
     case OPFUNC_SIGN: sign_of(c, to, a); return true;
     case OPFUNC_IDENTITY:
         code_op(c, VMOVAPS, to, 0, in_zmm(a));
-        if (in->f32) quieten(c, to);
+        quieten(c, to);
         return true;
     default: return false;
     }
@@ -206,6 +206,7 @@ void code_opfunc(unit_code *c, uint32_t op)
 {
     inputs in = {.f32 = op >= VECTOR_APPLY_F32};
     in.op = (opfunc)(op - (in.f32 ? VECTOR_APPLY_F32 : VECTOR_APPLY));
+    if (in.op == OPFUNC_IDENTITY && !in.f32) return;
     if (in.op == OPFUNC_WHERE3 && !c->step->holds) code_values(c, KEPT_BYTES);
     for (uint32_t q = 0; q < QUARTERS; q++) {
         const zmm to = code_new(c);

@@ -5,6 +5,8 @@
 //
 //     sub fp32; abs fp32; mul fp32; STORE_WIDE        a NaN is made positive and quiet three times
 //     SUB_F32; abs; mul fp32; STORE_WIDE              once
+//
+//     KEEP; mul round; X_TO_Y; KEPT_X; maximum; STORE the store rounds, whichever is larger
 #include "card/row_fusion/rows_build.h"
 
 // --- Roundings
@@ -43,6 +45,27 @@ static bool ends_value(uint32_t op)
            (op >= VECTOR_SUB_F32 && op <= VECTOR_ADD_F32);
 }
 
+static bool brings_y(uint32_t op)
+{
+    return op == VECTOR_LOAD_Y || op == VECTOR_LINE_Y || op == VECTOR_ROWS_Y ||
+           op == VECTOR_SPREAD_Y;
+}
+
+// maximum(v, v y), which a store rounds: as rounding keeps the order, and of a v that is 0 the
+// product is 0 already, of the same sign as rounded, the store may round what is the larger one.
+static bool is_stored_if_larger(const rows_step *steps, uint32_t n, uint32_t count)
+{
+    static const uint32_t behind[] = {VECTOR_X_TO_Y, VECTOR_KEPT_X,
+                                      VECTOR_APPLY + OPFUNC_MAXIMUM, VECTOR_STORE};
+    enum { BEHIND = sizeof behind / sizeof *behind };
+    if (steps[n].op != VECTOR_APPLY + OPFUNC_MUL || n < 2 || count != n + 1 + BEHIND) return false;
+    for (uint32_t k = 0; k < BEHIND; k++)
+        if (steps[n + 1 + k].op != behind[k]) return false;
+    const rows_step *of = &steps[n - 2];
+    return brings_y(steps[n - 1].op) && (of->op == VECTOR_KEEP || of->op == VECTOR_KEPT_X) &&
+           of->value == steps[n + 2].value;
+}
+
 // Rounds no more than the ops behind it need.
 static void relax_roundings(uint32_t count, rows_step *steps)
 {
@@ -55,6 +78,7 @@ static void relax_roundings(uint32_t count, rows_step *steps)
         }
         // From fp64 to SEN169_FP16 by way of fp32 would round twice.
         const bool once = vector_is_formula(steps[n].op);
+        if (is_stored_if_larger(steps, n, count)) most = VECTOR_AS_IS;
         if (steps[n].rounding > most && !once) steps[n].rounding = most;
     }
 }
@@ -74,6 +98,7 @@ static uint32_t with_any_nan(uint32_t op)
     case OPFUNC_ADD: return VECTOR_ADD_F32;
     case OPFUNC_SUB: return VECTOR_SUB_F32;
     case OPFUNC_MUL: return VECTOR_MUL_F32;
+    case OPFUNC_IDENTITY:
     case OPFUNC_REALDIV:
     case OPFUNC_ABS:
     case OPFUNC_NEG:

@@ -246,13 +246,6 @@ static inline bool all_scaled(const code_bounds *seen)
     return _mm256_movemask_epi8(_mm256_and_si256(low, high)) == -1;
 }
 
-static inline size_t table_pairs(uint8_t *to, const uint8_t *from, const uint16_t *table,
-                                 size_t count)
-{
-    (void)to, (void)from, (void)table, (void)count;
-    return 0;
-}
-
 #include "card/simd/simd_body.h"
 
 const simd_table simd_avx2 = SIMD_ENTRIES;

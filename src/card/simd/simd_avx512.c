@@ -286,28 +286,6 @@ static inline bool all_scaled(const code_bounds *seen)
            !_mm512_cmpgt_epu16_mask(seen->most, most);
 }
 
-// Entries of the codes in the high halves of the lanes, found by the 32-bit words that hold them;
-// in the low halves.
-static inline __m512i gather(const uint16_t *table, __m512i codes)
-{
-    __m512i found = _mm512_i32gather_epi32(_mm512_srli_epi32(codes, 17), table, 4);
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(codes, 12), words(16));
-    return _mm512_srlv_epi32(found, odd);
-}
-
-static inline size_t table_pairs(uint8_t *to, const uint8_t *from, const uint16_t *table,
-                                 size_t count)
-{
-    size_t n = 0;
-    for (; n + 32 <= count; n += 32) {
-        __m512i codes = _mm512_loadu_si512(from + 2 * n);
-        __m512i even = gather(table, _mm512_slli_epi32(codes, 16));
-        __m512i odd = _mm512_slli_epi32(gather(table, codes), 16);
-        _mm512_storeu_si512(to + 2 * n, _mm512_mask_blend_epi16(0xAAAAAAAAu, even, odd));
-    }
-    return n;
-}
-
 #include "card/simd/simd_body.h"
 
 const simd_table simd_avx512 = SIMD_ENTRIES;

@@ -11,7 +11,6 @@
 //   code_bounds     what see_codes has seen since no_codes(): all_scaled, when pair_load_scaled is
 //                   right of all
 //   v_lanes_behind  lane n = lane n + so many, fewer than LANES; the last lanes are anything
-//   table_pairs     looks up the first elements of a run, returns how many
 //   v_low, v_high   the fp64 halves of a V; v_join and v_join_cut round and cut them back
 //   v_fma           of SEN169_FP16 values a and b, and an fp32 sum
 //   v_round_bits    fp32 to the significand of SEN169_FP16; v_round_dl16 to its values
@@ -77,18 +76,7 @@ static void f32_QUOTIENT(const simd_rows *s)
     else f32_REALDIV(s);
 }
 
-static void look_up(uint8_t *to, const uint8_t *from, const uint16_t *table, size_t count)
-{
-    const size_t done = table_pairs(to, from, table, count), left = count - done;
-    from += 2 * done;
-    to += 2 * done;
-    for (size_t n = 0; n < left; n++) {
-        uint16_t code;
-        memcpy(&code, from + 2 * n, sizeof code);
-        memcpy(to + 2 * n, &table[code], sizeof code);
-    }
-}
-
+#include "card/simd/look_up.h"
 #include "card/simd/simd_reduce.h"
 #include "card/simd/simd_multiply.h"
 #include "card/simd/program_body.h"

@@ -196,12 +196,68 @@ static void run_transpose(const plan_tile *tile, uint8_t *const *address, plan_s
     while (next_run(&r));
 }
 
-// The dim along which an operand's elements are neighbours, or ISA_MAX_DIMS.
-static uint32_t dense_dim(const plan_tile *tile, uint32_t operand)
+// --- Interleaving: of two bytes, a few lines have their elements in turn on one side
+
+// Pairs on one side, two lines on the other.
+BASE_CLONES
+static void pair_lines(uint8_t *restrict to, const uint8_t *restrict first,
+                       const uint8_t *restrict second, int64_t count)
+{
+    for (int64_t n = 0; n < count; n++) {
+        uint16_t a, b;
+        memcpy(&a, first + 2 * n, sizeof a);
+        memcpy(&b, second + 2 * n, sizeof b);
+        memcpy(to + 4 * n, &a, sizeof a);
+        memcpy(to + 4 * n + 2, &b, sizeof b);
+    }
+}
+
+BASE_CLONES
+static void part_pairs(uint8_t *restrict first, uint8_t *restrict second,
+                       const uint8_t *restrict from, int64_t count)
+{
+    for (int64_t n = 0; n < count; n++) {
+        uint16_t a, b;
+        memcpy(&a, from + 4 * n, sizeof a);
+        memcpy(&b, from + 4 * n + 2, sizeof b);
+        memcpy(first + 2 * n, &a, sizeof a);
+        memcpy(second + 2 * n, &b, sizeof b);
+    }
+}
+
+static void run_interleave(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    if (!runs_disjoint(tile, address, 0, 1)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    const int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
+    const int64_t lines = outer_extent(tile, 1);
+    const int64_t to_line = outer_stride(tile, 1, 0), from_line = outer_stride(tile, 1, 1);
+    runs r;
+    first_run(&r, tile, address, 2);
+    do {
+        if (lines == 2 && to == 4) pair_lines(r.at[0], r.at[1], r.at[1] + from_line, count);
+        else if (lines == 2) part_pairs(r.at[0], r.at[0] + to_line, r.at[1], count);
+        for (int64_t n = 0; lines != 2 && n < lines; n++)
+            copy_uint16_t(r.at[0] + n * to_line, to, r.at[1] + n * from_line, from, count);
+    } while (next_run(&r));
+}
+
+// The dim along which an operand's elements are neighbours, at least so many; or ISA_MAX_DIMS.
+static uint32_t dense_dim(const plan_tile *tile, uint32_t operand, int64_t least)
 {
     for (uint32_t d = 0; d < tile->dim_count; d++)
-        if (tile->stride[operand][d] == 2 && tile->extent[d] >= BLOCK) return d;
+        if (tile->stride[operand][d] == 2 && tile->extent[d] >= least) return d;
     return ISA_MAX_DIMS;
+}
+
+// `few` are neighbours in one operand, around the elements of `many`, neighbours in the other.
+static bool interleaves(const plan_tile *tile, uint32_t few, uint32_t many, uint32_t operand)
+{
+    return few != many && few != ISA_MAX_DIMS && many != ISA_MAX_DIMS &&
+           tile->extent[few] < BLOCK && tile->extent[many] >= BLOCK &&
+           tile->stride[operand][many] == 2 * tile->extent[few];
 }
 
 // Puts next to the innermost dim the longest of those whose runs lie one behind the other in an
@@ -219,9 +275,18 @@ static void lengthen_lines(plan_tile *tile)
 
 plan_run *tile_copy(plan_tile *tile)
 {
-    uint32_t last = tile->dim_count - 1, to = dense_dim(tile, 0), from = dense_dim(tile, 1);
-    bool turns = spyre_format_bytes(tile->instruction->operand[0].format) == 2 && to != from &&
-                 to != ISA_MAX_DIMS && from != ISA_MAX_DIMS;
+    const bool of_words = spyre_format_bytes(tile->instruction->operand[0].format) == 2;
+    uint32_t last = tile->dim_count - 1;
+    uint32_t to = dense_dim(tile, 0, 2), from = dense_dim(tile, 1, 2);
+    const bool pairs = interleaves(tile, to, from, 0), parts = interleaves(tile, from, to, 1);
+    if (of_words && (pairs || parts)) {
+        const uint32_t few = pairs ? to : from, many = pairs ? from : to;
+        runs_swap_dims(tile, many, last);
+        runs_swap_dims(tile, few == last ? many : few, last - 1);
+        return run_interleave;
+    }
+    to = dense_dim(tile, 0, BLOCK), from = dense_dim(tile, 1, BLOCK);
+    const bool turns = of_words && to != from && to != ISA_MAX_DIMS && from != ISA_MAX_DIMS;
     if (!turns) {
         lengthen_lines(tile);
         return run_copy;

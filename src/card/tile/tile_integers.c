@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // VECTOR of integers: sums, differences, products and shifts, which wrap; quotients and rests of 32
-// bits; casts between integers.
+// bits; joined indices; casts between integers, and to SEN169_FP16.
 #include <math.h>
 #include <string.h>
 
@@ -9,28 +9,34 @@
 #include "card/machine/integer.h"
 #include "card/tile/runs.h"
 #include "tensor/convert.h"
+#include "tensor/joined_index.h"
+#include "tensor/numeric.h"
 
 // --- Lines of IEEE_INT32, of which each operand has neighbours or one element
 
-typedef struct {
-    const uint8_t *at;
-    size_t stride;                          // bytes: 0 or 4
-} int32_line;
+#ifdef __clang__
+#define INDEPENDENT             // it knows another pragma, and complains where that cannot help
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
 
-static inline uint32_t element(const int32_line *line, size_t n)
+enum { CHUNK = 512, MOST_INPUTS = 3 };
+
+static inline uint32_t element(const uint8_t *line, size_t n)
 {
     uint32_t value;
-    memcpy(&value, line->at + n * line->stride, sizeof value);
+    memcpy(&value, line + n * sizeof value, sizeof value);
     return value;
 }
 
-// As integer_apply() with the low 32 bits.
+// As integer_apply() with the low 32 bits. An input may be where the result is.
 BASE_CLONES
-static void apply_int32(opfunc op, uint8_t *to, int32_line a, int32_line b, size_t count)
+static void apply_int32(opfunc op, uint8_t *to, const uint8_t *const *in, size_t count)
 {
+    const uint8_t *a = in[0], *b = in[1];
 #define APPLY(result)                                                                        \
-    for (size_t n = 0; n < count; n++) {                                                     \
-        const uint32_t x = element(&a, n), y = element(&b, n), z = (result);                 \
+    INDEPENDENT for (size_t n = 0; n < count; n++) {                                         \
+        const uint32_t x = element(a, n), y = element(b, n), z = (result);                   \
         memcpy(to + n * sizeof z, &z, sizeof z);                                             \
     }
     if (op == OPFUNC_ADD) APPLY(x + y)
@@ -43,13 +49,15 @@ static void apply_int32(opfunc op, uint8_t *to, int32_line a, int32_line b, size
 // fp64 has every quotient of two integers of 32 bits on the right side of the whole numbers, and
 // their products. Quotients by 0 end where 32 bits do, rests are no number, which is the least.
 BASE_CLONES
-static void divide_int32(opfunc op, uint8_t *to, int32_line a, int32_line b, size_t count)
+static void divide_int32(opfunc op, uint8_t *to, const uint8_t *const *in, size_t count)
 {
+    const uint8_t *a = in[0], *b = in[1];
 #define DIVIDE(result)                                                                       \
-    for (size_t n = 0; n < count; n++) {                                                     \
-        const double x = (int32_t)element(&a, n), y = (int32_t)element(&b, n), q = x / y;    \
+    INDEPENDENT for (size_t n = 0; n < count; n++) {                                         \
+        const double x = (int32_t)element(a, n), y = (int32_t)element(b, n), q = x / y;      \
         const double z = (result), raised = z >= (double)INT32_MIN ? z : (double)INT32_MIN;  \
-        const int32_t whole = (int32_t)(raised <= (double)INT32_MAX ? raised : INT32_MAX);   \
+        const double lowered = raised <= (double)INT32_MAX ? raised : (double)INT32_MAX;     \
+        const int32_t whole = (int32_t)lowered;                                              \
         memcpy(to + n * sizeof whole, &whole, sizeof whole);                                 \
     }
     if (op == OPFUNC_FLOORDIV) DIVIDE(floor(q))
@@ -57,6 +65,24 @@ static void divide_int32(opfunc op, uint8_t *to, int32_line a, int32_line b, siz
     else if (op == OPFUNC_REMAINDER) DIVIDE(x - floor(q) * y)
     else DIVIDE(x - trunc(q) * y)
 #undef DIVIDE
+}
+
+// As joinindex of opfunc.def.
+BASE_CLONES
+static void join_int32(uint8_t *to, const uint8_t *const *in, size_t count)
+{
+    const int64_t most = JOINED_MOST_ROWS;
+    const uint8_t *a = in[0], *b = in[1], *c = in[2];
+    INDEPENDENT for (size_t n = 0; n < count; n++) {
+        const int64_t x = (int32_t)element(a, n), y = (int32_t)element(b, n);
+        const int64_t z = (int32_t)element(c, n), row = y < 0 ? y + z : y;
+        const int64_t beyond = (y < most ? y : most - 1) - JOINED_OUTSIDE;
+        const int64_t outside = y < -most ? y : beyond, inside = x * z + row;
+        const int64_t joined = (row >= 0) & (row < z) ? inside : outside;
+        const int64_t result = x < 0 ? x : joined;
+        const int32_t whole = (int32_t)(result <= INT32_MAX ? result : INT32_MAX);
+        memcpy(to + n * sizeof whole, &whole, sizeof whole);
+    }
 }
 
 static bool divides(opfunc op)
@@ -68,8 +94,8 @@ static bool divides(opfunc op)
 static bool has_int32_lines(const plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
-    bool fits = i->operand_count == 3 && run_stride(tile, 0) == sizeof(int32_t);
-    for (uint32_t o = 0; o < 3 && fits; o++) {
+    bool fits = run_stride(tile, 0) == sizeof(int32_t);
+    for (uint32_t o = 0; o < i->operand_count && fits; o++) {
         int64_t stride = run_stride(tile, o);
         fits = i->operand[o].format == SPYRE_FORMAT_IEEE_INT32 &&
                (stride == 0 || stride == sizeof(int32_t));
@@ -77,20 +103,92 @@ static bool has_int32_lines(const plan_tile *tile)
     return fits;
 }
 
-static void run_int32_lines(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+// Inputs of one element, as often as a chunk has any.
+typedef struct {
+    int32_t elements[MOST_INPUTS][CHUNK];
+} repeated_inputs;
+
+static const uint8_t *repeat(int32_t *elements, const uint8_t *at, int64_t count)
+{
+    int32_t value;
+    memcpy(&value, at, sizeof value);
+    for (int64_t n = 0; n < count; n++) elements[n] = value;
+    return (const uint8_t *)elements;
+}
+
+static void run_line(const plan_tile *tile, const runs *r, repeated_inputs *repeated)
 {
     const opfunc op = tile->instruction->op;
+    const uint32_t inputs = tile->instruction->operand_count - 1u;
+    const int64_t length = run_length(tile);
+    const uint8_t *in[MOST_INPUTS];
+    for (uint32_t o = 0; o < inputs; o++)
+        in[o] = run_stride(tile, o + 1) ? r->at[o + 1]
+                                        : repeat(repeated->elements[o], r->at[o + 1],
+                                                 length < CHUNK ? length : CHUNK);
+    for (int64_t done = 0; done < length; done += CHUNK) {
+        const size_t count = (size_t)(length - done < CHUNK ? length - done : CHUNK);
+        uint8_t *to = r->at[0] + done * (int64_t)sizeof(int32_t);
+        if (op == OPFUNC_JOININDEX) join_int32(to, in, count);
+        else if (divides(op)) divide_int32(op, to, in, count);
+        else apply_int32(op, to, in, count);
+        for (uint32_t o = 0; o < inputs; o++) in[o] += CHUNK * run_stride(tile, o + 1);
+    }
+}
+
+static void run_int32_lines(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
     if (!runs_independent(tile, address)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    repeated_inputs repeated;
+    runs r;
+    first_run(&r, tile, address, 1);
+    do run_line(tile, &r, &repeated);
+    while (next_run(&r));
+}
+
+// --- Lines of IEEE_INT32 that become SEN169_FP16
+
+// Of the magnitude fp32 gets 24 bits: a rounding half up does not see those below the 11th, which
+// fp32 could have rounded up to half.
+BASE_CLONES
+static void cast_int32(uint8_t *to, const uint8_t *from, size_t count)
+{
+    const uint32_t offset = DL16_EXPONENT_OFFSET - (1u << (DL16_FRACTION_SHIFT - 1));
+    INDEPENDENT for (size_t n = 0; n < count; n++) {
+        const uint32_t x = element(from, n), sign = 0U - (x >> 31);
+        const uint32_t magnitude = (x ^ sign) - sign;
+        const uint32_t kept = magnitude & ~(0xFFU & (0U - (magnitude >> 24 != 0)));
+        const float value = (float)(int32_t)((kept ^ sign) - sign);
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        const uint32_t code = ((bits & 0x7FFFFFFFU) - offset) >> DL16_FRACTION_SHIFT;
+        const uint16_t word = (uint16_t)((code & (0U - (x != 0))) | (sign & DL16_SIGN));
+        memcpy(to + n * sizeof word, &word, sizeof word);
+    }
+}
+
+static bool casts_int32_lines(const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    return opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY && i->operand_count == 2 &&
+           i->operand[0].format == SPYRE_FORMAT_SEN169_FP16 &&
+           i->operand[1].format == SPYRE_FORMAT_IEEE_INT32 && run_stride(tile, 0) == 2 &&
+           run_stride(tile, 1) == 4;
+}
+
+static void run_int32_casts(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    if (!runs_disjoint(tile, address, 0, 1)) {
         exact_run(tile, address, scratch);
         return;
     }
     runs r;
     first_run(&r, tile, address, 1);
-    do {
-        int32_line a = {r.at[1], (size_t)run_stride(tile, 1)};
-        int32_line b = {r.at[2], (size_t)run_stride(tile, 2)};
-        (divides(op) ? divide_int32 : apply_int32)(op, r.at[0], a, b, (size_t)run_length(tile));
-    } while (next_run(&r));
+    do cast_int32(r.at[0], r.at[1], (size_t)run_length(tile));
+    while (next_run(&r));
 }
 
 // --- Any others
@@ -149,7 +247,8 @@ plan_run *tile_integers(const plan_tile *tile)
     const isa_instruction *i = tile->instruction;
     const opfunc op = i->op;
     bool in_32_bits = op == OPFUNC_ADD || op == OPFUNC_SUB || op == OPFUNC_MUL ||
-                      op == OPFUNC_SHIFTLEFT || divides(op);
+                      op == OPFUNC_SHIFTLEFT || op == OPFUNC_JOININDEX || divides(op);
     if (in_32_bits && has_int32_lines(tile)) return run_int32_lines;
+    if (casts_int32_lines(tile)) return run_int32_casts;
     return integer_wraps(i) ? run_integers : NULL;
 }

@@ -36,6 +36,7 @@ typedef struct {
     opfunc op;
     bool integers, turned;      // elements are int32; the scanned dim is the denser one
     bool gives_integers;        // results are int32
+    bool neighbours;            // sums of int32 along a dim in which they are neighbours
     uint32_t lanes, steps;      // the dim of a block's running values, the innermost scanned one;
                                 // dim_count: there is none
     size_t width, depth;        // of a block
@@ -280,6 +281,49 @@ static void store_block(scanning *s, uint8_t *at, size_t width, size_t depth)
         store_run(s, at + (int64_t)n * lane, step, values + n * TURNED_DEPTH, depth);
 }
 
+// --- Sums of neighbouring integers, which wrap: in any order, so a row as it lies
+
+typedef uint32_t group_words __attribute__((vector_size(4 * GROUP)));
+
+// Each word plus those before it: of twice as many with every step.
+#define AFTER_ZEROS(x, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)                          \
+    __builtin_shufflevector(zeros, x, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
+#define ADD_BEFORE(x)                                                                           \
+    x += AFTER_ZEROS(x, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);         \
+    x += AFTER_ZEROS(x, 0, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29);          \
+    x += AFTER_ZEROS(x, 0, 0, 0, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27);            \
+    x += AFTER_ZEROS(x, 0, 0, 0, 0, 0, 0, 0, 0, 16, 17, 18, 19, 20, 21, 22, 23)
+
+BASE_CLONES
+static void add_neighbours(uint8_t *to, const uint8_t *from, int64_t *state, size_t count)
+{
+    const group_words zeros = {0};
+    uint32_t sum = (uint32_t)*state;
+    size_t n = 0;
+    for (; n + GROUP <= count; n += GROUP) {
+        group_words x;
+        memcpy(&x, from + n * sizeof sum, sizeof x);
+        ADD_BEFORE(x);
+        x += sum;
+        sum = x[GROUP - 1];
+        memcpy(to + n * sizeof sum, &x, sizeof x);
+    }
+    for (; n < count; n++) {
+        uint32_t value;
+        memcpy(&value, from + n * sizeof value, sizeof value);
+        sum += value;
+        memcpy(to + n * sizeof sum, &sum, sizeof sum);
+    }
+    *state = (int32_t)sum;
+}
+
+static bool adds_neighbours(const scanning *s)
+{
+    return s->integers && s->turned && running_joins(s->op) == OPFUNC_ADD &&
+           stride_of(s, IN, s->steps) == sizeof(int32_t) &&
+           stride_of(s, OUT, s->steps) == sizeof(int32_t);
+}
+
 // --- Walks
 
 // Advances index and the bytes of all operands over the dims of one kind, but for one of them.
@@ -301,7 +345,13 @@ static bool advance(const scanning *s, bool scanned, uint32_t except, int64_t *i
 static void scan_steps(scanning *s, uint8_t *const *address, size_t width, uint32_t *position)
 {
     int64_t length = extent_of(s, s->steps);
-    for (int64_t done = 0; done < length;) {
+    for (size_t n = 0; s->neighbours && n < width; n++) {
+        const int64_t row = (int64_t)n;
+        add_neighbours(address[OUT] + row * stride_of(s, OUT, s->lanes),
+                       address[IN] + row * stride_of(s, IN, s->lanes), &s->state.bits[n],
+                       (size_t)length);
+    }
+    for (int64_t done = 0; !s->neighbours && done < length;) {
         size_t depth = (size_t)(length - done) < s->depth ? (size_t)(length - done) : s->depth;
         load_block(s, address[IN] + done * stride_of(s, IN, s->steps), width, depth);
         join(s, s->turned ? TURNED_WIDTH : width, depth, *position);
@@ -367,6 +417,7 @@ static void describe(scanning *s, const plan_tile *tile)
     s->turned = s->lanes == tile->dim_count || (s->steps < tile->dim_count && step < lane);
     int64_t length = extent_of(s, s->lanes), most = s->turned ? TURNED_WIDTH : WIDTH;
     s->width = (size_t)(length < most ? length : most);
+    s->neighbours = adds_neighbours(s);
     s->depth = s->turned ? TURNED_DEPTH : BLOCK / s->width;
 }
 

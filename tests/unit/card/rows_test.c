@@ -324,6 +324,36 @@ static void rows__what_is_loaded_again_passes_until_its_last_step(void **state)
     free_program(p);
 }
 
+// The larger of an element and its product with its row's value, as leaky_relu has it, with ends of
+// the range on both sides: what is rounded at the end keeps the bytes of two roundings.
+static void rows__products_beside_their_factor_round_once(void **state)
+{
+    (void)state;
+    static const uint16_t codes[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x0200, 0x8200,
+                                     0x7FFF, 0xFFFF, 0x7FFE, 0xFFFE, 0x3E00, 0xBE00,
+                                     0x3147, 0xB147, 0x4001, 0x1E03};
+    enum { CODES = sizeof codes / sizeof *codes };
+    const shape s = {CODES, 3, false, 2, false, false, 0, 0};
+    isa_program *p = new_program(1);
+    row_values_at = ROW_VALUES, row_values_step = ROW_BYTES;
+    fill_memory();
+    for (uint32_t row = 0; row < CODES; row++) {
+        memcpy(initial + ROW_VALUES + row * 128, &codes[row], sizeof codes[row]);
+        memcpy(initial + row * 3 * 128, codes, sizeof codes);
+    }
+    copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    add_stream(p, &s, OPFUNC_MUL, 3, (isa_operand[]){buffer(1), buffer(0), row_values(0)});
+    const layout whole[] = {WHOLE, WHOLE, WHOLE};
+    begin_kernel(p, 1, 0);
+    emit_whole(p, &s, OPFUNC_MAXIMUM, 3, (isa_operand[]){buffer(1), buffer(0), buffer(1)}, whole,
+               false);
+    end_kernel(p);
+    copy_kernel(p, ISA_STORE, 0, 0, BUFFERS * BUFFER_BYTES);
+    emit(p, ISA_HALT);
+    assert_int_equal(check(p, 0), 1);
+    free_program(p);
+}
+
 // A VECTOR over one lane per row reads the sums of its own kernel.
 static void rows__streams_may_read_sums(void **state)
 {
@@ -433,6 +463,7 @@ int main(void)
         cmocka_unit_test(rows__random_programs_keep_their_bytes),
         cmocka_unit_test(rows__loops_stay_outside),
         cmocka_unit_test(rows__what_is_loaded_again_passes_until_its_last_step),
+        cmocka_unit_test(rows__products_beside_their_factor_round_once),
         cmocka_unit_test(rows__streams_may_read_sums),
         cmocka_unit_test(rows__what_is_loaded_again_lies_on_the_card),
     };

@@ -186,7 +186,7 @@ static void tile__vector(void **state)
 static void tile__copies_in_any_order(void **state)
 {
     (void)state;
-    static const uint32_t extents[] = {1, 7, 8, 9, 32, 33, 64};
+    static const uint32_t extents[] = {1, 2, 3, 7, 8, 9, 32, 33, 64};
     static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     uint64_t seed = 4;
@@ -198,7 +198,7 @@ static void tile__copies_in_any_order(void **state)
         i->op = OPFUNC_IDENTITY;
         i->dim_count = 3;
         i->operand_count = 2;
-        for (uint32_t d = 0; d < 3; d++) i->extent[d] = extents[next_random(&seed) % 7];
+        for (uint32_t d = 0; d < 3; d++) i->extent[d] = extents[next_random(&seed) % 9];
         if (i->extent[0] * i->extent[1] * i->extent[2] > 5000) i->extent[0] = 1;
         for (uint32_t o = 0; o < 2; o++) {
             int64_t step = 2, gap = next_random(&seed) % 2 * 2;
@@ -221,17 +221,20 @@ static void tile__vector_of_integers(void **state)
                                            SPYRE_FORMAT_SENUINT32,  SPYRE_FORMAT_IEEE_INT64};
     static const opfunc ops[] = {OPFUNC_ADD, OPFUNC_EQUAL,   OPFUNC_WHERE3, OPFUNC_IDENTITY,
                                  OPFUNC_MUL, OPFUNC_MAXIMUM, OPFUNC_SUB,    OPFUNC_NEG,
-                                 OPFUNC_ABS};
+                                 OPFUNC_ABS, OPFUNC_JOININDEX, OPFUNC_IDENTITY};
     uint64_t seed = 31;
     for (uint32_t round = 0; round < test_rounds(600); round++) {
         uint32_t first = round % 2 ? 0 : 2;     // integers only, every second time
         fill_area(&seed, BITS);
         isa_program *p = new_program(0);
         begin_kernel(p, 1, 0);
-        isa_instruction *i = random_vector(p, &seed, ops[round % 9]);
-        for (uint32_t o = 0; o < i->operand_count; o++)
-            i->operand[o] = random_operand(
-                i, &seed, formats[first + next_random(&seed) % (6 - first)], o > 0);
+        isa_instruction *i = random_vector(p, &seed, ops[round % 11]);
+        const bool casts = i->op == OPFUNC_IDENTITY && round % 2;
+        for (uint32_t o = 0; o < i->operand_count; o++) {
+            spyre_format format = formats[first + next_random(&seed) % (6 - first)];
+            if (round % 3 == 0) format = o == 0 && casts ? DL16 : SPYRE_FORMAT_IEEE_INT32;
+            i->operand[o] = random_operand(i, &seed, format, o > 0);
+        }
         compare_modes(p);
     }
 }
