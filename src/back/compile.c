@@ -43,7 +43,6 @@ spyre_status back_compile(const bundle *b, const back_options *options, arena *m
                           isa_program **out_program)
 {
     if (options->at_step) *options->at_step = UINT32_MAX;
-    TRY(bundle_verify(b));
     isa_program *program = isa_program_create(memory);
     TRY_ALLOC(program);
     int64_t *bytes = ARENA_NEW(memory, int64_t, b->args.count);

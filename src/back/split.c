@@ -19,6 +19,14 @@ static bool earlier(const nest *n, uint32_t a, uint32_t b)
     return false;
 }
 
+// Some cores have the same slices of all dims but reduced ones.
+static bool has_chains(const nest *n)
+{
+    for (uint32_t d = 0; d < n->step->dim_count; d++)
+        if (n->reduced[d] && n->step->cores->slices[d] > 1) return true;
+    return false;
+}
+
 // The nearest core of the chain before `core`, or after it; -1 at the ends.
 static int32_t neighbour(const nest *n, uint32_t core, bool before)
 {
@@ -49,8 +57,10 @@ spyre_status split_build(nest *n, split *out)
 {
     split s = {.previous_slot = (uint16_t)(n->slot_count - 2),
                .next_slot = (uint16_t)(n->slot_count - 1)};
+    const bool chains = has_chains(n);
     for (uint32_t core = 0; core < n->step->cores->core_count; core++) {
-        int32_t previous = neighbour(n, core, true), next = neighbour(n, core, false);
+        const int32_t previous = chains ? neighbour(n, core, true) : -1;
+        const int32_t next = chains ? neighbour(n, core, false) : -1;
         int64_t *row = n->parameters + core * n->slot_count;
         row[s.previous_slot] = previous < 0 ? 0 : previous;
         row[s.next_slot] = next < 0 ? 0 : next;

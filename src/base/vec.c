@@ -3,9 +3,8 @@
 
 #include <stdint.h>
 
-bool vec_reserve(arena *memory, void **items, uint32_t count, uint32_t *capacity, size_t item_bytes)
+bool vec_reserve(arena *memory, void **items, uint32_t *capacity, size_t item_bytes)
 {
-    if (count < *capacity) return true;
     if (*capacity > UINT32_MAX / 2) return false;
     uint32_t larger = *capacity ? *capacity * 2 : 8;
     if (larger > SIZE_MAX / item_bytes) return false;

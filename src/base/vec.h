@@ -19,8 +19,9 @@
 
 // Appends `value`; an expression of type spyre_status.
 #define VEC_PUSH(memory, vec, value)                                                            \
-    (vec_reserve((memory), (void **)(void *)&(vec)->items, (vec)->count, &(vec)->capacity,      \
-                 sizeof *(vec)->items)                                                          \
+    ((vec)->count < (vec)->capacity ||                                                          \
+             vec_reserve((memory), (void **)(void *)&(vec)->items, &(vec)->capacity,            \
+                         sizeof *(vec)->items)                                                  \
          ? ((void)((vec)->items[(vec)->count++] = (value)), (spyre_status)0)                    \
          : status_no_memory())
 
@@ -35,9 +36,8 @@
 #define VEC_FIT(memory, vec)                                                                    \
     vec_fit((memory), (vec)->items, (vec)->count, &(vec)->capacity, sizeof *(vec)->items)
 
-// Makes room for one more item; false when memory is short.
-bool vec_reserve(arena *memory, void **items, uint32_t count, uint32_t *capacity,
-                 size_t item_bytes);
+// Makes room for more items; false when memory is short.
+bool vec_reserve(arena *memory, void **items, uint32_t *capacity, size_t item_bytes);
 
 void vec_fit(arena *memory, void *items, uint32_t count, uint32_t *capacity, size_t item_bytes);
 

@@ -49,8 +49,8 @@ SPYRE_MUST_CHECK spyre_status card_memory_compose(card *c, uint64_t address,
 void card_memory_separate(card *c, uint64_t address, const card_piece *pieces, uint32_t count);
 uint64_t card_page_bytes(void);
 
-// Translates a program once into what the card executes. Verifies it first. The program must
-// outlive what is made of it.
+// Translates a verified program once into what the card executes. The program must outlive what is
+// made of it.
 SPYRE_MUST_CHECK spyre_status card_load(card *c, const isa_program *program,
                                         card_program **out_program);
 

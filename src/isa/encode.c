@@ -136,10 +136,9 @@ static void put_string(writer *w, const char *string)
     put_byte(w, 0);
 }
 
-spyre_status isa_encode(arena *memory, const isa_program *program, uint8_t **out_bytes,
-                        size_t *out_count)
+static spyre_status encode(arena *memory, const isa_program *program, uint8_t **out_bytes,
+                           size_t *out_count)
 {
-    TRY(isa_verify(program));
     if (program->code.count > BINARY_MOST_INSTRUCTIONS)
         return status_new(SPYRE_UNSUPPORTED, "%u instructions; a program holds %d",
                           program->code.count, BINARY_MOST_INSTRUCTIONS);
@@ -181,6 +180,13 @@ spyre_status isa_encode(arena *memory, const isa_program *program, uint8_t **out
     return NULL;
 }
 
+spyre_status isa_encode(arena *memory, const isa_program *program, uint8_t **out_bytes,
+                        size_t *out_count)
+{
+    TRY(isa_verify(program));
+    return encode(memory, program, out_bytes, out_count);
+}
+
 static spyre_status without_locations(arena *memory, const isa_program *program, isa_program *out)
 {
     uint32_t count = program->kernels.count;
@@ -199,7 +205,7 @@ static spyre_status digest(arena *scratch, const isa_program *program, uint32_t 
     uint8_t *bytes;
     size_t count;
     TRY(without_locations(scratch, program, &bare));
-    TRY(isa_encode(scratch, &bare, &bytes, &count));
+    TRY(encode(scratch, &bare, &bytes, &count));
     *out_digest = (uint32_t)binary_checksum(bytes, count, 0);
     return NULL;
 }

@@ -259,8 +259,8 @@ SPYRE_MUST_CHECK spyre_status isa_encode(arena *memory, const isa_program *progr
 SPYRE_MUST_CHECK spyre_status isa_decode(arena *memory, const uint8_t *bytes, size_t count,
                                          isa_program **out_program);
 
-// A number of what the program does and how large its arguments are: the same for equal programs,
-// whatever source lines they come from, in every process.
+// A number of what a verified program does and how large its arguments are: the same for equal
+// programs, whatever source lines they come from, in every process.
 SPYRE_MUST_CHECK spyre_status isa_digest(const isa_program *program, uint32_t *out_digest);
 
 // Bytes of the program that a file begins with: fewer than the file's where constants follow. 0

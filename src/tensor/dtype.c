@@ -9,7 +9,7 @@
 
 typedef struct {
     const char *name;
-    uint32_t bits;
+    uint32_t bits, of_stick;                // elements of a stick
     format_class number_class;
 } format_row;
 
@@ -22,7 +22,8 @@ typedef struct {
 
 static const format_row formats[SPYRE_FORMAT_COUNT] = {
 #define SPYRE_FORMAT_ROW(name, number, bits, number_class) \
-    [number] = {#name, bits, FORMAT_##number_class},
+    [number] = {#name, bits, (bits) ? SPYRE_STICK_BYTES * 8 / ((bits) + !(bits)) : 0,   \
+                FORMAT_##number_class},
 #include "spyre/dtype.def"
 };
 
@@ -73,8 +74,7 @@ format_class format_class_of(spyre_format format)
 
 uint32_t spyre_format_elements_per_stick(spyre_format format)
 {
-    uint32_t bits = spyre_format_bits(format);
-    return bits ? SPYRE_STICK_BYTES * 8 / bits : 0;
+    return is_format(format) ? formats[format].of_stick : 0;
 }
 
 const char *spyre_dtype_name(spyre_dtype dtype)

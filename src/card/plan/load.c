@@ -13,7 +13,6 @@ typedef struct {
 
 static spyre_status translate(card_program *p, const source *from)
 {
-    TRY(isa_verify(from->program));
     p->program = from->program;
     translation t = {.loaded = p, .program = from->program, .memory = p->memory,
                      .threads = from->threads, .temporary.arguments = from->temporary,

@@ -162,9 +162,11 @@ void span_report(const loop_graph *loops, uint32_t index, const division *d)
 static spyre_status reduce_op(loop_graph *loops, uint32_t index, bool *changed)
 {
     loop_op *op = &loops->ops.items[index];
-    division d = span_division(loops, op);
-    uint32_t reduced = span_reduced_splits(op, &d);
+    division d = division_whole();
     *loops->at_node = op->node;
+    if (span_fits(loops, op, &d)) return NULL;
+    d = span_division(loops, op);
+    uint32_t reduced = span_reduced_splits(op, &d);
     if (reduced > 1)
         return status_new(SPYRE_UNSUPPORTED,
                           "%s: a span of at most %" PRId64

@@ -34,16 +34,31 @@ static bool may_cut_stick(const loop_graph *loops, const loop_op *op, const loop
     return op->op == OPFUNC_RESTICKIFY || (access == loop_result(op) && loop_is_move(loops, op));
 }
 
+// These two divide no more than they have to: most steps are of one unit.
+static int64_t units_of(int64_t stride, int64_t unit)
+{
+    return stride == unit ? 1 : stride / unit;
+}
+
+static bool is_multiple(int64_t step, int64_t lanes)
+{
+    return step >= lanes && step % lanes == 0;
+}
+
 // Lists the variables that walk lanes, by ascending step. *out_least: the smallest step of those
 // that walk whole sticks, or INT64_MAX.
 static void find_lane_vars(const loop_op *op, const loop_access *access, const loop_buffer *buffer,
                            uint8_t stick, loop_stick_walk *out, int64_t *out_least)
 {
-    int64_t unit = buffer->dim[stick].stride, lanes = loop_lanes(buffer);
+    const bool outermost = stick + 1u == buffer->dim_count;
+    const int64_t unit = buffer->dim[stick].stride, lanes = loop_lanes(buffer);
+    const int64_t outer = outermost ? INT64_MAX : buffer->dim[stick + 1].stride;
     for (uint8_t v = 0; v < op->var_count; v++) {
-        int64_t stride = access->stride[v], step = stride / unit;
-        if (stride <= 0 || stride % unit || loop_dim_at(buffer, stride) != stick) continue;
-        if (step % lanes == 0) {
+        const int64_t stride = access->stride[v];
+        if (stride < unit || stride >= outer) continue;
+        const int64_t step = units_of(stride, unit);
+        if (step * unit != stride) continue;
+        if (is_multiple(step, lanes)) {
             if (step < *out_least) *out_least = step;
             continue;
         }
@@ -102,12 +117,13 @@ typedef struct {
     bool parts;                  // steps of parts of a stick may be: loop_walk_stick() decides
 } walk;
 
-// The bytes of the first element; span starts as its indices.
+// The bytes of the first element; span, all zero, becomes its indices.
 static const char *locate_offset(walk *w, int64_t offset, int64_t *out_bytes)
 {
     const loop_buffer *buffer = w->buffer;
     int64_t element = SPYRE_STICK_BYTES / w->lanes, first_lane = 0;
     *out_bytes = 0;
+    if (offset == 0) return NULL;
     if (offset < 0) return "starts outside its storage";
     for (uint32_t d = buffer->dim_count; d-- > 0;) {
         int64_t digit = w->span[d] = offset / buffer->dim[d].stride;
@@ -135,12 +151,12 @@ static const char *locate_step(walk *w, int64_t extent, int64_t stride, int64_t 
     if (stride == 0) return NULL;
     if (stride < 0 || buffer->dim_count == 0) return "walks outside its storage";
     uint32_t d = loop_dim_at(buffer, stride);
-    if (stride % buffer->dim[d].stride) return "steps across its dims";
-    int64_t step = stride / buffer->dim[d].stride;
+    int64_t step = units_of(stride, buffer->dim[d].stride);
+    if (step * buffer->dim[d].stride != stride) return "steps across its dims";
     w->span[d] += step * (extent - 1);
-    *out_lanes = d == buffer->stick && step % w->lanes != 0;
+    *out_lanes = d == buffer->stick && !is_multiple(step, w->lanes);
     if (*out_lanes && step > 1 && !w->parts) return "steps inside a stick";
-    if (d == buffer->stick) step = divide_up(step, w->lanes);
+    if (d == buffer->stick) step = step <= w->lanes ? 1 : divide_up(step, w->lanes);
     *out_bytes = step * w->device[d];
     return NULL;
 }

@@ -236,9 +236,9 @@ void loop_set_layout(loop_buffer *buffer, uint8_t stick)
 
 int64_t loop_device_extent(const loop_buffer *buffer, uint32_t d)
 {
-    int64_t extent = buffer->dim[d].extent, lanes = loop_lanes(buffer);
+    int64_t extent = buffer->dim[d].extent;
     if (buffer->in_lx) extent = divide_up(extent, buffer->slices[d]);
-    return d == buffer->stick ? divide_up(extent, lanes) : extent;
+    return d == buffer->stick ? divide_up(extent, loop_lanes(buffer)) : extent;
 }
 
 int64_t loop_allocated_extent(const loop_buffer *buffer, uint32_t d)
