@@ -21,6 +21,16 @@ def assign_at(cache, place, row):
     cache[:, :, place] = row
 
 
+def assign_two(cache, place, row):
+    cache[:, :, ROW] = row[:, :, 0]
+    cache[:, :, ROW + 4 : ROW + 5] = row
+
+
+def assign_many(cache, place, row):
+    for n in range(20):
+        cache[:, :, ROW + n] = row[:, :, 0]
+
+
 def copy_over(cache, place, row):
     cache.copy_(cache.slice_scatter(row, 2, ROW, ROW + 1))
 
@@ -36,6 +46,8 @@ def copy_indexed(cache, place, row):
 IN_PLACE = {
     "assignment": assign,
     "assignment at an index": assign_at,
+    "two assignments": assign_two,
+    "many assignments": assign_many,
     "index_copy_": lambda cache, place, row: cache.index_copy_(2, place, row),
     "index_put_": lambda cache, place, row: torch.ops.aten.index_put_(
         cache, [None, None, place], row
@@ -93,6 +105,22 @@ def test_a_row_costs_a_row(name, compiled):
     torch.testing.assert_close(card[0].cpu(), operands[0], atol=0.01, rtol=0.01)
     assert spent < whole / 4, f"{spent:.2f} us; a copy of the cache takes {whole:.2f}"
     assert card[0].data_ptr() == address
+
+
+def test_writes_along_several_dims_keep_what_is_around_them():
+    def write(x, row):
+        x[:, :, ROW] = row[:, :, 0]
+        x[:, 1, 40:50] = 3.0
+        x[:, 3] = x[:, 0] * 2
+        x[:, :, 60] = row[:, :, 0]
+        x[:, :, :, 8:12] = 4.0
+        return x[:, 1:3].sum(2)
+
+    x, row = half(*SHAPE), half(1, 4, 1, 64)
+    card = x.to("spyre")
+    sums = torch.compile(write, dynamic=False)(card, row.to("spyre"))
+    torch.testing.assert_close(sums.cpu(), write(x, row), atol=0.3, rtol=0.02)
+    torch.testing.assert_close(card.cpu(), x, atol=0.01, rtol=0.01)
 
 
 def test_an_operand_in_the_same_memory_is_read_before_it_is_written():

@@ -83,6 +83,91 @@ spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t star
     return make_view(r, x, &view, NULL, out);
 }
 
+// --- Slices of what was joined
+
+static const graph_node *cat_of(const rewriter *r, uint32_t value)
+{
+    const uint32_t id = r->target->values.items[value].node;
+    if (id == SPYRE_NO_ID) return NULL;
+    const graph_node *node = &r->target->nodes.items[id];
+    return node->op == ATEN_SPYRE_CAT ? node : NULL;
+}
+
+static uint32_t item_count(const graph_node *cat)
+{
+    return cat->args[0].of.list.count;
+}
+
+static spyre_status load_item(const rewriter *r, const graph_node *cat, uint32_t n, tensor *out)
+{
+    out->value = cat->args[0].of.list.items[n].of.value;
+    const graph_value *item = &r->target->values.items[out->value];
+    out->dtype = item->dtype;
+    return graph_view_constant(r->target, &item->view, &out->view);
+}
+
+// Items of the cat that makes a value, and of cats among them, as far as counting goes.
+static uint32_t count_items(const rewriter *r, uint32_t value)
+{
+    const graph_node *cat = cat_of(r, value);
+    uint32_t count = 0;
+    for (uint32_t n = 0; cat && n < item_count(cat) && count <= PIECES_MOST; n++)
+        count += count_items(r, cat->args[0].of.list.items[n].of.value);
+    return cat ? count : 1;
+}
+
+// Across the items of a cat only whole sticks: what cuts them costs more for each item.
+static bool cuts_sticks(const tensor *x, part_of_dim part)
+{
+    enum { LANES = 64 };
+    const int64_t end = part.start + part.length, size = x->view.size[part.dim];
+    return part.dim + 1 == x->view.rank &&
+           (part.start % LANES != 0 || (end % LANES != 0 && end != size));
+}
+
+static spyre_status list_pieces(rewriter *r, const tensor *x, part_of_dim part, piece_list *out)
+{
+    const graph_node *cat = cat_of(r, x->value);
+    const int64_t end = part.start + part.length;
+    const uint32_t along = cat ? (uint32_t)cat->args[1].of.integer : part.dim;
+    const uint32_t count = cat ? item_count(cat) : 0;
+    if (!cat || (along != part.dim && cuts_sticks(x, part)))
+        return make_slice(r, x, part.dim, part.start, part.length, &out->items[out->count++]);
+    piece_list across = {.count = 0};
+    int64_t at = 0;
+    for (uint32_t n = 0; n < count; n++) {
+        cat = cat_of(r, x->value);                 // nodes move while some are made
+        tensor item;
+        TRY(load_item(r, cat, n, &item));
+        if (along != part.dim) {
+            TRY(make_part(r, &item, part, &across.items[across.count++]));
+            continue;
+        }
+        const int64_t size = item.view.size[part.dim], first = at > part.start ? at : part.start;
+        const int64_t last = at + size < end ? at + size : end;
+        const part_of_dim within = {part.dim, first - at, last - first};
+        if (first < last) TRY(list_pieces(r, &item, within, out));
+        at += size;
+    }
+    if (along == part.dim) return NULL;
+    return make_cat(r, across.items, count, along, NULL, &out->items[out->count++]);
+}
+
+spyre_status make_pieces(rewriter *r, const tensor *x, part_of_dim part, piece_list *out)
+{
+    if (part.length <= 0) return NULL;
+    if (count_items(r, x->value) <= PIECES_MOST) return list_pieces(r, x, part, out);
+    return make_slice(r, x, part.dim, part.start, part.length, &out->items[out->count++]);
+}
+
+spyre_status make_part(rewriter *r, const tensor *x, part_of_dim part, tensor *out)
+{
+    piece_list pieces = {.count = 0};
+    TRY(make_pieces(r, x, part, &pieces));
+    *out = pieces.items[0];
+    return pieces.count == 1 ? NULL : make_cat(r, pieces.items, pieces.count, part.dim, NULL, out);
+}
+
 spyre_status make_count(rewriter *r, int64_t count, tensor *out)
 {
     spyre_view view = {.rank = 1, .size = {count}, .stride = {1}};

@@ -240,6 +240,23 @@ SPYRE_MUST_CHECK spyre_status make_transpose(rewriter *r, const tensor *x, uint3
                                              tensor *out);
 SPYRE_MUST_CHECK spyre_status make_unsqueeze(rewriter *r, const tensor *x, uint32_t dim,
                                              tensor *out);
+// A slice as pieces one behind the other, which join `out`: of a cat of few items parts of
+// these, so that the cat itself need not be made for it. What is in front of an index and what is
+// behind it are together at most PIECES_MOST + 1 pieces.
+enum { PIECES_MOST = 48 };
+typedef struct {
+    uint32_t dim;
+    int64_t start, length;
+} part_of_dim;
+typedef struct {
+    tensor items[PIECES_MOST + 3];
+    uint32_t count;
+} piece_list;
+SPYRE_MUST_CHECK spyre_status make_pieces(rewriter *r, const tensor *x, part_of_dim part,
+                                          piece_list *out);
+// The same as one tensor. `length` is at least 1.
+SPYRE_MUST_CHECK spyre_status make_part(rewriter *r, const tensor *x, part_of_dim part,
+                                        tensor *out);
 SPYRE_MUST_CHECK spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start,
                                          int64_t length, tensor *out);
 

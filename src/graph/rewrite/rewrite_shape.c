@@ -95,18 +95,18 @@ spyre_status rewrite_pad(rewriter *r)
     return rewrite_finish(r, &x, &into);
 }
 
-// x with its part that begins at `start` of `dim` replaced.
+// x with its part that begins at `start` of `dim` replaced. Of a cat its items stay, so that of
+// several writes one after the other none copies what others leave.
 static spyre_status replace_part(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
                                  int64_t start, const tensor *into, tensor *out)
 {
-    int64_t end = start + part->view.size[dim], size = x->view.size[dim];
-    tensor items[3];
-    uint32_t count = 0;
-    if (start > 0) TRY(make_slice(r, x, dim, 0, start, &items[count++]));
-    items[count++] = *part;
-    if (end < size) TRY(make_slice(r, x, dim, end, size - end, &items[count++]));
-    if (count == 1) return make_copy(r, part, into, out);
-    return make_cat(r, items, count, dim, into, out);
+    const int64_t end = start + part->view.size[dim], size = x->view.size[dim];
+    piece_list pieces = {.count = 0};
+    TRY(make_pieces(r, x, (part_of_dim){dim, 0, start}, &pieces));
+    pieces.items[pieces.count++] = *part;
+    TRY(make_pieces(r, x, (part_of_dim){dim, end, size - end}, &pieces));
+    if (pieces.count == 1) return make_copy(r, part, into, out);
+    return make_cat(r, pieces.items, pieces.count, dim, into, out);
 }
 
 // x, whose dim is as many rows of `step` indices as the part has, with index `start` of each row
