@@ -23,10 +23,12 @@ LEAST_OF_FP16, LEAST_OF_FP32 = 0.8, 0.5  # below: a cliff
 WIDE = 36
 
 
-def run(only: str, inductor: bool) -> dict[str, dict[str, float]]:
+def run(only: str, inductor: bool, factor: int = 1) -> dict[str, dict[str, float]]:
+    """factor: of the batch. What is fast in one size may fit no fast form in another."""
     columns = [OURS, *RIVALS, *RATIOS, "kernels", "on host"]
-    table = Table("Breadth, milliseconds", columns, width=9, first=WIDE)
-    for label, function, variant in rows():
+    title = "Breadth, milliseconds" + (f", {factor} times the batch" if factor > 1 else "")
+    table = Table(title, columns, width=9, first=WIDE)
+    for label, function, variant in rows(factor):
         if only in label:
             table.add(label, _measure(function, variant, inductor, label))
     if table.rows:
@@ -34,10 +36,11 @@ def run(only: str, inductor: bool) -> dict[str, dict[str, float]]:
     return table.rows
 
 
-def rows() -> Iterator[tuple[str, Callable, tuple]]:
+def rows(factor: int = 1) -> Iterator[tuple[str, Callable, tuple]]:
     """(label, function, operands' shapes) of every row."""
     for name, pattern in (patterns.PATTERNS | natives.NATIVES).items():
         for variant in pattern.variants:
+            variant = patterns.grown(variant, factor)
             yield patterns.label(name, variant), pattern.function, variant
 
 

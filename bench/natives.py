@@ -127,7 +127,8 @@ NATIVES: dict[str, Pattern] = {
     "searchsorted": of(lambda x, y: torch.searchsorted(x.sort().values, y), ((128,), (256, 128))),
     # made of no operand, and moved
     "arange and add": one(lambda x: x + torch.arange(1024, device=x.device).to(x.dtype), _WIDE),
-    "eye and add": one(lambda x: x + torch.eye(1024, device=x.device, dtype=x.dtype), (1024, 1024)),
+    "eye and add": one(
+        lambda x: x + torch.eye(len(x), 1024, device=x.device, dtype=x.dtype), (1024, 1024)),
     "linspace and add": one(
         lambda x: x + torch.linspace(0, 1, 1024, device=x.device, dtype=x.dtype), _WIDE),
     "diagonal and add": one(lambda x: x + x.diagonal(), (1024, 1024)),

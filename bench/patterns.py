@@ -390,6 +390,25 @@ def operands(variant: tuple, generator: torch.Generator) -> list[torch.Tensor]:
     return [made(spec) for spec in variant]
 
 
+def grown(variant: tuple, factor: int) -> tuple:
+    """The variant with `factor` times the batch: the first size of the first operand, and of every
+    operand of that many rows. Weights of one dimension stay."""
+
+    def size(spec) -> Shape:
+        return spec.shape if dataclasses.is_dataclass(spec) else spec
+
+    def grow(spec):
+        shape = size(spec)
+        is_weight = len(shape) == 1 and len(first) > 1 and not dataclasses.is_dataclass(spec)
+        if is_weight or not shape or shape[0] != first[0]:
+            return spec
+        shape = (shape[0] * factor, *shape[1:])
+        return dataclasses.replace(spec, shape=shape) if dataclasses.is_dataclass(spec) else shape
+
+    first = size(variant[0])
+    return tuple(grow(spec) for spec in variant)
+
+
 def label(name: str, variant: tuple) -> str:
     """`softmax 64x1000`: the pattern and its first operand."""
     shape = variant[0].shape if dataclasses.is_dataclass(variant[0]) else variant[0]

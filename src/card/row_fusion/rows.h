@@ -18,7 +18,7 @@
 enum {
     ROWS_MOST_SHAPES = 8,                   // that tiles are tried in
     ROWS_MOST_CUTS = 8,                     // of rows and sticks, together
-    ROWS_WAYS = 5 * ISA_MAX_OPERANDS + 1,   // in which a tile may have a shape
+    ROWS_WAYS = 5 * ISA_MAX_OPERANDS + 2,   // in which a tile may have a shape
     ROWS_MOST_ROWS = 64,                    // of a block
     ROWS_MOST_STEPS = 112,
     ROWS_MOST_SUMS = 4,                     // sums of rows that live at once

@@ -43,7 +43,7 @@ static bool mark_earlier(const rows_window *w, uint32_t kernels, const rows_tile
                          rows_tile *earlier)
 {
     if (!earlier->stays_inside)
-        earlier->stays_inside = earlier->role == ROWS_STREAMS && may_stay_inside(tiles, earlier) &&
+        earlier->stays_inside = may_stay_inside(tiles, earlier) &&
                                 !rows_is_read(w, w->first + kernels - 1, earlier);
     return earlier->stays_inside;
 }

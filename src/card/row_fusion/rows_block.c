@@ -50,15 +50,27 @@ static void choose_areas(rows_builder *b)
     }
 }
 
-// Tiles have the rows of a block at one stride.
-static bool tiles_are_even(const row_fusion *c, uint32_t rows)
+// So many rows, the first of a block, lie at one stride, or at one after every `inner` rows.
+static bool lie_evenly(const rows_nest *n, uint32_t rows, uint32_t inner)
 {
+    if (rows_nest_is_even(n) || n->extent[0] % rows == 0) return true;
+    if (n->extent[0] != inner || rows % inner != 0) return false;
+    return n->levels == 2 || n->extent[1] % (rows / inner) == 0;
+}
+
+// Tiles have the rows of a block in one dim or in two, of which this is the extent of the inner one;
+// 0 where these do not suffice.
+static uint32_t inner_rows(const row_fusion *c, uint32_t rows)
+{
+    uint32_t inner = rows;
     for (uint32_t n = 0; n < c->items.count; n++)
         for (uint32_t o = 0; o < c->items.items[n].operands; o++) {
             const rows_nest *row = &c->items.items[n].operand[o].place.row;
-            if (!rows_nest_is_even(row) && row->extent[0] % rows != 0) return false;
+            if (inner == rows && !rows_nest_is_even(row) && row->extent[0] % rows != 0)
+                inner = row->extent[0];
+            if (!lie_evenly(row, rows, inner)) return 0;
         }
-    return true;
+    return inner;
 }
 
 // Where steps have their rows is listed once for all blocks.
@@ -72,9 +84,9 @@ static bool blocks_are_alike(const row_fusion *c, uint32_t rows)
 // The most rows up to so many; fewer, but not much, for blocks that are alike.
 static uint32_t divide_rows(const row_fusion *c, uint32_t most)
 {
-    while (!tiles_are_even(c, most)) most--;
+    while (!inner_rows(c, most)) most--;
     for (uint32_t rows = most; rows > 0 && rows >= most / 4; rows--)
-        if (tiles_are_even(c, rows) && blocks_are_alike(c, rows)) return rows;
+        if (inner_rows(c, rows) && blocks_are_alike(c, rows)) return rows;
     return most;
 }
 
@@ -180,22 +192,26 @@ static void choose_streams(const rows_builder *b)
 
 // --- Tiles
 
-static spyre_status make_tile(arena *memory, const rows_item *item, uint32_t rows,
+static spyre_status make_tile(const rows_builder *b, const rows_item *item, uint32_t rows,
                               plan_tile **out)
 {
     const rows_tile *t = item->made_of;
-    isa_instruction *i = isa_clone(memory, t->tile->instruction);
+    const uint32_t inner = inner_rows(b->c, rows);
+    isa_instruction *i = isa_clone(b->memory, t->tile->instruction);
     TRY_ALLOC(i);
-    i->dim_count = t->lanes > 1 ? 2 : 1;
-    i->extent[0] = rows;
-    i->extent[1] = t->lanes;
+    i->dim_count = t->lanes > 1 ? 3 : 2;
+    i->extent[0] = rows / inner;
+    i->extent[1] = inner;
+    i->extent[2] = t->lanes;
     for (uint32_t o = 0; o < i->operand_count; o++) {
+        const rows_nest *row = &item->operand[o].place.row;
         memset(i->operand[o].stride, 0, sizeof i->operand[o].stride);
         memset(i->operand[o].loop_stride, 0, sizeof i->operand[o].loop_stride);
-        i->operand[o].stride[0] = rows_nest_stride(&item->operand[o].place.row);
-        if (t->lanes > 1) i->operand[o].stride[1] = t->operand[o].lane;
+        i->operand[o].stride[0] = rows_nest_at(row, inner);
+        i->operand[o].stride[1] = rows_nest_stride(row);
+        if (t->lanes > 1) i->operand[o].stride[2] = t->operand[o].lane;
     }
-    return plan_make_tile(memory, i, out);
+    return plan_make_tile(b->memory, i, out);
 }
 
 // Of the rows of a block, and of those that are left in the end.
@@ -206,8 +222,8 @@ static spyre_status make_tiles(rows_builder *b)
     for (uint32_t n = 0; n < c->items.count; n++) {
         rows_item *item = &c->items.items[n];
         if (item->count) continue;
-        TRY(make_tile(b->memory, item, c->block, &item->tile[0]));
-        if (rest) TRY(make_tile(b->memory, item, rest, &item->tile[1]));
+        TRY(make_tile(b, item, c->block, &item->tile[0]));
+        if (rest) TRY(make_tile(b, item, rest, &item->tile[1]));
     }
     return NULL;
 }

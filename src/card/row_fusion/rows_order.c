@@ -167,10 +167,10 @@ static bool is_replaced(const plan_phase *first, const rows_tile *a, const side 
 // What a reads was written by an earlier tile whose result stays inside.
 static bool reads_inside(const plan_phase *first, const rows_tile *tiles, const side *a)
 {
-    if (a->writes || !is_stream(a)) return false;
+    if (a->writes || is_own(a)) return false;
     for (const rows_tile *t = a->tile; t-- > tiles;)
         if (rows_same_place(first, &t->operand[0].place, &a->access->place))
-            return t->stays_inside && t->role == ROWS_STREAMS;
+            return t->stays_inside;
     return false;
 }
 

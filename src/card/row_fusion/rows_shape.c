@@ -9,6 +9,8 @@
 //
 //     x [b, c, h, 64] - mean [c]     rows [c], sticks [b, h]: x at [h: 128][b: 16384] of a row,
 //                                    the mean one element a row
+#include <string.h>
+
 #include "card/row_fusion/rows_place.h"
 
 static int64_t elements_in(const rows_tile *t)
@@ -130,7 +132,8 @@ static bool place_cut(const rows_shape *shape, const rows_tiles *earlier,
 
 // In which order operand `by` may have its rows and sticks.
 typedef enum { AS_BEFORE, AS_SHAPE, STICKS_INSIDE, ROWS_INSIDE, RUNS_INSIDE, ARRANGEMENTS } order;
-_Static_assert(ROWS_WAYS == ARRANGEMENTS * ISA_MAX_OPERANDS + 1, "and by row");
+enum { BY_ROW_AS_VALUES = ARRANGEMENTS * ISA_MAX_OPERANDS, BY_ROW_AS_DIMS };
+_Static_assert(ROWS_WAYS == BY_ROW_AS_DIMS + 1, "and two by row");
 
 static bool is_one_a_row(const rows_tile *t, const rows_access *a)
 {
@@ -280,17 +283,33 @@ static bool place_parts(const rows_shape *shape, const rows_tiles *earlier, cons
            rows_place_operands(earlier, t, parts) && are_even_enough(shape, t);
 }
 
+// Lanes that operand `by` has one element for come first, as they lie in the result.
+static bool sort_as_values(rows_axes *list, uint32_t by)
+{
+    rows_axes rows = {.operands = list->operands}, lanes = {.operands = list->operands};
+    for (uint32_t n = 0; n < list->count; n++) {
+        rows_axes *of = list->axes[n].stride[by] == 0 ? &lanes : &rows;
+        of->axes[of->count++] = list->axes[n];
+    }
+    if (!rows_axes_sort(&lanes, 0) || !rows_axes_sort(&rows, by)) return false;
+    memcpy(list->axes, lanes.axes, lanes.count * sizeof *lanes.axes);
+    memcpy(list->axes + lanes.count, rows.axes, rows.count * sizeof *rows.axes);
+    return true;
+}
+
 // One element a row where an earlier tile has one, too.
 static bool place_as_values(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
 {
     for (uint32_t by = t->tile->instruction->operand_count; by-- > 0;) {
         const rows_access *before = find_before(earlier, t, by);
         rows_axes list;
-        rows_label_cuts cuts = {0};
+        rows_label_cuts rows = {0}, cuts = {0};
         rows_axes_of(t, &list);
-        if (before && cut_as_before(before, t->sent[by], true, &cuts) &&
-            rows_axes_sort(&list, by) &&
-            place_parts(shape, earlier, &list, &cuts, t))
+        if (!before || !cut_as_before(before, t->sent[by], true, &rows)) continue;
+        rows_add_cut(&cuts, PART_LANE, 0, t->lanes);
+        for (uint32_t n = 0; n < rows.count && cuts.count < ROWS_MOST_LABEL_CUTS; n++)
+            cuts.items[cuts.count++] = rows.items[n];
+        if (sort_as_values(&list, by) && place_parts(shape, earlier, &list, &cuts, t))
             return true;
     }
     return false;
@@ -326,22 +345,21 @@ static bool place_as_dims(const rows_shape *shape, const rows_tiles *earlier, ro
     return place_parts(shape, earlier, &inward, &cuts, t);
 }
 
-// One element a row, or as many as it has sums. Of all cores, places that no loop of their kernel
-// comes back to say which rows they are.
-static bool place_by_row(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+// One element a row, or as many as it has sums. Where values of all cores are that no loop of their
+// kernel comes back to, or a kernel without loops has them, may say which rows they are.
+static bool place_by_row(const rows_shape *shape, const rows_tiles *earlier, bool as_values,
+                         rows_tile *t)
 {
     const int64_t elements = elements_in(t);
+    const bool summed = find_sums(earlier, t) != ISA_NO_OPERAND, loops = t->loops.depth > t->cores;
 
     t->lanes = elements == shape->rows ? 1
              : elements == (int64_t)shape->rows * ROWS_RUN ? ROWS_RUN
                                                               : ROWS_LANES;
     if (t->lanes == ROWS_RUN && t->tile->instruction->opcode != ISA_FOLD) return false;
     if (elements != (int64_t)shape->rows * t->lanes) return false;
-    if (!t->joined || find_sums(earlier, t) != ISA_NO_OPERAND)
-        return place_as_dims(shape, earlier, t);
-    if (t->loops.depth > t->cores) return false;
-    return (t->lanes == 1 && place_as_values(shape, earlier, t)) ||
-           place_as_dims(shape, earlier, t);
+    if (as_values) return !summed && !loops && place_as_values(shape, earlier, t);
+    return (summed || !t->joined || !loops) && place_as_dims(shape, earlier, t);
 }
 
 static uint32_t sums_before(const rows_tiles *earlier, uint32_t kernel)
@@ -404,7 +422,7 @@ uint32_t rows_first_way(const rows_shape *shape, const rows_tile *t)
     const isa_instruction *i = t->tile->instruction;
     const bool whole = (is_reduction(i) || rows_streams(i)) &&
                        elements_in(t) == (int64_t)shape->rows * shape->sticks * ROWS_LANES;
-    return whole ? 0 : ROWS_WAYS - 1;
+    return whole ? 0 : BY_ROW_AS_VALUES;
 }
 
 bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_t way,
@@ -414,13 +432,14 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_
     const bool reduces = is_reduction(i);
     t->rows = shape->rows;
     t->sticks = shape->sticks;
-    if (way + 1 < ROWS_WAYS) {
+    if (way < BY_ROW_AS_VALUES) {
         t->role = reduces ? ROWS_REDUCES : ROWS_STREAMS;
         return is_way(shape, t, way) && place_whole(shape, earlier, way, t);
     }
     if (reduces) return false;
-    if (i->opcode == ISA_FILL) return place_fill(shape, earlier, t);
+    if (i->opcode == ISA_FILL)
+        return way == BY_ROW_AS_DIMS && place_fill(shape, earlier, t);
     t->role = ROWS_BY_ROW;
-    if (!place_by_row(shape, earlier, t)) return false;
+    if (!place_by_row(shape, earlier, way == BY_ROW_AS_VALUES, t)) return false;
     return i->opcode != ISA_FOLD || (i->extent[i->dim_count - 1] == t->lanes && is_whole_row(t));
 }
