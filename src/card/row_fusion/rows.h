@@ -172,7 +172,8 @@ typedef struct rows_tile {
     uint32_t rest;                          // REDUCES: lanes of a row's last stick; or 0: all
     bool rest_of_each;                      // of each stick
     uint32_t rest_sticks;                   // else: a row's, no loop around them sums more
-    bool loops_are_rows;                    // the loops around go over rows, outermost first
+    bool in_order;                          // rows are in the order of loops and dims
+    bool loops_are_rows;                    // the loops around go over rows alone
     bool stays_inside;                      // its result must never reach LX: the row fusion alone
                                             // reads it, and something else lies there before it
     rows_pieces pieces;                     // STREAMS, REDUCES

@@ -58,8 +58,9 @@ static bool is_in_order(const rows_window *w, uint32_t kernels, const rows_tiles
     t->stays_inside = false;
     for (rows_tile *other = tiles->items; other <= t; other++) {
         if (rows_in_order(phases, tiles->items, other, t)) continue;
-        if (t->stays_inside || !may_stay_inside(tiles, t)) return false;
-        const uint32_t without = kernels_without_reader(w, kernels, t);
+        if (t->stays_inside) return false;
+        const uint32_t without =
+            may_stay_inside(tiles, t) ? kernels_without_reader(w, kernels, t) : 0;
         if (without > *fewer) *fewer = without;
         if (without == kernels) t->stays_inside = true;
         else if (other == t || !mark_earlier(w, kernels, tiles, other)) return false;

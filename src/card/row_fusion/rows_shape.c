@@ -100,6 +100,7 @@ static bool pieces_alike(const rows_pieces *a, const rows_pieces *b, bool loops)
 static bool rows_as_before(const rows_tiles *earlier, const rows_tile *t)
 {
     const rows_tile *any = cut_before(earlier, t, false);
+    if (!t->joined && t->in_order && (!any || any->in_order)) return true;
     const rows_tile *sums = t->role == ROWS_REDUCES ? cut_before(earlier, t, true) : NULL;
     return (!any || pieces_alike(&t->pieces, &any->pieces, true)) &&
            (!sums || pieces_alike(&t->pieces, &sums->pieces, false));
@@ -115,16 +116,15 @@ static bool place_cut(const rows_shape *shape, const rows_tiles *earlier,
     rows_axes_of(t, &list);
     if (!rows_axes_sort(&list, by) || !rows_cut_axes(&list, cuts, parts)) return false;
     if (reduces && !rows_keeps_order(&parts[PART_STICK])) return false;
-    if (reduces && !t->joined && !rows_keeps_order(&parts[PART_ROW])) return false;
     t->pieces = rows_list_pieces(parts[PART_ROW]);
-    if (t->joined && !rows_as_before(earlier, t)) return false;
+    t->in_order = rows_keeps_order(&parts[PART_ROW]);
+    if (!rows_as_before(earlier, t)) return false;
     if (reduces && t->lanes == ROWS_RUN && !rows_follows(&parts[PART_UPPER], &parts[PART_STICK]))
         return false;
     if (!rows_place_operands(earlier, t, parts) || !has_sticks(t) || !are_even_enough(shape, t))
         return false;
     t->loops_are_rows = !rows_has_loops(&parts[PART_LANE]) && !rows_has_loops(&parts[PART_UPPER]) &&
-                        !rows_has_loops(&parts[PART_STICK]) &&
-                        (t->joined || rows_keeps_order(&parts[PART_ROW]));
+                        !rows_has_loops(&parts[PART_STICK]);
     return !reduces || (t->operand[0].sums != ROWS_NONE && t->operand[0].lane == 4 &&
                         t->operand[0].place.upper == (t->lanes == ROWS_RUN ? 0 : ROWS_RUN * 4) &&
                         t->operand[0].place.offset == 0);
