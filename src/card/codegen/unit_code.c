@@ -153,14 +153,18 @@ void code_elements(unit_code *c, bool ahead)
     code_buffer *b = &c->b;
     encode_load(b, RAX, CODE_FIELD(at));
     encode_load(b, RCX, CODE_FIELD(row_at));
+    if (ahead && c->by_rows) {
+        encode_move(b, RDX, RAX);
+        encode_add_memory(b, RDX, at_index(RCX, NEXT, 8, 0));
+    }
     encode_add_memory(b, RAX, at_index(RCX, ROW, 8, 0));
     encode_load(b, RCX, CODE_FIELD(stick_at));
-    if (ahead) {
+    if (ahead && !c->by_rows) {
         encode_load(b, RDX, CODE_FIELD(ahead));
         encode_and(b, RDX, TURNS);
         encode_add(b, RDX, RAX);
-        encode_add_memory(b, RDX, at_index(RCX, NEXT_STICK, 8, 0));
     }
+    if (ahead) encode_add_memory(b, RDX, at_index(RCX, c->by_rows ? STICK : NEXT, 8, 0));
     encode_add_memory(b, RAX, at_index(RCX, STICK, 8, 0));
 }
 

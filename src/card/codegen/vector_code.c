@@ -325,7 +325,7 @@ static void take_wild_steps(unit_code *c)
 
 // --- Loops
 
-#define AHEAD R15                           // sticks
+#define AHEAD R15                           // sticks, or by rows rows
 #define FRAME RBP
 static const gpr saved[] = {RBP, RBX, R12, R13, R14, R15};
 enum { SAVED = sizeof saved / sizeof *saved };
@@ -352,11 +352,11 @@ static void end_loop(unit_code *c, gpr counter, gpr count, size_t label)
 static void find_next(unit_code *c)
 {
     code_buffer *b = &c->b;
-    encode_load_address(b, NEXT_STICK, at_index(STICK, AHEAD, 1, 0));
+    encode_load_address(b, NEXT, at_index(STICK, AHEAD, 1, 0));
     clear(c, TURNS);
-    encode_compare(b, NEXT_STICK, STICKS);
+    encode_compare(b, NEXT, STICKS);
     const size_t within = encode_jump(b, JUMP_BELOW);
-    encode_subtract(b, NEXT_STICK, STICKS);
+    encode_subtract(b, NEXT, STICKS);
     encode_add_number(b, TURNS, -1);
     set_jump(b, within, b->size);
 }
@@ -377,26 +377,16 @@ static void stick_by_stick(unit_code *c)
     end_loop(c, STICK, STICKS, stick);
 }
 
-// Many rows are fetched a block ahead.
-static void look_far_ahead(unit_code *c)
-{
-    encode_number(&c->b, RAX, VECTOR_UNITS_AHEAD);
-    encode_compare(&c->b, ROWS, RAX);
-    const size_t few = encode_jump(&c->b, JUMP_BELOW);
-    encode_move(&c->b, AHEAD, STICKS);
-    set_jump(&c->b, few, c->b.size);
-}
-
 static void row_by_row(unit_code *c)
 {
-    look_far_ahead(c);
+    encode_load(&c->b, AHEAD, at_offset(RDI, offsetof(vector_program, rows_ahead)));
     clear(c, ROW_BYTES);
     const size_t row = begin_loop(c, ROW);
+    encode_load_address(&c->b, NEXT, at_index(ROW, AHEAD, 1, 0));
     load_sums(c);
     encode_move(&c->b, KEPT_BYTES, ROW_BYTES);
     clear(c, STICK_BYTES);
     const size_t stick = begin_loop(c, STICK);
-    find_next(c);
     take_steps(c);
     encode_move(&c->b, RAX, ROWS);
     encode_shift_left(&c->b, RAX, 8);

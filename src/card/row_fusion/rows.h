@@ -20,6 +20,7 @@ enum {
     ROWS_MOST_CUTS = 8,                     // of rows and sticks, together
     ROWS_WAYS = 5 * ISA_MAX_OPERANDS + 2,   // in which a tile may have a shape
     ROWS_MOST_ROWS = 64,                    // of a block
+    ROWS_MOST_LISTED = ROWS_MOST_ROWS + VECTOR_UNITS_AHEAD,
     ROWS_MOST_STEPS = 112,
     ROWS_MOST_SUMS = 4,                     // sums of rows that live at once
     ROWS_MOST_PASSING = VECTOR_SLOTS,       // values that live at once in a vector program
@@ -86,6 +87,7 @@ struct row_fusion {
     uint32_t inner;                         // the innermost ones, which a block goes through
     uint32_t iterations[ISA_MAX_LOOPS];
     uint32_t rows, sticks, block;           // block: rows at a time
+    uint32_t rows_ahead;                    // of row_at, listed behind a block's
     bool joined;                            // over all cores: places lie from core 0's LX on, and
                                             // in memory without parameters
     uint32_t kept;                          // areas of kept values, a block of all sticks each

@@ -149,7 +149,7 @@ static spyre_status list_places(rows_builder *b)
         if (!rows_takes_elements(s->op)) continue;
         share_lists(c, s);
         if (!s->row_at && rows_nest_has_blocks(&s->place.row, c->block))
-            TRY(list_nest(b->memory, &s->place.row, c->block, &s->row_at));
+            TRY(list_nest(b->memory, &s->place.row, c->block + c->rows_ahead, &s->row_at));
         if (!s->stick_at)
             TRY(list_nest(b->memory, &s->place.stick, c->sticks, &s->stick_at));
     }
@@ -234,6 +234,7 @@ spyre_status rows_make_blocks(rows_builder *b)
     choose_areas(b);
     choose_lines(c);
     c->block = choose_block(b);
+    c->rows_ahead = (VECTOR_UNITS_AHEAD + c->sticks - 1) / c->sticks;
     size_t sticks = ((size_t)c->kept * c->block + c->lines) * c->sticks;
     b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS && c->passing <= ROWS_MOST_PASSING;
     if (!b->fits) return NULL;

@@ -20,7 +20,7 @@ typedef struct {
     float (*kept)[STICK];                   // [area][stick][row of the block]
     float (*sums)[ROWS_MOST_ROWS][STICK];
     float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
-    int64_t (*row_at)[ROWS_MOST_ROWS];      // where blocks lie differently, [step]
+    int64_t (*row_at)[ROWS_MOST_LISTED];    // where blocks lie differently, [step]
     uint8_t *own;                           // of rows of a block, where places say so
     size_t first, count;                    // rows of the block
     uint32_t iteration[ISA_MAX_LOOPS];      // of the loops around
@@ -203,7 +203,8 @@ static void fetch_line(const progress *g, uint32_t n)
 
 static const int64_t *list_rows(const progress *g, uint32_t n)
 {
-    rows_nest_list(&g->c->steps.items[n].place.row, g->first, g->count, g->row_at[n]);
+    rows_nest_list(&g->c->steps.items[n].place.row, g->first, g->count + g->c->rows_ahead,
+                   g->row_at[n]);
     return g->row_at[n];
 }
 
@@ -304,7 +305,7 @@ static void run_vector_program(progress *g, const rows_item *item)
         if (n > 0) narrow_rounding(g, &steps[n]);
     }
     vector_program w = {.steps = steps, .count = item->count, .rows = g->count,
-                        .sticks = g->c->sticks};
+                        .sticks = g->c->sticks, .rows_ahead = g->c->rows_ahead};
     if (g->c->inner && !item->once) run_innermost(g, item, steps, &w);
     else simd_in_use()->run_program(&w, vector_code_of(&w));
 }
@@ -392,7 +393,7 @@ void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_r
     _Alignas(64) float kept[ROWS_KEPT_FLOATS / STICK][STICK];
     _Alignas(64) float sums[ROWS_MOST_SUMS][ROWS_MOST_ROWS][STICK];
     float by_row[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
-    int64_t row_at[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
+    int64_t row_at[ROWS_MOST_STEPS][ROWS_MOST_LISTED];
     _Alignas(64) uint8_t own[ROWS_MOST_OWN * ROWS_OWN_BYTES];
     progress g = {.c = c, .kept = kept, .sums = sums, .rows = by_row,
                   .row_at = row_at, .own = own};

@@ -70,7 +70,8 @@ typedef struct {
     uint32_t op;                        // vector_op, or VECTOR_APPLY + opfunc
     vector_rounding rounding;
     uint8_t *at;                        // elements of the block's first row
-    const int64_t *row_at, *stick_at;   // bytes to each row, and from there to each stick
+    const int64_t *row_at, *stick_at;   // bytes to each row, of rows_ahead more, and from there
+                                        // to each stick
     int64_t upper;                      // of fp32 elements: bytes from lane 0 to lane 32
     int64_t ahead;                      // bytes to the next block's first row
     float *values;                      // kept: [stick][row][64]; line: [stick][64]; rows:
@@ -96,6 +97,7 @@ typedef struct {
     const vector_step *steps;
     uint32_t count;
     size_t rows, sticks;
+    size_t rows_ahead;                  // so far before its turn a row is fetched, row by row
 } vector_program;
 
 // All units of a program, without the values that sums begin with, and without their end: the
