@@ -30,7 +30,7 @@ enum {
 #define STICKS      R9
 #define STICK       R10
 #define ROW         R11
-#define NEXT        R14                     // the stick, or by rows the row, that is fetched meanwhile
+#define NEXT        R14                     // stick, or by rows the row, that is fetched meanwhile
 #define TURNS       RDI                     // all bits, where the next stick is the next block's
 #define ROW_BYTES   RSI                     // row * UNIT_BYTES
 #define KEPT_BYTES  R12                     // (stick * rows + row) * UNIT_BYTES

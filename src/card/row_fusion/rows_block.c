@@ -58,7 +58,7 @@ static bool lie_evenly(const rows_nest *n, uint32_t rows, uint32_t inner)
     return n->levels == 2 || n->extent[1] % (rows / inner) == 0;
 }
 
-// Tiles have the rows of a block in one dim or in two, of which this is the extent of the inner one;
+// Tiles have the rows of a block in one dim or in two, this is the extent of the inner one;
 // 0 where these do not suffice.
 static uint32_t inner_rows(const row_fusion *c, uint32_t rows)
 {
