@@ -149,18 +149,21 @@ static bool in_order(const plan_phase *first, const side *a, const side *b)
     return true;
 }
 
+// The tile's result is all that is read there.
+static bool writes_all(const plan_phase *first, const rows_tile *t, const side *read)
+{
+    const rows_access *written = &t->operand[0];
+    const bool by_row = read->tile->role == ROWS_BY_ROW;
+    const bool one = read->access->lane == 0 || (by_row && read->tile->lanes == 1);
+    return (one || (t->role == ROWS_STREAMS && is_stream(read))) && written->sums == ROWS_NONE &&
+           !written->constant && rows_same_place(first, &written->place, &read->access->place);
+}
+
 // A tile between a and b writes all that b reads there.
 static bool is_replaced(const plan_phase *first, const rows_tile *a, const side *b)
 {
-    const rows_access *read = b->access;
-    bool one = read->lane == 0 || (b->tile->role == ROWS_BY_ROW && b->tile->lanes == 1);
-    for (const rows_tile *t = a + 1; t < b->tile && !t->outer; t++) {
-        const rows_access *written = &t->operand[0];
-        bool all = one || (t->role == ROWS_STREAMS && is_stream(b));
-        if (all && written->sums == ROWS_NONE && !written->constant &&
-            rows_same_place(first, &written->place, &read->place))
-            return true;
-    }
+    for (const rows_tile *t = a + 1; t < b->tile && !t->outer; t++)
+        if (writes_all(first, t, b)) return true;
     return false;
 }
 
@@ -169,8 +172,7 @@ static bool reads_inside(const plan_phase *first, const rows_tile *tiles, const 
 {
     if (a->writes || is_own(a)) return false;
     for (const rows_tile *t = a->tile; t-- > tiles;)
-        if (rows_same_place(first, &t->operand[0].place, &a->access->place))
-            return t->stays_inside;
+        if (writes_all(first, t, a)) return t->stays_inside;
     return false;
 }
 

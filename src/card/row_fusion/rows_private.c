@@ -27,7 +27,7 @@ static bool has_loops(const rows_tile *t)
     return t->loops.depth > t->cores;
 }
 
-// What is there is the result of a tile between the maker and this item.
+// The one element a row there is the result of a tile between the maker and this item.
 static bool is_made_between(const rows_builder *b, const rows_item *maker, const rows_item *item,
                             const rows_place *place)
 {
@@ -36,13 +36,20 @@ static bool is_made_between(const rows_builder *b, const rows_item *maker, const
     return false;
 }
 
-// Behind the maker, another result lies over its bytes, or is read there; rows_agree.c has looked
-// whether it may.
+// Behind the maker, another result lies over its bytes; rows_agree.c has looked whether it may.
 static bool lies_over(const rows_builder *b, const rows_item *maker, const rows_item *item,
-                      const rows_place *place, bool writes)
+                      const rows_place *place)
 {
-    if (item <= maker || rows_same_place(b->first, place, &maker->operand[0].place)) return false;
-    return writes ? maker->made_of->stays_inside : is_made_between(b, maker, item, place);
+    return item > maker && maker->made_of->stays_inside &&
+           !rows_same_place(b->first, place, &maker->operand[0].place);
+}
+
+// What lies over the maker's bytes is read, one element a row.
+static bool reads_over(const rows_builder *b, const rows_item *maker, const rows_item *item,
+                       const rows_place *place)
+{
+    return item > maker && !rows_same_place(b->first, place, &maker->operand[0].place) &&
+           is_made_between(b, maker, item, place);
 }
 
 // A vector program behind the maker takes the value as it is, or leaves its bytes alone.
@@ -54,7 +61,8 @@ static bool program_suits(const rows_builder *b, const rows_item *program, const
         const rows_step *s = &b->c->steps.items[n];
         if (!rows_step_in_lx(s) || !ranges_overlap(rows_step_range(b->c, s), range)) continue;
         if (before && !rows_same_place(b->first, &s->place, &maker->operand[0].place)) continue;
-        if (lies_over(b, maker, program, &s->place, rows_stores(s->op))) continue;
+        if (rows_stores(s->op) && lies_over(b, maker, program, &s->place)) continue;
+        if (rows_takes_rows(s->op) && reads_over(b, maker, program, &s->place)) continue;
         if (maker > program || (s->op != VECTOR_ROWS_Y && s->op != VECTOR_ROWS_X) ||
             !rows_same_place(b->first, &s->place, &maker->operand[0].place))
             return false;
@@ -75,8 +83,9 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
             continue;
         const bool same = rows_same_place(b->first, &a->place, made);
         if (earlier && !has_loops(maker->made_of) && !same) continue;
-        if (lies_over(b, maker, tile, &a->place, o == 0)) continue;
         const bool one = t->lanes == 1 || a->lane == 0;
+        if (o == 0 && lies_over(b, maker, tile, &a->place)) continue;
+        if (o > 0 && one && reads_over(b, maker, tile, &a->place)) continue;
         const int64_t own_bytes = (int64_t)spyre_format_bytes(format_of(tile, o));
         if (one && lie_between(made, bytes, &a->place, own_bytes)) continue;
         if (earlier || !one || !same || format_of(tile, o) != format_of(maker, 0)) return false;
