@@ -232,23 +232,35 @@ static void splat_rows(const simd_rows *s, const float *values)
         if (s->count == STICK_LANES) name##_one_dense_of(s, y, f, STICK_LANES);                \
         else name##_one_dense_of(s, y, f, s->count);                                           \
     }                                                                                          \
-    ALWAYS_INLINE void name##_columns(const simd_rows *s, const row_values *y, simd_format f)     \
+    /* Of two steps at a time: a stick of SEN169_FP16 is one on every host but the portable one. */\
+    ALWAYS_INLINE void name##_columns_at(const simd_rows *s, const row_values *y, simd_format f,\
+                                         size_t at, size_t steps)                              \
     {                                                                                          \
         CONSTANTS;                                                                             \
-        const bool dl16 = f == SIMD_DL16;                                                     \
-        const size_t rows = s->rows, count = s->count;                                         \
-        for (size_t n = 0; n < count; n += STEP) {                                             \
-            const pair c0 = load_same(move(s, FIRST_COLUMN(arity)).at, f, n);                  \
-            const pair c1 = load_same(move(s, arity).at, f, n);                                \
-            mover out = move(s, 0), in = move(s, 1);                                           \
-            for (size_t row = 0; row < rows; row++) {                                          \
-                const pair x1 = (arity) > 2 ? EACH(2) : c0, x2 = (arity) > 2 ? EACH(3) : c0;   \
-                const pair x3 = c0, x4 = c1;                                                   \
-                pair x0 = load_same(in.at, f, n);                                              \
-                store_same(out.at, f, n, RESULT(formula, dl16, dl16));                         \
-                out.at += out.step, in.at += in.step;                                          \
+        const bool dl16 = f == SIMD_DL16;                                                      \
+        const size_t rows = s->rows, second = at + (steps - 1) * STEP;                         \
+        const uint8_t *first_line = move(s, FIRST_COLUMN(arity)).at, *last = move(s, arity).at;\
+        const pair c0 = load_same(first_line, f, at), c1 = load_same(last, f, at);             \
+        const pair d0 = load_same(first_line, f, second), d1 = load_same(last, f, second);     \
+        mover out = move(s, 0), in = move(s, 1);                                               \
+        for (size_t row = 0; row < rows; row++) {                                              \
+            const pair e1 = (arity) > 2 ? EACH(2) : c0, e2 = (arity) > 2 ? EACH(3) : c0;       \
+            pair x0 = load_same(in.at, f, at), x1 = (arity) > 2 ? e1 : c0, x2 = e2;            \
+            pair x3 = c0, x4 = c1;                                                             \
+            store_same(out.at, f, at, RESULT(formula, dl16, dl16));                            \
+            if (steps > 1) {                                                                   \
+                x0 = load_same(in.at, f, second), x1 = (arity) > 2 ? e1 : d0;                  \
+                x3 = d0, x4 = d1;                                                              \
+                store_same(out.at, f, second, RESULT(formula, dl16, dl16));                    \
             }                                                                                  \
+            out.at += out.step, in.at += in.step;                                              \
         }                                                                                      \
+    }                                                                                          \
+    ALWAYS_INLINE void name##_columns(const simd_rows *s, const row_values *y, simd_format f)  \
+    {                                                                                          \
+        size_t n = 0;                                                                          \
+        for (; n + 2 * STEP <= s->count; n += 2 * STEP) name##_columns_at(s, y, f, n, 2);      \
+        if (n < s->count) name##_columns_at(s, y, f, n, 1);                                    \
     }                                                                                          \
     UNIFORM_PARTS(name, dl16, SIMD_DL16)                                                      \
     UNIFORM_PARTS(name, f32, SIMD_F32)
