@@ -16,6 +16,7 @@
 
 #define MEMORY_BYTES (CARD_SEGMENTS * CARD_SEGMENT_BYTES)
 #define LX_BYTES ((size_t)ISA_CORES * ISA_LX_BYTES)
+#define ALL_LX_BYTES (2 * LX_BYTES)     // of cores, and of host threads
 
 // Lazily backed: a page costs host memory once it is written.
 static spyre_status reserve(size_t bytes, uint8_t **out_memory)
@@ -47,7 +48,7 @@ static size_t second_cache_bytes(void)
 static spyre_status build(card *c)
 {
     TRY(reserve(MEMORY_BYTES, &c->memory));
-    TRY(reserve(LX_BYTES, &c->lx));
+    TRY(reserve(ALL_LX_BYTES, &c->lx));
     uint32_t threads;
     TRY(thread_default_count(&threads));
     if (threads > ISA_CORES) threads = ISA_CORES;
@@ -102,7 +103,7 @@ void card_destroy(card *c)
     check_destroy(c->check);
     free(c->runs);
     if (c->memory) munmap(c->memory, MEMORY_BYTES);
-    if (c->lx) munmap(c->lx, LX_BYTES);
+    if (c->lx) munmap(c->lx, ALL_LX_BYTES);
     free(c);
 }
 

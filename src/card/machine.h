@@ -45,7 +45,8 @@ typedef struct {
 
 struct card {
     uint8_t *memory;                        // CARD_SEGMENTS * CARD_SEGMENT_BYTES
-    uint8_t *lx;                            // ISA_CORES * ISA_LX_BYTES
+    // LX of the cores and, behind them, as many of host threads (pass/private_lx.c).
+    uint8_t *lx;
     _Atomic uint32_t composed;              // ranges whose memory lies in pieces
     card_mode mode;
     bool wipe_each_launch;

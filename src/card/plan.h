@@ -144,6 +144,7 @@ typedef struct {
     uint32_t cores;                         // that take part, or numbers of shares of rows
     core_group group;                       // units: so many of them, in this order
     bool divides_products;                  // one unit; host threads divide its products
+    bool private_lx;                        // private_lx: cores use the LX of their host thread
     double weight_bytes;
     VEC(plan_action) actions;
 } plan_stage;

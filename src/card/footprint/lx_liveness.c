@@ -112,6 +112,29 @@ static lx_range filled(const lx_access *a, uint32_t outer)
     return (lx_range){repeat_filled(a, sticks, outer), a->lanes};
 }
 
+// Of a write with gaps a few long runs, such as rows of a window.
+enum { MOST_LONG_RUNS = 8 };
+
+static spyre_status list_long_runs(arena *memory, const lx_access *a, uint32_t outer,
+                                   lx_ranges *out)
+{
+    int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS], index[ISA_MAX_DIMS] = {0};
+    int64_t run, runs = 1;
+    if (a->i->opcode == ISA_MATMUL || isa_uses_rows(a->i->opcode)) return NULL;
+    uint32_t dims = lx_list_runs(a, extent, stride, &run);
+    odometer_place place = {stride, a->i->operand[a->operand].offset};
+    for (uint32_t d = 0; d < dims; d++) {
+        if (extent[d] > MOST_LONG_RUNS / runs) return NULL;
+        runs *= extent[d];
+    }
+    do {
+        const byte_range filled = {place.at, place.at + run};
+        lx_range r = {repeat_filled(a, filled, outer), LX_WHOLE_STICKS};
+        TRY(VEC_PUSH(memory, out, r));
+    } while (odometer_next(dims, extent, index, &place, 1));
+    return NULL;
+}
+
 // --- What messages fill together, each of them with gaps
 
 enum { STICKS = ISA_LX_BYTES / SPYRE_STICK_BYTES, MOST_RUNS = 1 << 14, MOST_FILLED = 16 };
@@ -171,6 +194,7 @@ spyre_status lx_summarise(arena *memory, const lx_access_list *accesses, const p
         if (a->reads && is_exposed(accesses, n)) TRY(VEC_PUSH(memory, &out->exposed, all));
         if (a->writes) TRY(VEC_PUSH(memory, &out->written, all.bytes));
         if (a->dense || a->fills_lanes) TRY(VEC_PUSH(memory, &out->replaced, filled(a, outer)));
+        else if (a->writes) TRY(list_long_runs(memory, a, outer, &out->replaced));
     }
     return list_received(memory, accesses, &out->replaced);
 }
@@ -253,4 +277,19 @@ bool lx_read_behind(const lx_summaries *kernels, uint32_t writer, uint32_t last,
 {
     return pieces_read_after(kernels, (reading){writer, last}, cores,
                              (pieces){1, {{range, LX_WHOLE_STICKS}}});
+}
+
+bool lx_reads_before(const lx_summaries *kernels, uint32_t first, uint32_t kernel)
+{
+    const lx_summary *reader = &kernels->items[kernel];
+    for (uint32_t n = 0; n < reader->exposed.count; n++) {
+        pieces left = {1, {reader->exposed.items[n]}};
+        for (uint32_t k = first; k < kernel; k++) {
+            const lx_summary *s = &kernels->items[k];
+            for (uint32_t m = 0; m < s->replaced.count && !(reader->cores & ~s->cores); m++)
+                take_away(&left, s->replaced.items[m]);
+        }
+        if (left.count) return true;
+    }
+    return false;
 }

@@ -32,6 +32,10 @@ bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores,
 bool lx_read_behind(const lx_summaries *kernels, uint32_t writer, uint32_t last, uint32_t cores,
                     byte_range range);
 
+// True when a kernel may read bytes that no kernel from `first` on has overwritten before, on all
+// of its cores.
+bool lx_reads_before(const lx_summaries *kernels, uint32_t first, uint32_t kernel);
+
 // True when bytes of the access, in any iteration, are read by a later kernel or launch.
 bool lx_is_live(const lx_access *access, const lx_ranges *exposed);
 

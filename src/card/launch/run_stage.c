@@ -63,6 +63,13 @@ static bool run_joined(launch *l, const plan_action *a, unit u)
     return true;
 }
 
+// The LX of the unit's host thread for the core at a place of the stage's order.
+static uint8_t *private_lx(const launch *l, unit u, uint32_t at)
+{
+    const size_t slot = ISA_CORES + u.worker * l->stage->group.cores + (at - u.first);
+    return l->owner->lx + slot * ISA_LX_BYTES;
+}
+
 // False after a fault.
 static bool run_action(launch *l, const plan_action *a, unit u)
 {
@@ -77,6 +84,7 @@ static bool run_action(launch *l, const plan_action *a, unit u)
         launch_begin_run(l, kernel, core, true, run);
         run->scratch = &l->owner->scratch[u.worker];
         run->remote = a->remote;
+        if (l->stage->private_lx) run->lx = private_lx(l, u, n);
         l->reached[core] = a->first;
         if (a->kind == ACTION_COPIES) messages_run(run, kernel->messages);
         if (a->kind != ACTION_ROWS) continue;

@@ -247,7 +247,7 @@ static void print_stage(const plan_stage *stage, uint32_t depth, text *out)
         const plan_action *a = &stage->actions.items[n];
         text_printf(out, "%s kernel %u by %s", n ? "," : "", a->first, kinds[a->kind]);
     }
-    text_append(out, "\n");
+    text_printf(out, "%s\n", stage->private_lx ? "; LX of the host thread" : "");
     for (uint32_t n = 0; n < stage->actions.count; n++)
         print_joined(&stage->actions.items[n].joined, depth + 1, out);
 }
