@@ -17,7 +17,7 @@
 
 enum { GROUP = 16 }; // running values that fit registers
 enum { WIDTH = 256, BLOCK = 4096 };
-enum { TURNED_WIDTH = GROUP, TURNED_BLOCK = 1024, TURNS = 4 };
+enum { TURNED_WIDTH = GROUP, TURNED_BLOCK = 1024, QUARTER = TURNED_BLOCK / 4 };
 enum { TURNED_DEPTH = TURNED_BLOCK / TURNED_WIDTH };
 
 typedef union {
@@ -230,33 +230,35 @@ static void store_run(const scanning *s, uint8_t *to, int64_t stride, const floa
         lanes_store_f32(to, stride, s->i->operand[OUT].format, from, count);
 }
 
-// Interleaving the halves of a block turns the digits of a place by one: after TURNS of them row n,
+// Interleaving the quarters of a block turns the digits of a place by two: done twice, row n,
 // element k of TURNED_DEPTH has become row k, element n of TURNED_WIDTH. Parting does the reverse.
 BASE_CLONES
 static void interleave(float *restrict to, const float *restrict from)
 {
-    for (size_t n = 0; n < TURNED_BLOCK / 2; n++) {
-        to[2 * n] = from[n];
-        to[2 * n + 1] = from[TURNED_BLOCK / 2 + n];
+    for (size_t n = 0; n < QUARTER; n++) {
+        to[4 * n] = from[n];
+        to[4 * n + 1] = from[QUARTER + n];
+        to[4 * n + 2] = from[2 * QUARTER + n];
+        to[4 * n + 3] = from[3 * QUARTER + n];
     }
 }
 
 BASE_CLONES
 static void part(float *restrict to, const float *restrict from)
 {
-    for (size_t n = 0; n < TURNED_BLOCK / 2; n++) {
-        to[n] = from[2 * n];
-        to[TURNED_BLOCK / 2 + n] = from[2 * n + 1];
+    for (size_t n = 0; n < QUARTER; n++) {
+        to[n] = from[4 * n];
+        to[QUARTER + n] = from[4 * n + 1];
+        to[2 * QUARTER + n] = from[4 * n + 2];
+        to[3 * QUARTER + n] = from[4 * n + 3];
     }
 }
 
 static void turn(float *values, void (*once)(float *restrict, const float *restrict))
 {
     float other[TURNED_BLOCK];
-    for (size_t n = 0; n < TURNS; n += 2) {
-        once(other, values);
-        once(values, other);
-    }
+    once(other, values);
+    once(values, other);
 }
 
 static void load_block(scanning *s, const uint8_t *at, size_t width, size_t depth)
