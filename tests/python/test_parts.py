@@ -7,6 +7,7 @@ import functools
 import pytest
 import torch
 import torch.nn.functional as F
+import torch_spyre
 
 HALF = torch.float16
 INDEX = torch.tensor([[0, 6, 6, 2], [1, 1, 1, 5], [6, 0, 3, 2]])
@@ -321,6 +322,17 @@ def test_diagonals_with_gradients(compiled):
 
     torch._dynamo.reset()
     check(torch.compile(both) if compiled else both, [numbers(7, 5), numbers(5)], 1e-3, True)
+
+
+def test_a_product_over_many_dims_that_lie_in_another_order():
+    """More loops than a step has names for: a factor is copied into the order of the sums."""
+
+    @torch.compile(dynamic=False)
+    def product(x, y):
+        return torch.einsum("pqrstum,utsrqpn->mn", x, y)
+
+    with torch_spyre.fallback("error"):
+        check(product, [numbers(3, 4, 2, 2, 3, 3, 5), numbers(3, 3, 2, 2, 4, 3, 7)], 1e-2, False)
 
 
 def test_gradients_of_attention_that_is_not_one_program():

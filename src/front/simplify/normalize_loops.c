@@ -15,7 +15,8 @@
 // together. Then cuts are stopped and all begins anew: results of products keep their dims, and
 // where that is not enough, the local buffers of the op. So does a second factor whose cuts would
 // leave its product a result in parts of sticks (keys of an image, cut into lines of 28 pixels),
-// and factors that others cut into more parts of a sum than a step has loops for. So do operands
+// and factors that others cut into more parts of a sum than a step has loops for, which are copied
+// where they are no local buffers. So do operands
 // whose cuts an op would carry into a dim that they do not divide: windows of 3 that are written
 // into lines of 9 and 2 more.
 // The elements that an index chooses are never cut.
@@ -287,6 +288,13 @@ static bool keep_column_factors(const loop_graph *loops, bool *kept)
     return more;
 }
 
+static uint32_t count_sums(const loop_op *op)
+{
+    uint32_t sums = 0;
+    for (uint32_t v = 0; v < op->var_count; v++) sums += loop_var_is_reduced(op, v);
+    return loop_is_matmul(op) && !opfunc_slides(op->op) ? sums : 0;
+}
+
 // Keeps the factors of products that would sum over more loops than a step has names for, so that
 // their sums are cut no further than the graph does; false when all are kept.
 static bool keep_summed_factors(const loop_graph *loops, bool *kept)
@@ -294,9 +302,7 @@ static bool keep_summed_factors(const loop_graph *loops, bool *kept)
     bool more = false;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        uint32_t sums = 0;
-        for (uint32_t v = 0; v < op->var_count; v++) sums += loop_var_is_reduced(op, v);
-        if (!loop_is_matmul(op) || opfunc_slides(op->op) || sums <= LOOP_MOST_SUMS) continue;
+        if (count_sums(op) <= LOOP_MOST_SUMS) continue;
         for (uint32_t k = 0; k < 2; k++) {
             uint32_t b = op->operand[k].buffer;
             if (loops->buffers.items[b].kind != LOOP_LOCAL || kept[b]) continue;
@@ -363,7 +369,8 @@ static spyre_status restrain(loop_graph *before, uint32_t index, restraint *held
     return *out_again ? mark_buffers(before, held, count) : NULL;
 }
 
-// The same for all ops that walk a dim unevenly, at once: every time all begins anew.
+// The same for all ops that walk a dim unevenly, and products that sum over more loops than a step
+// has names for, one of them that of its sticks; at once: every time all begins anew.
 static spyre_status even_out(const loop_graph *loops, loop_graph *before, restraint *held,
                              bool *out_again)
 {
@@ -371,7 +378,8 @@ static spyre_status even_out(const loop_graph *loops, loop_graph *before, restra
     bool *uneven;
     TRY_NEW(held->scratch, uneven, ops);
     for (uint32_t i = 0; i < ops; i++) {
-        uneven[i] = !walks_evenly(loops, &loops->ops.items[i]);
+        const loop_op *op = &loops->ops.items[i];
+        uneven[i] = !walks_evenly(loops, op) || count_sums(op) > LOOP_MOST_SUMS + 1;
         if (uneven[i]) *out_again |= keep_buffers(before, &before->ops.items[i], held->kept);
     }
     bool all_kept = !*out_again;
