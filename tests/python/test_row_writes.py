@@ -123,6 +123,22 @@ def test_writes_along_several_dims_keep_what_is_around_them():
     torch.testing.assert_close(card.cpu(), x, atol=0.01, rtol=0.01)
 
 
+def test_writes_in_steps_stay_on_the_card():
+    """Rows in steps of an odd dim, other writes before and behind them."""
+
+    def write(x, rows, row):
+        x = x.clone()
+        x[1] = row
+        x[::2] = rows
+        x[3:5] = row
+        return x
+
+    operands = half(5, 7, 65), half(3, 7, 65), half(7, 65)
+    torch._dynamo.reset()
+    written = torch.compile(write, dynamic=False)(*(x.to("spyre") for x in operands))
+    torch.testing.assert_close(written.cpu(), write(*operands), atol=0.01, rtol=0.01)
+
+
 def test_an_operand_in_the_same_memory_is_read_before_it_is_written():
     x = half(8, 64)
     card = x.to("spyre")

@@ -85,12 +85,30 @@ spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t star
 
 // --- Slices of what was joined
 
-static const graph_node *cat_of(const rewriter *r, uint32_t value)
+static const graph_node *maker_of(const rewriter *r, uint32_t value)
 {
     const uint32_t id = r->target->values.items[value].node;
-    if (id == SPYRE_NO_ID) return NULL;
-    const graph_node *node = &r->target->nodes.items[id];
-    return node->op == ATEN_SPYRE_CAT ? node : NULL;
+    return id == SPYRE_NO_ID ? NULL : &r->target->nodes.items[id];
+}
+
+// Whether the value is a cat in another shape (rows that a slice in steps has written): parts of
+// rows of such lie in pieces that no loop walks.
+static bool is_reshaped_cat(const rewriter *r, uint32_t value)
+{
+    const graph_node *node = maker_of(r, value);
+    bool is_view = node && node->op == ATEN_SPYRE_VIEW;
+    for (; node && node->op == ATEN_SPYRE_VIEW; node = maker_of(r, value))
+        value = node->args[0].of.value;
+    return is_view && node && node->op == ATEN_SPYRE_CAT;
+}
+
+static const graph_node *cat_of(const rewriter *r, uint32_t value)
+{
+    const graph_node *node = maker_of(r, value);
+    if (!node || node->op != ATEN_SPYRE_CAT) return NULL;
+    for (uint32_t n = 0; n < node->args[0].of.list.count; n++)
+        if (is_reshaped_cat(r, node->args[0].of.list.items[n].of.value)) return NULL;
+    return node;
 }
 
 static uint32_t item_count(const graph_node *cat)

@@ -95,18 +95,59 @@ spyre_status rewrite_pad(rewriter *r)
     return rewrite_finish(r, &x, &into);
 }
 
-// x with its part that begins at `start` of `dim` replaced. Of a cat its items stay, so that of
-// several writes one after the other none copies what others leave.
+// x with its part that begins at `start` of `dim` replaced.
 static spyre_status replace_part(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
                                  int64_t start, const tensor *into, tensor *out)
 {
+    int64_t end = start + part->view.size[dim], size = x->view.size[dim];
+    tensor items[3];
+    uint32_t count = 0;
+    if (start > 0) TRY(make_slice(r, x, dim, 0, start, &items[count++]));
+    items[count++] = *part;
+    if (end < size) TRY(make_slice(r, x, dim, end, size - end, &items[count++]));
+    if (count == 1) return make_copy(r, part, into, out);
+    return make_cat(r, items, count, dim, into, out);
+}
+
+static bool names(const spyre_arg *args, uint32_t count, uint32_t value)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (args[i].kind == SPYRE_ARG_VALUE && args[i].of.value == value) return true;
+        const bool is_list = args[i].kind == SPYRE_ARG_LIST;
+        if (is_list && names(args[i].of.list.items, args[i].of.list.count, value)) return true;
+    }
+    return false;
+}
+
+// Whether all that becomes of operand 0 is that parts of it are replaced.
+static bool is_only_written(const rewriter *r)
+{
+    const uint32_t value = r->from->args[0].of.value;
+    for (uint32_t i = 0; i < r->source->outputs.count; i++)
+        if (r->source->outputs.items[i] == value) return false;
+    for (uint32_t n = 0; n < r->source->nodes.count; n++) {
+        const graph_node *node = &r->source->nodes.items[n];
+        const bool writes = node->op == ATEN_SLICE_SCATTER || node->op == ATEN_SELECT_SCATTER;
+        bool used = node->result_count == 0;
+        for (uint32_t k = 0; k < node->result_count; k++) used |= r->used[node->results[k]];
+        if (used && names(node->args + writes, node->arg_count - writes, value)) return false;
+    }
+    return true;
+}
+
+// The same of operand 0. Of a cat its items stay, so that of several writes one after the other
+// none copies what others leave.
+static spyre_status write_part(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
+                               int64_t start, const tensor *into)
+{
     const int64_t end = start + part->view.size[dim], size = x->view.size[dim];
     piece_list pieces = {.count = 0};
+    if (!is_only_written(r)) return replace_part(r, x, part, dim, start, into, NULL);
     TRY(make_pieces(r, x, (part_of_dim){dim, 0, start}, &pieces));
     pieces.items[pieces.count++] = *part;
     TRY(make_pieces(r, x, (part_of_dim){dim, end, size - end}, &pieces));
-    if (pieces.count == 1) return make_copy(r, part, into, out);
-    return make_cat(r, pieces.items, pieces.count, dim, into, out);
+    if (pieces.count == 1) return make_copy(r, part, into, NULL);
+    return make_cat(r, pieces.items, pieces.count, dim, into, NULL);
 }
 
 // x, whose dim is as many rows of `step` indices as the part has, with index `start` of each row
@@ -194,7 +235,7 @@ spyre_status rewrite_slice_scatter(rewriter *r)
     }
     if (part.view.size[dim] > 1 && step > 1)
         return replace_every(r, &x, &part, dim, start, step, &into);
-    return replace_part(r, &x, &part, dim, start, &into, NULL);
+    return write_part(r, &x, &part, dim, start, &into);
 }
 
 spyre_status rewrite_select_scatter(rewriter *r)
@@ -211,7 +252,7 @@ spyre_status rewrite_select_scatter(rewriter *r)
                           (long long)index, (long long)size);
     }
     TRY(make_unsqueeze(r, &part, dim, &part));
-    return replace_part(r, &x, &part, dim, index < 0 ? index + size : index, &into, NULL);
+    return write_part(r, &x, &part, dim, index < 0 ? index + size : index, &into);
 }
 
 // Along each dim from `dim` to the one before `end`: both parts of a dim are rolled along the later
