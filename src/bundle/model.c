@@ -180,12 +180,18 @@ static void add_window(const bundle_step *step, const bundle_window *window, int
 static void add_dim(const bundle_step *step, const bundle_tensor *t, uint32_t d,
                     const bundle_geometry *geometry, bundle_bytes *cores)
 {
-    int64_t held = bundle_held_size(step, t, d), span = bundle_stick_span(t, d);
+    const int64_t held = bundle_held_size(step, t, d), span = bundle_stick_span(t, d);
+    const bool whole = t->owners || step->cores->slices[d] == 1;
+    int64_t more = 0;
     for (uint32_t core = 0; core < step->cores->core_count; core++) {
-        int64_t start = t->owners ? 0 : step->cores->core_slice[core][d] * held, used = held;
-        if (start + used > geometry->valid[d]) used = geometry->valid[d] - start;
-        if (span > 1) used = divide_up(used, span);
-        if (used > 1) cores[core].end += (used - 1) * geometry->stride[d];
+        if (core == 0 || !whole) {
+            const int64_t start = whole ? 0 : step->cores->core_slice[core][d] * held;
+            int64_t used = held;
+            if (start + used > geometry->valid[d]) used = geometry->valid[d] - start;
+            if (span > 1) used = divide_up(used, span);
+            more = used > 1 ? (used - 1) * geometry->stride[d] : 0;
+        }
+        cores[core].end += more;
     }
 }
 

@@ -403,13 +403,14 @@ spyre_status bundle_verify_span(const bundle *b, const bundle_step *step, uint32
     if (limit == 0 || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
     bundle_bytes reach_of[BUNDLE_MAX_CORES];
     bundle_reach(step, tensor, &g, reach_of);
+    bundle_bytes more = {0, 0};
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+        int64_t reach = t->loop_stride[loop] * (loop_counts[loop] - 1);
+        if (reach < 0) more.first += reach;
+        else more.end += reach;
+    }
     for (uint32_t core = 0; core < step->cores->core_count; core++) {
-        int64_t lowest = reach_of[core].first, end = reach_of[core].end;
-        for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
-            int64_t reach = t->loop_stride[loop] * (loop_counts[loop] - 1);
-            if (reach < 0) lowest += reach;
-            else end += reach;
-        }
+        int64_t lowest = reach_of[core].first + more.first, end = reach_of[core].end + more.end;
         if (lowest >= 0 && end <= limit) continue;
         return RULE("%s: startAddressCoreCorelet_: core %u reaches bytes %lld to %lld of the %lld "
                     "bytes of %s",

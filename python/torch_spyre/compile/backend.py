@@ -233,11 +233,12 @@ class CompiledGraph:
         return tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
 
     def __call__(self, args: list[Any]) -> list[Any]:
-        if self.growth and not any(named_dims.dims_of(a) for a in args):
+        named = named_dims.in_use() and any(named_dims.dims_of(a) for a in args)
+        if self.growth and not named:
             results = self._grow(self.growth, args)
             if results is not None:
                 return results
-        if any(named_dims.dims_of(a) for a in args):
+        if named:
             return self._run(args)
         if self.between and (found := self._between(self.between, args)):
             call, form, given = found

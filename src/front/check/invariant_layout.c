@@ -39,9 +39,12 @@ spyre_status invariant_expressible(const loop_graph *loops, const loop_op *op,
 
 spyre_status invariant_carried_stick(const loop_graph *loops, const loop_op *op)
 {
+    const loop_access *result = loop_result(op);
+    const loop_buffer *buffer = &loops->buffers.items[result->buffer];
     loop_location place;
-    const char *why = loop_locate(loops, op, loop_result(op), &place);
-    if (op->stick == LOOP_NO_DIM || (!why && place.stick_var == op->stick)) return NULL;
+    if (op->stick == LOOP_NO_DIM || loop_stick_var(op, result, buffer) == op->stick) return NULL;
+    const char *why = loop_locate(loops, op, result, &place);
+    if (!why && place.stick_var == op->stick) return NULL;
     if (place.stick_var == LOOP_NO_DIM)
         return BROKEN("the stick loop is c%u, the result has its stick along none", op->stick);
     return BROKEN("the stick loop is c%u, the result has its stick along c%u", op->stick,

@@ -30,9 +30,11 @@ double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k
     return sticks * SPYRE_STICK_BYTES;
 }
 
-static double operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k)
+static double operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k,
+                            const cost_layout *layout)
 {
     loop_location place;
+    if (layout->placed[k]) return cost_operand_bytes(loops, op, k, layout->stick_var[k]);
     if (loop_locate(loops, op, &op->operand[k], &place)) return 0;
     return cost_operand_bytes(loops, op, k, place.stick_var);
 }
@@ -44,7 +46,8 @@ cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
                         .points = 1};
     for (uint32_t v = 0; v < op->var_count; v++) basis.points *= (double)basis.sizes.size[v];
     basis.layout = cost_layout_of(loops, op);
-    for (uint32_t k = 0; k < op->operand_count; k++) basis.bytes[k] = operand_bytes(loops, op, k);
+    for (uint32_t k = 0; k < op->operand_count; k++) 
+        basis.bytes[k] = operand_bytes(loops, op, k, &basis.layout);
     if (op->op == OPFUNC_SHUFFLE)
         basis.shuffle_us = shuffle_cost_of(loops, op, basis.bytes[0]).us;
     return basis;

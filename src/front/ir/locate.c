@@ -88,8 +88,11 @@ const char *loop_walk_stick(const loop_graph *loops, const loop_op *op, const lo
 {
     const loop_buffer *buffer = &loops->buffers.items[access->buffer];
     int64_t least = INT64_MAX, lanes = loop_lanes(buffer);
-    *out = (loop_stick_walk){.count = 0};
-    for (uint32_t v = 0; v < LOOP_MAX_VARS; v++) out->span[v] = 1;
+    out->count = 0;
+    for (uint32_t v = 0; v < LOOP_MAX_VARS; v++) {
+        out->step[v] = 0;
+        out->span[v] = 1;
+    }
     if (stick >= buffer->dim_count) return NULL;
     find_lane_vars(op, access, buffer, stick, out, &least);
     const char *why = nest_parts(op, lanes, out);
