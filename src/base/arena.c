@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 // A block is a quarter of what is used: few blocks, and at most a fifth of an arena is idle.
-enum { ALIGNMENT = 16, FIRST_BLOCK_BYTES = 4096, LARGEST_BLOCK_BYTES = 1 << 20, GROWTH = 4 };
+enum { ALIGNMENT = 16, FIRST_BLOCK_BYTES = 4096, LARGEST_BLOCK_BYTES = 8 << 20, GROWTH = 4 };
+enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 typedef struct block {
     struct block *previous;
@@ -75,6 +77,21 @@ static size_t aligned(size_t size_bytes)
     return rounded ? rounded : ALIGNMENT;
 }
 
+// Whole huge pages of a block are asked for as such: of graphs of thousands of ops the first touch
+// of memory, and finding it, take a good part of compiling.
+static void ask_for_huge_pages(block *b)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t mask = HUGE_PAGE_BYTES - 1, end = (uintptr_t)(b->bytes + b->capacity_bytes);
+    const size_t before = (size_t)(-(uintptr_t)b & mask), behind = (size_t)(end & mask);
+    const size_t all = (size_t)(end - (uintptr_t)b);
+    if (all < before + behind + HUGE_PAGE_BYTES) return;
+    (void)madvise((unsigned char *)b + before, all - before - behind, MADV_HUGEPAGE);
+#else
+    (void)b;
+#endif
+}
+
 static block *add_block(arena *memory, size_t least_bytes)
 {
     size_t capacity = memory->used_bytes / GROWTH;
@@ -88,6 +105,7 @@ static block *add_block(arena *memory, size_t least_bytes)
     if (!b) return NULL;
     block **place = own ? &memory->current->previous : &memory->current;
     b->capacity_bytes = capacity;
+    ask_for_huge_pages(b);
     b->previous = *place;
     *place = b;
     return b;
@@ -133,8 +151,10 @@ static void *grow_block(block **place, size_t rounded)
         b = realloc(b, sizeof *b + rounded);
         if (!b) return NULL;
         *place = b;
-        memset(b->bytes + b->capacity_bytes, 0, rounded - b->capacity_bytes);
+        const size_t before = b->capacity_bytes;
         b->capacity_bytes = rounded;
+        ask_for_huge_pages(b);
+        memset(b->bytes + before, 0, rounded - before);
     }
     b->used_bytes = rounded;
     return b->bytes;

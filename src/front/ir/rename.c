@@ -14,15 +14,17 @@ spyre_status rename_results(loop_graph *loops, rename_rule *rule, void *context,
     TRY_NEW(loop_scratch(loops), places, loops->buffers.count);
     for (uint32_t b = 0; b < loops->buffers.count; b++) places[b] = b;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
-        loop_op op = loops->ops.items[i];
-        uint32_t result = loop_result(&op)->buffer, place = result;
-        for (uint32_t k = 0; k + 1 < op.operand_count; k++)
-            op.operand[k].buffer = places[op.operand[k].buffer];
-        TRY(rule(context, loops, &f, &op, &place));
-        if (place != result && may_go(loops, &f, result))
+        loop_op *op = &loops->ops.items[i];
+        uint32_t result = loop_result(op)->buffer, place = result;
+        for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+            op->operand[k].buffer = places[op->operand[k].buffer];
+        TRY(rule(context, loops, &f, op, &place));
+        if (place != result && may_go(loops, &f, result)) {
             places[result] = place;
-        else
-            loops->ops.items[kept++] = op;
+            continue;
+        }
+        if (kept != i) loops->ops.items[kept] = *op;
+        kept++;
     }
     *out_changed = kept != loops->ops.count;
     loops->ops.count = kept;

@@ -24,20 +24,37 @@ static spyre_status assign_result(loop_graph *loops, loop_op *op, const stick_mo
     return why ? stick_refusal(loops, op, "the layout of the result does not fit") : NULL;
 }
 
+// Puts copies in front of the ops that read them; of op i the first is copies[first[i]].
+static spyre_status insert(loop_graph *loops, const loop_op_list *copies, const uint32_t *first)
+{
+    const uint32_t ops = loops->ops.count;
+    for (uint32_t n = 0; n < copies->count; n++)
+        TRY(VEC_PUSH(loops->memory, &loops->ops, copies->items[n]));
+    for (uint32_t i = ops, at = loops->ops.count; i-- > 0 && at > i + 1;) {
+        loops->ops.items[--at] = loops->ops.items[i];
+        for (uint32_t n = first[i + 1]; n-- > first[i];) loops->ops.items[--at] = copies->items[n];
+    }
+    return NULL;
+}
+
 static spyre_status lay_out(loop_graph *loops, arena *scratch, const stick_mode *modes)
 {
-    loop_op_list list = {0};
-    restickifier r = {.loops = loops, .ops = &list};
-    TRY(VEC_ROOM(scratch, &list, loops->ops.count + loops->ops.count / 8 + 8));
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        loop_op op = loops->ops.items[i];
-        *loops->at_node = op.node;
-        for (uint32_t k = 0; k + 1 < op.operand_count; k++)
-            TRY(stick_restickify(&r, &op, k, &modes[i]));
-        TRY(assign_result(loops, &op, &modes[i]));
-        TRY(VEC_PUSH(scratch, &list, op));
+    const uint32_t ops = loops->ops.count;
+    loop_op_list copies = {0};
+    restickifier r = {.loops = loops, .ops = &copies};
+    uint32_t *first;
+    TRY_NEW(scratch, first, ops + 1);
+    TRY(VEC_ROOM(scratch, &copies, ops / 8 + 8));
+    for (uint32_t i = 0; i < ops; i++) {
+        loop_op *op = &loops->ops.items[i];
+        *loops->at_node = op->node;
+        first[i] = copies.count;
+        for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+            TRY(stick_restickify(&r, op, k, &modes[i]));
+        TRY(assign_result(loops, op, &modes[i]));
     }
-    return loop_take_ops(loops, &list);
+    first[ops] = copies.count;
+    return insert(loops, &copies, first);
 }
 
 static spyre_status choose_and_lay_out(loop_graph *loops, arena *scratch)

@@ -9,18 +9,19 @@
 #include "front/tile/tiling.h"
 #include "graph/hint.h"
 
+#include <stddef.h>
 #include <string.h>
 
 // Operands by their present names; what is left out belongs to the result's place alone.
 typedef struct {
     uint32_t op, var_count, operand_count, table, accumulator, scanned;
     int64_t extent[LOOP_MAX_VARS];
-    loop_access operand[LOOP_MAX_OPERANDS]; // of the result: strides
     int64_t row_stride, row_count;
     float parameter[OPFUNC_MAX_PARAMETERS];
     spyre_view storage;                     // of the result
     graph_hint hint;                        // the user's, of its node
     uint32_t dtype, format;
+    loop_access operand[LOOP_MAX_OPERANDS]; // of the result: strides; in maps as many as there are
 } op_key;
 
 // True when the op is in steps of loops and in no scope of tiles: steps may share what they
@@ -73,7 +74,8 @@ static spyre_status read_first(void *seen, const loop_graph *loops, const flow *
 {
     if (!flow_is_written_once(f, *place)) return NULL;
     op_key key = key_of(loops, op);
-    return map_bytes_intern(loop_scratch(loops), seen, &key, sizeof key, *place, place);
+    const size_t bytes = offsetof(op_key, operand) + key.operand_count * sizeof *key.operand;
+    return map_bytes_intern(loop_scratch(loops), seen, &key, bytes, *place, place);
 }
 
 spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
