@@ -270,6 +270,29 @@ static void cache__the_least_recently_used_goes(void **state)
     assert_counts(STATISTIC_DISK_HITS, hits, 1);
 }
 
+static void cache__many_files_are_looked_at_when_they_may_be_too_large(void **state)
+{
+    (void)state;
+    enum { FILES = 4400, BYTES = 100 };
+    static const char bytes[BYTES];
+    char path[PATH_BYTES];
+    for (int n = 0; n < FILES; n++) {
+        snprintf(path, PATH_BYTES, "%s/%x%031x.spyre", directory, (unsigned)n % 16, (unsigned)n);
+        write_bytes(path, bytes, BYTES);
+    }
+    int64_t evictions = counter(STATISTIC_EVICTIONS);
+    setenv("SPYRE_CACHE_SIZE", "1M", 1);
+    use_number(0);
+    assert_counts(STATISTIC_EVICTIONS, evictions, 0);
+    setenv("SPYRE_CACHE_SIZE", "256K", 1);
+    use_number(1);
+    assert_true(counter(STATISTIC_EVICTIONS) > evictions);
+    spyre_cache_listing *listing;
+    assert_ok(spyre_cache_list(false, &listing));
+    assert_true(listing->total_bytes <= 256 << 10);
+    spyre_cache_listing_free(listing);
+}
+
 static void cache__a_program_above_the_size_is_not_kept(void **state)
 {
     (void)state;
@@ -391,6 +414,7 @@ int main(void)
         CASE(cache__a_content_that_is_none_is_a_miss),
         CASE(cache__stays_below_its_size),
         CASE(cache__the_least_recently_used_goes),
+        CASE(cache__many_files_are_looked_at_when_they_may_be_too_large),
         CASE(cache__a_program_above_the_size_is_not_kept),
         CASE(cache__sizes_have_units),
         CASE(cache__other_files_are_left_alone),
