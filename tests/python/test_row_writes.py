@@ -123,15 +123,16 @@ def test_writes_along_several_dims_keep_what_is_around_them():
     torch.testing.assert_close(card.cpu(), x, atol=0.01, rtol=0.01)
 
 
-def test_writes_in_steps_stay_on_the_card():
-    """Rows in steps of an odd dim, other writes before and behind them."""
+@pytest.mark.parametrize("prepare", [torch.clone, torch.Tensor.detach])
+def test_writes_in_steps_stay_on_the_card(prepare):
+    """Rows in steps of an odd dim, other writes before and behind them; of a copy, and in place."""
 
     def write(x, rows, row):
-        x = x.clone()
+        x = prepare(x)
         x[1] = row
         x[::2] = rows
         x[3:5] = row
-        return x
+        return x * 2
 
     operands = half(5, 7, 65), half(3, 7, 65), half(7, 65)
     torch._dynamo.reset()

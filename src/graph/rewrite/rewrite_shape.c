@@ -150,45 +150,89 @@ static spyre_status write_part(rewriter *r, const tensor *x, const tensor *part,
     return make_cat(r, pieces.items, pieces.count, dim, into, NULL);
 }
 
+// One index of every `step` of a dim, from `start` on.
+typedef struct {
+    uint32_t dim;
+    int64_t start, step;
+    bool gathers;           // what stays between them is gathered
+} slice_steps;
+
+// Whether the tensor is a graph's input, or a view of one, which lies as it came.
+static bool is_of_input(const rewriter *r, uint32_t value)
+{
+    const graph_value *v = &r->target->values.items[value];
+    const graph_node *node = v->node == SPYRE_NO_ID ? NULL : &r->target->nodes.items[v->node];
+    if (!node) return true;
+    return node->op == ATEN_SPYRE_VIEW && is_of_input(r, node->args[0].of.value);
+}
+
+static spyre_status take_columns(rewriter *r, const tensor *rows, const slice_steps *s,
+                                 part_of_dim part, tensor *out)
+{
+    TRY(make_slice(r, rows, part.dim, part.start, part.length, out));
+    return s->gathers ? rewrite_gather_across(r, out) : NULL;
+}
+
+// `rows` of `step` indices each, of which index `start` is replaced by `column`.
+static spyre_status replace_column(rewriter *r, const tensor *rows, const tensor *column,
+                                   const slice_steps *s, tensor *out)
+{
+    const uint32_t dim = s->dim + 1;
+    const part_of_dim before = {dim, 0, s->start};
+    const part_of_dim behind = {dim, s->start + 1, s->step - s->start - 1};
+    tensor items[3];
+    uint32_t count = 0;
+    if (before.length > 0) TRY(take_columns(r, rows, s, before, &items[count++]));
+    items[count++] = *column;
+    if (behind.length > 0) TRY(take_columns(r, rows, s, behind, &items[count++]));
+    return make_cat(r, items, count, dim, NULL, out);
+}
+
 // x, whose dim is as many rows of `step` indices as the part has, with index `start` of each row
 // replaced.
-static spyre_status replace_in_rows(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
-                                    int64_t start, int64_t step, tensor *out)
+static spyre_status replace_in_rows(rewriter *r, const tensor *x, const tensor *part,
+                                    const slice_steps *s, tensor *out)
 {
     spyre_view rows = {.rank = x->view.rank + 1, .offset = x->view.offset};
     tensor grouped, column, whole;
     if (rows.rank > SPYRE_MAX_RANK)
-        return status_new(SPYRE_UNSUPPORTED, "a slice of step %lld of rank %u", (long long)step,
+        return status_new(SPYRE_UNSUPPORTED, "a slice of step %lld of rank %u", (long long)s->step,
                           x->view.rank);
     for (uint32_t i = 0; i < rows.rank; i++) {
-        uint32_t from = i > dim ? i - 1 : i;
-        rows.size[i] = i == dim ? part->view.size[dim] : i == dim + 1 ? step : x->view.size[from];
-        rows.stride[i] = x->view.stride[from] * (i == dim ? step : 1);
+        uint32_t from = i > s->dim ? i - 1 : i;
+        rows.size[i] = i == s->dim       ? part->view.size[s->dim]
+                       : i == s->dim + 1 ? s->step
+                                         : x->view.size[from];
+        rows.stride[i] = x->view.stride[from] * (i == s->dim ? s->step : 1);
     }
     TRY(make_view(r, x, &rows, NULL, &grouped));
-    TRY(make_unsqueeze(r, part, dim + 1, &column));
-    TRY(replace_part(r, &grouped, &column, dim + 1, start, NULL, &whole));
+    TRY(make_unsqueeze(r, part, s->dim + 1, &column));
+    TRY(replace_column(r, &grouped, &column, s, &whole));
     return make_reshape(r, &whole, x->view.size, x->view.rank, out);
 }
 
-// x with one index of every `step` of `dim` replaced, from `start` on. Rows of `step` indices may
-// begin in front of it; where none fits around the last index, that one is replaced by itself.
-static spyre_status replace_every(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
-                                  int64_t start, int64_t step, const tensor *into)
+// x with these indices replaced. Rows of `step` indices may begin in front of the first one; where
+// none fits around the last index, that one is replaced by itself. An input's rows that no number
+// of steps fills have no loops of their own.
+static spyre_status replace_every(rewriter *r, const tensor *x, const tensor *part, slice_steps s,
+                                  const tensor *into)
 {
-    int64_t count = part->view.size[dim], size = x->view.size[dim];
+    const int64_t step = s.step, start = s.start;
+    int64_t count = part->view.size[s.dim], size = x->view.size[s.dim];
     int64_t first = start < step ? 0 : start - step + 1, last = size - count * step;
     bool all = first <= last;
     int64_t rows = all ? count : count - 1, begin = all && last < start ? last : start;
     tensor between, middle, head, whole, tail;
-    TRY(make_slice(r, x, dim, begin, rows * step, &between));
-    TRY(make_slice(r, part, dim, 0, rows, &head));
-    TRY(replace_in_rows(r, &between, &head, dim, start - begin, step, &middle));
+    s.start = start - begin;
+    s.gathers = size % step != 0 && is_of_input(r, x->value);
+    TRY(make_slice(r, x, s.dim, begin, rows * step, &between));
+    TRY(make_slice(r, part, s.dim, 0, rows, &head));
+    TRY(replace_in_rows(r, &between, &head, &s, &middle));
     if (rows * step == size) return rewrite_finish(r, &middle, into);
-    if (all) return replace_part(r, x, &middle, dim, begin, into, NULL);
-    TRY(replace_part(r, x, &middle, dim, begin, NULL, &whole));
-    TRY(make_slice(r, part, dim, rows, 1, &tail));
-    return replace_part(r, &whole, &tail, dim, start + rows * step, into, NULL);
+    if (all) return replace_part(r, x, &middle, s.dim, begin, into, NULL);
+    TRY(replace_part(r, x, &middle, s.dim, begin, NULL, &whole));
+    TRY(make_slice(r, part, s.dim, rows, 1, &tail));
+    return replace_part(r, &whole, &tail, s.dim, start + rows * step, into, NULL);
 }
 
 // An end of a slice as PyTorch counts it: from the back when negative, cut to the dim.
@@ -234,7 +278,7 @@ spyre_status rewrite_slice_scatter(rewriter *r)
                           (long long)step);
     }
     if (part.view.size[dim] > 1 && step > 1)
-        return replace_every(r, &x, &part, dim, start, step, &into);
+        return replace_every(r, &x, &part, (slice_steps){dim, start, step, false}, &into);
     return write_part(r, &x, &part, dim, start, &into);
 }
 
