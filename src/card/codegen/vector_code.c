@@ -171,8 +171,8 @@ static bool loads_elements(uint32_t op)
 }
 
 // Sums stay in registers where a program stores nothing: no reader then depends on the order of
-// its units. Of several streams, sticks of a row are too much for the sets of the host's caches:
-// they often lie a multiple of their size apart.
+// its units. Of several streams, or of one larger than the host's caches, sticks of a row are too
+// much for the sets of these: they often lie a multiple of their size apart.
 static void choose_loops(unit_code *c)
 {
     uint32_t sums = 0, streams = 0;
@@ -180,7 +180,7 @@ static void choose_loops(unit_code *c)
     for (uint32_t n = 0; n < c->program->count; n++) {
         const vector_step *s = &c->program->steps[n];
         if (s->op >= VECTOR_STORE && s->op <= VECTOR_STORE_LOOK_UP) c->by_rows = false;
-        streams += loads_elements(s->op);
+        if (loads_elements(s->op)) streams += s->streams ? 2 : 1;
         if (!vector_sums(s->op)) continue;
         if (sums == 2) c->by_rows = false;
         else c->summing[sums++] = s;

@@ -59,7 +59,8 @@ typedef struct {
     float begin;
     uint32_t rest;                          // of sums: lanes of a row's last stick; or 0: all
     bool rest_of_each;                      // of each stick
-    bool streams;                           // STORE: past the host's caches, where lines begin
+    bool streams;                           // STORE: past the host's caches, where lines begin;
+                                            // LOAD_X, WIDE_X: stick by stick, not row by row
     const int64_t *row_at, *stick_at;       // bytes from a block's first row, or stick, to each;
                                             // NULL: rows of blocks lie differently
 } rows_step;

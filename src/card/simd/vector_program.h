@@ -81,7 +81,7 @@ typedef struct {
     const float *constant;              // of the opfunc
     bool halves;                        // elements lie as IEEE_FP16, converted here
     bool streams;                       // STORE: whole lines of the host's caches, which the result
-                                        // is much larger than
+                                        // is much larger than; LOAD_X, WIDE_X: stick by stick
     bool plain;                         // kept values: all are plain, and of SEN169_FP16
     bool holds;                         // opfunc of three inputs: the first is in `slot`
     uint32_t slot;

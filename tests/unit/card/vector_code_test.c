@@ -158,7 +158,8 @@ static vector_step any_step(uint64_t *seed, memory *m, uint32_t held)
         s.row_at = m->row_at;
         s.stick_at = m->stick_at;
     }
-    s.streams = s.op == VECTOR_STORE && below(seed, 4) == 0;
+    const bool may_stream = s.op == VECTOR_STORE || s.op == VECTOR_LOAD_X || s.op == VECTOR_WIDE_X;
+    s.streams = may_stream && below(seed, 4) == 0;
     s.values = s.op == VECTOR_ROWS_Y   ? m->rows
                : s.op == VECTOR_LINE_Y ? m->line
                                        : m->kept[below(seed, stores_kept ? PLAIN : KEPT)];
