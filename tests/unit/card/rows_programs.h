@@ -81,6 +81,27 @@ static inline void set_strides(isa_operand *o, const shape *s, layout l, const u
     o->stride[3] = by.lane;
 }
 
+// Where per-row values lie, and how far apart; a random program may have them in a buffer, or all
+// in the same sticks.
+static int64_t row_values_at = ROW_VALUES, row_values_step = ROW_BYTES;
+
+// Values, a bit each, that have rows of the same place in their parts side by side.
+static uint32_t turned_values;
+
+static inline isa_operand row_values(uint32_t n)
+{
+    return in_lx(row_values_at + n * row_values_step, DL16);
+}
+
+static inline bool is_turned(const isa_operand *o)
+{
+    for (uint32_t n = 0; n < 3; n++)
+        if (o->space == ISA_SPACE_LX && turned_values >> n & 1u &&
+            o->offset == row_values(n).offset)
+            return true;
+    return false;
+}
+
 // Cuts the rows of a tile in parts, each of which begins again where layouts say so.
 static inline void cut_rows(isa_instruction *i, uint32_t row, uint32_t parts, const layout *layouts)
 {
@@ -95,6 +116,8 @@ static inline void cut_rows(isa_instruction *i, uint32_t row, uint32_t parts, co
         isa_operand *operand = &i->operand[o];
         operand->stride[row] = layouts[o] == AGAIN ? 0 : operand->stride[row] * i->extent[row + 1];
         if (layouts[o] == BY_PART) operand->stride[row] = 128, operand->stride[row + 1] = 0;
+        if (layouts[o] == BY_ROW && is_turned(operand))
+            operand->stride[row] = 128, operand->stride[row + 1] = 128 * (int64_t)parts;
     }
 }
 
@@ -150,6 +173,7 @@ static inline isa_instruction *emit_whole(isa_program *p, const shape *s, opfunc
         i->operand[o] = operand[o];
         set_strides(&i->operand[o], s, layouts[o], place);
         again = again || layouts[o] == AGAIN || layouts[o] == BY_PART;
+        again = again || (layouts[o] == BY_ROW && is_turned(&operand[o]));
     }
     if (s->nested) {
         for (uint8_t o = 0; o < operands; o++)
@@ -173,13 +197,14 @@ static inline isa_operand any_buffer(const shape *s, uint64_t *seed)
     return in_lx((int64_t)n * BUFFER_BYTES, s->wide && n >= BUFFERS / 2 ? FP32 : DL16);
 }
 
-// Where per-row values lie, and how far apart; a random program may have them in a buffer, or all
-// in the same sticks.
-static int64_t row_values_at = ROW_VALUES, row_values_step = ROW_BYTES;
-
-static inline isa_operand row_values(uint32_t n)
+// Rows of operand o lie so far apart; in parts where some values are turned.
+static inline void lay_rows(isa_instruction *i, const shape *s, uint32_t o, int64_t bytes)
 {
-    return in_lx(row_values_at + n * row_values_step, DL16);
+    isa_operand *operand = &i->operand[o];
+    const int64_t inner = turned_values ? s->rows / s->parts : 1;
+    operand->stride[0] = bytes * inner;
+    if (turned_values) operand->stride[1] = bytes;
+    if (is_turned(operand)) operand->stride[0] = bytes, operand->stride[1] = bytes * s->parts;
 }
 
 static inline isa_instruction *emit_by_row(isa_program *p, const shape *s, opfunc op,
@@ -187,15 +212,23 @@ static inline isa_instruction *emit_by_row(isa_program *p, const shape *s, opfun
 {
     isa_instruction *i = emit(p, ISA_VECTOR);
     i->op = op;
-    i->dim_count = 1;
-    i->extent[0] = s->rows;
+    i->dim_count = turned_values ? 2 : 1;
+    i->extent[0] = turned_values ? s->parts : s->rows;
+    if (turned_values) i->extent[1] = s->rows / s->parts;
     i->operand_count = operands;
     for (uint8_t o = 0; o < operands; o++) {
         i->operand[o] = operand[o];
-        if (operand[o].offset == CONSTANT) continue;
-        i->operand[o].stride[0] = operand[o].format == FP32 ? 256 : 128;
+        if (operand[o].offset != CONSTANT) lay_rows(i, s, o, operand[o].format == FP32 ? 256 : 128);
     }
     return i;
+}
+
+// A stick of every row gets one element a row.
+static inline void emit_spread(isa_program *p, const shape *s, isa_operand to, isa_operand from)
+{
+    isa_instruction *i = emit_by_row(p, s, OPFUNC_NEG, 2, (isa_operand[]){to, from});
+    i->extent[i->dim_count] = 64;
+    i->operand[0].stride[i->dim_count++] = 2;
 }
 
 // REDUCE of `sticks` of every row from one on, of so many lanes each; of none: of that one alone.
@@ -248,8 +281,8 @@ static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcod
     i->operand[0] = sums;
     i->operand[0].stride[0] = 4 * lanes;
     i->operand[0].stride[1] = 4;
-    isa_instruction *out_by_row = emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums});
-    out_by_row->operand[1].stride[0] = 4 * lanes;
+    i = emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums});
+    lay_rows(i, s, 1, 4 * lanes);
 }
 
 // Of the first lanes of every stick, more than a run has; in fp32 two tiles in a loop
@@ -293,8 +326,8 @@ static inline void reduce_first_lanes(isa_program *p, const shape *s, opfunc op,
     fold->operand[0] = sums;
     fold->operand[0].stride[0] = 4 * (int64_t)summed;
     fold->operand[0].stride[1] = 4;
-    emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums})->operand[1].stride[0] =
-        4 * (int64_t)summed;
+    lay_rows(emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums}), s, 1,
+             4 * (int64_t)summed);
 }
 
 // The sticks of every row become one, lane by lane, in a stick of the row's own.

@@ -120,8 +120,13 @@ static void row_kernel(isa_program *p, const shape *s, uint64_t *seed)
     isa_operand constant = in_lx(CONSTANT, FP32), sums = in_lx(SUMS + SUMS_BYTES, FP32);
     isa_operand a = row_values(next_random(seed) % 2), b = row_values(next_random(seed) % 2);
     isa_operand to = row_values(next_random(seed) % 2);
-    if (next_random(seed) % 2) {
+    const uint32_t kind = next_random(seed) % 5;
+    if (kind < 2) {
         emit_by_row(p, s, OPFUNC_ADD, 3, (isa_operand[]){to, a, b});
+        return;
+    }
+    if (kind == 2) {
+        emit_spread(p, s, to, a);
         return;
     }
     reduce_tiles(p, s, ISA_REDUCE, OPFUNC_SUM, buffer(next_random(seed) % BUFFERS), sums, a);
@@ -140,6 +145,7 @@ static void random_kernel(isa_program *p, const shape *of, uint64_t *seed)
     const shape *s = halves ? &plain : of;
     plain.nested = 0;
     bool loops = halves || next_random(seed) % 4 == 0;
+    turned_values = !halves && s->rows % s->parts == 0 ? next_random(seed) % 8 : 0;
     begin_kernel(p, 1, 0);
     if (loops) emit(p, ISA_LOOP)->count = 1;
     if (kind < 5) stream_kernel(p, s, halves, seed);
@@ -148,6 +154,7 @@ static void random_kernel(isa_program *p, const shape *of, uint64_t *seed)
     if (halves) halve_rows(p, loop, s);
     if (loops) emit(p, ISA_END_LOOP);
     if (halves && next_random(seed) % 2) leave_last(p, loop);
+    turned_values = 0;
     end_kernel(p);
 }
 
