@@ -2,6 +2,7 @@
 //
 // Per-row values (maxima, scales) that a row fusion makes and takes, without a reader behind it: a
 // few bytes a row of a block in the first cache, instead of a stick a row in LX.
+#include <stdlib.h>
 #include <string.h>
 
 #include "card/row_fusion/rows_build.h"
@@ -11,14 +12,32 @@ static spyre_format format_of(const rows_item *item, uint32_t o)
     return item->made_of->tile->instruction->operand[o].format;
 }
 
+// What divides all strides and `others`.
+static int64_t common_stride(const rows_nest *n, int64_t others)
+{
+    for (uint32_t level = 0; level < n->levels; level++)
+        for (int64_t a = llabs(n->stride[level]); a != 0;) {
+            const int64_t rest = others % a;
+            others = a;
+            a = rest;
+        }
+    return others;
+}
+
 // Both have one element a row, and none of these is one of the other's.
 static bool lie_between(const rows_place *a, int64_t a_bytes, const rows_place *b, int64_t b_bytes)
 {
-    int64_t row = rows_nest_stride(&a->row), behind = b->offset - a->offset;
-    if (row <= 0 || rows_nest_stride(&b->row) != row) return false;
-    if (!rows_nest_is_even(&a->row) || !rows_nest_is_even(&b->row)) return false;
-    behind = (behind % row + row) % row;
+    const int64_t row = common_stride(&b->row, common_stride(&a->row, 0));
+    if (row == 0) return false;
+    const int64_t behind = ((b->offset - a->offset) % row + row) % row;
     return behind >= a_bytes && behind + b_bytes <= row;
+}
+
+// The results of both tiles, of one element a row each.
+static bool results_between(const rows_item *a, const rows_item *b)
+{
+    return lie_between(&a->operand[0].place, (int64_t)spyre_format_bytes(format_of(a, 0)),
+                       &b->operand[0].place, (int64_t)spyre_format_bytes(format_of(b, 0)));
 }
 
 // Loops of its kernel, which come back to bytes of LX; each core has its own.
@@ -70,6 +89,37 @@ static bool program_suits(const rows_builder *b, const rows_item *program, const
     return true;
 }
 
+// The item takes what is at the value's place.
+static bool takes(const rows_builder *b, const rows_item *item, const rows_item *maker)
+{
+    const rows_place *made = &maker->operand[0].place;
+    for (uint32_t n = item->first; n < item->first + item->count; n++) {
+        const rows_step *s = &b->c->steps.items[n];
+        if (rows_step_in_lx(s) && rows_same_place(b->first, &s->place, made)) return true;
+    }
+    for (uint32_t o = 1; !item->count && o < item->operands; o++)
+        if (rows_operand_in_lx(&item->operand[o]) &&
+            rows_same_place(b->first, &item->operand[o].place, made))
+            return true;
+    return false;
+}
+
+// The item stores over bytes of the value, other than at its place.
+static bool overwrites(const rows_builder *b, const rows_item *item, const rows_item *maker,
+                       byte_range range)
+{
+    for (uint32_t n = item->first; n < item->first + item->count; n++) {
+        const rows_step *s = &b->c->steps.items[n];
+        if (rows_stores(s->op) && rows_step_in_lx(s) && lies_over(b, maker, item, &s->place) &&
+            ranges_overlap(rows_step_range(b->c, s), range))
+            return true;
+    }
+    return !item->count && rows_operand_in_lx(&item->operand[0]) &&
+           lies_over(b, maker, item, &item->operand[0].place) &&
+           ranges_overlap(item->made_of->reach[0], range) &&
+           !(item->made_of->lanes == 1 && results_between(maker, item));
+}
+
 static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_item *maker,
                        byte_range range)
 {
@@ -102,13 +152,17 @@ static bool is_made_for_lx(const rows_builder *b, const rows_item *item, const r
            rows_same_place(b->first, &item->operand[0].place, &maker->operand[0].place);
 }
 
-// Nothing behind the maker touches these bytes but to take the value. What came before took others
-// there, unless a loop comes back to it.
+// Nothing behind the maker touches these bytes but to take the value, or to lie over it when all
+// have taken it: a tile may write before it has. What came before took others there, unless a loop
+// comes back to it.
 static bool suits(const rows_builder *b, const rows_item *maker, const bool *tile_live)
 {
     const byte_range range = maker->made_of->reach[0];
+    bool over = false;
     for (uint32_t n = 0; n < b->c->items.count; n++) {
         const rows_item *item = &b->c->items.items[n];
+        over = over || overwrites(b, item, maker, range);
+        if (over && takes(b, item, maker)) return false;
         if (is_made_for_lx(b, item, maker, tile_live)) return false;
         if (item->count ? !program_suits(b, item, maker, range)
                         : !tile_suits(b, item, maker, range))

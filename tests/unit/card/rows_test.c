@@ -12,7 +12,7 @@ static void halve_rows(isa_program *p, uint32_t loop, const shape *s)
     p->code.items[loop]->count = 2;
     for (uint32_t at = loop + 1; at < p->code.count; at++) {
         isa_instruction *i = p->code.items[at];
-        uint32_t row = i->dim_count == 4 && i->opcode == ISA_VECTOR ? s->sticks_outside : 0;
+        uint32_t row = i->dim_count >= 4 && i->opcode == ISA_VECTOR ? s->sticks_outside : 0;
         if (i->extent[row] == 1 && i->opcode == ISA_FILL) continue;
         i->extent[row] /= 2;
         for (uint32_t o = 0; o < i->operand_count; o++)
@@ -143,14 +143,18 @@ static void random_kernel(isa_program *p, const shape *of, uint64_t *seed)
     bool halves = of->rows % 2 == 0 && next_random(seed) % 3 == 0;
     shape plain = *of;
     const shape *s = halves ? &plain : of;
-    plain.nested = 0;
+    if (of->parts != 2) plain.nested = 0;
     bool loops = halves || next_random(seed) % 4 == 0;
     turned_values = !halves && s->rows % s->parts == 0 ? next_random(seed) % 8 : 0;
     begin_kernel(p, 1, 0);
     if (loops) emit(p, ISA_LOOP)->count = 1;
-    if (kind < 5) stream_kernel(p, s, halves, seed);
-    else if (kind < 7) reduce_kernel(p, s, loops, seed);
-    else row_kernel(p, s, seed);
+    // Now and then several that share a loop.
+    do {
+        if (kind < 5) stream_kernel(p, s, halves, seed);
+        else if (kind < 7) reduce_kernel(p, s, loops, seed);
+        else row_kernel(p, s, seed);
+        kind = next_random(seed) % 8;
+    } while (halves && next_random(seed) % 3 == 0);
     if (halves) halve_rows(p, loop, s);
     if (loops) emit(p, ISA_END_LOOP);
     if (halves && next_random(seed) % 2) leave_last(p, loop);
