@@ -39,6 +39,10 @@ SPYRE_MUST_CHECK spyre_status tile_by_hints(tiling *t);
 // operands have theirs.
 void tile_by_spans(tiling *t, uint32_t index);
 
+// Gives ops that pass more on to each other than LX holds, and have no path, tiles that it holds.
+// *out_any: there are such ops.
+SPYRE_MUST_CHECK spyre_status tile_for_lx(tiling *t, bool *out_any);
+
 // Makes sums of exp(x - max(x)) along a cut loop one pass over its tiles.
 SPYRE_MUST_CHECK spyre_status tile_exponentials(tiling *t);
 

@@ -74,11 +74,13 @@ static void alternatives__room_in_lx(void **state)
     front_run_end(&run);
     run = front_run_begin();
     run.settings.dxp_lx_frac_avail = 0.94;
+    run.settings.tile_for_lx = false;
     found = find(chain(&run, "1"), 0, 0);
     assert_non_null(named(&found, "stayed in LX (in memory: a core's slice is larger than LX)"));
     front_run_end(&run);
     run = front_run_begin();
     run.settings.dxp_lx_frac_avail = 0.92;
+    run.settings.tile_for_lx = false;
     spyre_view view = sizes_view(2, 1024, 2048, 0);
     uint32_t x = front_case_unary(&run, "spyre.neg", front_case_input(&run, view), view);
     uint32_t y = front_case_unary(&run, "spyre.exp", x, view);

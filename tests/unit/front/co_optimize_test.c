@@ -28,6 +28,7 @@ static void add_layers(front_run *run, const layers *l)
 static double planned_us(front_run *run, bool together)
 {
     run->settings.co_optimizing_lx_planning = together;
+    run->settings.tile_for_lx = false;
     return cost_of_graph(front_case_before(run, 32, NULL));
 }
 

@@ -49,6 +49,7 @@ static void lx_planning__traffic_of_softmax(void **state)
     const int64_t m = 512, n = 1024;
     front_run run = front_run_begin();
     run.settings.sencores = 1;
+    run.settings.tile_for_lx = false;
     add_softmax(&run, m, n);
     run.settings.lx_planning = false;
     assert_int_equal(traffic(&run), 8 * m * n + 4 * n);

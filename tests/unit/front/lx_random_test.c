@@ -43,6 +43,7 @@ static spyre_status run_variant(random_graph *g, const variant *v, bool uneven, 
 {
     g->run.settings = spyre_settings_default();
     g->run.settings.lx_planning = v->lx;
+    g->run.settings.tile_for_lx = false;    // sums along tiles are other sums
     g->run.settings.allow_all_ops_in_lx_planning = v->all_ops;
     g->run.settings.lx_boundary_clones = v->clones;
     g->run.settings.uneven_splits = uneven;

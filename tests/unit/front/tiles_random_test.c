@@ -10,6 +10,8 @@
 #include "support/random_outputs.h"
 #include "support/rounds.h"
 
+#include "isa/isa.h"
+
 enum { STEPS = 9, NAMES = 4, MOST_VALUES = 24, MOST_RANK = 3 };
 enum { MOST_ELEMENTS = 1 << 15 };
 static const double MOST = 512; // whole numbers up to it are exact in 16 bits
@@ -308,15 +310,22 @@ static bool is_refusal(spyre_status status)
     return ours;
 }
 
-// `span`: limit of the bytes that a core reaches over, instead of scopes; 0: scopes.
-static void run_graph(uint64_t seed, uint32_t span, tally *t)
+// What asks for tiles: `span`, a limit of the bytes that a core reaches over, or `lx`, of LX that
+// buffers may have; both 0: scopes.
+typedef struct {
+    uint32_t span, lx;
+} limits;
+
+static void run_graph(uint64_t seed, limits of, tally *t)
 {
+    const uint32_t span = of.span;
     static const int64_t sizes[] = {4, 8, 12, 64, 128};
     static const uint32_t cores[] = {1, 4, 32};
     maker *m = calloc(1, sizeof *m);
     m->g = random_graph_begin(seed);
     m->run = &m->g->run;
-    m->unhinted = span > 0;
+    m->unhinted = of.span || of.lx;
+    if (of.lx) m->run->settings.dxp_lx_frac_avail = 1 - of.lx / (double)ISA_LX_BYTES;
     if (span) m->run->settings.max_span_bytes = span;
     m->run->settings.chunk_large_tensors = span && seed % 2;
     m->run->settings.uneven_splits = seed % 3 == 0;
@@ -345,7 +354,7 @@ static void run_graph(uint64_t seed, uint32_t span, tally *t)
         }
         for (uint32_t o = 0; o < outputs; o++) check_result(output[o], got[o], seed, r);
         if (r) continue;
-        t->tiled += span ? m->run->tiled > 0 : m->scopes > 0;
+        t->tiled += m->unhinted ? m->run->tiled > 0 : m->scopes > 0;
         t->in_lx += m->run->in_lx;
     }
     random_graph_end(m->g);
@@ -357,7 +366,7 @@ static void tiles_random__any_tiles_give_the_same_numbers(void **state)
     (void)state;
     tally t = {0};
     uint32_t graphs = test_rounds(60);
-    for (uint64_t seed = 0; seed < graphs; seed++) run_graph(seed, 0, &t);
+    for (uint64_t seed = 0; seed < graphs; seed++) run_graph(seed, (limits){0, 0}, &t);
     print_message("%u tiled, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
     assert_true(t.tiled > graphs / 3);
     assert_true(t.in_lx > graphs / 2);
@@ -369,9 +378,24 @@ static void tiles_random__short_spans(void **state)
     static const uint32_t spans[] = {512, 2048, 8192, 32768};
     tally t = {0};
     uint32_t graphs = test_rounds(60);
-    for (uint64_t seed = 0; seed < graphs; seed++) run_graph(seed, spans[seed % 4], &t);
+    for (uint64_t seed = 0; seed < graphs; seed++)
+        run_graph(seed, (limits){.span = spans[seed % 4]}, &t);
     print_message("%u tiled, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
     assert_true(t.tiled > graphs / 4);
+}
+
+// Tiles that nobody asked for are never refused.
+static void tiles_random__little_lx(void **state)
+{
+    (void)state;
+    static const uint32_t bytes[] = {128, 512, 2048, 8192};
+    tally t = {0};
+    uint32_t graphs = test_rounds(60);
+    for (uint64_t seed = 0; seed < graphs; seed++)
+        run_graph(seed, (limits){.lx = bytes[seed % 4]}, &t);
+    print_message("%u tiled, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
+    assert_true(t.tiled > graphs / 8);
+    assert_int_equal(t.refused, 0);
 }
 
 // --- Any views
@@ -425,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_random__any_tiles_give_the_same_numbers),
         cmocka_unit_test(tiles_random__short_spans),
+        cmocka_unit_test(tiles_random__little_lx),
         cmocka_unit_test(tiles_random__any_views),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tiles without a hint, for LX: ops that pass more on to each other than the LX of all cores holds
+// work in tiles, so that what passes is a tile. A stretch begins with an op on a large buffer, of
+// which a dim is cut. Ops that walk what the stretch writes as it was written
+// join it, values of a row among them, and so do sums along the dim in fp32, which are combined tile
+// by tile; 16 bits would round each part. A dim along which sums go back into the stretch would end
+// the loop there, and what passes would be whole again. Of the dims, the one with which most passes
+// inside of the loop.
+#include "front/tile/tiling.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "front/ir/lx_slices.h"
+
+enum {
+    LEAST_UNITS = 16,                       // of sticks along the tiled dim
+    MOST_OPS = 64,                          // of a stretch, those between them among them
+};
+
+// A buffer that the stretch writes.
+typedef struct {
+    int64_t stride;                         // of its tiled dim; 0: the stretch does not write it
+    uint32_t written, read;                 // first and last op of the stretch
+    bool leaves;                            // another op reads it: it stays whole
+} passed;
+
+typedef struct {
+    const tiling *t;
+    passed *buffers;                        // by buffer, of all stretches
+    const uint32_t *last;                   // by buffer: the last op that touches it
+    int64_t stride, extent;                 // of the tiled dim in the first op's large operand
+    uint32_t first, end, limit, ops;        // limit: behind the last op that may join
+    uint8_t var[MOST_OPS];                  // from the first op on: the loop to be cut, or
+                                            // LOOP_NO_DIM
+} stretch;
+
+static int64_t room_of(const loop_graph *loops)
+{
+    return lx_limit_bytes(loops) * loops->cores;
+}
+
+static bool is_large(const loop_graph *loops, const loop_buffer *b)
+{
+    return b->kind != LOOP_CONSTANT && b->has_layout && b->dim_count > 0 &&
+           loop_device_bytes(b) * 4 > room_of(loops);
+}
+
+static bool may_tile(const loop_op *op)
+{
+    const opfunc_kind kind = opfunc_describe(op->op)->kind;
+    return !op->table && !op->scanned && !op->tile_depth &&
+           (loop_is_element_wise(op) || kind == OPFUNC_KIND_COPY ||
+            (kind == OPFUNC_KIND_REDUCTION && op->op != OPFUNC_EXX2));
+}
+
+static uint8_t find_var(const loop_op *op, const loop_access *access, int64_t stride,
+                        int64_t extent)
+{
+    for (uint8_t v = 0; v < op->var_count; v++)
+        if (access->stride[v] == stride && op->extent[v] == extent) return v;
+    return LOOP_NO_DIM;
+}
+
+// The loop of the op that walks such a dim of a large operand.
+static uint8_t walking_var(const loop_graph *loops, const loop_op *op, int64_t stride,
+                           int64_t extent)
+{
+    for (uint32_t k = op->operand_count; k-- > 0;) {
+        const loop_access *access = &op->operand[k];
+        if (!is_large(loops, &loops->buffers.items[access->buffer]) || access->offset) continue;
+        const uint8_t v = find_var(op, access, stride, extent);
+        if (v != LOOP_NO_DIM) return v;
+    }
+    return LOOP_NO_DIM;
+}
+
+// The loop that walks what the stretch has written, as it was written; LOOP_NO_DIM where operands
+// disagree. Of an op that reads nothing of it, the one that walks the dim of a large operand.
+static uint8_t joining_var(const stretch *s, const loop_op *op)
+{
+    uint8_t var = LOOP_NO_DIM;
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        const loop_access *access = &op->operand[k];
+        const int64_t stride = s->buffers[access->buffer].stride;
+        if (!stride) continue;
+        const uint8_t v = find_var(op, access, stride, s->extent);
+        if (v == LOOP_NO_DIM || access->offset || (var != LOOP_NO_DIM && v != var))
+            return LOOP_NO_DIM;
+        var = v;
+    }
+    return var == LOOP_NO_DIM ? walking_var(s->t->loops, op, s->stride, s->extent) : var;
+}
+
+static bool is_fp32(const loop_graph *loops, const loop_op *op)
+{
+    return loops->buffers.items[loop_result(op)->buffer].format == SPYRE_FORMAT_IEEE_FP32;
+}
+
+static bool joins(const stretch *s, uint32_t index, uint8_t *out_var)
+{
+    const loop_graph *loops = s->t->loops;
+    const loop_op *op = &loops->ops.items[index];
+    if (s->t->paths.items[index].depth || !may_tile(op)) return false;
+    *out_var = joining_var(s, op);
+    if (*out_var == LOOP_NO_DIM) return false;
+    // One with its stick there would leave but few tiles.
+    const int64_t unit = tile_unit(loops, op, *out_var);
+    if (unit > 1 && unit * LEAST_UNITS > s->extent) return false;
+    if (!loop_var_is_reduced(op, *out_var)) return true;
+    return op->op == OPFUNC_SUM && is_fp32(loops, op);
+}
+
+static void join(stretch *s, uint32_t index, uint8_t var)
+{
+    const loop_op *op = &s->t->loops->ops.items[index];
+    const loop_access *result = loop_result(op);
+    s->var[index - s->first] = var;
+    s->end = index + 1;
+    s->ops++;
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+        s->buffers[op->operand[k].buffer].read = index;
+    if (!result->stride[var]) return;
+    passed *p = &s->buffers[result->buffer];
+    if (!p->stride) *p = (passed){result->stride[var], index, index, false};
+}
+
+static void leave_out(stretch *s, uint32_t index)
+{
+    const loop_op *op = &s->t->loops->ops.items[index];
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        s->buffers[op->operand[k].buffer].leaves = true;
+}
+
+static bool stays_inside(const stretch *s, uint32_t buffer)
+{
+    const loop_buffer *b = &s->t->loops->buffers.items[buffer];
+    const passed *p = &s->buffers[buffer];
+    return p->stride && !p->leaves && s->last[buffer] < s->limit && b->kind == LOOP_LOCAL &&
+           b->output < 0;
+}
+
+// The most bytes that pass at once, and all that do in *out_all.
+static int64_t peak_bytes(const stretch *s, int64_t *out_all)
+{
+    const loop_graph *loops = s->t->loops;
+    int64_t behind[MOST_OPS + 1] = {0}, most = 0, now = 0;
+    *out_all = 0;
+    for (uint32_t i = s->first; i < s->end; i++) {
+        const uint32_t result = loop_result(&loops->ops.items[i])->buffer;
+        now -= behind[i - s->first];
+        if (s->var[i - s->first] == LOOP_NO_DIM || !stays_inside(s, result) ||
+            s->buffers[result].written != i)
+            continue;
+        const int64_t bytes = loop_device_bytes(&loops->buffers.items[result]);
+        now += bytes;
+        *out_all += bytes;
+        behind[s->buffers[result].read + 1 - s->first] += bytes;
+        if (now > most) most = now;
+    }
+    return most;
+}
+
+// The fewest tiles, at least so many, that cut the dim in whole sticks of all ops; 0: none.
+static int64_t count_tiles(const stretch *s, int64_t least)
+{
+    const loop_graph *loops = s->t->loops;
+    for (int64_t count = least; count <= s->extent; count++) {
+        bool fits = s->extent % count == 0;
+        for (uint32_t i = s->first; i < s->end && fits; i++)
+            if (s->var[i - s->first] != LOOP_NO_DIM)
+                fits = s->extent / count % tile_unit(loops, &loops->ops.items[i],
+                                                     s->var[i - s->first]) == 0;
+        if (fits) return count;
+    }
+    return 0;
+}
+
+static void set_paths(const stretch *s, tiling *t, int64_t count)
+{
+    const int64_t scope = -(int64_t)(s->first * LOOP_MAX_TILES + 1);
+    for (uint32_t i = s->first; i < s->end; i++)
+        if (s->var[i - s->first] != LOOP_NO_DIM)
+            t->paths.items[i] = (tile_path){
+                .depth = 1, .level = {{scope, "what LX holds", count, s->var[i - s->first]}}};
+    log_info("%s: %lld tiles of %u ops, what passes between them fits LX",
+             loop_op_place(t->loops, s->first), (long long)count, s->ops);
+}
+
+// A sum along the dim is read by an op of the stretch.
+static bool comes_back(const stretch *s)
+{
+    const loop_graph *loops = s->t->loops;
+    for (uint32_t i = s->first; i < s->end; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        const uint8_t var = s->var[i - s->first];
+        if (var == LOOP_NO_DIM || !loop_var_is_reduced(op, var)) continue;
+        if (s->buffers[loop_result(op)->buffer].read > i) return true;
+    }
+    return false;
+}
+
+// Ops that may be tiled from the first one on, whose loop `var` walks the dim.
+static void find_stretch(stretch *s, uint8_t var)
+{
+    const loop_graph *loops = s->t->loops;
+    const loop_op *op = &loops->ops.items[s->first];
+    for (uint32_t i = s->first; i < s->limit; i++)
+        for (uint32_t k = 0; k < loops->ops.items[i].operand_count; k++)
+            s->buffers[loops->ops.items[i].operand[k].buffer] = (passed){0};
+    memset(s->var, LOOP_NO_DIM, sizeof s->var);
+    s->ops = 0;
+    s->stride = 0;
+    for (uint32_t k = op->operand_count; k-- > 0 && !s->stride;)
+        if (is_large(loops, loop_operand_buffer(loops, op, k)))
+            s->stride = op->operand[k].stride[var];
+    s->extent = op->extent[var];
+    join(s, s->first, var);
+    for (uint32_t i = s->first + 1; i < s->limit; i++)
+        if (joins(s, i, &var)) join(s, i, var);
+        else leave_out(s, i);
+}
+
+// The best stretch that begins with the first op; in *out_tiles how many tiles it needs, 0: none.
+static stretch best_stretch(stretch s, int64_t *out_tiles)
+{
+    const loop_graph *loops = s.t->loops;
+    const loop_op *op = &loops->ops.items[s.first];
+    const int64_t room = room_of(loops);
+    stretch best = s;
+    int64_t most = 0;
+    *out_tiles = 0;
+    for (uint8_t var = 0; var < op->var_count; var++) {
+        int64_t all;
+        if (loop_var_is_reduced(op, var)) continue;
+        find_stretch(&s, var);
+        const int64_t peak = peak_bytes(&s, &all);
+        if (!s.stride || peak <= room || all <= most || comes_back(&s)) continue;
+        const int64_t count = count_tiles(&s, 2 * peak / room + 1);
+        if (!count) continue;
+        best = s;
+        most = all;
+        *out_tiles = count;
+    }
+    return best;
+}
+
+static bool may_begin(const tiling *t, uint32_t index)
+{
+    const loop_op *op = &t->loops->ops.items[index];
+    bool large = false;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        large = large || (is_large(t->loops, loop_operand_buffer(t->loops, op, k)) &&
+                          !op->operand[k].offset);
+    return large && !t->paths.items[index].depth && may_tile(op);
+}
+
+// By buffer: the last op that touches it. By op: the bytes of large results that pass it.
+static spyre_status find_uses(const loop_graph *loops, uint32_t **out_last, int64_t **out_passing)
+{
+    TRY_NEW(loop_scratch(loops), *out_last, loops->buffers.count);
+    TRY_NEW(loop_scratch(loops), *out_passing, loops->ops.count + 1);
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        for (uint32_t k = 0; k < loops->ops.items[i].operand_count; k++)
+            (*out_last)[loops->ops.items[i].operand[k].buffer] = i;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const uint32_t result = loop_result(&loops->ops.items[i])->buffer;
+        const loop_buffer *b = &loops->buffers.items[result];
+        if (b->kind != LOOP_LOCAL || !is_large(loops, b)) continue;
+        (*out_passing)[i] += loop_device_bytes(b);
+        (*out_passing)[(*out_last)[result] + 1] -= loop_device_bytes(b);
+    }
+    for (uint32_t i = 1; i < loops->ops.count; i++) (*out_passing)[i] += (*out_passing)[i - 1];
+    return NULL;
+}
+
+spyre_status tile_for_lx(tiling *t, bool *out_any)
+{
+    const loop_graph *loops = t->loops;
+    stretch s = {.t = t};
+    uint32_t *last, crowded = 0;            // crowded: the next op that more passes than LX holds
+    int64_t *passing, tiles = 0;
+    *out_any = false;
+    TRY(find_uses(loops, &last, &passing));
+    TRY_NEW(loop_scratch(loops), s.buffers, loops->buffers.count);
+    s.last = last;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        while (crowded < loops->ops.count && (crowded < i || passing[crowded] <= room_of(loops)))
+            crowded++;
+        if (crowded == loops->ops.count) return NULL;
+        if (crowded - i >= MOST_OPS || !may_begin(t, i)) continue;
+        s.first = i;
+        s.limit = i + MOST_OPS < loops->ops.count ? i + MOST_OPS : loops->ops.count;
+        const stretch best = best_stretch(s, &tiles);
+        if (!tiles) continue;
+        set_paths(&best, t, tiles);
+        *out_any = true;
+        i = best.end - 1;
+    }
+    return NULL;
+}
