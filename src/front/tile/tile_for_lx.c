@@ -2,11 +2,11 @@
 //
 // Tiles without a hint, for LX: ops that pass more on to each other than the LX of all cores holds
 // work in tiles, so that what passes is a tile. A stretch begins with an op on a large buffer, of
-// which a dim is cut. Ops that walk what the stretch writes as it was written
-// join it, values of a row among them, and so do sums along the dim in fp32, which are combined tile
-// by tile; 16 bits would round each part. A dim along which sums go back into the stretch would end
-// the loop there, and what passes would be whole again. Of the dims, the one with which most passes
-// inside of the loop.
+// which a dim is cut. Ops that walk what the stretch writes as it was written join it, values of a
+// row among them, and so do sums along the dim in fp32, which are combined tile by tile; 16 bits
+// would round each part. A dim along which sums go back into the stretch would end the loop there,
+// and what passes would be whole again. Of the dims, the one with which most passes inside of the
+// loop.
 #include "front/tile/tiling.h"
 
 #include <string.h>
