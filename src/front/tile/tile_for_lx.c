@@ -30,6 +30,7 @@ typedef struct {
     const tiling *t;
     passed *buffers;                        // by buffer, of all stretches
     const uint32_t *last;                   // by buffer: the last op that touches it
+    const uint32_t *writers;                // by buffer: how many ops write it
     int64_t stride, extent;                 // of the tiled dim in the first op's large operand
     uint32_t first, end, limit, ops;        // limit: behind the last op that may join
     uint8_t var[MOST_OPS];                  // from the first op on: the loop to be cut, or
@@ -98,11 +99,22 @@ static bool is_fp32(const loop_graph *loops, const loop_op *op)
     return loops->buffers.items[loop_result(op)->buffer].format == SPYRE_FORMAT_IEEE_FP32;
 }
 
+// What is written twice, or replaces an input, has to be in order with others that touch it.
+static bool has_order(const stretch *s, const loop_op *op)
+{
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        const uint32_t buffer = op->operand[k].buffer;
+        const bool local = s->t->loops->buffers.items[buffer].kind == LOOP_LOCAL;
+        if (s->writers[buffer] > (local ? 1 : 0)) return true;
+    }
+    return false;
+}
+
 static bool joins(const stretch *s, uint32_t index, uint8_t *out_var)
 {
     const loop_graph *loops = s->t->loops;
     const loop_op *op = &loops->ops.items[index];
-    if (s->t->paths.items[index].depth || !may_tile(op)) return false;
+    if (s->t->paths.items[index].depth || !may_tile(op) || has_order(s, op)) return false;
     *out_var = joining_var(s, op);
     if (*out_var == LOOP_NO_DIM) return false;
     // One with its stick there would leave but few tiles.
@@ -246,30 +258,37 @@ static stretch best_stretch(stretch s, int64_t *out_tiles)
     return best;
 }
 
-static bool may_begin(const tiling *t, uint32_t index)
+static bool may_begin(const stretch *s, uint32_t index)
 {
+    const tiling *t = s->t;
     const loop_op *op = &t->loops->ops.items[index];
     bool large = false;
     for (uint32_t k = 0; k < op->operand_count; k++)
         large = large || (is_large(t->loops, loop_operand_buffer(t->loops, op, k)) &&
                           !op->operand[k].offset);
-    return large && !t->paths.items[index].depth && may_tile(op);
+    return large && !t->paths.items[index].depth && may_tile(op) && !has_order(s, op);
 }
 
-// By buffer: the last op that touches it. By op: the bytes of large results that pass it.
-static spyre_status find_uses(const loop_graph *loops, uint32_t **out_last, int64_t **out_passing)
+// The stretch's lists of uses. By op: the bytes of large results that pass it.
+static spyre_status find_uses(const loop_graph *loops, stretch *s, int64_t **out_passing)
 {
-    TRY_NEW(loop_scratch(loops), *out_last, loops->buffers.count);
+    uint32_t *last, *writers;
+    TRY_NEW(loop_scratch(loops), last, loops->buffers.count);
+    TRY_NEW(loop_scratch(loops), writers, loops->buffers.count);
     TRY_NEW(loop_scratch(loops), *out_passing, loops->ops.count + 1);
-    for (uint32_t i = 0; i < loops->ops.count; i++)
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        writers[loop_result(&loops->ops.items[i])->buffer]++;
         for (uint32_t k = 0; k < loops->ops.items[i].operand_count; k++)
-            (*out_last)[loops->ops.items[i].operand[k].buffer] = i;
+            last[loops->ops.items[i].operand[k].buffer] = i;
+    }
+    s->last = last;
+    s->writers = writers;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const uint32_t result = loop_result(&loops->ops.items[i])->buffer;
         const loop_buffer *b = &loops->buffers.items[result];
         if (b->kind != LOOP_LOCAL || !is_large(loops, b)) continue;
         (*out_passing)[i] += loop_device_bytes(b);
-        (*out_passing)[(*out_last)[result] + 1] -= loop_device_bytes(b);
+        (*out_passing)[last[result] + 1] -= loop_device_bytes(b);
     }
     for (uint32_t i = 1; i < loops->ops.count; i++) (*out_passing)[i] += (*out_passing)[i - 1];
     return NULL;
@@ -279,17 +298,16 @@ spyre_status tile_for_lx(tiling *t, bool *out_any)
 {
     const loop_graph *loops = t->loops;
     stretch s = {.t = t};
-    uint32_t *last, crowded = 0;            // crowded: the next op that more passes than LX holds
+    uint32_t crowded = 0;                   // the next op that more passes than LX holds
     int64_t *passing, tiles = 0;
     *out_any = false;
-    TRY(find_uses(loops, &last, &passing));
+    TRY(find_uses(loops, &s, &passing));
     TRY_NEW(loop_scratch(loops), s.buffers, loops->buffers.count);
-    s.last = last;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         while (crowded < loops->ops.count && (crowded < i || passing[crowded] <= room_of(loops)))
             crowded++;
         if (crowded == loops->ops.count) return NULL;
-        if (crowded - i >= MOST_OPS || !may_begin(t, i)) continue;
+        if (crowded - i >= MOST_OPS || !may_begin(&s, i)) continue;
         s.first = i;
         s.limit = i + MOST_OPS < loops->ops.count ? i + MOST_OPS : loops->ops.count;
         const stretch best = best_stretch(s, &tiles);

@@ -144,6 +144,23 @@ static spyre_status add_old_readers(scheduler *s, uint32_t writer, uint32_t buff
     return NULL;
 }
 
+// What another op has written before is written anew, in part or whole: that goes first, and so does
+// what reads it. Pieces that share a scope are in order by themselves.
+static spyre_status add_old_writers(scheduler *s, uint32_t writer, uint32_t first,
+                                    const uint32_t *next)
+{
+    const tile_path *own = path_of(s, writer);
+    const uint32_t output = op_at(s, writer)->operand_count - 1;
+    bool apart = false;
+    for (uint32_t w = first; w; w = next[w - 1]) {
+        const tile_path *path = path_of(s, w - 1);
+        if (own->depth && path->depth && own->level[0].scope == path->level[0].scope) continue;
+        apart = true;
+        TRY(VEC_PUSH(s->t->loops->memory, &s->needs, ((need){w - 1, output, 0})));
+    }
+    return apart ? add_old_readers(s, writer, loop_result(op_at(s, writer))->buffer) : NULL;
+}
+
 static spyre_status find_needs(scheduler *s)
 {
     arena *memory = s->t->loops->memory;
@@ -161,6 +178,7 @@ static spyre_status find_needs(scheduler *s)
             }
         uint32_t result = loop_result(op)->buffer;
         if (s->t->whole_at.items[result] < LOOP_MAX_TILES) TRY(add_old_readers(s, i, result));
+        else TRY(add_old_writers(s, i, head[result], next));
         next[i] = head[result];
         head[result] = i + 1;
     }

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What passes between ops in tiles, because LX is small, has the values of one piece."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch_spyre
+from torch_spyre import config
+
+LITTLE = 0.998  # of LX is the back-end's: 4 KiB a core are left
+
+
+def _scatter_and_scale(x, index):
+    """Zeros that a scatter writes into before they are read."""
+    y = torch.zeros_like(x).scatter(1, index, 2.0)
+    return (y * x - y.exp() * x.sigmoid()) * 0.5
+
+
+def _loss_gradient(x, index):
+    return torch.func.grad(lambda x: F.cross_entropy(x, index[:, 0], reduction="sum"))(x)
+
+
+def _norm_gradient(x, index):
+    def norm(x):
+        return (F.layer_norm(x, x.shape[-1:]) * x.sigmoid()).sum()
+
+    return torch.func.grad(norm)(x) + index[:, :1]
+
+
+def _column_softmax(x, index):
+    return x.softmax(0) * 8 + (x - x.mean(0)).tanh()
+
+
+def _written_pieces(x, index):
+    y = x.exp()
+    z = torch.cat((y[:, :64] * 2, y[:, 64:].tanh()), 1)
+    return z - y + z.roll(1, 1)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [_scatter_and_scale, _loss_gradient, _norm_gradient, _column_softmax, _written_pieces],
+)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_tiles_have_the_values_of_one_piece(function, dtype):
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(512, 256, generator=generator).to(dtype)
+    index = torch.randint(256, (512, 1), generator=generator)
+    operands = x.to("spyre"), index.to("spyre")
+    whole = torch.compile(function)(*operands).cpu()
+    kernels = torch_spyre.last_report().kernels
+    torch._dynamo.reset()
+    with config.patch(dxp_lx_frac_avail=LITTLE):
+        tiled = torch.compile(function)(*operands).cpu()
+    if function is not _written_pieces:  # two ops write one tensor, which stays whole
+        assert torch_spyre.last_report().kernels > kernels
+    torch.testing.assert_close(tiled, whole, rtol=2e-3, atol=2e-3)
