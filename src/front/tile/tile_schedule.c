@@ -144,8 +144,8 @@ static spyre_status add_old_readers(scheduler *s, uint32_t writer, uint32_t buff
     return NULL;
 }
 
-// What another op has written before is written anew, in part or whole: that goes first, and so does
-// what reads it. Pieces that share a scope are in order by themselves.
+// What another op has written before is written anew, in part or whole: that goes first, and so
+// does what reads it. Pieces that share a scope are in order by themselves.
 static spyre_status add_old_writers(scheduler *s, uint32_t writer, uint32_t first,
                                     const uint32_t *next)
 {
