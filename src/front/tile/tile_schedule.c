@@ -118,13 +118,12 @@ static bool in_step(const scheduler *s, uint32_t writer, uint32_t reader, uint32
            first_from == first_to;
 }
 
-static uint8_t may_share(const scheduler *s, uint32_t writer, uint32_t reader, uint32_t operand)
+// Of the outermost `limit` levels.
+static uint8_t count_in_step(const scheduler *s, uint32_t writer, uint32_t reader,
+                             uint32_t operand, uint32_t limit)
 {
-    const loop_op *to = op_at(s, reader);
     const tile_path *a = path_of(s, writer), *b = path_of(s, reader);
-    uint32_t buffer = to->operand[operand].buffer, limit = s->t->whole_at.items[buffer];
     uint8_t shared = 0;
-    if (loop_result(to)->buffer == buffer) limit = LOOP_MAX_TILES;
     while (shared < a->depth && shared < b->depth && shared < limit &&
            a->level[shared].scope == b->level[shared].scope &&
            in_step(s, writer, reader, operand, shared))
@@ -132,14 +131,25 @@ static uint8_t may_share(const scheduler *s, uint32_t writer, uint32_t reader, u
     return shared;
 }
 
-// What reads the value before it is written anew goes first.
+static uint8_t may_share(const scheduler *s, uint32_t writer, uint32_t reader, uint32_t operand)
+{
+    const loop_op *to = op_at(s, reader);
+    uint32_t buffer = to->operand[operand].buffer, limit = s->t->whole_at.items[buffer];
+    if (loop_result(to)->buffer == buffer) limit = LOOP_MAX_TILES;
+    return count_in_step(s, writer, reader, operand, limit);
+}
+
+// What reads the value before it is written anew goes first; in a loop around both, too, unless
+// iterations accumulate it.
 static spyre_status add_old_readers(scheduler *s, uint32_t writer, uint32_t buffer)
 {
+    const bool accumulated = s->t->whole_at.items[buffer] < LOOP_MAX_TILES;
     for (uint32_t i = 0; i < writer; i++)
         for (uint32_t k = 0; k + 1 < op_at(s, i)->operand_count; k++) {
-            need n = {i, k, LOOP_MAX_TILES};
-            if (op_at(s, i)->operand[k].buffer == buffer)
-                TRY(VEC_PUSH(s->t->loops->memory, &s->needs, n));
+            if (op_at(s, i)->operand[k].buffer != buffer) continue;
+            uint8_t shared = LOOP_MAX_TILES;
+            if (!accumulated) shared = count_in_step(s, writer, i, k, LOOP_MAX_TILES);
+            TRY(VEC_PUSH(s->t->loops->memory, &s->needs, ((need){i, k, shared})));
         }
     return NULL;
 }
@@ -151,14 +161,12 @@ static spyre_status add_old_writers(scheduler *s, uint32_t writer, uint32_t firs
 {
     const tile_path *own = path_of(s, writer);
     const uint32_t output = op_at(s, writer)->operand_count - 1;
-    bool apart = false;
     for (uint32_t w = first; w; w = next[w - 1]) {
         const tile_path *path = path_of(s, w - 1);
         if (own->depth && path->depth && own->level[0].scope == path->level[0].scope) continue;
-        apart = true;
         TRY(VEC_PUSH(s->t->loops->memory, &s->needs, ((need){w - 1, output, 0})));
     }
-    return apart ? add_old_readers(s, writer, loop_result(op_at(s, writer))->buffer) : NULL;
+    return first ? add_old_readers(s, writer, loop_result(op_at(s, writer))->buffer) : NULL;
 }
 
 static spyre_status find_needs(scheduler *s)
@@ -320,14 +328,17 @@ static spyre_status check_reopening(scheduler *s, uint32_t op, int64_t scope)
 
 // --- Putting ops
 
-// A partial result is that of its iteration: what reads it must be inside of the same loops.
+// A partial result is that of its iteration: what reads it must be inside of the same loops; what
+// has to come behind the op for another reason need not.
 static spyre_status check_parts(const scheduler *s, uint32_t op)
 {
     for (uint32_t n = s->first_need[op]; n < s->first_need[op + 1]; n++) {
         const need *of = &s->needs.items[n];
         const loop_op *writer = op_at(s, of->writer);
         uint32_t output = writer->operand_count - 1, depth = s->nests[of->writer].depth;
-        if (s->t->whole_at.items[writer->operand[output].buffer] < LOOP_MAX_TILES) continue;
+        uint32_t result = writer->operand[output].buffer;
+        if (s->t->whole_at.items[result] < LOOP_MAX_TILES) continue;
+        if (!loop_reads(op_at(s, op), result)) continue;
         for (uint32_t l = 0; l < depth; l++) {
             if (tile_step(writer, path_of(s, of->writer), l, output)) continue;
             if (l < s->open.depth && s->open.tiles[l] == s->nests[of->writer].tiles[l]) continue;

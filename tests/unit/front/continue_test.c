@@ -143,12 +143,65 @@ static void continue__what_no_pass_leaves_is_refused(void **state)
                    "no pass is named 'tea'");
 }
 
+// Tiles read b1, which is then written anew for another reader.
+#define REWRITTEN(op_1, tiles_of_2, sizes_of_s)                                                    \
+    "after build\n"                                                                                \
+    "buffer b0 input float32 IEEE_FP32 dims(256:1 512:256) layout(1 0*) "                          \
+    "names(\"R,C\" 512:256 256:1)  // x\n"                                                         \
+    "buffer b1 local float32 IEEE_FP32 dims(256:1 512:256)  // a\n"                                \
+    "buffer b2 local float32 IEEE_FP32 dims(" sizes_of_s ") output(0)  // s\n"                     \
+    "buffer b3 local float32 IEEE_FP32 dims(256:1 512:256) output(1)  // y\n"                      \
+    "op 0 exp for(c0<512, c1<256) node(0)  // a, m.py:1\n"                                         \
+    "    b1[0 + 256*c0 + 1*c1] = b0[0 + 256*c0 + 1*c1]\n" op_1                                     \
+    "op 2 neg for(c0<512, c1<256) node(2)" tiles_of_2 "  // b, m.py:1\n"                           \
+    "    b1[0 + 256*c0 + 1*c1] = b0[0 + 256*c0 + 1*c1]\n"                                          \
+    "op 3 exp for(c0<512, c1<256) node(3)  // y, m.py:1\n"                                         \
+    "    b3[0 + 256*c0 + 1*c1] = b1[0 + 256*c0 + 1*c1]\n"                                          \
+    "return b2[0] 256:1\n"                                                                         \
+    "return b3[0] 512:256 256:1\n"
+
+static void assert_written_behind(const char *source, opfunc reader)
+{
+    arena *memory = arena_create();
+    loop_graph *loops;
+    front_result result;
+    const front_options options = {0};
+    uint32_t read = 0, written = 0;
+    assert_ok(loop_parse(source, "text", NULL, memory, &loops));
+    assert_ok(front_continue(loops, &options, &result));
+    const loop_op *ops = result.loops->ops.items;
+    for (uint32_t i = 0; i < result.loops->ops.count; i++) {
+        if (ops[i].op == reader) read = i;
+        if (ops[i].op == OPFUNC_NEG) written = i;
+    }
+    assert_true(read > 0 && written > read);
+    assert_int_equal(ops[read].tile_depth, 1);
+    assert_int_equal(loop_shared_tiles(&ops[read], &ops[written]), 0);
+    arena_destroy(memory);
+}
+
+static void continue__what_tiles_read_is_written_anew_behind_them(void **state)
+{
+    (void)state;
+    assert_written_behind(
+        REWRITTEN("op 1 sum for(c0<512 reduced, c1<256) node(1) tiles(\"1:R=4\")  // s, m.py:1\n"
+                  "    b2[0 + 1*c1] = b1[0 + 256*c0 + 1*c1]\n", "", "256:1"),
+        OPFUNC_SUM);
+    // Every tile reads row 0, which the first one would write.
+    assert_written_behind(
+        REWRITTEN("op 1 sub for(c0<512, c1<256) node(1) tiles(\"1:R=4\")  // s, m.py:1\n"
+                  "    b2[0 + 256*c0 + 1*c1] = b0[0 + 256*c0 + 1*c1] b1[0 + 1*c1]\n",
+                  " tiles(\"1:R=4\")", "256:1 512:256"),
+        OPFUNC_SUB);
+}
+
 int main(void)
 {
     setenv("SPYRE_LOG", "off", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(continue__any_graph_after_any_pass),
         cmocka_unit_test(continue__what_no_pass_leaves_is_refused),
+        cmocka_unit_test(continue__what_tiles_read_is_written_anew_behind_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
