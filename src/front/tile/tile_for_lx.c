@@ -17,6 +17,7 @@
 enum {
     LEAST_UNITS = 16,                       // of sticks along the tiled dim
     MOST_OPS = 64,                          // of a stretch, those between them among them
+    MOST_TILES = 4096,                      // each is a step of every op
 };
 
 // A buffer that the stretch writes.
@@ -178,7 +179,7 @@ static int64_t peak_bytes(const stretch *s, int64_t *out_all)
 static int64_t count_tiles(const stretch *s, int64_t least)
 {
     const loop_graph *loops = s->t->loops;
-    for (int64_t count = least; count <= s->extent; count++) {
+    for (int64_t count = least; count <= s->extent && count <= MOST_TILES; count++) {
         bool fits = s->extent % count == 0;
         for (uint32_t i = s->first; i < s->end && fits; i++)
             if (s->var[i - s->first] != LOOP_NO_DIM)

@@ -81,12 +81,32 @@ static void tile_for_lx__sums_that_come_back(void **state)
     front_run_end(&run);
 }
 
+// 8,209 is a prime: only tiles of one stick cut the vector in whole ones. Of so many each would
+// cost more than what LX saves; and to look for them among the divisors of a length takes its time.
+static void tile_for_lx__few_tiles_or_none(void **state)
+{
+    (void)state;
+    static const int64_t sticks[] = {8192, 8209};
+    for (uint32_t n = 0; n < 2; n++) {
+        front_run run = front_run_begin();
+        run.settings.dxp_lx_frac_avail = 0.998;
+        spyre_view view = sizes_view(1, sticks[n] * 64, 0, 0);
+        uint32_t x = front_case_input(&run, view);
+        uint32_t y = front_case_unary(&run, "spyre.neg", x, view);
+        uint32_t z = front_case_unary(&run, "spyre.exp", y, view);
+        front_case_output(&run, front_case_binary(&run, "spyre.sub", z, y, view));
+        assert_int_equal(front_case_before(&run, 32, NULL)->tiles.count, n == 0 ? 1 : 0);
+        front_run_end(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tile_for_lx__what_passes_fits),
         cmocka_unit_test(tile_for_lx__not_where_it_is_off),
         cmocka_unit_test(tile_for_lx__sums_that_come_back),
+        cmocka_unit_test(tile_for_lx__few_tiles_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
