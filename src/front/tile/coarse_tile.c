@@ -71,12 +71,18 @@ static spyre_status find_paths(tiling *t, bool for_lx, bool *out_for_lx)
     return for_lx ? tile_for_lx(t, out_for_lx) : NULL;
 }
 
+// A program for several sizes has the same steps for all of them.
+static bool wants_lx(const spyre_settings *s)
+{
+    return s->tile_for_lx && s->lx_planning && !s->symbolic_size;
+}
+
 spyre_status pass_coarse_tile(loop_graph *loops, bool *out_changed)
 {
     tiling t = {.loops = loops};
     snapshot before;
     bool for_lx = false;
-    TRY(find_paths(&t, loops->settings.tile_for_lx && loops->settings.lx_planning, &for_lx));
+    TRY(find_paths(&t, wants_lx(&loops->settings), &for_lx));
     *out_changed = has_paths(&t);
     if (!*out_changed) return NULL;
     if (!for_lx) return cut(&t);
