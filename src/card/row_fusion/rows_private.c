@@ -2,9 +2,9 @@
 //
 // Per-row values (maxima, scales) that a row fusion makes and takes, without a reader behind it: a
 // few bytes a row of a block in the first cache, instead of a stick a row in LX.
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "card/row_fusion/rows_build.h"
 
 static spyre_format format_of(const rows_item *item, uint32_t o)
@@ -12,22 +12,20 @@ static spyre_format format_of(const rows_item *item, uint32_t o)
     return item->made_of->tile->instruction->operand[o].format;
 }
 
-// What divides all strides and `others`.
-static int64_t common_stride(const rows_nest *n, int64_t others)
+// What divides all strides of the place, those of loops around, and `others`.
+static int64_t common_stride(const rows_place *p, int64_t others)
 {
-    for (uint32_t level = 0; level < n->levels; level++)
-        for (int64_t a = llabs(n->stride[level]); a != 0;) {
-            const int64_t rest = others % a;
-            others = a;
-            a = rest;
-        }
+    for (uint32_t level = 0; level < p->row.levels; level++)
+        others = common_divisor(p->row.stride[level], others);
+    for (uint32_t loop = 0; loop < ISA_MAX_LOOPS; loop++)
+        others = common_divisor(p->outer[loop], others);
     return others;
 }
 
 // Both have one element a row, and none of these is one of the other's.
 static bool lie_between(const rows_place *a, int64_t a_bytes, const rows_place *b, int64_t b_bytes)
 {
-    const int64_t row = common_stride(&b->row, common_stride(&a->row, 0));
+    const int64_t row = common_stride(b, common_stride(a, 0));
     if (row == 0) return false;
     const int64_t behind = ((b->offset - a->offset) % row + row) % row;
     return behind >= a_bytes && behind + b_bytes <= row;

@@ -89,8 +89,11 @@ spyre_status pass_coarse_tile(loop_graph *loops, bool *out_changed)
     // Tiles that nobody asked for, and that a layout cannot express, are none.
     TRY(take(loops, &before));
     spyre_status refused = cut(&t);
-    if (!refused || spyre_status_code(refused) != SPYRE_UNSUPPORTED) return refused;
-    log_info("no tiles for LX: %s", spyre_status_message(refused));
+    if (!refused || spyre_status_code(refused) == SPYRE_OUT_OF_MEMORY) return refused;
+    if (spyre_status_code(refused) == SPYRE_UNSUPPORTED)
+        log_info("no tiles for LX: %s", spyre_status_message(refused));
+    else
+        log_warn("no tiles for LX: %s", spyre_status_message(refused));
     spyre_status_free(refused);
     give_back(loops, &before);
     t = (tiling){.loops = loops};
