@@ -236,7 +236,13 @@ def batched():
 # elements (and 4 N with everything in memory), and whether traffic can explain the time.
 SOFTMAX_STAGES = (
     ("all in memory", IN_MEMORY, 32.51, 8, False),
-    ("reductions in LX", ("--set", "dxp_lx_frac_avail=0.98"), 27.66, 8, False),
+    (
+        "reductions in LX",
+        ("--set", "dxp_lx_frac_avail=0.98", "--set", "tile_for_lx=0"),
+        27.66,
+        8,
+        False,
+    ),
     ("all in LX, in place", (), 23.93, 3, True),
     ("input cloned into LX", CLONED, 23.67, 2, True),
 )

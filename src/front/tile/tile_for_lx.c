@@ -154,7 +154,8 @@ static bool stays_inside(const stretch *s, uint32_t buffer)
            b->output < 0;
 }
 
-// The most bytes that pass at once, and all that do in *out_all.
+// The most bytes that pass at once, and all that do in *out_all. An element-wise result may lie where
+// an operand does that it is the last to read.
 static int64_t peak_bytes(const stretch *s, int64_t *out_all)
 {
     const loop_graph *loops = s->t->loops;
@@ -167,6 +168,8 @@ static int64_t peak_bytes(const stretch *s, int64_t *out_all)
             s->buffers[result].written != i)
             continue;
         const int64_t bytes = loop_device_bytes(&loops->buffers.items[result]);
+        int64_t *over = &behind[i + 1 - s->first];
+        if (loop_is_element_wise(&loops->ops.items[i])) now -= *over, *over = 0;
         now += bytes;
         *out_all += bytes;
         behind[s->buffers[result].read + 1 - s->first] += bytes;
