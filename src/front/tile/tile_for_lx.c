@@ -154,8 +154,8 @@ static bool stays_inside(const stretch *s, uint32_t buffer)
            b->output < 0;
 }
 
-// The most bytes that pass at once, and all that do in *out_all. An element-wise result may lie where
-// an operand does that it is the last to read.
+// The most bytes that pass at once, and all that do in *out_all. An element-wise result may lie
+// where an operand does that it is the last to read.
 static int64_t peak_bytes(const stretch *s, int64_t *out_all)
 {
     const loop_graph *loops = s->t->loops;
