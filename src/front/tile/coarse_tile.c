@@ -86,7 +86,7 @@ spyre_status pass_coarse_tile(loop_graph *loops, bool *out_changed)
     *out_changed = has_paths(&t);
     if (!*out_changed) return NULL;
     if (!for_lx) return cut(&t);
-    // Tiles that nobody asked for, and that a layout cannot express, are none.
+    // A layout may not express tiles for LX; the graph then compiles without them.
     TRY(take(loops, &before));
     spyre_status refused = cut(&t);
     if (!refused || spyre_status_code(refused) == SPYRE_OUT_OF_MEMORY) return refused;

@@ -372,28 +372,30 @@ static void tiles_random__any_tiles_give_the_same_numbers(void **state)
     assert_true(t.in_lx > graphs / 2);
 }
 
+// One graph per round, each with one of four limits in turn.
+static tally run_limited(const limits *of, uint32_t graphs)
+{
+    tally t = {0};
+    for (uint64_t seed = 0; seed < graphs; seed++) run_graph(seed, of[seed % 4], &t);
+    print_message("%u tiled, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
+    return t;
+}
+
 static void tiles_random__short_spans(void **state)
 {
     (void)state;
-    static const uint32_t spans[] = {512, 2048, 8192, 32768};
-    tally t = {0};
-    uint32_t graphs = test_rounds(60);
-    for (uint64_t seed = 0; seed < graphs; seed++)
-        run_graph(seed, (limits){.span = spans[seed % 4]}, &t);
-    print_message("%u tiled, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
-    assert_true(t.tiled > graphs / 4);
+    static const limits spans[] = {{.span = 512}, {.span = 2048}, {.span = 8192}, {.span = 32768}};
+    const uint32_t graphs = test_rounds(60);
+    assert_true(run_limited(spans, graphs).tiled > graphs / 4);
 }
 
-// Tiles that nobody asked for are never refused.
+// The compiler's own tiles never refuse a graph.
 static void tiles_random__little_lx(void **state)
 {
     (void)state;
-    static const uint32_t bytes[] = {128, 512, 2048, 8192};
-    tally t = {0};
-    uint32_t graphs = test_rounds(60);
-    for (uint64_t seed = 0; seed < graphs; seed++)
-        run_graph(seed, (limits){.lx = bytes[seed % 4]}, &t);
-    print_message("%u tiled, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
+    static const limits bytes[] = {{.lx = 128}, {.lx = 512}, {.lx = 2048}, {.lx = 8192}};
+    const uint32_t graphs = test_rounds(60);
+    const tally t = run_limited(bytes, graphs);
     assert_true(t.tiled > graphs / 8);
     assert_int_equal(t.refused, 0);
 }
