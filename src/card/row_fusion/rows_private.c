@@ -54,7 +54,7 @@ static bool is_made_between(const rows_builder *b, const rows_item *maker, const
 }
 
 // Behind the maker, another result lies over its bytes; rows_agree.c has looked whether it may.
-static bool lies_over(const rows_builder *b, const rows_item *maker, const rows_item *item,
+static bool stores_over(const rows_builder *b, const rows_item *maker, const rows_item *item,
                       const rows_place *place)
 {
     return item > maker && maker->made_of->stays_inside &&
@@ -78,7 +78,7 @@ static bool program_suits(const rows_builder *b, const rows_item *program, const
         const rows_step *s = &b->c->steps.items[n];
         if (!rows_step_in_lx(s) || !ranges_overlap(rows_step_range(b->c, s), range)) continue;
         if (before && !rows_same_place(b->first, &s->place, &maker->operand[0].place)) continue;
-        if (rows_stores(s->op) && lies_over(b, maker, program, &s->place)) continue;
+        if (rows_stores(s->op) && stores_over(b, maker, program, &s->place)) continue;
         if (rows_takes_rows(s->op) && reads_over(b, maker, program, &s->place)) continue;
         if (maker > program || (s->op != VECTOR_ROWS_Y && s->op != VECTOR_ROWS_X) ||
             !rows_same_place(b->first, &s->place, &maker->operand[0].place))
@@ -108,12 +108,12 @@ static bool overwrites(const rows_builder *b, const rows_item *item, const rows_
 {
     for (uint32_t n = item->first; n < item->first + item->count; n++) {
         const rows_step *s = &b->c->steps.items[n];
-        if (rows_stores(s->op) && rows_step_in_lx(s) && lies_over(b, maker, item, &s->place) &&
+        if (rows_stores(s->op) && rows_step_in_lx(s) && stores_over(b, maker, item, &s->place) &&
             ranges_overlap(rows_step_range(b->c, s), range))
             return true;
     }
     return !item->count && rows_operand_in_lx(&item->operand[0]) &&
-           lies_over(b, maker, item, &item->operand[0].place) &&
+           stores_over(b, maker, item, &item->operand[0].place) &&
            ranges_overlap(item->made_of->reach[0], range) &&
            !(item->made_of->lanes == 1 && results_between(maker, item));
 }
@@ -132,7 +132,7 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
         const bool same = rows_same_place(b->first, &a->place, made);
         if (earlier && !has_loops(maker->made_of) && !same) continue;
         const bool one = t->lanes == 1 || a->lane == 0;
-        if (o == 0 && lies_over(b, maker, tile, &a->place)) continue;
+        if (o == 0 && stores_over(b, maker, tile, &a->place)) continue;
         if (o > 0 && one && reads_over(b, maker, tile, &a->place)) continue;
         const int64_t own_bytes = (int64_t)spyre_format_bytes(format_of(tile, o));
         if (one && lie_between(made, bytes, &a->place, own_bytes)) continue;
