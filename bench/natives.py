@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from patterns import Index, Mask, Pattern, gradient, of, one
+from patterns import Index, Mask, Pattern, Weight, gradient, of, one
 
 _WIDE = (2048, 1024)
 _INTS = Index(_WIDE, 1000)
@@ -204,7 +204,8 @@ NATIVES: dict[str, Pattern] = {
     "gru_cell": of(torch.ops.aten.gru_cell, ((128, 256), (128, 256), (768, 256), (768, 256),
                                              (768,), (768,))),
     "rnn_tanh_cell": of(torch.ops.aten.rnn_tanh_cell,
-                        ((256, 256), (256, 256), (256, 256), (256, 256), (256,), (256,))),
+                        ((256, 256), (256, 256), Weight((256, 256)), Weight((256, 256)),
+                         (256,), (256,))),
     "eight steps of a gru_cell": of(_sequence, ((8, 64, 128), (64, 128), (384, 128), (384, 128),
                                                 (384,), (384,))),
     # products

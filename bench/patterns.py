@@ -30,9 +30,16 @@ class Mask:
 
 
 @dataclass(frozen=True)
+class Weight:
+    """An operand that has as many rows as the batch and does not grow with it."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True)
 class Pattern:
     function: Callable
-    variants: tuple[tuple[Shape | Index | Mask, ...], ...]  # operands, by variant
+    variants: tuple[tuple[Shape | Index | Mask | Weight, ...], ...]  # operands, by variant
 
 
 def of(function: Callable, *variants) -> Pattern:
@@ -346,7 +353,8 @@ PATTERNS: dict[str, Pattern] = {
         gradient(lambda x, w: F.conv2d(x, w, padding=1), 1),
         ((8, 64, 28, 28), (8, 64, 28, 28), (64, 64, 3, 3))),
     # products
-    "matmul odd": of(torch.matmul, ((333, 517), (517, 219)), ((1000, 1000), (1000, 1000))),
+    "matmul odd": of(torch.matmul, ((333, 517), (517, 219)),
+                     ((1000, 1000), Weight((1000, 1000)))),
     "matmul thin": of(torch.matmul, ((4096, 64), (64, 4096)), ((16, 4096), (4096, 1024))),
     "matmul of a transposed": of(lambda x, y: x @ y.t(), ((1024, 1024), (1024, 1024))),
     "linear with bias": of(F.linear, ((4096, 384), (1536, 384), (1536,)),
@@ -385,31 +393,32 @@ def operands(variant: tuple, generator: torch.Generator) -> list[torch.Tensor]:
             case Mask():
                 return torch.randint(2, spec.shape, generator=generator).bool()
             case _:
-                return torch.randn(spec, generator=generator) / spec[-1] ** 0.25
+                shape = _shape(spec)
+                return torch.randn(shape, generator=generator) / shape[-1] ** 0.25
 
     return [made(spec) for spec in variant]
 
 
 def grown(variant: tuple, factor: int) -> tuple:
     """The variant with `factor` times the batch: the first size of the first operand, and of every
-    operand of that many rows. Weights of one dimension stay."""
-
-    def size(spec) -> Shape:
-        return spec.shape if dataclasses.is_dataclass(spec) else spec
+    operand of that many rows. Weights stay, those of one dimension among them."""
 
     def grow(spec):
-        shape = size(spec)
-        is_weight = len(shape) == 1 and len(first) > 1 and not dataclasses.is_dataclass(spec)
-        if is_weight or not shape or shape[0] != first[0]:
+        shape = _shape(spec)
+        is_line = len(shape) == 1 and len(first) > 1 and not dataclasses.is_dataclass(spec)
+        if isinstance(spec, Weight) or is_line or not shape or shape[0] != first[0]:
             return spec
         shape = (shape[0] * factor, *shape[1:])
         return dataclasses.replace(spec, shape=shape) if dataclasses.is_dataclass(spec) else shape
 
-    first = size(variant[0])
+    first = _shape(variant[0])
     return tuple(grow(spec) for spec in variant)
 
 
 def label(name: str, variant: tuple) -> str:
     """`softmax 64x1000`: the pattern and its first operand."""
-    shape = variant[0].shape if dataclasses.is_dataclass(variant[0]) else variant[0]
-    return f"{name} {'x'.join(map(str, shape))}"
+    return f"{name} {'x'.join(map(str, _shape(variant[0])))}"
+
+
+def _shape(spec) -> Shape:
+    return spec.shape if dataclasses.is_dataclass(spec) else spec
