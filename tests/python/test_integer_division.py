@@ -106,6 +106,18 @@ def test_sums_whose_decomposition_is_one_operator(x: torch.Tensor) -> None:
         assert torch.sum(x.to("spyre"), 0, out=out).item() == x.sum()
 
 
+def test_sums_of_rows_are_looked_at_row_by_row() -> None:
+    """All elements together would leave 32 bits."""
+    x = torch.full((4, 3), 2**29)
+    for dims in (1, (1,), -1):
+        with torch_spyre.fallback("error"):
+            assert torch.equal(x.to("spyre").sum(dims).cpu(), x.sum(dims))
+            compiled = torch.compile(lambda x, dims=dims: x.sum(dims))
+            assert torch.equal(compiled(x.to("spyre")).cpu(), x.sum(dims))
+    with torch_spyre.fallback("warn"), pytest.warns(torch_spyre.FallbackWarning, match="32"):
+        assert torch.equal(x.to("spyre").sum(0).cpu(), x.sum(0))
+
+
 def test_sums_of_bools_that_became_integers_are_the_cards() -> None:
     """~r * 1 is an int64 of no int64, which is 0 or 1."""
 

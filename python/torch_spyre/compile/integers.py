@@ -148,6 +148,16 @@ def _power(x: Range, exponent: int) -> Range:
     return _hull([x[0] ** exponent, x[1] ** exponent, *([0] if x[0] <= 0 <= x[1] else [])])
 
 
+def _summed(values: Arguments, x: Range) -> Range:
+    """Of the elements of each sum."""
+    size, dims = values[0].shape, values[1]
+    dims = [dims] if isinstance(dims, int) else dims
+    count = values[0].numel()
+    if size and isinstance(dims, (list, tuple)) and dims:
+        count = math.prod(size[dim] for dim in dims)
+    return _product(x, (count, count))
+
+
 def _products(values: Arguments, x: Range) -> Range:
     """Of as many factors as prod and cumprod multiply, and of fewer."""
     size, dim = values[0].shape, values[1]
@@ -258,7 +268,7 @@ _RULES: dict[str, Callable[..., Range]] = {
     "square": lambda values, x: _power(x, 2),
     "pow": lambda values, x, _exponent: _power(x, values[1]),
     "cumsum": lambda values, x: _running_sum(x, values[0].shape, values[1]),
-    **dict.fromkeys(_SUMS, lambda values, x: _product(x, (values[0].numel(), values[0].numel()))),
+    **dict.fromkeys(_SUMS, _summed),
     "_to_copy": lambda values, x: x,
 }
 # Of these, what a floating result has a range by, and how far rounding may move its ends.

@@ -234,6 +234,12 @@ void loop_set_layout(loop_buffer *buffer, uint8_t stick)
     buffer->has_layout = true;
 }
 
+void loop_line_up(loop_buffer *buffer)
+{
+    loop_set_layout(buffer, 0);
+    for (uint8_t d = 0; d < LOOP_MAX_DIMS; d++) buffer->order[d] = d;
+}
+
 int64_t loop_device_extent(const loop_buffer *buffer, uint32_t d)
 {
     int64_t extent = buffer->dim[d].extent;

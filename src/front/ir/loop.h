@@ -375,6 +375,9 @@ void loop_set_dims(loop_buffer *buffer);
 // outermost, so that neighbouring host dims stay one run of sticks.
 void loop_set_layout(loop_buffer *buffer, uint8_t stick);
 
+// The stick along the innermost dim, sticks in the order of the host tensor.
+void loop_line_up(loop_buffer *buffer);
+
 // The total size alone.
 int64_t loop_device_bytes(const loop_buffer *buffer);
 

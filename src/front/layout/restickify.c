@@ -358,9 +358,43 @@ static bool rows_are_dense(const restickifier *r, const loop_op *op)
     return !next || !place.row_stride || next == end;
 }
 
+// Whether the rows are all elements of a buffer of several dims, one after the other in whole
+// sticks of them.
+static bool rows_are_all_elements(const loop_graph *loops, const loop_op *gather)
+{
+    const loop_access *table = &gather->operand[1];
+    const loop_buffer *buffer = &loops->buffers.items[table->buffer];
+    int64_t elements = 1;
+    for (uint32_t d = 0; d < buffer->dim_count; d++) {
+        if (buffer->dim[d].stride != elements) return false;
+        elements *= buffer->dim[d].extent;
+    }
+    return buffer->dim_count > 1 && buffer->dim_count <= LOOP_MAX_VARS && !table->offset &&
+           gather->row_stride == 1 && gather->row_count == elements &&
+           buffer->dim[0].extent % loop_lanes(buffer) == 0;
+}
+
+// Copies such a table into a buffer whose sticks lie in the order of the rows.
+static spyre_status line_up_sticks(restickifier *r, loop_op *gather)
+{
+    loop_access *table = &gather->operand[1];
+    const region whole = {.part = r->loops->buffers.items[table->buffer]};
+    const uint32_t id = r->loops->buffers.count;
+    uint32_t copied;
+    TRY(move_stick(r, gather, table->buffer, &whole, 0, &copied));
+    table->buffer = copied;
+    if (copied == id) loop_line_up(&r->loops->buffers.items[id]);
+    return NULL;
+}
+
 spyre_status restickify_table(restickifier *r, loop_op *op, uint8_t want)
 {
     table_reader reader;
+    loop_location place;
+    if (want == LOOP_ROWS && rows_are_all_elements(r->loops, op)) {
+        if (loop_locate(r->loops, op, &op->operand[1], &place)) return line_up_sticks(r, op);
+        if (place.stick_var == want) return NULL;
+    }
     TRY(begin_table_reader(op, &reader));
     uint8_t stick = LOOP_NO_DIM;
     for (uint8_t v = 0; v < reader.row; v++)

@@ -92,8 +92,8 @@ spyre_status make_numbered_elements(rewriter *r, const tensor *table, const indi
     return make_joined_index(r, &within, &lines, out_number);
 }
 
-// Whether the lines of the elements are less to move than the table with a stick for each element,
-// which an element by its number is looked up in.
+// Whether the lines of the elements are less to move than the table, whose sticks are lined up for
+// elements to be looked up in by their numbers.
 static bool lines_are_less(const tensor *table, const indices *all)
 {
     const spyre_view *place = &all->items[all->count - 1].view;
@@ -101,7 +101,7 @@ static bool lines_are_less(const tensor *table, const indices *all)
     if (all->count < 2 || length == 1 || place->rank + 1 > SPYRE_MAX_RANK) return false;
     for (uint32_t i = 0; i + 1 < all->count; i++)
         if (!view_same_sizes(&all->items[i].view, place)) return false;
-    return view_element_count(place) < view_element_count(&table->view) / length * STICK;
+    return view_element_count(place) < view_element_count(&table->view) / length;
 }
 
 spyre_status make_gathered_elements(rewriter *r, const tensor *table, const indices *all,
