@@ -4,6 +4,7 @@
 // AVX-512. A polynomial gives a result and a bound of its error; where both ends round to the same
 // code, it is that of the fp64 formula. Other lanes, some of a thousand, and those of signs and
 // sizes that the polynomials are not for, are computed by the formula (as in tensor/exp_f32.c).
+// Rests and whole quotients are exact.
 #include "card/simd/narrow_formula.h"
 
 #include <assert.h>
@@ -13,8 +14,7 @@
 
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")
-#include <immintrin.h>
-
+#include "card/simd/round_avx512.h"
 #include "tensor/convert.h"
 #include "tensor/numeric.h"
 
@@ -27,7 +27,7 @@ enum { LANES = 16, MOST_OPEN = 4 };
 #define BITS(x)         _mm512_castps_si512(x)
 #define FLOATS(x)       _mm512_castsi512_ps(x)
 
-// A result, how far it may be off, and the lanes that both hold for.
+// A result, how far it may be off (0: exact, its sign too), and the lanes that both hold for.
 typedef struct {
     __m512 value, error;
     __mmask16 good;
@@ -62,16 +62,39 @@ static inline __m512 log_near_one(__m512 d)
     return FMA(s, SET(2.0f), series);
 }
 
+// log m and e of x = 2^e m, which is normal and above zero, with m as log_near_one() wants it.
+static inline __m512 log_parts(__m512 x, __m512 *e)
+{
+    const __m512i above = _mm512_sub_epi32(BITS(x), WORDS(0x3F3504F3));
+    const __m512i turns = _mm512_srai_epi32(above, 23);
+    const __m512 m = FLOATS(_mm512_sub_epi32(BITS(x), _mm512_slli_epi32(turns, 23)));
+    *e = _mm512_cvtepi32_ps(turns);
+    return log_near_one(_mm512_sub_ps(m, SET(1.0f)));
+}
+
+static inline __mmask16 is_between(__m512 x, float low, float high)
+{
+    return _mm512_cmp_ps_mask(x, SET(low), _CMP_GT_OQ) &
+           _mm512_cmp_ps_mask(x, SET(high), _CMP_LT_OQ);
+}
+
+static inline __mmask16 is_negative(__m512 x)
+{
+    return _mm512_movepi32_mask(BITS(x));
+}
+
+static inline __m512 with_sign_of(__m512 size, __m512 sign)
+{
+    return FLOATS(_mm512_or_epi32(BITS(size), _mm512_and_epi32(BITS(sign), WORDS(1u << 31))));
+}
+
 // --- Opfuncs
 
 // x^y = 2^(y (e + log2 m)) for x = 2^e m above zero. y e is exact in two parts.
 static inline estimate pow_lanes(__m512 x, __m512 y)
 {
-    const __m512i above = _mm512_sub_epi32(BITS(x), WORDS(0x3F3504F3));
-    const __m512i turns = _mm512_srai_epi32(above, 23);
-    const __m512 m = FLOATS(_mm512_sub_epi32(BITS(x), _mm512_slli_epi32(turns, 23)));
-    const __m512 e = _mm512_cvtepi32_ps(turns);
-    const __m512 logarithm = log_near_one(_mm512_sub_ps(m, SET(1.0f)));
+    __m512 e;
+    const __m512 logarithm = log_parts(x, &e);
     const __m512 part = _mm512_mul_ps(logarithm, SET(0x1.715476p0f));
     const __m512 whole = _mm512_mul_ps(y, e), lost = _mm512_fmsub_ps(y, e, whole);
     const __m512 rest = FMA(y, part, lost), t = _mm512_add_ps(whole, rest);
@@ -79,9 +102,21 @@ static inline estimate pow_lanes(__m512 x, __m512 y)
     const __m512 sizes = _mm512_add_ps(_mm512_abs_ps(whole), _mm512_abs_ps(rest));
     const __m512 relative = FMA(sizes, SET(0x1p-21f), SET(0x1p-21f));
     return (estimate){value, _mm512_mul_ps(value, relative),
-                      _mm512_cmp_ps_mask(x, SET(0x1p-40f), _CMP_GT_OQ) &
-                          _mm512_cmp_ps_mask(x, SET(0x1p40f), _CMP_LT_OQ) &
-                          _mm512_cmp_ps_mask(_mm512_abs_ps(t), SET(31.0f), _CMP_LT_OQ)};
+                      is_between(x, 0x1p-40f, 0x1p40f) & is_between(t, -31.0f, 31.0f)};
+}
+
+// x (e log 2 + log m) for y = 2^e m; both parts have errors of 2^-22 of them, and log m is at most
+// half of what it is added to. Zero for an x of zero, whatever its sign.
+static inline estimate xlogy_lanes(__m512 x, __m512 y)
+{
+    __m512 e;
+    const __m512 near = log_parts(y, &e);
+    const __m512 logarithm = FMA(e, SET(0x1.62e43p-1f), near);
+    const __m512 value = _mm512_mul_ps(x, logarithm);
+    const __mmask16 is_some = _mm512_cmp_ps_mask(x, SET(0.0f), _CMP_NEQ_UQ);
+    return (estimate){_mm512_maskz_mov_ps(is_some, value),
+                      _mm512_mul_ps(_mm512_abs_ps(value), SET(0x1p-20f)),
+                      is_between(y, 0x1p-40f, 0x1p40f) & is_between(x, -0x1p40f, 0x1p40f)};
 }
 
 // max + log(1 + u), u = e^-|x - y| of up to 1. From log 2 / 2 on, 1 + u is twice a number below 1.
@@ -98,8 +133,7 @@ static inline estimate logaddexp_lanes(__m512 x, __m512 y)
     const __m512 size = _mm512_abs_ps(value);
     const __m512 error = FMA(size, SET(0x1p-22f), _mm512_mul_ps(sum, SET(0x1p-19f)));
     return (estimate){value, error,
-                      _mm512_cmp_ps_mask(x, y, _CMP_ORD_Q) &
-                          _mm512_cmp_ps_mask(_mm512_abs_ps(most), SET(0x1p30f), _CMP_LT_OQ)};
+                      _mm512_cmp_ps_mask(x, y, _CMP_ORD_Q) & is_between(most, -0x1p30f, 0x1p30f)};
 }
 
 // atan q for |q| <= tan(pi / 8): its series up to q^15, with an error below 2^-22 of it.
@@ -129,38 +163,78 @@ static inline estimate atan2_lanes(__m512 y, __m512 x)
     const __m512 rest = atan_lanes(_mm512_div_ps(part, whole));
     const __m512 small = _mm512_mask_add_ps(rest, beyond, rest, SET(0x1.921fb6p-1f));
     const __m512 acute = _mm512_mask_sub_ps(small, steep, right, small);
-    const __mmask16 left = _mm512_movepi32_mask(BITS(x));
-    const __m512 angle = _mm512_mask_sub_ps(acute, left, SET(0x1.921fb6p1f), acute);
-    const __m512i sign = _mm512_and_epi32(BITS(y), WORDS(1u << 31));
-    return (estimate){FLOATS(_mm512_or_epi32(BITS(angle), sign)),
-                      _mm512_mul_ps(angle, SET(0x1p-20f)),
-                      _mm512_cmp_ps_mask(x, y, _CMP_ORD_Q) &
-                          _mm512_cmp_ps_mask(more, SET(0x1p40f), _CMP_LT_OQ) &
-                          _mm512_cmp_ps_mask(more, SET(0x1p-40f), _CMP_GT_OQ)};
+    const __m512 angle = _mm512_mask_sub_ps(acute, is_negative(x), SET(0x1.921fb6p1f), acute);
+    return (estimate){with_sign_of(angle, y), _mm512_mul_ps(angle, SET(0x1p-20f)),
+                      _mm512_cmp_ps_mask(x, y, _CMP_ORD_Q) & is_between(more, 0x1p-40f, 0x1p40f)};
+}
+
+// x = whole y + rest, rest with the sign of x and smaller than y; `beyond`: it has the other sign
+// than y, so that Python's division goes one further. A quotient below 2^22 is a whole number too
+// large where it was rounded up to one, and its rest then exact as it is when y is added.
+typedef struct {
+    __m512 whole, rest;
+    __mmask16 beyond, good;
+} division;
+
+static inline division divide(__m512 x, __m512 y)
+{
+    const __m512 quotient = _mm512_div_ps(x, y), size = _mm512_abs_ps(y);
+    const __m512 near = _mm512_roundscale_ps(quotient, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    const __m512 left = FNMA(_mm512_abs_ps(near), size, _mm512_abs_ps(x));
+    const __mmask16 over = _mm512_cmp_ps_mask(left, SET(0.0f), _CMP_LT_OQ);
+    const __m512 one = with_sign_of(SET(1.0f), quotient);
+    const __m512 rest = _mm512_mask_add_ps(left, over, left, size);
+    const __mmask16 is_some = _mm512_cmp_ps_mask(rest, SET(0.0f), _CMP_NEQ_OQ);
+    return (division){
+        _mm512_mask_sub_ps(near, over, near, one), with_sign_of(rest, x),
+        is_some & (is_negative(x) ^ is_negative(y)),
+        is_between(quotient, -0x1p22f, 0x1p22f) & is_between(size, 0.0f, __builtin_inff())};
+}
+
+static inline estimate fmod_lanes(__m512 x, __m512 y)
+{
+    const division d = divide(x, y);
+    return (estimate){d.rest, SET(0.0f), d.good};
+}
+
+static inline estimate remainder_lanes(__m512 x, __m512 y)
+{
+    const division d = divide(x, y);
+    const __m512 value = _mm512_mask_add_ps(d.rest, d.beyond, d.rest, y);
+    const __m512 lost = _mm512_sub_ps(d.rest, _mm512_sub_ps(value, y)); // of a sum, |rest| < |y|
+    const __mmask16 off = _mm512_mask_cmp_ps_mask(d.beyond, lost, SET(0.0f), _CMP_NEQ_UQ);
+    const __m512 error = _mm512_mul_ps(_mm512_abs_ps(value), SET(0x1p-23f));
+    return (estimate){value, _mm512_maskz_mov_ps(off, error), d.good};
+}
+
+static inline estimate floordiv_lanes(__m512 x, __m512 y)
+{
+    const division d = divide(x, y);
+    const __m512 value = _mm512_mask_sub_ps(d.whole, d.beyond, d.whole, SET(1.0f));
+    return (estimate){value, SET(0.0f), d.good};
 }
 
 // --- Rounding
 
-// To the significand of SEN169_FP16, ties away from zero.
+// Without the sign, as dl16_from_float().
 static inline __m512i rounded(__m512 x)
 {
-    const __m512i up = _mm512_add_epi32(BITS(x), WORDS(1u << (DL16_FRACTION_SHIFT - 1)));
-    return _mm512_srli_epi32(up, DL16_FRACTION_SHIFT);
+    const __m512i codes = _mm512_max_epi32(round_magnitude(x), WORDS(0));
+    return _mm512_min_epi32(codes, WORDS(DL16_MERGED));
 }
 
-// Codes of the lanes of an estimate that it is certain of. Its ends are of one sign and normal.
+// Codes of the lanes of an estimate that it is certain of. What is not exact is normal, and so both
+// of its ends have one sign.
 static inline __mmask16 codes_of(const estimate *e, __m256i *codes)
 {
     const __m512i low = rounded(_mm512_sub_ps(e->value, e->error));
     const __m512i high = rounded(_mm512_add_ps(e->value, e->error));
     const __m512 size = _mm512_abs_ps(e->value);
     const __m512i sign = _mm512_and_epi32(_mm512_srli_epi32(BITS(e->value), 16), WORDS(DL16_SIGN));
-    const __m512i moved = _mm512_sub_epi32(low, WORDS(DL16_EXPONENT_OFFSET >> DL16_FRACTION_SHIFT));
-    const __m512i magnitude = _mm512_and_epi32(moved, WORDS(0x7FFF));
-    *codes = _mm512_cvtepi32_epi16(_mm512_or_epi32(magnitude, sign));
+    *codes = _mm512_cvtepi32_epi16(_mm512_or_epi32(low, sign));
     return e->good & _mm512_cmpeq_epi32_mask(low, high) &
-           _mm512_cmp_ps_mask(size, SET(0x1p-30f), _CMP_GE_OQ) &
-           _mm512_cmp_ps_mask(size, SET(0x1p31f), _CMP_LT_OQ);
+           (_mm512_cmp_ps_mask(size, SET(0x1p-30f), _CMP_GE_OQ) |
+            _mm512_cmp_ps_mask(e->error, SET(0.0f), _CMP_EQ_OQ));
 }
 
 // Of a few lanes one by one; x and y have all lanes.
@@ -191,6 +265,10 @@ static void by_formula(opfunc op, uint16_t *codes, const float *x, const float *
 LANES_FUNCTION(pow_codes, pow_lanes)
 LANES_FUNCTION(logaddexp_codes, logaddexp_lanes)
 LANES_FUNCTION(atan2_codes, atan2_lanes)
+LANES_FUNCTION(xlogy_codes, xlogy_lanes)
+LANES_FUNCTION(fmod_codes, fmod_lanes)
+LANES_FUNCTION(remainder_codes, remainder_lanes)
+LANES_FUNCTION(floordiv_codes, floordiv_lanes)
 
 typedef uint32_t lanes_function(uint16_t *codes, const float *x, const float *y);
 
@@ -200,6 +278,10 @@ static lanes_function *function_of(opfunc op)
     case OPFUNC_POW: return pow_codes;
     case OPFUNC_LOGADDEXP: return logaddexp_codes;
     case OPFUNC_ATAN2: return atan2_codes;
+    case OPFUNC_XLOGY: return xlogy_codes;
+    case OPFUNC_FMOD: return fmod_codes;
+    case OPFUNC_REMAINDER: return remainder_codes;
+    case OPFUNC_FLOORDIV: return floordiv_codes;
     default: return NULL;
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of two SEN169_FP16 values against opfunc_apply, code for code.
+// Functions of two fp32 values, most of them of SEN169_FP16, against opfunc_apply, code for code.
 #include "program.h"
 
 #include <math.h>
@@ -26,14 +26,30 @@ static uint16_t some_code(uint64_t *seed)
     }
 }
 
-static void check(opfunc op, const uint16_t (*in)[COUNT])
+// With all bits of fp32, whole numbers times the same, or halfway between two codes.
+static float some_value(uint64_t *seed, bool narrow)
 {
-    float x[COUNT], y[COUNT];
-    uint16_t codes[COUNT];
-    for (size_t n = 0; n < COUNT; n++) {
-        x[n] = dl16_to_float(in[0][n]);
-        y[n] = dl16_to_float(in[1][n]);
+    const float value = dl16_to_float(some_code(seed));
+    const uint64_t random = next_random(seed);
+    if (narrow) return value;
+    switch (random & 3) {
+    case 0: return (float)(int)(random >> 44) * 0x1.1p-3f;
+    case 1: return value * (1.0f + 0x1p-10f);
+    case 2: return value * 0x1p-12f;
+    default: return value * (1.0f + (float)(random >> 40) * 0x1p-24f);
     }
+}
+
+// A number, and one next to a whole multiple of it.
+static void make_near(float *x, float *y, uint64_t random)
+{
+    const float whole = (float)(random % 5) * *y;
+    *x = random & 8 ? nextafterf(whole, random & 16 ? 0.0f : HUGE_VALF) : whole;
+}
+
+static void check(opfunc op, const float *x, const float *y)
+{
+    uint16_t codes[COUNT];
     narrow_formula(op, codes, x, y, COUNT);
     for (size_t n = 0; n < COUNT; n++) {
         const double inputs[] = {(double)x[n], (double)y[n]};
@@ -54,12 +70,14 @@ static void narrow_formula__codes_are_those_of_fp64(void **state)
         if (!narrow_has_formula(op)) continue;
         functions++;
         for (uint32_t round = 0; round < test_rounds(8000); round++) {
-            uint16_t in[2][COUNT];
+            float in[2][COUNT];
             for (size_t n = 0; n < COUNT; n++)
-                for (size_t i = 0; i < 2; i++) in[i][n] = some_code(&seed);
+                for (size_t i = 0; i < 2; i++) in[i][n] = some_value(&seed, round % 8 > 0);
+            for (size_t n = 0; round % 16 == 0 && n < COUNT; n++)
+                make_near(&in[0][n], &in[1][n], next_random(&seed));
             if (round % 4 == 0)
-                for (size_t n = 0; n < COUNT; n++) in[0][n] &= 0x7FFF;
-            check(op, (const uint16_t(*)[COUNT])in);
+                for (size_t n = 0; n < COUNT; n++) in[0][n] = fabsf(in[0][n]);
+            check(op, in[0], in[1]);
         }
     }
     if (simd_in_use() == &simd_avx512) assert_true(functions > 0);
