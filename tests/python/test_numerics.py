@@ -5,6 +5,9 @@ import json
 
 import pytest
 import torch
+import torch.nn.functional as F
+import torch_spyre
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def held(*sizes):
@@ -56,8 +59,74 @@ def test_saturation_and_nan_are_counted():
     with torch.spyre.numerics() as found:
         x.log()
         x * 60000 * 60000
+        wide = x.to(torch.bfloat16) * 2.0**32
     log = next(row for row in found.rows if row.op == "aten.log.default")
     assert (log.nans, log.saturated) == (1, 0)
+    products = [row for row in found.rows if row.op == "aten.mul.Tensor"]
+    assert wide.isinf().sum() == 1  # 2^34, beyond the card's numbers
+    assert {row.dtype: row.saturated for row in products} == {"float16": 1, "bfloat16": 1}
+    assert found.first is not None and found.first.op == "aten.mul.Tensor"
+    assert ", 1 saturated" in str(found)
+
+
+def test_values_beyond_float16_are_compared_as_the_card_holds_them():
+    x = torch.tensor([200.0, 3.0]).half().to("spyre")
+    with torch.spyre.numerics() as found:
+        y = (x * x * 4) / 16
+    assert y.cpu().tolist() == [10000.0, 2.25]
+    assert found.first is None and all(row.saturated == 0 for row in found.rows)
+    assert sum(row.calls for row in found.rows) == 3
+
+
+def row_of(found, op):
+    return next(row for row in found.rows if row.op.startswith(f"aten.{op}"))
+
+
+def test_backward_passes_name_the_line_of_their_operator():
+    weight, x = held(64, 8).requires_grad_(), held(3, 64)
+    with torch.spyre.numerics() as found:
+        y = x @ weight
+        y.tanh().sum().backward()
+    line = row_of(found, "tanh.").line
+    assert row_of(found, "tanh_backward").line == f"backward of {line}"
+    assert {row.line for row in found.rows if row.op == "aten.mm.default"} == {
+        f"test_numerics.py:{int(line.split(':')[1]) - 1}",
+        f"backward of test_numerics.py:{int(line.split(':')[1]) - 1}",
+    }
+    z = (x @ weight).sum()
+    with torch.spyre.numerics() as found:
+        z.backward()
+    assert {row.line for row in found.rows} == {"backward pass", row_of(found, "ones_like").line}
+
+
+def test_attention_casts_lists_and_nothing_that_has_no_values():
+    q = held(1, 2, 9, 64).requires_grad_()
+    with torch.spyre.numerics() as found:
+        F.scaled_dot_product_attention(q, q, q, is_causal=True).float().pow(2).sum().backward()
+        torch._foreach_mul_([q.grad], [3.0])
+        torch.add(q.grad, q.grad, out=torch.empty_like(q.grad))
+        held(3, 64).float()
+        held(3, 64).clone()
+    fused = "_scaled_dot_product_fused_attention_overrideable"
+    assert {row.op.split(".")[1] for row in found.rows} == {
+        fused, f"{fused}_backward", "_to_copy", "pow", "sum", "ones_like", "mul", "add",
+        "_foreach_mul_",
+    }  # fmt: skip
+    assert row_of(found, f"{fused}_backward").calls == 3  # of query, key and value
+
+
+class Passing(TorchDispatchMode):
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        return op(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("mode", [Passing, torch.spyre.numerics])
+def test_operators_that_run_for_the_first_time_in_a_mode_are_the_cards(mode):
+    x = held(2, 3, 17 if mode is Passing else 19, 23).requires_grad_()
+    target = torch.tensor([0, 1]).to("spyre")
+    with torch_spyre.fallback("error"), mode():
+        y = F.max_pool2d(F.relu(F.instance_norm(x)), 3, stride=2).flatten(1)
+        F.cross_entropy(F.gelu(y), target, label_smoothing=0.1).backward()
 
 
 def test_compiled_functions_modules_and_operands_that_are_written():
@@ -74,5 +143,9 @@ def test_compiled_functions_modules_and_operands_that_are_written():
 
 
 def test_a_wrong_bound():
-    with pytest.raises(ValueError, match="bound: 0 is not positive"):
-        torch.spyre.numerics(0)
+    for bound in (0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match=f"bound: {bound} is not positive"):
+            torch.spyre.numerics(bound)
+    for bound in (True, "0.1", None):
+        with pytest.raises(TypeError, match="is not a number"):
+            torch.spyre.numerics(bound)

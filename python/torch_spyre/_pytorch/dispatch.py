@@ -53,6 +53,7 @@ __all__ = [
     "stream_type",
     "traced_as",
     "version_of",
+    "with_transforms",
     "without_autocast",
     "without_modes",
 ]
@@ -242,6 +243,19 @@ def without_modes() -> AbstractContextManager[Any]:
     if torch._C._len_torch_dispatch_stack() == 0:
         return nullcontext()  # spares the import of what traces
     return torch.utils._python_dispatch._disable_current_modes()
+
+
+# Keys of functionalize(), which PyTorch excludes while a mode's __torch_dispatch__ runs.
+_TRANSFORMS = ("FuncTorchDynamicLayerFrontMode", "FuncTorchDynamicLayerBackMode", "Functionalize")
+
+
+def with_transforms() -> AbstractContextManager[Any]:
+    """Inside, torch.func.functionalize() works, although a user's mode may be calling."""
+    excluded = torch._C._dispatch_tls_local_exclude_set()
+    for name in _TRANSFORMS:
+        excluded = excluded.remove(getattr(torch._C.DispatchKey, name))
+    included = torch._C._dispatch_tls_local_include_set()
+    return torch._C._ForceDispatchKeyGuard(included, excluded)
 
 
 def version_of(tensor: torch.Tensor) -> int:

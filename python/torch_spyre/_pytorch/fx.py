@@ -12,7 +12,14 @@ from typing import Any
 
 import torch
 
-from .dispatch import OperatorBase, OpOverload, schema_of, without_autocast, without_modes
+from .dispatch import (
+    OperatorBase,
+    OpOverload,
+    schema_of,
+    with_transforms,
+    without_autocast,
+    without_modes,
+)
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)  # sizes and conditions that are traced
 
@@ -77,7 +84,13 @@ def trace(
     traced = torch.func.functionalize(function, remove="mutations")
     table: dict[Any, Callable[..., Any]] = dict(decompositions)
     tracer = make_fx(traced, decomposition_table=table, tracing_mode="fake")
-    with torch.no_grad(), without_modes(), without_autocast(), _without_refusals():
+    with (
+        torch.no_grad(),
+        without_modes(),
+        with_transforms(),
+        without_autocast(),
+        _without_refusals(),
+    ):
         gm: torch.fx.GraphModule = tracer(*tensors)
     gm.graph.eliminate_dead_code()
     return gm

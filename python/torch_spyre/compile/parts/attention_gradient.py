@@ -67,10 +67,24 @@ def attention_backward(
     *,
     scale: float | None = None,
 ) -> tuple[torch.Tensor | None, ...] | NotTaken:
-    """Gradients of query, key, value and bias, those that are `wanted`. Operands are [batch, heads,
-    length, size]; fewer heads of keys and values serve groups of queries."""
     if dropout != 0 or query.dim() != 4 or query.dtype not in computed():
         return NOT_TAKEN
+    return gradients(grad, query, key, value, bias, wanted, causal=causal, scale=scale)
+
+
+def gradients(
+    grad: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    bias: torch.Tensor | None,
+    wanted: Sequence[bool],
+    *,
+    causal: bool,
+    scale: float | None = None,
+) -> tuple[torch.Tensor | None, ...]:
+    """Gradients of query, key, value and bias, those that are `wanted`. Operands are [batch, heads,
+    length, size]; fewer heads of keys and values serve groups of queries."""
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     groups = query.shape[1] // key.shape[1]
     keys, values = _repeated(key, groups), _repeated(value, groups)
