@@ -111,6 +111,7 @@ def as_tuple(result):
 BEYOND_PYTORCH = {
     aten.multi_margin_loss_backward.default,
     aten.multilabel_margin_loss_backward.default,
+    aten.multilabel_margin_loss_forward.default,
     aten._embedding_bag.default,
     aten._embedding_bag_forward_only.default,
     aten._thnn_fused_lstm_cell.default,

@@ -9,7 +9,7 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import MOST_COMPARISONS, computed, count, positions
+from .lines import FLOATS, MOST_COMPARISONS, computed, count, positions
 
 _aten = torch.ops.aten
 _NONE, _MEAN = 0, 1  # aten's numbers of reductions
@@ -116,7 +116,7 @@ def multi_margin_backward(
     grad: torch.Tensor, x: torch.Tensor, target: torch.Tensor, p: float, margin: float,
     weight: torch.Tensor | None = None, reduction: int = _MEAN,
 ) -> torch.Tensor | NotTaken:  # fmt: skip
-    if x.dtype not in computed() or x.numel() == 0:
+    if x.dtype not in FLOATS or x.numel() == 0:
         return NOT_TAKEN
     rows = x.reshape(-1, x.shape[-1] if x.dim() else 1)
     wanted = target.reshape(-1, 1)
@@ -127,7 +127,7 @@ def multi_margin_backward(
     if weight is not None:
         slope = slope * torch.where(hit, weight, 0.0).sum(1, True)
     slope = slope - torch.where(hit, slope.sum(1, True), 0.0)
-    return (slope * _shared(grad, rows.shape[0], reduction)).reshape(x.shape)
+    return (slope * _shared(grad, rows.shape[0], reduction)).reshape(x.shape).to(x.dtype)
 
 
 def _listed(target: torch.Tensor) -> torch.Tensor:
@@ -138,16 +138,37 @@ def _listed(target: torch.Tensor) -> torch.Tensor:
     return (classes.unsqueeze(2) == numbers).to(torch.float32).sum(1)
 
 
+@part(_aten.multilabel_margin_loss_forward.default, narrow=True)
+def multilabel_margin(
+    x: torch.Tensor, target: torch.Tensor, reduction: int
+) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
+    """PyTorch's decomposition counts what stands behind the first -1 as class 0."""
+    if x.dtype not in FLOATS or x.shape != target.shape or not 1 <= x.dim() <= 2:
+        return NOT_TAKEN
+    if not 0 < x.numel() * x.shape[-1] <= MOST_COMPARISONS:
+        return NOT_TAKEN
+    rows = x.reshape(-1, x.shape[-1])
+    listed = _listed(target.reshape(rows.shape))
+    others = torch.where(listed > 0, 0.0, 1.0)
+    beyond = (1 - rows.unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
+    beyond = beyond * listed.unsqueeze(2) * others.unsqueeze(1)  # [rows, listed, other]
+    losses = beyond.sum((1, 2)) / rows.shape[1]
+    hits = (1 - others).reshape(x.shape).to(x.dtype)
+    if reduction == _NONE:
+        return losses.reshape(x.shape[:-1]).to(x.dtype), hits
+    return (losses.mean() if reduction == _MEAN else losses.sum()).to(x.dtype), hits
+
+
 @part(_aten.multilabel_margin_loss_backward.default, narrow=True)
 def multilabel_margin_backward(
     grad: torch.Tensor, x: torch.Tensor, target: torch.Tensor, reduction: int, hits: torch.Tensor
 ) -> torch.Tensor | NotTaken:
     rows = x.reshape(-1, x.shape[-1] if x.dim() else 1)
-    if not _is_taken(rows, x.numel()):
+    if x.dtype not in FLOATS or not 0 < x.numel() * rows.shape[1] <= MOST_COMPARISONS:
         return NOT_TAKEN
     listed = _listed(target.reshape(rows.shape))
     others = torch.where(listed > 0, 0.0, 1.0)
     near = torch.where(1 - rows.unsqueeze(2) + rows.unsqueeze(1) > 0, 1.0, 0.0)
     near = near * listed.unsqueeze(2) * others.unsqueeze(1)  # [rows, listed, other]
     slope = (near.sum(1) - near.sum(2)) / rows.shape[1]
-    return (slope * _shared(grad, rows.shape[0], reduction)).reshape(x.shape)
+    return (slope * _shared(grad, rows.shape[0], reduction)).reshape(x.shape).to(x.dtype)
