@@ -11,7 +11,8 @@ import torch.nn.functional as F
 import torch_spyre
 
 SIZES = (1, 2, 3, 5, 8, 31, 32, 40, 63, 64, 65, 96, 128, 130)
-DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.int32, torch.bool)
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.int32, torch.bool,
+          torch.int8, torch.uint8, torch.int16)  # fmt: skip
 MOST_ELEMENTS = 40_000
 
 

@@ -107,6 +107,27 @@ def test_a_row_costs_a_row(name, compiled):
     assert card[0].data_ptr() == address
 
 
+OF_QUANTIZED = ("assignment", "assignment at an index", "index_copy_", "index_put_", "scatter_",
+                "slice", "index_fill_")  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.bool], ids=str)
+@pytest.mark.parametrize("name", OF_QUANTIZED)
+def test_a_row_of_small_integers_costs_a_row(name, dtype, compiled):
+    """A move is no arithmetic, which would be in 32 bits."""
+    write = silent(IN_PLACE[name])
+    cache, row = (torch.randint(0, 99, s).to(dtype) for s in (SHAPE, (1, 4, 1, 64)))
+    operands = cache, torch.tensor([ROW]), row
+    card = [operand.to("spyre") for operand in operands]
+    torch._dynamo.reset()
+    run = torch.compile(write, dynamic=False) if compiled else write
+    spent, whole = cost(run, card), cost(lambda x, *_: x.clone(), card)
+    write(*operands)
+    assert torch.equal(card[0].cpu(), cache)
+    assert spent < whole / 4, f"{spent:.2f} us; a copy of the cache takes {whole:.2f}"
+
+
 def test_writes_along_several_dims_keep_what_is_around_them():
     def write(x, row):
         x[:, :, ROW] = row[:, :, 0]
