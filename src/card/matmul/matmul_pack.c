@@ -3,8 +3,8 @@
 #include "card/simd/lanes.h"
 #include "tensor/convert.h"
 
-// Lines that do not follow each other: so many at a time, asked for so many lines before, or of rows
-// so many runs of k before. Asking beyond the last is harmless.
+// Lines that do not follow each other: so many at a time, asked for so many lines before, or of
+// rows so many runs of k before. Asking beyond the last is harmless.
 enum { LINES_A_STEP = 4, LINES_AHEAD = 12, RUNS_AHEAD = 4 };
 
 // `count` lines of `run` elements, the next one `stride` bytes further. What lies `ahead` bytes
@@ -69,8 +69,8 @@ static row_place row_behind(const matmul_part *p, row_place row)
                                              : (row_place){row.core + 1, 0};
 }
 
-// How many rows from *row on, at most `most`, lie *stride bytes apart, which they mostly do, whatever
-// core they are of; *row is then the one behind them.
+// How many rows from *row on, at most `most`, lie *stride bytes apart, which they mostly do,
+// whatever core they are of; *row is then the one behind them.
 static size_t even_rows(const matmul_part *p, row_place *row, size_t most, int64_t *stride)
 {
     const uint8_t *last = row_at(p, *row), *next = NULL;
