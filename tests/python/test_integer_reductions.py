@@ -55,6 +55,18 @@ def test_compiled_reductions(name):
     assert torch_spyre.last_report().kernels == 1
 
 
+@pytest.mark.parametrize("dims", [-1, (1, 2), [0, 2]])
+def test_sums_whose_whole_would_leave_32_bits(dims):
+    """The range is that of what joins one number, not of all elements."""
+    x = torch.full((1 << 10, 2, 1 << 7), 1 << 13)
+    compiled = torch.compile(lambda x: x.sum(dims), dynamic=False)
+    torch._dynamo.reset()
+    with torch_spyre.config.patch(fallback="error"):
+        assert torch.equal(x.to("spyre").sum(dims).cpu(), x.sum(dims))
+        assert torch.equal(compiled(x.to("spyre")).cpu(), x.sum(dims))
+        assert torch.equal(x.to("spyre").nansum(dims).cpu(), x.nansum(dims))
+
+
 def test_reductions_of_a_growing_length():
     compiled = torch.compile(lambda x: (x.amax(-1), x.amin(-1), x.sum(-1)), dynamic=True)
     for length in (70, 71, 130, 300):

@@ -184,6 +184,22 @@ static spyre_status try_inside_loops(rows_window *w, const rows_tiles *all,
     return try_rows(w, 1, &tiles, &failed, out_rows, &fewer);
 }
 
+// The row fusion of `*out_rows` hands on values in LX: one of so few of its kernels that none does
+// leaves those that come to want them to the next one.
+static spyre_status try_part(rows_window *w, const rows_tiles *all, const row_fusion **out_rows)
+{
+    const uint32_t kernels = (*out_rows)->kernels;
+    const row_fusion *part = NULL;
+    rows_tiles tiles = *all;
+    while (tiles.items[tiles.count - 1].kernel >= kernels) tiles.count--;
+    uint32_t n = kernels;
+    while (n > 1 && !rows_part_at(w, &tiles, n)) n--;
+    if (n == kernels || n < 2) return NULL;
+    TRY(try_fewer(w, n, n, &tiles, &part));
+    if (part) *out_rows = part;
+    return NULL;
+}
+
 // Gives the first kernel of each row fusion between two barriers what it stands for.
 static spyre_status fuse_between(rows_window *w)
 {
@@ -197,6 +213,7 @@ static spyre_status fuse_between(rows_window *w)
         if (!found && tiles.items[0].loops.depth)
             TRY(try_inside_loops(w, &tiles, &found));
         if (!found) continue;
+        TRY(try_part(w, &tiles, &found));
         w->phases[first].kernel->rows = found;
         first += found->kernels - 1;
     }

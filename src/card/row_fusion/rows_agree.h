@@ -31,6 +31,10 @@ bool rows_is_read(const rows_window *w, uint32_t last, const rows_tile *t);
 // Nothing reads sums and constants of FILLs, which never reach LX.
 bool rows_sums_die(const rows_window *w, uint32_t last, const rows_tiles *tiles);
 
+// Nothing of the first `kernels` of the tiles' is wanted by what stands behind them: no result in
+// LX, nor do the others take or write elements of an argument that one of them has.
+bool rows_part_at(const rows_window *w, const rows_tiles *tiles, uint32_t kernels);
+
 // What may be read in LX or memory: of each value, of each tile's result.
 typedef struct {
     bool value[ROWS_MOST_STEPS], tile[ROWS_MOST_STEPS];

@@ -118,6 +118,44 @@ static bool is_handed_on(const rows_window *w, const rows_tiles *tiles, byte_ran
     return false;
 }
 
+// --- Parts of a row fusion
+
+// An operand that has other elements in other rows.
+static bool moves_along(const rows_tile *t, uint32_t o)
+{
+    const rows_access *a = &t->operand[o];
+    return a->sums == ROWS_NONE && !a->constant && t->role != ROWS_CONSTANT &&
+           !rows_nest_stands(&a->place.row);
+}
+
+// Both have the same elements of an argument.
+static bool share_elements(const plan_phase *first, const rows_tile *a, const rows_tile *b)
+{
+    for (uint32_t x = 0; x < a->tile->instruction->operand_count; x++) {
+        if (a->operand[x].place.space != ISA_SPACE_MEMORY || !moves_along(a, x)) continue;
+        for (uint32_t y = 0; y < b->tile->instruction->operand_count; y++)
+            if (rows_same_place(first, &a->operand[x].place, &b->operand[y].place)) return true;
+    }
+    return false;
+}
+
+bool rows_part_at(const rows_window *w, const rows_tiles *tiles, uint32_t kernels)
+{
+    const plan_phase *first = w->phases + w->first;
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        const rows_tile *t = &tiles->items[n];
+        if (t->kernel >= kernels) return true;
+        if (t->operand[0].place.space == ISA_SPACE_LX && t->operand[0].sums == ROWS_NONE &&
+            rows_is_read(w, w->first + kernels - 1, t))
+            return false;
+        for (uint32_t behind = n + 1; behind < tiles->count; behind++)
+            if (tiles->items[behind].kernel >= kernels &&
+                share_elements(first, t, &tiles->items[behind]))
+                return false;
+    }
+    return true;
+}
+
 bool rows_sums_die(const rows_window *w, uint32_t last, const rows_tiles *tiles)
 {
     for (uint32_t n = 0; n < tiles->count; n++) {

@@ -126,11 +126,17 @@ spyre_status rewrite_logit(rewriter *r)
     return make_unary(r, ATEN_SPYRE_LOGIT, &x, &into, NULL);
 }
 
+// In 16 bits x is chosen or weight * x; float32 has no comparison.
 spyre_status rewrite_prelu(rewriter *r)
 {
     tensor x, weight, above, below, scaled, into;
     TRY(load(r, &x, &into));
     TRY(rewrite_operand(r, 1, into.dtype, &weight));
+    if (x.dtype != SPYRE_DTYPE_F32) {
+        TRY(make_with(r, ATEN_SPYRE_GREATERTHAN, &x, 0, NULL, &above));
+        TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &weight, NULL, &scaled));
+        return make_where(r, &above, &x, &scaled, &into, NULL);
+    }
     TRY(make_halves(r, &x, &above, &below));
     TRY(make_binary(r, ATEN_SPYRE_MUL, &below, &weight, NULL, &scaled));
     return make_binary(r, ATEN_SPYRE_ADD, &above, &scaled, &into, NULL);

@@ -289,6 +289,61 @@ static void fuse_rows__all_lanes_of_sums_are_no_stream(void **state)
     free_program(p);
 }
 
+// A step over sticks of rows, of memory those of every other group of rows.
+static void emit_group(isa_program *p, isa_opcode opcode, opfunc op, isa_operand result,
+                       isa_operand x)
+{
+    enum { ROWS = 64, STICKS = 4 };
+    const uint32_t extent[3] = {STICKS, ROWS, 64};
+    isa_instruction *i = emit(p, opcode);
+    i->op = op;
+    i->dim_count = 3;
+    i->operand_count = 2;
+    i->operand[0] = result;
+    i->operand[1] = x;
+    for (uint32_t d = 0; d < i->dim_count; d++) i->extent[d] = extent[d];
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        const int64_t groups = i->operand[o].space == ISA_SPACE_MEMORY ? 2 : 1;
+        const int64_t stride[3] = {ROWS * 128 * groups, 128, 2};
+        for (uint32_t d = 0; d < i->dim_count; d++) i->operand[o].stride[d] = stride[d];
+    }
+}
+
+// Two kernels after the other for each group of rows, whose results lie between each other: the
+// first of the second group could be one with those of the first, but its result is the next one's.
+static void fuse_rows__ends_where_nothing_is_handed_on(void **state)
+{
+    (void)state;
+    isa_program *p = new_program(1);
+    for (uint32_t group = 0; group < 2; group++) {
+        const int64_t rows = group * 64 * 128;
+        begin_kernel(p, 1, 0);
+        emit_group(p, ISA_LOAD, (opfunc)0, buffer(1), in_memory(0, ISA_NO_SLOT, rows, DL16));
+        signal_to(p, ISA_QUEUE_LOAD, 0);
+        wait_for(p, ISA_QUEUE_SFP, 0);
+        emit_group(p, ISA_VECTOR, OPFUNC_NEG, buffer(0), buffer(1));
+        end_kernel(p);
+        begin_kernel(p, 1, 0);
+        emit_group(p, ISA_VECTOR, OPFUNC_ABS, buffer(2), buffer(0));
+        signal_to(p, ISA_QUEUE_SFP, 0);
+        wait_for(p, ISA_QUEUE_STORE, 0);
+        emit_group(p, ISA_STORE, (opfunc)0,
+                   in_memory(0, ISA_NO_SLOT, 2 * BUFFER_BYTES + rows, DL16), buffer(2));
+        end_kernel(p);
+    }
+    emit(p, ISA_HALT);
+    fill_memory();
+    assert_int_equal(check(p, 0), 2);
+    card_program *loaded;
+    assert_ok(card_load(the_card, p, &loaded));
+    for (uint32_t first = 0; first < 4; first += 2) {
+        assert_non_null(loaded->phases.items[first].kernel->rows);
+        assert_int_equal(loaded->phases.items[first].kernel->rows->kernels, 2);
+    }
+    card_unload(the_card, loaded);
+    free_program(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +352,7 @@ int main(void)
         cmocka_unit_test(fuse_rows__blocks_are_parts_of_masks),
         cmocka_unit_test(fuse_rows__less_than_a_stick_is_none),
         cmocka_unit_test(fuse_rows__all_lanes_of_sums_are_no_stream),
+        cmocka_unit_test(fuse_rows__ends_where_nothing_is_handed_on),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
