@@ -81,7 +81,7 @@ static PyObject *py_compile(PyObject *Py_UNUSED(self), PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     status = spyre_compile(graph, &options, &compiled);
     Py_END_ALLOW_THREADS
-    if (!core_check(status)) return core_raise();
+    if (!core_check(status)) return core_raise_of_graph();
     return executable_to_object(compiled);
 }
 

@@ -24,6 +24,7 @@ bool core_fail(spyre_code code, const char *format, ...) SPYRE_PRINTF(2, 3);
 bool core_check(spyre_status status);           // frees the status; true when it was null
 bool core_shim(AOTITorchError error);           // true when 0
 PyObject *core_raise(void);                     // null, with the Python exception set
+PyObject *core_raise_of_graph(void);            // the same; of wrong arguments ArgumentError
 PyObject *core_raise_runtime(void);             // as RuntimeError: errors of devices and streams
 bool error_register(PyObject *module);
 

@@ -9,7 +9,8 @@
 
 static _Thread_local spyre_code code_of_thread;
 static _Thread_local char message_of_thread[4096];
-static PyObject *unsupported_error, *out_of_memory_error, *internal_error, *index_fault;
+static PyObject *unsupported_error, *out_of_memory_error, *internal_error;
+static PyObject *index_fault, *argument_error;
 
 // What a signal's handler has raised during a wait of this thread: type, value, traceback.
 static _Thread_local PyObject *interruption[3];
@@ -102,6 +103,13 @@ PyObject *core_raise(void)
     return NULL;
 }
 
+PyObject *core_raise_of_graph(void)
+{
+    if (code_of_thread != SPYRE_INVALID_ARGUMENT) return core_raise();
+    PyErr_SetString(argument_error, message_of_thread);
+    return NULL;
+}
+
 PyObject *core_raise_runtime(void)
 {
     if (raise_interruption()) return NULL;
@@ -110,16 +118,15 @@ PyObject *core_raise_runtime(void)
     return NULL;
 }
 
-// An IndexError, as PyTorch's of embedding or nll_loss, and a RuntimeError, as that of gather.
-static PyObject *new_index_fault(void)
+// A class of the first `count` of IndexError, RuntimeError and ValueError: what PyTorch raises for
+// the same mistake is one of them, by the operator.
+static PyObject *new_class(const char *name, const char *doc, Py_ssize_t count)
 {
-    PyObject *bases = PyTuple_Pack(2, PyExc_IndexError, PyExc_RuntimeError);
-    PyObject *made = bases ? PyErr_NewExceptionWithDoc(
-                                 "torch_spyre.IndexFault",
-                                 "An index of a gather or scatter on the card is out of range.",
-                                 bases, NULL)
-                           : NULL;
+    PyObject *bases = PyTuple_Pack(3, PyExc_IndexError, PyExc_RuntimeError, PyExc_ValueError);
+    PyObject *first = bases ? PyTuple_GetSlice(bases, 0, count) : NULL;
+    PyObject *made = first ? PyErr_NewExceptionWithDoc(name, doc, first, NULL) : NULL;
     Py_XDECREF(bases);
+    Py_XDECREF(first);
     return made;
 }
 
@@ -132,12 +139,16 @@ bool error_register(PyObject *module)
         "torch_spyre.InternalError",
         "A stage of torch_spyre broke its own rules: a fault to report, never a fallback.",
         PyExc_RuntimeError, NULL);
-    index_fault = new_index_fault();
+    index_fault = new_class("torch_spyre.IndexFault",
+                            "An index of a gather or scatter on the card is out of range.", 2);
+    argument_error = new_class("torch_spyre.ArgumentError",
+                               "What an operator of a graph is given breaks one of its rules.", 3);
     PyObject *torch = PyImport_ImportModule("torch._C");
     out_of_memory_error = torch ? PyObject_GetAttrString(torch, "OutOfMemoryError") : NULL;
     Py_XDECREF(torch);
     return unsupported_error && out_of_memory_error && internal_error && index_fault &&
-           PyModule_AddObjectRef(module, "IndexFault", index_fault) == 0 &&
+           argument_error && PyModule_AddObjectRef(module, "IndexFault", index_fault) == 0 &&
+           PyModule_AddObjectRef(module, "ArgumentError", argument_error) == 0 &&
            PyModule_AddObjectRef(module, "Unsupported", unsupported_error) == 0 &&
            PyModule_AddObjectRef(module, "InternalError", internal_error) == 0;
 }

@@ -67,6 +67,9 @@ class ElementArrangement(enum.IntEnum):
 class Unsupported(RuntimeError):
     """The card, its compiler or a setting cannot do what is asked; names operand and rule."""
 
+class ArgumentError(IndexError, RuntimeError, ValueError):
+    """What an operator of a graph is given breaks one of its rules; names node, operand, value."""
+
 class IndexFault(IndexError, RuntimeError):
     """An index of a gather or scatter on the card is out of range; names kernel, row and bounds."""
 

@@ -36,6 +36,7 @@ from ._C import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from ._C import (
+        ArgumentError,
         DataFormats,
         ElementArrangement,
         IndexFault,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from .report import compile_reports, last_report
 
 __all__ = [
+    "ArgumentError",
     "DataFormats",
     "ElementArrangement",
     "FallbackError",

@@ -190,7 +190,8 @@ static spyre_status verify_rank(const bundle_step *step, const uint8_t *reduced,
     return NULL;
 }
 
-// Nothing in a stick is summed up, and of a pool's dims no others than those of its windows.
+// Nothing in a stick is summed up, and of a pool's dims no others than those of its windows; a dim of
+// one place, which stands for room in an operand's memory, is no sum.
 static spyre_status verify_pool(const bundle_step *step, const uint8_t *reduced,
                                 uint32_t reduced_count)
 {
@@ -198,6 +199,7 @@ static spyre_status verify_pool(const bundle_step *step, const uint8_t *reduced,
     for (uint32_t i = 0; i < reduced_count; i++) {
         uint32_t d = reduced[i];
         if (!bundle_window_of(step, step->inputs[0], d)) {
+            if (step->size[d] == 1) continue;
             return RULE("scale_: %s reduces dim %s, which is not a window's", name,
                         step->dim_name[d]);
         }

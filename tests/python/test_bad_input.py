@@ -142,6 +142,46 @@ def test_convolutions_that_do_not_fit(message, compiled):
         convolution(card(*image, dtype=torch.float16), card(*weight, dtype=torch.float16))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("on_card", [0, 1, 2])
+def test_convolutions_of_two_devices(on_card, compiled):
+    operands = [torch.ones(s).half() for s in ((1, 3, 8, 8), (4, 3, 3, 3), (4,))]
+    operands[on_card] = operands[on_card].to("spyre")
+    torch._dynamo.reset()
+    convolution = torch.compile(torch.conv2d, dynamic=False) if compiled else torch.conv2d
+    with pytest.raises(RuntimeError, match="spyre:0"):
+        convolution(*operands)
+
+
+PLACES = torch.tensor([0, 1]), torch.tensor([0, 1, 2])
+WRONG_ARGUMENTS = {
+    "sort": (lambda x, y, i, j: x.sort(2), IndexError, "argument 1: dim 2 is outside"),
+    "argsort": (lambda x, y, i, j: x.argsort(-3), IndexError, "argument 1: dim -3 is outside"),
+    "_softmax": (lambda x, y, i, j: x.softmax(2), IndexError, "argument 1: dim 2 is outside"),
+    "index_put": (lambda x, y, i, j: x.index_put((i, j), y), IndexError, "3 and 2 do not broad"),
+    "attention": (
+        lambda x, y, i, j: torch.nn.functional.scaled_dot_product_attention(
+            x.expand(1, 2, 3, 5), x.expand(1, 3, 3, 5), x.expand(1, 3, 3, 5)
+        ),
+        RuntimeError,
+        "2 query heads for 3 key heads",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ARGUMENTS)
+def test_a_graph_refuses_by_the_class_of_pytorch(name):
+    """Where PyTorch's kernels look and its meta kernels do not. Named: node, line, value, rule."""
+    call, error, message = WRONG_ARGUMENTS[name]
+    operands = card(3, 5), card(2), *(place.to("spyre") for place in PLACES)
+    torch._dynamo.reset()
+    with pytest.raises(torch_spyre.ArgumentError, match=message) as caught:
+        torch.compile(call, dynamic=False)(*operands)
+    assert isinstance(caught.value, error) and "test_bad_input.py:" in str(caught.value)
+    with torch_spyre.fallback("silent"), pytest.raises(error):
+        call(*operands)
+
+
 def test_a_bias_of_another_length():
     image, weight, bias = (card(*s, dtype=torch.float16) for s in ((1, 3, 8, 8), (4, 3, 3, 3), [5]))
     with pytest.raises(RuntimeError, match="bias to be 1-dimensional with 4 elements.*size .5. "):

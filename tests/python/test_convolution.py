@@ -242,3 +242,19 @@ def test_padding_of_what_lies_in_parts(around):
         for form in (padded, torch.compile(padded)):
             actual = form(x.to("spyre")).cpu()
             assert torch.equal(actual, padded(x.to("spyre").cpu()))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("channels, size", [(64, 32), (48, 17)])
+def test_gradients_of_channels_one_by_one_that_come_channels_last(channels, size, stride):
+    """Rows of an operand lie further apart than in the result: room, which is no sum."""
+    weight, x = numbers(channels, 1, 3, 3), numbers(2, channels, size, size)
+    grad = numbers(*F.conv2d(x, weight, stride=stride, padding=1, groups=channels).shape)
+    grad = grad.contiguous(memory_format=torch.channels_last)
+    backward = torch.ops.aten.convolution_backward
+    options = [0], [stride] * 2, [1, 1], [1, 1], False, [0, 0], channels, [True, True, False]
+    found = backward(*(t.to("spyre") for t in (grad, x, weight)), *options)
+    wanted = backward(*(t.float() for t in (grad, x, weight)), *options)
+    for one, other in zip(found[:2], wanted[:2], strict=True):
+        scale = other.abs().max().item()
+        torch.testing.assert_close(one.cpu().float(), other, rtol=0, atol=0.005 * scale)

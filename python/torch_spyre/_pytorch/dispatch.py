@@ -60,7 +60,14 @@ __all__ = [
 
 
 def check_convolution(*arguments: Any) -> None:
-    """Raises PyTorch's RuntimeError for arguments of a convolution that do not fit together."""
+    """Raises PyTorch's RuntimeError for arguments of a convolution that do not fit together; fake
+    tensors of a convolution may lie on several devices."""
+    devices = dict.fromkeys(str(t.device) for t in arguments if isinstance(t, torch.Tensor))
+    if len(devices) > 1:
+        raise RuntimeError(
+            "convolution: Expected all tensors to be on the same device, but found at least two "
+            f"devices, {' and '.join(devices)}!"
+        )
     torch._C._select_conv_backend(*arguments)
 
 
