@@ -90,13 +90,16 @@ def gradients(
     keys, values = _repeated(key, groups), _repeated(value, groups)
     weights = _weights(query, keys, bias, causal, factor)
     to_value = _summed(weights.transpose(-2, -1) @ grad, groups) if wanted[2] else None
-    shares = grad @ values.transpose(-2, -1)
-    level = (weights * shares).sum(-1, keepdim=True)
-    to_scores = weights * (shares - level)
-    scaled = to_scores * factor
+    # In float32: where weights gather at a few keys, shares and their level are nearly the same.
+    wide = torch.promote_types(query.dtype, torch.float32)
+    exact, shares = weights.to(wide), (grad @ values.transpose(-2, -1)).to(wide)
+    total = exact.sum(-1, keepdim=True).clamp_min(0.5)  # 1 but for rounding; 0 of a masked row
+    level = (exact * shares).sum(-1, keepdim=True) / total
+    to_scores = exact * (shares - level)
+    scaled = (to_scores * factor).to(query.dtype)
     to_query = scaled @ keys if wanted[0] else None
     to_key = _summed(scaled.transpose(-2, -1) @ query, groups) if wanted[1] else None
     to_bias = None
     if wanted[3] and bias is not None:
-        to_bias = to_scores.sum_to_size(bias.shape)
+        to_bias = to_scores.to(query.dtype).sum_to_size(bias.shape)
     return to_query, to_key, to_value, to_bias
