@@ -16,6 +16,13 @@ static bool is_private(const row_fusion *c, const rows_tile *t)
     return false;
 }
 
+// What a later kernel made in the place of the tile's result is not its value.
+static bool is_value_of(const rows_builder *b, uint32_t value, const rows_tile *t)
+{
+    const rows_place *place = &b->values[value].place;
+    return place->kernel == t->kernel && rows_same_place(b->first, place, &t->operand[0].place);
+}
+
 // True when no result that must stay inside is stored to LX.
 static bool keeps_inside(const rows_builder *b, const rows_live *live)
 {
@@ -24,9 +31,7 @@ static bool keeps_inside(const rows_builder *b, const rows_live *live)
         if (!t->stays_inside) continue;
         if (t->role == ROWS_BY_ROW && !is_private(b->c, t)) return false;
         for (uint32_t v = 0; v < b->value_count && t->role == ROWS_STREAMS; v++)
-            if (live->value[v] &&
-                rows_same_place(b->first, &b->values[v].place, &t->operand[0].place))
-                return false;
+            if (live->value[v] && is_value_of(b, v, t)) return false;
     }
     return true;
 }
