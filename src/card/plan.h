@@ -40,6 +40,7 @@ struct plan_tile {
     uint32_t dim_count;
     int64_t extent[ISA_MAX_DIMS];
     int64_t stride[ISA_MAX_OPERANDS][ISA_MAX_DIMS];
+    bool streams;                           // stream_results: the result goes past the caches
     plan_run *run;
     simd_function *simd;                    // of `fast`, where it has one
     simd_reducer *reducer;
@@ -182,6 +183,9 @@ bool tiles_inside(const plan_kernel *kernel, const card_argument *arguments);
 // True when moreover no store can change what a load of the same kernel reads, for any arguments,
 // the two being apart or element for element the same.
 bool tiles_allowed(const plan_kernel *kernel, const card_argument *arguments);
+
+// Whether one kernel writes an argument that the other reads.
+bool plan_hands_over(const plan_kernel *from, const plan_kernel *to);
 
 // The product that is all that the kernel does, or null.
 const plan_tile *plan_lone_product(const plan_kernel *kernel);

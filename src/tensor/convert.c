@@ -287,6 +287,12 @@ void converter_stream_rows(const converter *c, char *target, int64_t target_step
     }
 }
 
+void convert_stream_lines(void *target, int64_t target_step, const void *source,
+                          int64_t source_step, size_t rows, size_t bytes)
+{
+    kernels_in_use()->stream(target, target_step, source, source_step, rows, bytes);
+}
+
 void convert_stream_end(void)
 {
 #if defined(__x86_64__)

@@ -61,6 +61,9 @@ void converter_run_rows(const converter *c, char *target, int64_t target_step, c
 // multiples of 64 bytes. convert_stream_end() before another thread reads them.
 void converter_stream_rows(const converter *c, char *target, int64_t target_step,
                            const char *source, int64_t source_step, size_t rows, size_t count);
+// `rows` runs of whole lines of 64 bytes, copied past the caches.
+void convert_stream_lines(void *target, int64_t target_step, const void *source,
+                          int64_t source_step, size_t rows, size_t bytes);
 void convert_stream_end(void);
 
 // Fast paths for programs of the card: no saturation, one rounding (see dl16_from_float).

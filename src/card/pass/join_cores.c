@@ -135,16 +135,6 @@ static spyre_status join_steps(const translation *t, const plan_stage *stage,
 
 // --- Stages
 
-static bool hands_over(const plan_kernel *from, const plan_kernel *to)
-{
-    for (uint32_t n = 0; n < from->memory.count; n++)
-        for (uint32_t m = 0; m < to->memory.count; m++)
-            if (from->memory.items[n].stores && !to->memory.items[m].stores &&
-                from->memory.items[n].arg == to->memory.items[m].arg)
-                return true;
-    return false;
-}
-
 // Kernels by tiles of which none reads what another writes.
 static bool is_candidate(const plan_phase *first)
 {
@@ -154,7 +144,8 @@ static bool is_candidate(const plan_phase *first)
         const plan_action *a = &stage->actions.items[n];
         if (a->kind != ACTION_TILES || a->shares || a->remote) return false;
         for (uint32_t m = 0; m < stage->kernels; m++)
-            if (m != a->first && hands_over(first[m].kernel, first[a->first].kernel)) return false;
+            if (m != a->first && plan_hands_over(first[m].kernel, first[a->first].kernel))
+                return false;
     }
     return true;
 }

@@ -79,7 +79,7 @@ static void print_statement(const plan_tile *tile, uint32_t depth, text *out)
         text_append(out, o == 0 ? ": " : o == 1 ? " <- " : ", ");
         print_operand(&i->operand[o], out);
     }
-    text_append(out, "\n");
+    text_append(out, tile->streams ? ", past the caches\n" : "\n");
 }
 
 // A loop without a statement is left out, as among the steps.

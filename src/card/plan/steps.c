@@ -70,3 +70,13 @@ spyre_status plan_list_steps(arena *memory, const isa_program *program, plan_til
     kernel->step_count[queue] = steps.count;
     return NULL;
 }
+
+bool plan_hands_over(const plan_kernel *from, const plan_kernel *to)
+{
+    for (uint32_t n = 0; n < from->memory.count; n++)
+        for (uint32_t m = 0; m < to->memory.count; m++)
+            if (from->memory.items[n].stores && !to->memory.items[m].stores &&
+                from->memory.items[n].arg == to->memory.items[m].arg)
+                return true;
+    return false;
+}

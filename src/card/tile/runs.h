@@ -81,6 +81,17 @@ static inline int64_t outer_stride(const plan_tile *tile, uint32_t level, uint32
     return level < tile->dim_count ? tile->stride[operand][tile->dim_count - 1 - level] : 0;
 }
 
+// Whether runs of the result, which are dense, are whole lines of the host's caches that go past
+// them.
+static inline bool runs_stream(const plan_tile *tile, const uint8_t *result)
+{
+    enum { LINE = 64 };
+    bool streams = tile->streams && (uintptr_t)result % LINE == 0;
+    for (uint32_t d = 0; streams && d + 1 < tile->dim_count; d++)
+        streams = tile->stride[0][d] % LINE == 0;
+    return streams && run_length(tile) * run_stride(tile, 0) % LINE == 0;
+}
+
 // The ranges of two operands do not overlap.
 static inline bool runs_disjoint(const plan_tile *tile, uint8_t *const *address, uint32_t a,
                                  uint32_t b)

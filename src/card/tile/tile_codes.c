@@ -11,6 +11,7 @@
 
 #include "base/clones.h"
 #include "card/tile/runs.h"
+#include "tensor/convert.h"
 #include "tensor/numeric.h"
 
 enum { CHUNK = 512, MOST_INPUTS = 3, MAGNITUDE = 0x7FFF, ONE = 31 << 9 };
@@ -206,7 +207,8 @@ static void run_codes(const plan_tile *tile, uint8_t *const *address, plan_scrat
     code_loop *loop = loop_of(i->op, i->operand[1].format);
     const code_limits limits = limits_of(i);
     const int64_t to = run_stride(tile, 0), length = run_length(tile);
-    const int64_t chunk = is_dense(tile) ? length : CHUNK;
+    const bool streams = to == 2 && runs_stream(tile, address[0]), direct = to == 2 && !streams;
+    const int64_t chunk = is_dense(tile) && direct ? length : CHUNK;
     dense_buffer buffer[MOST_INPUTS];
     _Alignas(64) int16_t result[CHUNK];
     for (uint32_t n = 0; n < inputs; n++) buffer[n].held = 0, buffer[n].of = NULL;
@@ -221,10 +223,13 @@ static void run_codes(const plan_tile *tile, uint8_t *const *address, plan_scrat
                 in[n] = dense(&buffer[n], r.at[n + 1] + done * stride, stride, bytes, count);
             }
             uint8_t *at = r.at[0] + done * to;
-            loop(to == 2 ? at : (void *)result, in, &limits, count);
-            if (to != 2) copy_elements(at, to, (const uint8_t *)result, 2, (int64_t)count, 2);
+            loop(direct ? at : (void *)result, in, &limits, count);
+            if (streams) convert_stream_lines(at, 0, result, 0, 1, 2 * count);
+            else if (!direct)
+                copy_elements(at, to, (const uint8_t *)result, 2, (int64_t)count, 2);
         }
     } while (next_run(&r));
+    if (streams) convert_stream_end();
 }
 
 plan_run *tile_codes(const plan_tile *tile)
@@ -234,5 +239,5 @@ plan_run *tile_codes(const plan_tile *tile)
     for (uint32_t o = 2; o < i->operand_count; o++)
         if (i->operand[o].format != i->operand[1].format) return NULL;
     if (!loop_of(i->op, i->operand[1].format) || !has_aligned_strides(tile)) return NULL;
-    return tile->dim_count == 1 && is_dense(tile) ? run_dense_codes : run_codes;
+    return tile->dim_count == 1 && is_dense(tile) && !tile->streams ? run_dense_codes : run_codes;
 }

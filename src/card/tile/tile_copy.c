@@ -6,6 +6,7 @@
 
 #include "base/clones.h"
 #include "card/tile/runs.h"
+#include "tensor/convert.h"
 
 #define COPY_STRIDED(type)                                                                   \
     static void copy_##type(uint8_t *to, int64_t to_stride, const uint8_t *from,             \
@@ -73,14 +74,19 @@ static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratc
     int64_t lines = outer_extent(tile, 1), step[2];
     for (uint32_t o = 0; o < 2; o++) step[o] = outer_stride(tile, 1, o);
     bool dense = to == bytes && from == bytes && runs_disjoint(tile, address, 0, 1);
+    bool streams = dense && runs_stream(tile, address[0]);
     runs r;
     first_run(&r, tile, address, 2);
     do {
-        if (dense)
+        if (streams)
+            convert_stream_lines(r.at[0], step[0], r.at[1], step[1], (size_t)lines,
+                                 (size_t)(count * bytes));
+        else if (dense)
             copy_runs(r.at[0], step[0], r.at[1], step[1], lines, (size_t)(count * bytes));
         for (int64_t n = 0; n < lines && !dense; n++)
             copy_elements(r.at[0] + n * step[0], to, r.at[1] + n * step[1], from, count, bytes);
     } while (next_run(&r));
+    if (streams) convert_stream_end();
 }
 
 // --- Transposing
@@ -135,13 +141,16 @@ INLINED void transpose_lanes(wide_words *a)
     }
 }
 
-// to[row][n] = from[n][row] of 8 rows and 32 lines.
-INLINED void transpose_lines(uint8_t *to, int64_t to_line, const uint8_t *from, int64_t from_line)
+// to[row][n] = from[n][row] of 8 rows and 32 lines; each row is a line of the host's cache, past
+// which they may go.
+INLINED void transpose_lines(uint8_t *to, int64_t to_line, const uint8_t *from, int64_t from_line,
+                             bool streams)
 {
     wide_words a[BLOCK];
     for (int n = 0; n < BLOCK; n++) load_lanes(&a[n], from + n * from_line, BLOCK * from_line);
     transpose_lanes(a);
-    for (int n = 0; n < BLOCK; n++) memcpy(to + n * to_line, &a[n], sizeof a[n]);
+    if (streams) convert_stream_lines(to, to_line, a, sizeof a[0], BLOCK, sizeof a[0]);
+    for (int n = 0; n < BLOCK && !streams; n++) memcpy(to + n * to_line, &a[n], sizeof a[n]);
 }
 
 // Of 8 rows and 8 lines, the same four times.
@@ -160,12 +169,18 @@ INLINED int64_t block_behind(int64_t at, int64_t block, int64_t all)
     return at + 2 * block > all && at + block < all ? all - block : at + block;
 }
 
+typedef struct {
+    int64_t rows, count;
+    bool streams;
+} plane;
+
 // to[row][n] = from[n][row], of elements of two bytes. What 32 rows have of a line of the host's
 // cache is read at once.
 BASE_CLONES
 static void transpose_plane(uint8_t *to, int64_t to_line, const uint8_t *from, int64_t from_line,
-                            int64_t rows, int64_t count)
+                            const plane *p)
 {
+    const int64_t rows = p->rows, count = p->count;
     const int64_t block = count < LINES ? BLOCK : LINES;
     const bool small = rows < BLOCK || count < BLOCK;
     for (int64_t row = 0; small && row < rows; row++)
@@ -177,7 +192,7 @@ static void transpose_plane(uint8_t *to, int64_t to_line, const uint8_t *from, i
             for (int64_t row = begin; row < end; row = block_behind(row, BLOCK, end)) {
                 uint8_t *there = to + row * to_line + 2 * n;
                 const uint8_t *here = from + n * from_line + 2 * row;
-                if (block == LINES) transpose_lines(there, to_line, here, from_line);
+                if (block == LINES) transpose_lines(there, to_line, here, from_line, p->streams);
                 else transpose_block(there, to_line, here, from_line);
             }
     }
@@ -189,11 +204,12 @@ static void run_transpose(const plan_tile *tile, uint8_t *const *address, plan_s
         exact_run(tile, address, scratch);
         return;
     }
+    const plane p = {outer_extent(tile, 1), run_length(tile), runs_stream(tile, address[0])};
     runs r;
     first_run(&r, tile, address, 2);
-    do transpose_plane(r.at[0], outer_stride(tile, 1, 0), r.at[1], run_stride(tile, 1),
-                       outer_extent(tile, 1), run_length(tile));
+    do transpose_plane(r.at[0], outer_stride(tile, 1, 0), r.at[1], run_stride(tile, 1), &p);
     while (next_run(&r));
+    if (p.streams) convert_stream_end();
 }
 
 // --- Interleaving: of two bytes, a few lines have their elements in turn on one side

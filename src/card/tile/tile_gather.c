@@ -8,6 +8,7 @@
 #include "base/clones.h"
 #include "card/tile/row_offsets.h"
 #include "card/tile/runs.h"
+#include "tensor/convert.h"
 
 enum { ROWS_AHEAD = 32 };
 
@@ -132,6 +133,7 @@ typedef struct {
     const plan_tile *tile;
     uint32_t table, element;                // operand whose rows are named; bytes of an element
     bool sticks;                            // each row is a whole stick
+    bool streams;                           // past the host's caches
     uint32_t count;
     uint8_t *to[2][ROWS_AHEAD];             // of this batch and the one before
     const uint8_t *from[2][ROWS_AHEAD];
@@ -146,6 +148,10 @@ static void move_sticks(uint8_t *const *to, const uint8_t *const *from, uint32_t
 static void move_rows(const row_moves *m, uint32_t batch, uint32_t count)
 {
     const plan_tile *tile = m->tile;
+    for (uint32_t n = 0; m->streams && n < count; n++)
+        convert_stream_lines(m->to[batch][n], 0, m->from[batch][n], 0, 1,
+                             (size_t)run_length(tile) * m->element);
+    if (m->streams) return;
     if (m->sticks) {
         move_sticks(m->to[batch], m->from[batch], count);
         return;
@@ -205,11 +211,14 @@ static void run_rows(const plan_tile *tile, uint8_t *const *address, plan_scratc
                    .count = 0};
     m.sticks = run_stride(tile, 0) == m.element && run_stride(tile, 1) == m.element &&
                run_length(tile) * m.element == SPYRE_STICK_BYTES;
+    m.streams = i->opcode == ISA_GATHER && run_stride(tile, 0) == m.element &&
+                run_stride(tile, 1) == m.element && runs_stream(tile, address[0]);
     runs r;
     first_run(&r, tile, address, 2);
     do add_row_moves(&m, &r);
     while (next_run(&r));
     finish_row_moves(&m);
+    if (m.streams) convert_stream_end();
 }
 
 plan_run *tile_gather(const plan_tile *tile)
