@@ -258,3 +258,28 @@ def test_gradients_of_channels_one_by_one_that_come_channels_last(channels, size
     for one, other in zip(found[:2], wanted[:2], strict=True):
         scale = other.abs().max().item()
         torch.testing.assert_close(one.cpu().float(), other, rtol=0, atol=0.005 * scale)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kernel, stride", [((3,), 2), ((5,), 3), ((3, 5), 2)])
+def test_gradients_of_windows_in_steps_are_the_cards(kernel, stride, compiled):
+    """Every second of three taps is a weight whose strides are no multiples of each other."""
+    channels, sizes = 32, (163, 9)[: len(kernel)]
+    x, weight = numbers(2, channels, *sizes), numbers(channels, channels, *kernel)
+
+    def windows(x, weight):
+        form = F.conv1d if len(kernel) == 1 else F.conv2d
+        return form(x, weight, stride=stride)
+
+    form = torch.compile(windows, dynamic=False) if compiled else windows
+    torch._dynamo.reset()
+    gradients = []
+    with torch_spyre.fallback("error"):
+        for run, device, dtype in ((form, "spyre", x.dtype), (windows, "cpu", torch.float64)):
+            given = [t.to(device).to(dtype).detach().requires_grad_() for t in (x, weight)]
+            result = run(*given)
+            seed = (torch.arange(result.numel()) % 7 - 3).reshape(result.shape).to(result.dtype)
+            result.backward(seed.to(result.device))
+            gradients.append([t.grad.cpu().double() for t in given])
+    for found, wanted in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0.005 * wanted.abs().max().item())

@@ -354,6 +354,16 @@ def test_gradients_of_attention_that_looks_at_few_keys(length, compiled):
         assert (found - wanted).abs().max() < 0.01 * wanted.abs().max()
 
 
+@pytest.mark.parametrize(
+    "sizes, dim", [((8, 4, 5), 0), ((8, 4, 5), 2), ((66, 70), 0), ((66, 70), 1)]
+)
+def test_weight_norm(sizes, dim):
+    scales = [1] * len(sizes)
+    scales[dim] = sizes[dim]
+    operands = numbers(*sizes) + 0.125, numbers(*scales)
+    check(lambda v, g: torch._weight_norm(v, g, dim), operands, 1e-2, True)
+
+
 def test_gradients_of_attention_that_is_not_one_program():
     """Rows of an odd count that are two apart; the host has no kernel for this gradient."""
     rows = slice(1, None, 2)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -251,10 +252,18 @@ def _by_phases(
             start, length = before[at] + one.first, counts[at] + one.reach
             image = image.narrow(at + 2, start, length)
             kernel = kernel[(slice(None),) * (at + 2) + (one.taps,)]
-        ones, none = [1] * rank, [0] * rank
-        return _forward(image, kernel, bias, ones, none, [one.step for one in chosen], groups)
+        ones, none, steps = [1] * rank, [0] * rank, [one.step for one in chosen]
+        return _forward(image, _laid_out(kernel), bias, ones, none, steps, groups)
 
     return result(())
+
+
+def _laid_out(weight: torch.Tensor) -> torch.Tensor:
+    """A copy where strides are no multiples of each other, as of every second of three taps: by
+    itself, no operator of the card takes such a weight."""
+    strides = sorted(s for s, n in zip(weight.stride(), weight.shape, strict=True) if n > 1)
+    laid_out = all(wide % narrow == 0 for narrow, wide in pairwise(strides))
+    return weight if laid_out else weight.contiguous()
 
 
 def _has_channels_last(x: torch.Tensor) -> bool:

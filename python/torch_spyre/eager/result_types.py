@@ -288,6 +288,11 @@ def _like_second(grad: Tensor, x: Tensor, *more: Any) -> Tensor:
     return _result(x.shape, x.dtype)
 
 
+def _weight_norm_backward(_grad: Tensor, v: Tensor, g: Tensor, *more: Any) -> tuple[Tensor, ...]:
+    """PyTorch has no rule of it."""
+    return _result(v.shape, v.dtype), _result(g.shape, g.dtype)
+
+
 def _multilabel_margin(x: Tensor, _target: Tensor, reduction: int) -> tuple[Tensor, ...]:
     """PyTorch's has a dim of 1 for the loss of a single row, which its CPU kernel has not."""
     return _result(() if reduction else x.shape[:-1], x.dtype), _result(x.shape, x.dtype)
@@ -318,6 +323,7 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten.multi_margin_loss_backward.default: _like_second,
         _aten.multilabel_margin_loss_backward.default: _like_second,
         _aten.multilabel_margin_loss_forward.default: _multilabel_margin,
+        _aten._weight_norm_interface_backward.default: _weight_norm_backward,
         _aten._embedding_bag.default: _embedding_bag,
         _aten._embedding_bag_forward_only.default: _embedding_bag,
         _aten._thnn_fused_lstm_cell.default: _lstm_cell,

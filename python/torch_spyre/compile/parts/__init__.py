@@ -25,6 +25,7 @@ from . import (
     scattering,
     sums,
     unfolding,
+    weight_norm,
 )
 
 __all__ = [
@@ -49,4 +50,5 @@ __all__ = [
     "scattering",
     "sums",
     "unfolding",
+    "weight_norm",
 ]
