@@ -196,6 +196,21 @@ SPYRE_MUST_CHECK spyre_status make_gathered_elements(rewriter *r, const tensor *
                                                      const indices *all, tensor *out);
 // Whether that takes them.
 bool indices_choose_elements(const tensor *table, const indices *all);
+// Two indices of vectors, one of which counts off its dim of the table.
+typedef struct {
+    uint32_t counted, chosen; // dims of the table
+    tensor index;             // into `chosen`, one for each of `counted`
+} index_pair;
+bool indices_are_paired(const rewriter *r, const tensor *table, const indices *all,
+                        index_pair *out);
+// What they choose, the table's dims but for `chosen`, where PyTorch has them.
+SPYRE_MUST_CHECK spyre_status make_paired_take(rewriter *r, const tensor *table,
+                                               const index_pair *pair, tensor *out);
+// What comes there, of such dims or broadcast to them, with as many dims as the table, and the
+// index for a scatter along `chosen`.
+SPYRE_MUST_CHECK spyre_status make_paired_rows(rewriter *r, const tensor *table,
+                                               const index_pair *pair, tensor *source,
+                                               tensor *out_index);
 // Along `dim` what x has at the index of each place; the index has x's other dims, or one place
 // instead. Of a vector an index of any sizes.
 SPYRE_MUST_CHECK spyre_status make_take(rewriter *r, const tensor *x, const tensor *index,

@@ -124,6 +124,11 @@ static spyre_status index_dims(rewriter *r, const tensor *table, indices *all, c
     bool adjoining = last - first + 1 == all->count;
     uint32_t before = adjoining ? first : 0;
     tensor row, front, gathered, result;
+    index_pair pair;
+    if (indices_are_paired(r, table, all, &pair)) {
+        TRY(make_paired_take(r, table, &pair, &result));
+        return rewrite_finish(r, &result, into);
+    }
     if (all->count > 1 && indices_choose_elements(table, all)) {
         TRY(make_gathered_elements(r, table, all, &result));
         return rewrite_finish(r, &result, into);

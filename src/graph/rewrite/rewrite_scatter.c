@@ -245,6 +245,7 @@ spyre_status rewrite_index_put(rewriter *r)
 {
     scatter s = {.accumulator = OPFUNC_NONE};
     indices all;
+    index_pair pair;
     uint32_t order[SPYRE_MAX_RANK];
     tensor into, written;
     bool accumulates;
@@ -257,6 +258,12 @@ spyre_status rewrite_index_put(rewriter *r)
         TRY(make_joined_index(r, &all, &s.whole.view, &s.index));
         s.dim = all.dim[0];
         TRY(load_joined_source(r, 2, &into, &s));
+        return write_rows(r, &s, &into, NULL);
+    }
+    if (indices_are_paired(r, &s.whole, &all, &pair)) {
+        s.dim = pair.chosen;
+        TRY(rewrite_operand(r, 2, into.dtype, &s.source));
+        TRY(make_paired_rows(r, &s.whole, &pair, &s.source, &s.index));
         return write_rows(r, &s, &into, NULL);
     }
     TRY(bring_together(r, &s.whole, &all, order));
