@@ -37,10 +37,28 @@ def _written_pieces(x, index):
     return z - y + z.roll(1, 1)
 
 
+def _bags(x, index):
+    return F.embedding_bag(index.reshape(64, 8), x, mode="sum") * 0.5
+
+
+def _rows_of_what_is_made(x, index):
+    """Any tile may want any row of the table."""
+    rows = x.exp()[(index[:, 0] * 2 + 1) % 512]
+    return rows * x - rows.tanh()
+
+
+def _elements(x, index):
+    chosen = x.gather(1, (index + torch.arange(256, device=x.device)) % 256)
+    return chosen * x - chosen.sigmoid()
+
+
 @pytest.mark.parametrize(
     "function",
-    [_scatter_and_scale, _loss_gradient, _norm_gradient, _column_softmax, _written_pieces],
-)
+    [
+        _scatter_and_scale, _loss_gradient, _norm_gradient, _column_softmax, _written_pieces,
+        _bags, _rows_of_what_is_made, _elements,
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_tiles_have_the_values_of_one_piece(function, dtype):
     generator = torch.Generator().manual_seed(1)

@@ -52,7 +52,7 @@ static bool is_large(const loop_graph *loops, const loop_buffer *b)
 static bool may_tile(const loop_op *op)
 {
     const opfunc_kind kind = opfunc_describe(op->op)->kind;
-    return !op->table && !op->scanned && !op->tile_depth &&
+    return op->table != 2 && !op->scanned && !op->tile_depth &&
            (loop_is_element_wise(op) || kind == OPFUNC_KIND_COPY ||
             (kind == OPFUNC_KIND_REDUCTION && op->op != OPFUNC_EXX2));
 }
@@ -116,6 +116,8 @@ static bool joins(const stretch *s, uint32_t index, uint8_t *out_var)
     const loop_graph *loops = s->t->loops;
     const loop_op *op = &loops->ops.items[index];
     if (s->t->paths.items[index].depth || !may_tile(op) || has_order(s, op)) return false;
+    // Any iteration may want any row of a table.
+    if (op->table && s->buffers[op->operand[op->table].buffer].stride) return false;
     *out_var = joining_var(s, op);
     if (*out_var == LOOP_NO_DIM) return false;
     // One with its stick there would leave but few tiles.
