@@ -53,6 +53,7 @@ IN_PLACE = {
         cache, [None, None, place], row
     ),
     "index_fill_": lambda cache, place, row: cache.index_fill_(2, place, 3.0),
+    "index_add_": lambda cache, place, row: cache.index_add_(2, place, row, alpha=0.5),
     "scatter_": lambda cache, place, row: cache.scatter_(2, index(cache, place), row),
     "scatter_ of a number": lambda cache, place, row: cache.scatter_(2, index(cache, place), 3.0),
     "slice": lambda cache, place, row: cache[:, :, ROW : ROW + 1].copy_(row),

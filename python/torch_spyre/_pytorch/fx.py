@@ -92,8 +92,19 @@ def trace(
         _without_refusals(),
     ):
         gm: torch.fx.GraphModule = tracer(*tensors)
+    _drop_views(gm.graph)
     gm.graph.eliminate_dead_code()
     return gm
+
+
+def _drop_views(graph: torch.fx.Graph) -> None:
+    """Views that have the sizes and strides of what they view stand for nothing."""
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.view.default):
+        source = node.args[0]
+        made, viewed = node.meta["val"], source.meta["val"]
+        if (made.shape, made.stride()) == (viewed.shape, viewed.stride()):
+            node.replace_all_uses_with(source)
+            graph.erase_node(node)
 
 
 def _is_shared(result: torch.fx.Node) -> bool:
