@@ -2,11 +2,12 @@
 //
 // Two indices, one of which counts its dim off, as a batch does beside the positions of its lines:
 //
-//     x[arange(n), j] = y        ->    scatter(x, j [n, 1, ..], y [n, 1, ..], 1)
+//     x[arange(n), j] = y             ->    scatter(x, j [n, 1, ..], y [n, 1, ..], 1)
+//     x[arange(n)[:, None], j] = y    ->    scatter(x, j [n, k, ..], y [n, k, ..], 1)
 //
-// The other one is then an index for each of the counted dim, which a take or a scatter has as it
-// is: rows that are joined over both dims would be those of a copy, where the table does not lie
-// row by row.
+// The other one is then an index, or a line of them, for each of the counted dim, which a take or a
+// scatter has as it is: rows that are joined over both dims would be those of a copy, where the
+// table does not lie row by row.
 #include "graph/rewrite/make_node.h"
 
 // The node that made what the value is a view of; SPYRE_NO_ID for an input.
@@ -18,6 +19,14 @@ static uint32_t owner_of(const spyre_graph *graph, uint32_t value)
     return id;
 }
 
+// All elements of a vector of so many, which may have further dims of one.
+static bool is_vector(const spyre_view *view, int64_t size)
+{
+    bool fits = view->rank > 0 && view->size[0] == size && view->stride[0] == 1 && !view->offset;
+    for (uint32_t i = 1; i < view->rank; i++) fits = fits && view->size[i] == 1;
+    return fits;
+}
+
 // True for the numbers of all of a dim of so many, from 0 on, and copies of them.
 static bool counts_off(const rewriter *r, uint32_t value, int64_t size)
 {
@@ -27,8 +36,7 @@ static bool counts_off(const rewriter *r, uint32_t value, int64_t size)
         spyre_status status = graph_view_constant(graph, &graph->values.items[value].view, &view);
         const bool known = !status;
         spyre_status_free(status);
-        if (!known || view.rank != 1 || view.size[0] != size || view.offset || view.stride[0] != 1)
-            return false;
+        if (!known || !is_vector(&view, size)) return false;
         const uint32_t id = owner_of(graph, value);
         if (id == SPYRE_NO_ID) return false;
         const graph_node *node = &graph->nodes.items[id];
@@ -43,20 +51,21 @@ bool indices_are_paired(const rewriter *r, const tensor *table, const indices *a
                         index_pair *out)
 {
     if (all->count != 2) return false;
-    for (uint32_t counted = 0; counted < 2; counted++) {
-        const tensor *other = &all->items[1 - counted];
-        const int64_t size = table->view.size[all->dim[counted]];
-        if (size == 1 || other->view.rank != 1 || other->view.size[0] != size ||
-            !counts_off(r, all->items[counted].value, size))
+    for (uint32_t n = 0; n < 2; n++) {
+        const tensor *counted = &all->items[n], *other = &all->items[1 - n];
+        const int64_t size = table->view.size[all->dim[n]];
+        const uint32_t rank = other->view.rank;
+        if (size == 1 || rank == 0 || rank > 2 || other->view.size[0] != size ||
+            counted->view.rank != rank || !counts_off(r, counted->value, size))
             continue;
-        *out = (index_pair){.counted = all->dim[counted], .chosen = all->dim[1 - counted],
-                            .index = *other};
+        *out = (index_pair){.counted = all->dim[n], .chosen = all->dim[1 - n], .index = *other};
         return true;
     }
     return false;
 }
 
-// The table's dims in the order of what the indices choose, in which `chosen` is none.
+// The table's dims in the order of what the indices choose, in which `chosen` is none where there
+// is one index for each of the counted dim.
 static uint32_t order_of(const index_pair *pair, uint32_t rank, uint32_t *out)
 {
     const uint32_t first = pair->counted < pair->chosen ? pair->counted : pair->chosen;
@@ -65,17 +74,25 @@ static uint32_t order_of(const index_pair *pair, uint32_t rank, uint32_t *out)
     uint32_t count = 0;
     for (uint32_t i = 0; i < before; i++) out[count++] = i;
     out[count++] = pair->counted;
+    if (pair->index.view.rank == 2) out[count++] = pair->chosen;
     for (uint32_t i = before; i < rank; i++)
         if (i != pair->counted && i != pair->chosen) out[count++] = i;
     return count;
 }
 
-// An index for each of the counted dim, one of the chosen one.
+// The index with as many dims as the table.
 static spyre_status make_own_index(rewriter *r, const tensor *table, const index_pair *pair,
                                    tensor *out)
 {
     TRY(make_wrapped_index(r, &pair->index, table->view.size[pair->chosen], out));
-    return make_column(r, out, pair->counted, table->view.rank, out);
+    spyre_view view = {.rank = table->view.rank, .offset = out->view.offset};
+    for (uint32_t i = 0; i < view.rank; i++) view.size[i] = 1;
+    for (uint32_t i = 0; i < out->view.rank; i++) {
+        const uint32_t dim = i == 0 ? pair->counted : pair->chosen;
+        view.size[dim] = out->view.size[i];
+        view.stride[dim] = out->view.size[i] == 1 ? 0 : out->view.stride[i];
+    }
+    return make_view(r, out, &view, NULL, out);
 }
 
 spyre_status make_paired_take(rewriter *r, const tensor *table, const index_pair *pair,
@@ -103,7 +120,7 @@ spyre_status make_paired_rows(rewriter *r, const tensor *table, const index_pair
     spyre_view view = table->view;
     bool fits = given.rank <= rank;
     view.offset = given.offset;
-    view.size[pair->chosen] = 1;
+    view.size[pair->chosen] = pair->index.view.rank == 2 ? pair->index.view.size[1] : 1;
     view.stride[pair->chosen] = 0;
     for (uint32_t i = 0; i < rank && fits; i++) {
         const uint32_t dim = order[i], shift = rank - given.rank;

@@ -196,14 +196,14 @@ SPYRE_MUST_CHECK spyre_status make_gathered_elements(rewriter *r, const tensor *
                                                      const indices *all, tensor *out);
 // Whether that takes them.
 bool indices_choose_elements(const tensor *table, const indices *all);
-// Two indices of vectors, one of which counts off its dim of the table.
+// Two indices, one of which counts off its dim of the table.
 typedef struct {
     uint32_t counted, chosen; // dims of the table
-    tensor index;             // into `chosen`, one for each of `counted`
+    tensor index;             // into `chosen`, one for each of `counted`, or a line for each
 } index_pair;
 bool indices_are_paired(const rewriter *r, const tensor *table, const indices *all,
                         index_pair *out);
-// What they choose, the table's dims but for `chosen`, where PyTorch has them.
+// What they choose, its dims where PyTorch has them.
 SPYRE_MUST_CHECK spyre_status make_paired_take(rewriter *r, const tensor *table,
                                                const index_pair *pair, tensor *out);
 // What comes there, of such dims or broadcast to them, with as many dims as the table, and the
