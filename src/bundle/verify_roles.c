@@ -190,8 +190,8 @@ static spyre_status verify_rank(const bundle_step *step, const uint8_t *reduced,
     return NULL;
 }
 
-// Nothing in a stick is summed up, and of a pool's dims no others than those of its windows; a dim of
-// one place, which stands for room in an operand's memory, is no sum.
+// Nothing in a stick is summed up, and of a pool's dims no others than those of its windows; a dim
+// of one place, which stands for room in an operand's memory, is no sum.
 static spyre_status verify_pool(const bundle_step *step, const uint8_t *reduced,
                                 uint32_t reduced_count)
 {
