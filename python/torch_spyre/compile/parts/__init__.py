@@ -6,6 +6,7 @@ operators alike."""
 from ..registered import parts as PARTS
 from . import (
     attention_gradient,
+    class_losses,
     distances,
     embedding_bags,
     float32_functions,
@@ -31,6 +32,7 @@ from . import (
 __all__ = [
     "PARTS",
     "attention_gradient",
+    "class_losses",
     "distances",
     "embedding_bags",
     "float32_functions",
