@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch.utils import _pytree as pytree
-from torch_spyre.compile import backend, integers
+from torch_spyre.compile import backend, integer_watch
 
 CALLS = 12
 
@@ -130,9 +130,9 @@ def test_programs_of_several_numbers_are_read_from_the_disk(run_python, tmp_path
 
 def test_ranges_of_integers_that_depend_on_no_input_are_found_once(monkeypatch, x):
     asked = []
-    found = integers.Watch._overflowing
+    found = integer_watch.Watch._overflowing
     monkeypatch.setattr(
-        integers.Watch, "_overflowing", lambda self, *ids: asked.append(1) or found(self, *ids)
+        integer_watch.Watch, "_overflowing", lambda self, *ids: asked.append(1) or found(self, *ids)
     )
     torch._dynamo.reset()
     function = torch.compile(lambda x: x + torch.arange(x.shape[-1], device=x.device) * 3)

@@ -19,7 +19,7 @@ from ..device import bindings
 from ..eager import room
 from ..eager.host import call, in_float32
 from ..report import CompileReport
-from . import collectives, handover, integers, scalars
+from . import collectives, handover, integer_ranges, integer_watch, integers, scalars
 from .collectives import is_collective
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
 from .registered import composed, fallback_ops
@@ -173,12 +173,12 @@ class Program:
         view: torch.Tensor = dict(self._pairs(self.ids[node], result))[value]
         return view
 
-    def _watch(self, segment: Segment) -> integers.Watch | None:
+    def _watch(self, segment: Segment) -> integer_watch.Watch | None:
         """The int64 arithmetic of a card segment, if it has any."""
         if not segment.on_card:
             return None
         nodes = [self.nodes[number] for number in segment.nodes]
-        watch = integers.Watch(
+        watch = integer_watch.Watch(
             nodes, set(segment.inputs), self.ids, self.values, handover.positional,
             self.casts[segment.index],
         )  # fmt: skip
@@ -442,7 +442,7 @@ class Program:
             return first, integers.LEAVES
         tensors = [values[value] for value in segment.inputs]
         arriving = [t for t in tensors if t.device.type == "cpu" and t.dtype is torch.int64]
-        if not all(integers.fits(integers.range_of_tensor(t)) for t in arriving):
+        if not all(integer_ranges.fits(integer_ranges.range_of_tensor(t)) for t in arriving):
             return first, integers.LEAVES
         return watch.failing(values) if watch else None
 

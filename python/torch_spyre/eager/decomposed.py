@@ -14,7 +14,7 @@ from torch import Tensor
 from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
-from ..compile import handover, integers
+from ..compile import handover, integer_watch, integers
 from ..compile.registered import keeps_narrow
 from .result_types import EMPTY, results_of
 
@@ -170,7 +170,9 @@ def _expect_narrow(builder: GraphBuilder) -> None:
     """Integers between the parts are not looked at in a launch, so that none may leave 32 bits
     whatever the operands are."""
     inputs = {value for value, _index in builder.inputs}
-    watch = integers.Watch(builder.nodes, inputs, builder.ids, builder.values, handover.positional)
+    watch = integer_watch.Watch(
+        builder.nodes, inputs, builder.ids, builder.values, handover.positional
+    )
     if builder.casts or watch.risky and (watch.read or watch.failing({})):
         raise _C.Unsupported("its decomposition computes integers that may leave 32 bits")
 

@@ -20,7 +20,7 @@ from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of, without_autocast, without_modes
 from .._pytorch.fake import of_symbolic_sizes, symbolic_size
-from ..compile import handover, integers, lengths
+from ..compile import handover, integer_ranges, lengths
 from ..compile.graph_builder import GraphBuilder, Inexpressible
 from ..compile.program import Program
 from ..compile.sizes import UnknownSize, node_values
@@ -76,7 +76,9 @@ class Grown(NamedTuple):
         """For later runs."""
         return self._replace(ready=None)
 
-    def given(self, _scalars: tuple[float, ...], _bounds: tuple[integers.Bound, ...]) -> Grown:
+    def given(
+        self, _scalars: tuple[float, ...], _bounds: tuple[integer_ranges.Bound, ...]
+    ) -> Grown:
         return self
 
     def remember(self, tensors: Sequence[Tensor], written: Tensor | None = None) -> None:
@@ -106,19 +108,19 @@ class Grown(NamedTuple):
         sizes = _pairs(dims, self.call.ends)
         return tensors[place], (self.graph.kind(place, tensors[place]), *sizes)
 
-    def _bounds(self, tensors: Sequence[Tensor]) -> tuple[integers.Bound, ...] | None:
+    def _bounds(self, tensors: Sequence[Tensor]) -> tuple[integer_ranges.Bound, ...] | None:
         """Of the integers of the operands, zeros behind them; None where more is to be known."""
         watch = self.program.watches[0]
-        known = watch.bounds() if watch else dict[int, integers.Range]()
+        known = watch.bounds() if watch else dict[int, integer_ranges.Range]()
         sources = dict(self.program.inputs)
-        found: list[integers.Bound] = []
+        found: list[integer_ranges.Bound] = []
         for value, one in (known or {}).items():
             index, arguments = sources[value], self.call.form.arguments
             if not isinstance(index, int):
                 return None
             if index >= len(arguments):
                 continue  # the places of a length, always the same
-            bound = integers.bound(tensors[arguments[index][0]], one)
+            bound = integer_ranges.bound(tensors[arguments[index][0]], one)
             if bound[3] or not bound[1] <= 0 <= bound[2]:
                 return None
             found.append(bound)

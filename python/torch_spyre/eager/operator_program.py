@@ -18,7 +18,7 @@ from torch import Tensor
 from .. import _C, config
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, is_of_devices, schema_of
 from .._pytorch.settings import watch
-from ..compile import handover, integers
+from ..compile import handover, integer_ranges, integers
 from ..compile.grown_arguments import keep
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
@@ -66,11 +66,11 @@ class OperatorProgram:
         self.single = single
         self.at_risk = at_risk  # its int64 result may leave 32 bits: each call is looked at
         self.scalars: tuple[float, ...] = ()  # numbers of the call that a launch gets
-        self.bounds: tuple[integers.Bound, ...] = ()  # of its integers, where it is at risk
+        self.bounds: tuple[integer_ranges.Bound, ...] = ()  # of its integers, where it is at risk
         self.of_parts = False  # the operator's decomposition, with the numbers of the call
 
     def given(
-        self, scalars: tuple[float, ...], bounds: tuple[integers.Bound, ...]
+        self, scalars: tuple[float, ...], bounds: tuple[integer_ranges.Bound, ...]
     ) -> OperatorProgram:
         """The same program with the numbers of a call."""
         if not scalars and not bounds:
@@ -132,7 +132,9 @@ class ByParts:
     def release(self, _always: bool) -> bool:
         return True
 
-    def given(self, _scalars: tuple[float, ...], _bounds: tuple[integers.Bound, ...]) -> ByParts:
+    def given(
+        self, _scalars: tuple[float, ...], _bounds: tuple[integer_ranges.Bound, ...]
+    ) -> ByParts:
         return self
 
     def remember(self, _tensors: Sequence[Tensor], written: Tensor | None = None) -> None:
@@ -286,16 +288,16 @@ class Operator:
             program = program.given(scalars, bounds)
         return program, tensors, reason
 
-    def _bounds(self, values: list[Any], marked: list[Any]) -> tuple[integers.Bound, ...]:
+    def _bounds(self, values: list[Any], marked: list[Any]) -> tuple[integer_ranges.Bound, ...]:
         """Of an operator at risk, those of its tensors, and of numbers that are parameters."""
-        found: list[integers.Bound] = []
+        found: list[integer_ranges.Bound] = []
         ranges = integers.bounds_of(self.op, values)
         for index, value in enumerate(marked if ranges else ()):
             one = ranges[index] if ranges and index < len(ranges) else (values[index],) * 2
             if isinstance(value, handover.Scalar):
                 found.append((value.number, int(one[0]), int(one[1]), False))
             elif isinstance(value, Tensor):
-                found.append(integers.bound(value, one))
+                found.append(integer_ranges.bound(value, one))
         return tuple(found)
 
     def _mark(self, values: list[Any]) -> tuple[list[Any], tuple[float, ...]]:
