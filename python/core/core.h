@@ -76,7 +76,7 @@ bool dtype_of_object(PyObject *object, spyre_dtype *out);   // of a torch.dtype;
 double dtype_number_limit(int32_t torch_dtype);  // no number beyond is a parameter of a program
 bool dtype_register(PyObject *module);
 
-// ---- storages (storage.c)
+// ---- storages (storage.c, storage_values.c)
 // A storage is known to PyTorch by a pointer that no host access may follow: non-canonical, it
 // names the card and the record below. The card's address stays in the record, so a storage may
 // move when it gets another layout. A storage that PyTorch allocated by bytes alone has no element
@@ -107,7 +107,7 @@ struct storage {
     bool extended;              // the next write is that of its last rows, which no other one has
     bool window;                // over another one, which sees what is written
     _Atomic bool range_known;   // since it was written
-    spyre_integer_range range;  // of all its integers, under a lock of storage.c
+    spyre_integer_range range;  // of all its integers, under a lock of storage_values.c
     uint32_t widened_from;      // of float32: the dtype whose numbers these are, plus one; 0:
                                 // not known
 };
