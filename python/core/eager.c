@@ -8,207 +8,23 @@
 // remember() what it launches; the next equal call finds it. Where the program is that of a bucket
 // of lengths, it tells how operands and results fit; where the values of integers must be within
 // bounds, which.
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "eager.h"
-#include "fit.h"
-#include "range.h"
+#include "eager_table.h"
 
-enum { MOST_INPUTS = 8, MOST_BOUNDS = 4, FAILED = -3, EMPTY_RESULT = UINT8_MAX };
-
-// How the tensors of a call fit a program of other sizes.
-typedef struct {
-    fit inputs[MOST_INPUTS], results[GLUE_MOST_RESULTS];
-    PyObject *constants[MOST_INPUTS];       // inputs that are none of the call's tensors
-} fitting;
-
-// What the integers of a call must be for the program to have its result.
-typedef struct {
-    bool of_number;                         // a parameter; else a tensor
-    uint8_t index;
-    spyre_integer_range range;
-} bound;
-
-typedef struct program program;
-struct program {
-    uint64_t hash;
-    uint32_t key_length, card;
-    spyre_executable *executable;           // that of `object`, which the program keeps
-    PyObject *object;
-    atomic_uint users;                      // calls that are at it
-    atomic_bool used;                       // since forget_program() has asked
-    struct program *next_forgotten;
-    uint32_t input_count, result_count;
-    uint8_t inputs[MOST_INPUTS];            // of the call's tensors, those that the segment reads
-    uint8_t results[GLUE_MOST_RESULTS];     // of the segment's outputs, in the operator's order;
-                                            // or EMPTY_RESULT
-    bool by_value;                          // no program: look again with the numbers' values
-    bool prefers;                           // other layouts of inputs
-    int32_t written;                        // tensor of the call that takes the result, or -1
-    bool in_place;                          // the program itself writes there
-    fitting *fitting;                       // or null
-    uint32_t bound_count;
-    bound bounds[MOST_BOUNDS];
-    uint8_t key[];
-};
-
-// Open addressing, half full at most. A program that leaves the table while a thread is at it waits
-// in a list; whoever comes next with Python's lock frees it.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static program **slots;
-static size_t slot_count, program_count;
-static program *forgotten;
+enum { FAILED = -3 };
 
 static _Thread_local glue_call *current;
-
-// ---- the table
-
-// FNV-1a over words; keys differ in few of them.
-static uint64_t hash_key(const glue_call *call, uint32_t length)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325), word;
-    uint32_t at = 0;
-    for (; at + sizeof word <= length; at += (uint32_t)sizeof word) {
-        memcpy(&word, call->key + at, sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 29;
-    }
-    for (; at < length; at++) hash = (hash ^ call->key[at]) * UINT64_C(0x100000001b3);
-    return hash ^ hash >> 32;
-}
-
-// The slot of the call's program, or the empty one for it. Under the lock, with a table.
-static program **slot_of(uint64_t hash, const uint8_t *key, uint32_t length)
-{
-    for (size_t at = hash & (slot_count - 1);; at = (at + 1) & (slot_count - 1)) {
-        program *p = slots[at];
-        bool same = p && p->hash == hash && p->key_length == length;
-        if (!p || (same && memcmp(p->key, key, length) == 0)) return &slots[at];
-    }
-}
-
-static bool grow(void)
-{
-    size_t old_count = slot_count;
-    program **old = slots, **grown = calloc(old_count ? old_count * 2 : 256, sizeof *grown);
-    if (!grown) return false;
-    slots = grown;
-    slot_count = old_count ? old_count * 2 : 256;
-    for (size_t i = 0; i < old_count; i++)
-        if (old[i]) *slot_of(old[i]->hash, old[i]->key, old[i]->key_length) = old[i];
-    free(old);
-    return true;
-}
-
-// The caller lets go of it.
-static program *find_by(const glue_call *call, uint32_t length)
-{
-    uint64_t hash = hash_key(call, length);
-    pthread_mutex_lock(&lock);
-    program *found = slot_count ? *slot_of(hash, call->key, length) : NULL;
-    if (found) atomic_fetch_add_explicit(&found->users, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
-    return found;
-}
-
-static void let_go(program *p)
-{
-    atomic_store_explicit(&p->used, true, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&p->users, 1, memory_order_release);
-}
-
-// The program of any call with such numbers, or where there is none that of these numbers.
-static program *find(glue_call *call)
-{
-    program *found = find_by(call, call->length);
-    if (!found || !found->by_value) return found;
-    let_go(found);
-    return find_by(call, eager_length_with_values(call));
-}
-
-// Under the lock: empties a slot, and moves what would not be found any more.
-static void take_out(program **slot)
-{
-    program *p = *slot;
-    *slot = NULL;
-    program_count--;
-    p->next_forgotten = forgotten;
-    forgotten = p;
-    size_t mask = slot_count - 1;
-    for (size_t at = (size_t)(slot - slots + 1) & mask; slots[at]; at = (at + 1) & mask) {
-        program *moved = slots[at];
-        slots[at] = NULL;
-        *slot_of(moved->hash, moved->key, moved->key_length) = moved;
-    }
-}
-
-static void free_program(program *p)
-{
-    for (uint32_t i = 0; p->fitting && i < MOST_INPUTS; i++) Py_XDECREF(p->fitting->constants[i]);
-    free(p->fitting);
-    Py_DECREF(p->object);
-    free(p);
-}
-
-// Frees forgotten programs that no thread is at. With Python's lock.
-static void free_forgotten(void)
-{
-    program *idle = NULL;
-    pthread_mutex_lock(&lock);
-    for (program **at = &forgotten; *at;) {
-        program *p = *at;
-        if (atomic_load_explicit(&p->users, memory_order_acquire)) {
-            at = &p->next_forgotten;
-            continue;
-        }
-        *at = p->next_forgotten;
-        p->next_forgotten = idle;
-        idle = p;
-    }
-    pthread_mutex_unlock(&lock);
-    while (idle) {
-        program *p = idle;
-        idle = p->next_forgotten;
-        free_program(p);
-    }
-}
-
-// Whether a program takes the place of an equal call's: with other bounds, or for all numbers.
-static bool replaces(const program *p, const program *known)
-{
-    return known->bound_count > 0 || (known->by_value && !p->by_value);
-}
-
-// False when memory is short: the program is then looked up by Python again.
-static bool add(program *p)
-{
-    pthread_mutex_lock(&lock);
-    bool room = 2 * (program_count + 1) <= slot_count || grow();
-    program **slot = room ? slot_of(p->hash, p->key, p->key_length) : NULL;
-    if (slot && *slot && replaces(p, *slot)) {
-        take_out(slot);
-        slot = slot_of(p->hash, p->key, p->key_length);
-    }
-    bool fresh = slot && !*slot;
-    if (fresh) {
-        *slot = p;
-        program_count++;
-    }
-    pthread_mutex_unlock(&lock);
-    return fresh;
-}
 
 // ---- running
 
 // The storage that the program reads for an input, or null for an error. *out_made: a tensor that
 // the caller deletes, or null.
-static storage *find_input(const program *p, const glue_call *call, uint32_t i,
+static storage *find_input(const eager_program *p, const glue_call *call, uint32_t i,
                            AtenTensorHandle *out_made)
 {
-    const fitting *f = p->fitting;
+    const eager_fitting *f = p->fitting;
     tensor_info t;
     *out_made = NULL;
     if (f && f->constants[i])
@@ -219,8 +35,8 @@ static storage *find_input(const program *p, const glue_call *call, uint32_t i,
     return tensor_describe(*out_made, &t) ? t.storage : NULL;
 }
 
-static bool gather_inputs(const program *p, const spyre_segment *segment, const glue_call *call,
-                          AtenTensorHandle *made, uint64_t *out_addresses)
+static bool gather_inputs(const eager_program *p, const spyre_segment *segment,
+                          const glue_call *call, AtenTensorHandle *made, uint64_t *out_addresses)
 {
     for (uint32_t i = 0; i < p->input_count; i++) {
         storage *s = find_input(p, call, i, &made[i]);
@@ -248,11 +64,11 @@ static bool write_result(const void *target, AtenTensorHandle result)
     return core_shim(aoti_torch_copy_(handle, result, 0));
 }
 
-static bool launch(const program *p, const glue_call *call, AtenTensorHandle *outputs)
+static bool launch(const eager_program *p, const glue_call *call, AtenTensorHandle *outputs)
 {
     const spyre_segment *segment = spyre_executable_segment(p->executable, 0);
-    uint64_t inputs[MOST_INPUTS], buffers[GLUE_MOST_RESULTS];
-    AtenTensorHandle made[MOST_INPUTS] = {NULL};
+    uint64_t inputs[EAGER_MOST_INPUTS], buffers[GLUE_MOST_RESULTS];
+    AtenTensorHandle made[EAGER_MOST_INPUTS] = {NULL};
     bool ok = device_context() && gather_inputs(p, segment, call, made, inputs);
     for (uint32_t i = 0; ok && i < segment->output_count && !p->in_place; i++)
         ok = executable_output(segment, i, p->card, &outputs[i], buffers);
@@ -262,11 +78,11 @@ static bool launch(const program *p, const glue_call *call, AtenTensorHandle *ou
 }
 
 // Gives the results of a program of other sizes those of the call.
-static bool fit_results(const program *p, AtenTensorHandle *outputs)
+static bool fit_results(const eager_program *p, AtenTensorHandle *outputs)
 {
     for (uint32_t i = 0; p->fitting && i < p->result_count; i++) {
         AtenTensorHandle fitted;
-        if (p->results[i] == EMPTY_RESULT) continue;
+        if (p->results[i] == EAGER_EMPTY_RESULT) continue;
         AtenTensorHandle *output = &outputs[p->results[i]];
         if (!fit_make(&p->fitting->results[i], *output, &fitted)) return false;
         if (!fitted) continue;
@@ -278,7 +94,7 @@ static bool fit_results(const program *p, AtenTensorHandle *outputs)
 
 // Whether another tensor of the call lies in the memory of the one that is written: eager.py then
 // asks PyTorch's rules of overlap, which no key knows.
-static bool shares_written(const program *p, const glue_call *call)
+static bool shares_written(const eager_program *p, const glue_call *call)
 {
     const storage *written = call->storages[p->written];
     for (uint32_t i = 0; i < call->tensor_count; i++)
@@ -287,7 +103,7 @@ static bool shares_written(const program *p, const glue_call *call)
 }
 
 // Inputs that this program copies into another layout each time get that layout.
-static bool move_inputs(const program *p, const glue_call *call, bool *out_moved)
+static bool move_inputs(const eager_program *p, const glue_call *call, bool *out_moved)
 {
     const spyre_segment *segment = spyre_executable_segment(p->executable, 0);
     bool moved;
@@ -301,21 +117,21 @@ static bool move_inputs(const program *p, const glue_call *call, bool *out_moved
 }
 
 // The results in the operator's order, those without elements made anew.
-static bool order_results(const program *p, const AtenTensorHandle *outputs, void **results)
+static bool order_results(const eager_program *p, const AtenTensorHandle *outputs, void **results)
 {
     const int64_t size = 0, stride = 1;
     int32_t dtype;
     bool ok = p->result_count == 0 || core_shim(aoti_torch_get_dtype(outputs[0], &dtype));
     for (uint32_t i = 0; ok && i < p->result_count; i++) {
         AtenTensorHandle empty;
-        bool made = p->results[i] == EMPTY_RESULT;
+        bool made = p->results[i] == EAGER_EMPTY_RESULT;
         ok = !made || tensor_create(1, &size, &stride, dtype, p->card, &empty);
         if (ok) results[i] = made ? empty : outputs[p->results[i]];
     }
     return ok;
 }
 
-static int run(const program *p, glue_call *call)
+static int run(const eager_program *p, glue_call *call)
 {
     AtenTensorHandle outputs[GLUE_MOST_RESULTS] = {NULL};
     bool ok = launch(p, call, outputs) && fit_results(p, outputs);
@@ -328,7 +144,7 @@ static int run(const program *p, glue_call *call)
     return (int)p->result_count;
 }
 
-static bool is_within(const bound *b, const glue_call *call, bool *out_within)
+static bool is_within(const eager_bound *b, const glue_call *call, bool *out_within)
 {
     tensor_info t;
     spyre_integer_range found;
@@ -343,7 +159,7 @@ static bool is_within(const bound *b, const glue_call *call, bool *out_within)
     return true;
 }
 
-static bool check_bounds(const program *p, const glue_call *call, bool *out_within)
+static bool check_bounds(const eager_program *p, const glue_call *call, bool *out_within)
 {
     *out_within = true;
     for (uint32_t i = 0; i < p->bound_count && *out_within; i++)
@@ -352,7 +168,7 @@ static bool check_bounds(const program *p, const glue_call *call, bool *out_with
 }
 
 // The number of results, or FAILED, or why there are none.
-static int start(const program *p, glue_call *call)
+static int start(const eager_program *p, glue_call *call)
 {
     bool moved, within;
     if (p->written >= 0 && shares_written(p, call)) return EAGER_UNKNOWN;
@@ -365,10 +181,10 @@ static int start(const program *p, glue_call *call)
 int eager_run(glue_call *call)
 {
     if (call->rules && call->number_count) eager_settle_scalars(call);
-    program *p = call->known ? find(call) : NULL;
+    eager_program *p = call->known ? eager_find(call) : NULL;
     if (!p) return EAGER_UNKNOWN;
     int results = start(p, call);
-    let_go(p);
+    eager_let_go(p);
     if (results == FAILED) glue_throw();
     return results;
 }
@@ -387,7 +203,7 @@ void eager_leave(glue_call *call)
 // ---- Python methods
 
 // Results: an index of the segment's outputs, or -1 for one without elements.
-static bool take_results(PyObject *list, program *p, uint32_t outputs)
+static bool take_results(PyObject *list, eager_program *p, uint32_t outputs)
 {
     int64_t values[GLUE_MOST_RESULTS];
     Py_ssize_t count = PySequence_Size(list);
@@ -396,7 +212,7 @@ static bool take_results(PyObject *list, program *p, uint32_t outputs)
     if (core_ints(list, values, GLUE_MOST_RESULTS, "remember") < 0) return false;
     for (Py_ssize_t i = 0; i < count; i++) {
         if (values[i] < -1 || values[i] >= outputs) return false;
-        p->results[i] = values[i] < 0 ? EMPTY_RESULT : (uint8_t)values[i];
+        p->results[i] = values[i] < 0 ? EAGER_EMPTY_RESULT : (uint8_t)values[i];
         present += values[i] >= 0;
     }
     p->result_count = (uint32_t)count;
@@ -414,10 +230,10 @@ static int operand_of(const glue_call *call, PyObject *object)
 }
 
 // False for tensors that are none of the call: a kernel made them of what it was called with.
-static bool take_inputs(PyObject *tuple, const glue_call *call, program *p)
+static bool take_inputs(PyObject *tuple, const glue_call *call, eager_program *p)
 {
     Py_ssize_t count = PyTuple_Size(tuple);
-    if (count < 0 || count > MOST_INPUTS) return false;
+    if (count < 0 || count > EAGER_MOST_INPUTS) return false;
     for (Py_ssize_t i = 0; i < count; i++) {
         if (p->fitting && p->fitting->constants[i]) continue;
         int place = operand_of(call, PyTuple_GetItem(tuple, i));
@@ -440,7 +256,7 @@ static bool read_fits(PyObject *tuple, Py_ssize_t most, fit *out)
 }
 
 // Of (fits of inputs, fits of results); an input without one is a tensor that every call gets.
-static bool take_fits(PyObject *fits, PyObject *inputs, program *p)
+static bool take_fits(PyObject *fits, PyObject *inputs, eager_program *p)
 {
     PyObject *of_inputs, *of_results;
     if (fits == Py_None) return true;
@@ -448,7 +264,7 @@ static bool take_fits(PyObject *fits, PyObject *inputs, program *p)
     if (!p->fitting || !PyArg_ParseTuple(fits, "O!O!", &PyTuple_Type, &of_inputs, &PyTuple_Type,
                                          &of_results) ||
         PyTuple_Size(of_inputs) != PyTuple_Size(inputs) ||
-        !read_fits(of_inputs, MOST_INPUTS, p->fitting->inputs) ||
+        !read_fits(of_inputs, EAGER_MOST_INPUTS, p->fitting->inputs) ||
         !read_fits(of_results, GLUE_MOST_RESULTS, p->fitting->results))
         return false;
     for (Py_ssize_t i = 0; i < PyTuple_Size(inputs); i++)
@@ -458,10 +274,10 @@ static bool take_fits(PyObject *fits, PyObject *inputs, program *p)
 }
 
 // Of (a tensor of the call or the index of a parameter, least, most, whether 0 is left out).
-static bool take_bounds(PyObject *tuple, const glue_call *call, program *p)
+static bool take_bounds(PyObject *tuple, const glue_call *call, eager_program *p)
 {
     Py_ssize_t count = PyTuple_Size(tuple);
-    if (count < 0 || count > MOST_BOUNDS) return false;
+    if (count < 0 || count > EAGER_MOST_BOUNDS) return false;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *of;
         long long least, most;
@@ -471,7 +287,7 @@ static bool take_bounds(PyObject *tuple, const glue_call *call, program *p)
         bool number = PyLong_Check(of);
         long index = number ? PyLong_AsLong(of) : operand_of(call, of);
         if (index < 0 || (number && index >= (long)call->scalar_count)) return false;
-        p->bounds[i] = (bound){number, (uint8_t)index, {least, most, !without_zero}};
+        p->bounds[i] = (eager_bound){number, (uint8_t)index, {least, most, !without_zero}};
     }
     p->bound_count = (uint32_t)count;
     return true;
@@ -494,15 +310,15 @@ static PyObject *py_note_scalars(PyObject *Py_UNUSED(self), PyObject *rules)
 // Notes that the program of such a call depends on the values of its numbers.
 static void note_by_value(const glue_call *call, PyObject *object)
 {
-    program *p = calloc(1, sizeof *p + call->length);
+    eager_program *p = calloc(1, sizeof *p + call->length);
     if (!p) return;
-    p->hash = hash_key(call, call->length);
+    p->hash = eager_hash(call, call->length);
     p->key_length = call->length;
     p->by_value = true;
     p->object = object;         // it goes with the program
     Py_INCREF(object);
     memcpy(p->key, call->key, call->length);
-    if (!add(p)) free_program(p);
+    if (!eager_add(p)) eager_free(p);
 }
 
 typedef struct {
@@ -512,7 +328,7 @@ typedef struct {
 
 // False where a call without Python would not do the same, maybe with an exception set.
 static bool take(const remembered *r, const spyre_segment *segment, const glue_call *call,
-                 program *p)
+                 eager_program *p)
 {
     int32_t there = segment->output_count == 1 ? segment->outputs[0].input : -1;
     p->prefers = r->fits == Py_None && executable_prefers(segment);
@@ -548,9 +364,9 @@ static PyObject *py_remember(PyObject *Py_UNUSED(self), PyObject *args)
     if (r.scalars && r.scalars != call->scalar_count) Py_RETURN_NONE;
     bool by_value = call->scalar_count > r.scalars;
     uint32_t length = by_value ? eager_length_with_values(call) : call->length;
-    program *p = calloc(1, sizeof *p + length);
+    eager_program *p = calloc(1, sizeof *p + length);
     if (!p) return PyErr_NoMemory();
-    p->hash = hash_key(call, length);
+    p->hash = eager_hash(call, length);
     p->key_length = length;
     p->card = call->storages[0]->card;
     p->executable = executable;
@@ -558,9 +374,9 @@ static PyObject *py_remember(PyObject *Py_UNUSED(self), PyObject *args)
     memcpy(p->key, call->key, length);
     bool fits = take(&r, spyre_executable_segment(executable, 0), call, p);
     if (PyErr_Occurred()) PyErr_Clear();
-    if (!fits || !add(p)) free_program(p);
+    if (!fits || !eager_add(p)) eager_free(p);
     if (fits && by_value) note_by_value(call, r.object);
-    free_forgotten();
+    eager_free_forgotten();
     Py_RETURN_NONE;
 }
 
@@ -582,17 +398,7 @@ static PyObject *py_forget_program(PyObject *Py_UNUSED(self), PyObject *args)
     PyObject *object;
     int always;
     if (!PyArg_ParseTuple(args, "Op", &object, &always)) return NULL;
-    bool used = false;
-    pthread_mutex_lock(&lock);
-    for (size_t at = 0; at < slot_count && !always; at++)
-        if (slots[at] && slots[at]->object == object)
-            used = atomic_exchange(&slots[at]->used, false) || used;
-    for (size_t at = 0; at < slot_count && !used;)
-        if (slots[at] && slots[at]->object == object) take_out(&slots[at]);
-        else at++;
-    pthread_mutex_unlock(&lock);
-    free_forgotten();
-    return PyBool_FromLong(!used);
+    return PyBool_FromLong(eager_forget(object, always != 0));
 }
 
 // trace_attention(whole): whether graphs that this thread traces keep attention with gradients one
@@ -606,16 +412,7 @@ static PyObject *py_trace_attention(PyObject *Py_UNUSED(self), PyObject *whole)
 // forget_operators(): every operator asks Python again.
 static PyObject *py_forget_operators(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    pthread_mutex_lock(&lock);
-    for (size_t at = 0; at < slot_count; at++) {
-        if (!slots[at]) continue;
-        slots[at]->next_forgotten = forgotten;
-        forgotten = slots[at];
-        slots[at] = NULL;
-    }
-    program_count = 0;
-    pthread_mutex_unlock(&lock);
-    free_forgotten();
+    eager_forget_all();
     Py_RETURN_NONE;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of operators, between the files that describe them (eager_key.c) and run them (eager.c).
+// Calls of operators, between the files that describe them (eager_key.c), find their programs
+// (eager_table.c) and run them (eager.c).
 #ifndef CORE_EAGER_H
 #define CORE_EAGER_H
 
