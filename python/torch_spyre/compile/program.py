@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,14 +13,15 @@ from .. import _C, _fallback, profiling
 from .._pytorch import pytree
 from .._pytorch.dispatch import has_device_kernel
 from .._pytorch.dynamo import graph_breaks
-from .._pytorch.fx import arguments_of, maker_of, overload_of
+from .._pytorch.fx import arguments_of, overload_of
 from ..device import bindings
 from ..eager import room
-from ..eager.host import call, in_float32
+from ..eager.host import call
 from ..report import CompileReport
 from . import collectives, handover, integer_ranges, integer_watch, integers, scalars
 from .collectives import is_collective
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
+from .host_run import HostRun
 from .registered import composed, fallback_ops
 from .segments import Segment, nodes_of, segments_of
 
@@ -51,19 +51,6 @@ class Straight(NamedTuple):
 
 def is_on_card(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type == "spyre"
-
-
-def _as_traced(tensor: torch.Tensor | None, fake: torch.Tensor) -> torch.Tensor | None:
-    """CPU kernels may choose other strides and other dtypes than the graph was traced with; later
-    nodes count on the traced ones."""
-    if tensor is None:
-        return None
-    if tensor.dtype != fake.dtype:
-        tensor = tensor.to(fake.dtype)
-    if tensor.stride() == fake.stride() or 0 in fake.stride():
-        return tensor
-    traced = tensor.new_empty_strided(fake.shape, fake.stride())
-    return traced.copy_(tensor)
 
 
 def _moved_as_it_lies(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -108,9 +95,9 @@ class Program:
         self.outputs = [self._result(result) for result in builder.outputs]
         self.segments = segments_of(executable)
         self.updates = [  # what is not written in place
-            (index, self._id(source))
+            (index, self.id_of(source))
             for index, source in builder.updates
-            if not self._is_in_place(index, self._id(source))
+            if not self._is_in_place(index, self.id_of(source))
         ]
         self.launches = [
             profiling.launch_of(executable, segment, self.nodes) if segment.on_card else None
@@ -119,7 +106,7 @@ class Program:
         self.fakes = {
             value: fake
             for node, ids in builder.ids.items()
-            for value, fake in self._pairs(ids, builder.values[node])
+            for value, fake in self.pairs(ids, builder.values[node])
         }
         self.views = self._find_views()
         self.resolve = builder.resolve
@@ -136,8 +123,8 @@ class Program:
         self.made_by_libraries = {
             value
             for _number, node in self._host_nodes()
-            if self._is_called(node)
-            for value in self._results(node)
+            if self.is_called(node)
+            for value in self.results_of(node)
         }
         self.preferred = self._find_preferred()
         self._plan_lifetimes()
@@ -159,18 +146,18 @@ class Program:
             base = next(iter(arguments_of(node)), None)
             ids = self.ids.get(base) if isinstance(base, torch.fx.Node) else None
             if overload_of(node).is_view and isinstance(ids, int) and ids in there | made.keys():
-                made.update(dict.fromkeys(self._results(node), node))
+                made.update(dict.fromkeys(self.results_of(node), node))
         return made
 
-    def _view(self, value: int, values: Values) -> torch.Tensor:
+    def view(self, value: int, values: Values) -> torch.Tensor:
         """One of them."""
         if value not in self.views:
             return values[value]
         node = self.views[value]
         base, *rest = self.resolve(node, list(node.args))
         kwargs = {k: self.resolve(node, v) for k, v in node.kwargs.items()}
-        result = overload_of(node)(self._view(self._id(base), values), *rest, **kwargs)
-        view: torch.Tensor = dict(self._pairs(self.ids[node], result))[value]
+        result = overload_of(node)(self.view(self.id_of(base), values), *rest, **kwargs)
+        view: torch.Tensor = dict(self.pairs(self.ids[node], result))[value]
         return view
 
     def _watch(self, segment: Segment) -> integer_watch.Watch | None:
@@ -218,16 +205,16 @@ class Program:
     def _check_room(self) -> None:
         """What the host is to compute for the card fits the card."""
         for _number, node in self._host_nodes():
-            values = [v for _id, v in self._pairs(self.ids[node], self.values[node])]
+            values = [v for _id, v in self.pairs(self.ids[node], self.values[node])]
             room.check(str(node.target), [v for v in values if is_on_card(v)])
 
     @staticmethod
-    def _pairs(ids: int | list[int], values: Any) -> list[tuple[int, Any]]:
+    def pairs(ids: int | list[int], values: Any) -> list[tuple[int, Any]]:
         """(id, value) of each result of a node; one that a mask leaves out is None and not here."""
         pairs = zip(ids, values, strict=True) if isinstance(ids, list) else [(ids, values)]
         return [(value, result) for value, result in pairs if result is not None]
 
-    def _id(self, node: torch.fx.Node) -> int:
+    def id_of(self, node: torch.fx.Node) -> int:
         """Of a node with one result."""
         ids = self.ids[node]
         assert isinstance(ids, int), f"{node.name} has several results"
@@ -239,7 +226,7 @@ class Program:
         if not isinstance(result, torch.fx.Node) or result in self.numbers:
             return None, result
         if result in self.ids:
-            return self._id(result), None
+            return self.id_of(result), None
         return None, self.constants[result]
 
     def _is_in_place(self, index: int, value: int) -> bool:
@@ -255,7 +242,7 @@ class Program:
 
     def _read_by(self, nodes: Iterable[torch.fx.Node]) -> list[int]:
         sources = [source for node in nodes for source in node.all_input_nodes]
-        return [self._id(source) for source in sources if source in self.ids]
+        return [self.id_of(source) for source in sources if source in self.ids]
 
     def _plan_effects(self, nodes: Sequence[torch.fx.Node]) -> dict[int, list[torch.fx.Node]]:
         """By segment: what is called behind it, since all that it reads is there, in order."""
@@ -292,7 +279,7 @@ class Program:
         for step in steps:
             for value in step.sources:
                 if values[value].is_cpu:  # the host has made it
-                    self._placed(value, values)
+                    self.placed(value, values)
             collectives.run(step, values)
 
     def _ids(self, node: torch.fx.Node) -> list[int]:
@@ -400,14 +387,14 @@ class Program:
             elif steps is not None:
                 self._exchange(steps, values)
             else:
-                self._run_on_host(segment, values)
+                HostRun(self, values).run(segment)
             self._call_effects(self.effects.get(segment.index, ()), values)
             for value in self.dead[segment.index]:
                 values.pop(value, None)
         for target, (_index, value) in zip(targets, self.updates, strict=True):
             target.copy_(values[value])
         return [
-            _constant(constant, of_call) if value is None else self._placed(value, values)
+            _constant(constant, of_call) if value is None else self.placed(value, values)
             for value, constant in self.outputs
         ]
 
@@ -416,7 +403,7 @@ class Program:
 
         def to_cpu(argument: object) -> object:
             if isinstance(argument, torch.fx.Node):
-                return values[self._id(argument)].cpu()
+                return values[self.id_of(argument)].cpu()
             return torch.device("cpu") if isinstance(argument, torch.device) else argument
 
         for node in nodes:
@@ -424,7 +411,7 @@ class Program:
             kwargs = {k: self.resolve(node, v) for k, v in node.kwargs.items()}
             call(overload_of(node), args, pytree.tree_map(to_cpu, kwargs))
 
-    def _placed(self, value: int, values: Values) -> torch.Tensor:
+    def placed(self, value: int, values: Values) -> torch.Tensor:
         """The value on the device where the graph has it."""
         tensor = values[value]
         wanted = self.fakes[value].device
@@ -457,7 +444,7 @@ class Program:
         outputs = launch(inputs, self.device.index, numbers)
         made = dict(zip(segment.outputs, outputs, strict=True))
         for value, node in self.casts[segment.index].items():
-            source = self._id(node.all_input_nodes[0])
+            source = self.id_of(node.all_input_nodes[0])
             # beside casts, nothing is written in place
             if integers.is_saturated(made[value], made.get(source, values.get(source))):
                 self._leave_card(segment, values, node, integers.LEAVES)
@@ -473,7 +460,7 @@ class Program:
         """The segment on the host, because of what `node` makes of these values; the host's own
         errors come first."""
         operands = self._operands(node)
-        self._run_on_host(segment, values)
+        HostRun(self, values).run(segment)
         _fallback.meet(node.target, operands, reason)
 
     def _write_inputs(self, segment: Segment, values: Values) -> None:
@@ -498,128 +485,38 @@ class Program:
         values[value] = view.copy_(tensor)
         return view
 
-    def _run_on_host(self, segment: Segment, values: Values) -> None:
-        local: dict[int, Any] = {}  # tensors, None for an absent result
-        made_by: dict[int, torch.fx.Node] = {}
-        moved = 0  # bytes that came from the card for the node at work
-
-        def to_cpu(argument: object) -> object:
-            if isinstance(argument, torch.device):
-                return torch.device("cpu")
-            if not isinstance(argument, torch.fx.Node):
-                return argument
-            nonlocal moved
-            value = self._id(argument)
-            if value in local and is_on_card(local[value]):  # of a collective
-                return _as_traced(local[value].cpu(), self.fakes[value])
-            if value not in local and value in values:
-                moved += values[value].nbytes if is_on_card(values[value]) else 0
-                local[value] = _as_traced(values[value].cpu(), self.fakes[value])
-            elif value not in local:  # a view that the card needs no work for
-                run(maker_of(argument))
-            return local[value]
-
-        def as_placed(argument: object) -> object:
-            """Where the graph has it: for a collective, whose group goes by the device."""
-            if not isinstance(argument, torch.fx.Node):
-                return argument
-            value = self._id(argument)
-            if value not in local and value in values:
-                return self._placed(value, values)
-            if value not in local:
-                to_cpu(argument)
-            local[value] = local[value].to(self.fakes[value].device)
-            return local[value]
-
-        def run(node: torch.fx.Node) -> None:
-            op = overload_of(node)
-            if is_collective(op):
-                args = self.resolve(node, list(node.args))
-                kwargs = {k: self.resolve(node, v) for k, v in node.kwargs.items()}
-                result = collectives.exchange(op, args, kwargs, as_placed, to_cpu)
-                for value, tensor in self._pairs(self.ids[node], result):
-                    local[value] = tensor
-                    made_by[value] = node
-                return
-            if self._is_empty(node):
-                for value in self._results(node):
-                    fake = self.fakes[value]
-                    local[value] = torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype)
-                    made_by[value] = node
-                return
-            place = as_placed if self._is_called(node) else to_cpu
-            args = pytree.tree_map(place, self.resolve(node, list(node.args)))
-            kwargs = {
-                k: pytree.tree_map(place, self.resolve(node, v)) for k, v in node.kwargs.items()
-            }
-            function = op if place is as_placed else fallback_ops.get(op)
-            result = function(*args, **kwargs) if function else call(op, args, kwargs)
-            if self._is_rounded(node, result):
-                result = in_float32(op, args, kwargs)
-            for value, tensor in self._kept(node, result):
-                local[value] = _as_traced(tensor, self.fakes[value])
-                made_by[value] = node
-
-        for number in segment.nodes:
-            if self.views.keys() >= set(self._results(self.nodes[number])):
-                continue  # made where a node of the host reads it
-            began, moved = time.perf_counter(), 0
-            run(self.nodes[number])
-            if not self._is_empty(self.nodes[number]):
-                self._account(self.nodes[number], moved, 0, time.perf_counter() - began)
-        for value in segment.outputs:
-            if value in self.views:
-                values[value] = self._view(value, values)
-                continue
-            if value not in local:  # a part of a node for a later segment (_failing)
-                continue
-            values[value] = local[value]
-            if self.fakes[value].device.type != "spyre" or is_on_card(local[value]):
-                continue
-            if not self._is_empty(made_by[value]):
-                self._account(made_by[value], 0, local[value].nbytes, 0.0, calls=0)
-
-    def _is_rounded(self, node: torch.fx.Node, result: object) -> bool:
-        """Whether a kernel of the CPU gives in 16 bits what the graph has in float32."""
-        return any(
-            isinstance(tensor, torch.Tensor)
-            and tensor.dtype in (torch.float16, torch.bfloat16)
-            and self.fakes[value].dtype is torch.float32
-            for value, tensor in self._kept(node, result)
-        )
-
-    def _is_called(self, node: torch.fx.Node) -> bool:
+    def is_called(self, node: torch.fx.Node) -> bool:
         """Whether a library's own kernel, or one of the device, computes with its tensors."""
         op = overload_of(node)
         return op not in fallback_ops and (op in composed or has_device_kernel(op))
 
-    def _is_empty(self, node: torch.fx.Node) -> bool:
+    def is_empty(self, node: torch.fx.Node) -> bool:
         """Whether the node's results have no elements: nothing is computed."""
-        fakes = [self.fakes[value] for value in self._results(node)]
+        fakes = [self.fakes[value] for value in self.results_of(node)]
         is_one = bool(fakes) and all(fake.numel() == 0 for fake in fakes)
         return is_one and not is_collective(overload_of(node))
 
     def _is_split(self, node: torch.fx.Node) -> bool:
         """Whether a node of the host computes with tensors of the card; views compute nothing."""
-        if overload_of(node).is_view or self._is_called(node):
+        if overload_of(node).is_view or self.is_called(node):
             return False
         tensors = pytree.tree_leaves([self._operands(node), self.values[node]])
         return overload_of(node) not in _MOVES and any(map(is_on_card, tensors))
 
-    def _results(self, node: torch.fx.Node) -> list[int]:
+    def results_of(self, node: torch.fx.Node) -> list[int]:
         """Ids of values."""
-        return [value for value, _result in self._pairs(self.ids[node], self.values[node])]
+        return [value for value, _result in self.pairs(self.ids[node], self.values[node])]
 
-    def _kept(self, node: torch.fx.Node, result: object) -> list[tuple[int, Any]]:
+    def kept(self, node: torch.fx.Node, result: object) -> list[tuple[int, Any]]:
         """A call's results by id; kernels of the CPU may compute one that a mask leaves out."""
-        pairs = self._pairs(self.ids[node], result)
+        pairs = self.pairs(self.ids[node], result)
         return [(value, tensor) for value, tensor in pairs if value in self.fakes]
 
-    def _account(
+    def account(
         self, node: torch.fx.Node, to_host: int, to_card: int, seconds: float, calls: int = 1
     ) -> None:
         op = overload_of(node)
-        if op in _MOVES or op.is_view or is_collective(op) or self._is_called(node):
+        if op in _MOVES or op.is_view or is_collective(op) or self.is_called(node):
             return
         found = self.fallbacks.get(node)
         reason = found.reason if found else ""
@@ -634,7 +531,7 @@ class Program:
             op = overload_of(node)
             if op.is_view or op in _MOVES or op in fallback_ops or is_collective(op):
                 continue
-            if self._is_empty(node) or self._is_called(node):
+            if self.is_empty(node) or self.is_called(node):
                 continue
             if any(_is_read(leaf) for leaf in pytree.tree_leaves(self._operands(node))):
                 taken = self.nodes_taken[number]
