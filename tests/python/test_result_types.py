@@ -112,6 +112,7 @@ BEYOND_PYTORCH = {
     aten.multi_margin_loss_backward.default,
     aten.multilabel_margin_loss_backward.default,
     aten.multilabel_margin_loss_forward.default,
+    aten._weight_norm_interface.default,
     aten._weight_norm_interface_backward.default,
     aten._embedding_bag.default,
     aten._embedding_bag_forward_only.default,

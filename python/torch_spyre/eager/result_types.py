@@ -288,6 +288,12 @@ def _like_second(grad: Tensor, x: Tensor, *more: Any) -> Tensor:
     return _result(x.shape, x.dtype)
 
 
+def _weight_norm(v: Tensor, g: Tensor, *more: Any) -> tuple[Tensor, ...]:
+    """PyTorch's has one norm for all elements of a vector, which its CPU kernel has not."""
+    kept = torch.float32 if g.dtype is torch.bfloat16 else g.dtype
+    return _result(v.shape, v.dtype), _result(g.shape, kept)
+
+
 def _weight_norm_backward(_grad: Tensor, v: Tensor, g: Tensor, *more: Any) -> tuple[Tensor, ...]:
     """PyTorch has no rule of it."""
     return _result(v.shape, v.dtype), _result(g.shape, g.dtype)
@@ -323,6 +329,7 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten.multi_margin_loss_backward.default: _like_second,
         _aten.multilabel_margin_loss_backward.default: _like_second,
         _aten.multilabel_margin_loss_forward.default: _multilabel_margin,
+        _aten._weight_norm_interface.default: _weight_norm,
         _aten._weight_norm_interface_backward.default: _weight_norm_backward,
         _aten._embedding_bag.default: _embedding_bag,
         _aten._embedding_bag_forward_only.default: _embedding_bag,
