@@ -8,12 +8,15 @@ import pytest
 import torch
 import torch_spyre
 
-DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.int64, torch.bool)
+DTYPES = (
+    torch.float16, torch.bfloat16, torch.float32, torch.int64, torch.bool,
+    torch.int8, torch.uint8, torch.int16,
+)  # fmt: skip
 SIZES = (2, 3, 5, 17, 63, 64, 65, 130)
 
 
 def numbers(dtype: torch.dtype, *shape: int) -> torch.Tensor:
-    return torch.randint(0 if dtype is torch.bool else -9, 9, shape).to(dtype)
+    return torch.randint(0 if dtype in (torch.bool, torch.uint8) else -9, 9, shape).to(dtype)
 
 
 def run_trial(seed: int) -> None:
@@ -29,11 +32,14 @@ def run_trial(seed: int) -> None:
     x = numbers(dtype, *(n + spare * (d == counted) for d, n in enumerate(sizes)))
     line = generator.choice([(), (), (1,), (4,)])  # of places for each of the counted dim
     j = torch.randint(-sizes[chosen], sizes[chosen], (sizes[counted], *line))
+    expands, shares = generator.random() < 0.2, bool(line) and generator.random() < 0.2
+    j = j[:1] if shares else j  # one line for all
 
     def both(j: torch.Tensor) -> list[torch.Tensor | None]:
         indices: list[torch.Tensor | None] = [None] * (max(counted, chosen) + 1)
-        counts = first + torch.arange(0, step * len(j), step, device=j.device)
-        indices[counted] = counts.unsqueeze(1) if line else counts
+        counts = first + torch.arange(0, step * sizes[counted], step, device=j.device)
+        counts = counts.unsqueeze(1) if line else counts
+        indices[counted] = counts.expand(sizes[counted], *line) if expands else counts
         indices[chosen] = j
         return indices
 

@@ -133,7 +133,7 @@ void matmul_pack_columns(const matmul_part *p, const matmul_chunk *k, const uint
         const uint8_t *from = stick + run->at[PRODUCT_B] + (int64_t)begin * x->line;
         for (size_t lane = 0; lane < x->lanes; lane += MATMUL_RUN) {
             packed_lines l = {from + (int64_t)lane * p->element, x->line, x->line * LINES_AHEAD,
-                                 end - begin, matmul_least(x->lanes - lane, MATMUL_RUN)};
+                              end - begin, matmul_least(x->lanes - lane, MATMUL_RUN)};
             pack_lines(p, &l, to + lane * depth);
         }
         to += (end - begin) * MATMUL_RUN;
