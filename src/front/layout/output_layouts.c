@@ -6,8 +6,10 @@
 // contents it replaces where both have one stick (write_in_place). A buffer whose accesses cut
 // that stick (a head of 32 kept in its own stick), or whose stick may not leave (front_may_leave),
 // takes the dims of the tensor that leaves, when that is all of it in another shape; else it is
-// copied into a fresh buffer of the default layout.
+// copied into a fresh buffer of the default layout. So is what a reduction leaves with one element
+// a stick, where it is long.
 #include "front/front.h"
+#include "front/ir/lx_slices.h"
 #include "front/layout/restickify.h"
 #include "graph/view.h"
 
@@ -67,6 +69,18 @@ static bool may_leave(const loop_graph *loops, uint32_t id)
     if (buffer->output < 0 || !buffer->has_layout) return true;
     int64_t stride = buffer->stick == LOOP_NO_DIM ? 0 : buffer->dim[buffer->stick].stride;
     return front_may_leave(loops, buffer, stride);
+}
+
+// Whether a result with one element a stick leaves in full sticks: where every core has elements
+// for one, all in LX, filling them takes less time than writing a stick an element.
+static bool is_worth_packing(const loop_graph *loops, uint32_t id)
+{
+    const loop_buffer *buffer = &loops->buffers.items[id];
+    if (buffer->output < 0 || !buffer->has_layout || buffer->stick != LOOP_NO_DIM) return false;
+    if (loop_replaced_input(loops, id) != LOOP_UNUSED || !loops->settings.lx_planning) return false;
+    int64_t elements = 1, room = lx_limit_bytes(loops) * loops->cores / 4;
+    for (uint32_t d = 0; d < buffer->dim_count; d++) elements *= buffer->dim[d].extent;
+    return elements >= loops->cores * loop_lanes(buffer) && elements * SPYRE_STICK_BYTES <= room;
 }
 
 enum { NOT_LOCATED = LOOP_NO_DIM - 1 };
@@ -159,7 +173,7 @@ static void find_misfits(const loop_graph *loops, fitting *f)
         }
     }
     for (uint32_t b = 0; b < loops->buffers.count; b++)
-        if (!may_leave(loops, b)) f->misfit[b] = f->writer[b];
+        if (!may_leave(loops, b) || is_worth_packing(loops, b)) f->misfit[b] = f->writer[b];
 }
 
 // Gives misfits the shape in which they leave.

@@ -78,23 +78,41 @@ static void output_layouts__a_cut_stick_leaves_in_the_shape_of_the_output(void *
     }
 }
 
-// A reduced stick leaves one element a stick, and the layout says so.
-static void output_layouts__sparse_results_stay_sparse(void **state)
+static spyre_layout layout_of_row_sums(int64_t rows, uint32_t *out_ops)
 {
-    (void)state;
     front_run run = front_run_begin();
-    uint32_t x = front_case_input(&run, sizes_view(2, 10, 64, 0));
+    uint32_t x = front_case_input(&run, sizes_view(2, rows, 64, 0));
     spyre_arg dim = {.kind = SPYRE_ARG_INT, .of.integer = 1};
     spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = x},
                         {.kind = SPYRE_ARG_LIST, .of.list = {&dim, 1}},
                         {.kind = SPYRE_ARG_BOOL}};
-    front_case_output(
-        &run, front_run_node(&run, "spyre.sum", args, 3, SPYRE_DTYPE_F16, sizes_view(1, 10, 0, 0)));
-    spyre_layout layout = layout_of_output(front_case_before(&run, 1, NULL), 0);
-    assert_int_equal(layout.rank, 2);
-    assert_int_equal(layout.device_size[0], 10);
-    assert_int_equal(layout.stride_map[1], -1);
+    front_case_output(&run, front_run_node(&run, "spyre.sum", args, 3, SPYRE_DTYPE_F16,
+                                           sizes_view(1, rows, 0, 0)));
+    loop_graph *loops = front_case_before(&run, 32, NULL);
+    spyre_layout layout = layout_of_output(loops, 0);
+    *out_ops = loops->ops.count;
     front_run_end(&run);
+    return layout;
+}
+
+// A reduced stick leaves one element a stick, and the layout says so; where each core has sticks to
+// fill, and LX has room for one an element, a copy fills them.
+static void output_layouts__long_sparse_results_fill_their_sticks(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rows;
+        bool full;
+    } cases[] = {{10, false}, {2047, false}, {2048, true}, {4100, true}, {1 << 20, false}};
+    for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint32_t ops;
+        const spyre_layout layout = layout_of_row_sums(cases[i].rows, &ops);
+        int64_t sticks = (cases[i].rows + 63) / 64;
+        assert_int_equal(layout.rank, 2);
+        assert_int_equal(layout.device_size[0], cases[i].full ? sticks : cases[i].rows);
+        assert_int_equal(layout.stride_map[1], cases[i].full ? 1 : -1);
+        assert_int_equal(ops, cases[i].full ? 2 : 1);
+    }
 }
 
 // Keys that come with a stick of rows, as the matmul of the scores wants them, leave so unless
@@ -131,7 +149,7 @@ int main(void)
         cmocka_unit_test(output_layouts__contiguous_results_have_the_default),
         cmocka_unit_test(output_layouts__a_cut_stick_is_copied_out),
         cmocka_unit_test(output_layouts__a_cut_stick_leaves_in_the_shape_of_the_output),
-        cmocka_unit_test(output_layouts__sparse_results_stay_sparse),
+        cmocka_unit_test(output_layouts__long_sparse_results_fill_their_sticks),
         cmocka_unit_test(output_layouts__default_results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
