@@ -105,7 +105,7 @@ PyObject *core_raise(void)
 
 PyObject *core_raise_of_graph(void)
 {
-    if (code_of_thread != SPYRE_INVALID_ARGUMENT) return core_raise();
+    if (code_of_thread != SPYRE_INVALID_ARGUMENT || PyErr_Occurred()) return core_raise();
     PyErr_SetString(argument_error, message_of_thread);
     return NULL;
 }
