@@ -3,6 +3,20 @@
 // Values from and to Python.
 #include "core.h"
 
+#include <stdarg.h>
+
+bool core_parse(PyObject *object, const char *what, const char *format, ...)
+{
+    if (!PyTuple_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s is a tuple, not %R", what, object);
+        return false;
+    }
+    va_list values;
+    va_start(values, format);
+    bool ok = PyArg_VaParse(object, format, values);
+    va_end(values);
+    return ok;
+}
 
 int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what)
 {

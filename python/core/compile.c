@@ -117,7 +117,8 @@ static bool take_live_buffer(PyObject *item, spyre_live_buffer *out)
     PyObject *parents;
     long long bytes, worth;
     int64_t numbers[SPYRE_LIVE_BUFFER_PARENTS];
-    if (!PyArg_ParseTuple(item, "LIILO", &bytes, &out->first, &out->last, &worth, &parents))
+    if (!core_parse(item, "a live buffer", "LIILO", &bytes, &out->first, &out->last, &worth,
+                    &parents))
         return false;
     int64_t count = core_ints(parents, numbers, SPYRE_LIVE_BUFFER_PARENTS, "parents");
     if (count < 0) return false;

@@ -486,7 +486,8 @@ typedef struct {
 
 static bool read_run(PyObject *item, const table *target, const table *source, run_of_rows *out)
 {
-    if (!PyArg_ParseTuple(item, "LLL", &out->to, &out->first, &out->count)) return false;
+    if (!core_parse(item, "a run of rows", "LLL", &out->to, &out->first, &out->count))
+        return false;
     bool fits = out->to >= 0 && out->first >= 0 && out->count >= 0 &&
                 out->to + out->count <= target->rows && out->first + out->count <= source->rows;
     if (!fits)

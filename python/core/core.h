@@ -31,6 +31,8 @@ bool error_register(PyObject *module);
 // ---- values of Python (arguments.c)
 // Integers of a Python sequence; -1 with an exception set.
 int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what);
+// As PyArg_ParseTuple, of an object that may be no tuple: then TypeError, which names it `what`.
+bool core_parse(PyObject *object, const char *what, const char *format, ...);
 // Reads an int of 32 bits without sign, also as a converter ("O&"); 0 with an exception otherwise.
 int core_u32(PyObject *object, void *out);
 PyObject *core_int_list(const int64_t *values, uint32_t count);

@@ -261,8 +261,8 @@ static bool take_fits(PyObject *fits, PyObject *inputs, eager_program *p)
     PyObject *of_inputs, *of_results;
     if (fits == Py_None) return true;
     p->fitting = calloc(1, sizeof *p->fitting);
-    if (!p->fitting || !PyArg_ParseTuple(fits, "O!O!", &PyTuple_Type, &of_inputs, &PyTuple_Type,
-                                         &of_results) ||
+    if (!p->fitting || !core_parse(fits, "fits", "O!O!", &PyTuple_Type, &of_inputs,
+                                   &PyTuple_Type, &of_results) ||
         PyTuple_Size(of_inputs) != PyTuple_Size(inputs) ||
         !read_fits(of_inputs, EAGER_MOST_INPUTS, p->fitting->inputs) ||
         !read_fits(of_results, GLUE_MOST_RESULTS, p->fitting->results))
@@ -282,7 +282,8 @@ static bool take_bounds(PyObject *tuple, const glue_call *call, eager_program *p
         PyObject *of;
         long long least, most;
         int without_zero;
-        if (!PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "OLLp", &of, &least, &most, &without_zero))
+        if (!core_parse(PyTuple_GetItem(tuple, i), "a bound", "OLLp", &of, &least, &most,
+                        &without_zero))
             return false;
         bool number = PyLong_Check(of);
         long index = number ? PyLong_AsLong(of) : operand_of(call, of);

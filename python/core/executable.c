@@ -235,7 +235,7 @@ static bool read_spans(PyObject *smaller, PyObject *spans, spyre_executable **ou
     }
     for (Py_ssize_t k = 0; k < count; k++) {
         long long granule, size, most;
-        if (!PyArg_ParseTuple(PyList_GetItem(spans, k), "LLL", &granule, &size, &most))
+        if (!core_parse(PyList_GetItem(spans, k), "a span", "LLL", &granule, &size, &most))
             return false;
         out_spans[k] = (spyre_size_span){granule, size, most};
     }

@@ -184,11 +184,8 @@ static bool read_type(PyObject *object, spyre_tensor_type *out)
     int on_card;
     long long offset;
     memset(out, 0, sizeof *out);
-    if (!PyTuple_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "a result is a tuple, not %R", object);
+    if (!core_parse(object, "a result", "OpOOL", &dtype, &on_card, &size, &stride, &offset))
         return false;
-    }
-    if (!PyArg_ParseTuple(object, "OpOOL", &dtype, &on_card, &size, &stride, &offset)) return false;
     if (!dtype_of_object(dtype, &out->dtype)) {
         core_fail(SPYRE_UNSUPPORTED, "a result's dtype is not known to the compiler");
         core_raise();

@@ -130,8 +130,8 @@ static bool take_values(PyObject *sequence, call *c)
     for (Py_ssize_t n = 0; ok && n < c->count; n++) {
         unsigned long long address;
         long long bytes, integer;
-        ok = PyArg_ParseTuple(PyTuple_GetItem(tuple, n), "KLLd", &address, &bytes, &integer,
-                              &c->values[n].real);
+        ok = core_parse(PyTuple_GetItem(tuple, n), "a value", "KLLd", &address, &bytes, &integer,
+                        &c->values[n].real);
         if (!ok) break;
         c->values[n].bytes = (void *)(uintptr_t)address;
         c->values[n].byte_count = bytes;

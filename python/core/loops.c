@@ -128,7 +128,8 @@ static bool take_edit(const spyre_loops *loops, PyObject *item, int32_t *slices,
     PyObject *list;
     spyre_loop_op op;
     int64_t values[SPYRE_LOOPS_MOST_LOOPS];
-    if (!PyArg_ParseTuple(item, "IOzi", &out->op, &list, &out->note, &out->stick)) return false;
+    if (!core_parse(item, "an edit", "IOzi", &out->op, &list, &out->note, &out->stick))
+        return false;
     if (list == Py_None) return true;
     if (!core_check(spyre_loops_op(loops, out->op, &op))) return core_raise() != NULL;
     int64_t count = core_ints(list, values, SPYRE_LOOPS_MOST_LOOPS, "slices");

@@ -37,6 +37,9 @@ static void forget_programs(void)
 
 static PyObject *py_on_empty_cache(PyObject *Py_UNUSED(self), PyObject *callable)
 {
+    if (!PyCallable_Check(callable))
+        return PyErr_Format(PyExc_TypeError, "expected a function without arguments, not %R",
+                            callable);
     Py_INCREF(callable);
     Py_XDECREF(forgets);
     forgets = callable;
