@@ -33,6 +33,9 @@ typedef struct {
     int64_t bytes;
 } spyre_chunk;
 
+// SPYRE_INVALID_ARGUMENT names domains that do not exist, or that a kind cannot have.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_placement_check(const spyre_placement *placement);
+
 // spyre_memory_allocate() at a place. Interleaved chunks are whole pages of the host, as equal as
 // that allows, in ascending order of domains: what takes fewer pages than there are domains has a
 // chunk a page. At most 16 GiB, which reserve as many addresses once more.

@@ -15,15 +15,13 @@ static PyObject *py_exchange_placement(PyObject *Py_UNUSED(self), PyObject *args
 {
     unsigned int kind, domains;
     if (!PyArg_ParseTuple(args, "II", &kind, &domains)) return NULL;
-    const bool one = domains && !(domains & (domains - 1));
-    if (kind > SPYRE_PLACE_INTERLEAVE || domains >> SPYRE_MEMORY_DOMAINS ||
-        (kind == SPYRE_PLACE_BIND && !one))
-        return PyErr_Format(PyExc_ValueError,
-                            "a placement of kind %u in domains 0x%x: expected kinds 0 to %d and "
-                            "bits of %d domains, one of kind %d", kind, domains,
-                            SPYRE_PLACE_INTERLEAVE, SPYRE_MEMORY_DOMAINS, SPYRE_PLACE_BIND);
+    const spyre_placement wanted = {(spyre_place_kind)kind, domains};
+    if (kind > SPYRE_PLACE_INTERLEAVE)
+        return PyErr_Format(PyExc_ValueError, "a placement of kind %u: expected 0 to %d", kind,
+                            SPYRE_PLACE_INTERLEAVE);
+    if (!core_check(spyre_placement_check(&wanted))) return core_raise();
     PyObject *before = Py_BuildValue("(II)", (unsigned int)placement.kind, placement.domains);
-    if (before) placement = (spyre_placement){(spyre_place_kind)kind, domains};
+    if (before) placement = wanted;
     return before;
 }
 

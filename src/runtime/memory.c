@@ -118,7 +118,7 @@ static bool any_waits(const device *d)
     return d->freed.count > 0;
 }
 
-static spyre_status check_placement(const spyre_placement *p)
+spyre_status spyre_placement_check(const spyre_placement *p)
 {
     uint32_t all = (1u << SPYRE_MEMORY_DOMAINS) - 1;
     bool one = p->domains && !(p->domains & (p->domains - 1));
@@ -152,7 +152,7 @@ spyre_status memory_take(device *d, uint32_t stream, int64_t bytes,
     static const spyre_placement anywhere = {.kind = SPYRE_PLACE_ANYWHERE};
     if (!placement) placement = &anywhere;
     bool any = placement->kind == SPYRE_PLACE_ANYWHERE;
-    TRY(check_placement(placement));
+    TRY(spyre_placement_check(placement));
     if (any && take_over(d, stream, (uint64_t)bytes, out_address)) return NULL;
     reclaim_all(d);
     spyre_status status = take_at(d, bytes, placement, out_address);
