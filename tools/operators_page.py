@@ -48,9 +48,9 @@ A column has a sign for each of {dtypes}; x32 is float32 with the
 
 What is right follows the published rules of the card's formats
 ([special values](special-values.md)): in 16 bits a NaN is positive infinity, bfloat16 ends at 2^33,
-both forms of `gelu` are one. Refused although the CPU computes it: arithmetic with sparse tensors
-(`sparse_mm_reduce`, `sparse_sampled_addmm`), which `to_sparse` makes on the host. As on
-every device, the indices of `tensor_split` lie on the CPU.
+both forms of `gelu` are one. Refused although the CPU computes it: arithmetic with compressed
+sparse tensors (`sparse_mm_reduce`, `sparse_sampled_addmm`); that of coordinates runs on the host.
+As on every device, the indices of `tensor_split` lie on the CPU.
 
 ## In numbers
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sparse tensors (COO) of the device: PyTorch's own kernels make them of indices and values that
-// lie there. They are held, copied and made dense; for anything else PyTorch says that there is no
-// kernel.
+// lie there. They are held, copied and made dense; the host computes anything else on copies
+// (eager/sparse.py).
 #include <ATen/ATen.h>
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/ops/_indices_native.h>
@@ -11,6 +11,7 @@
 #include <ATen/ops/_sparse_coo_tensor_with_dims_native.h>
 #include <ATen/ops/_values_native.h>
 #include <ATen/ops/clone_native.h>
+#include <ATen/ops/copy_native.h>
 #include <ATen/ops/copy_sparse_to_sparse_native.h>
 #include <ATen/ops/dense_dim_native.h>
 #include <ATen/ops/indices_native.h>
@@ -55,6 +56,7 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, library)
     library.impl("sparse_dim", at::native::sparse_dim_sparse);
     library.impl("dense_dim", at::native::dense_dim_sparse);
     library.impl("clone", at::native::clone_sparse);
+    library.impl("copy_", at::native::copy_sparse_wrapper_);
     library.impl("copy_sparse_to_sparse_", at::native::copy_sparse_);
     library.impl("_to_dense", to_dense);
 }

@@ -249,7 +249,9 @@ class _Copies:
         for original, copy in self._copies.values():
             if id(original) not in written:
                 continue
-            if original.shape != copy.shape:
+            if original.layout == torch.sparse_coo:
+                copy = copy.to(original.device)
+            elif original.shape != copy.shape:
                 original.resize_(copy.shape)
             if _storage(original) in self._storages and overlaps(original):
                 # Each place once; the CPU has judged whether it may be written to more than once.
@@ -269,12 +271,18 @@ class _Copies:
 
 
 def _bytes_of(tensor: torch.Tensor) -> int:
-    """Of its elements; 0 of a sparse tensor, which does not tell."""
-    return tensor.nbytes if tensor.layout == torch.strided else 0
+    """Of its elements; of a sparse tensor, of what it holds."""
+    if tensor.layout == torch.strided:
+        return tensor.nbytes
+    if tensor.layout == torch.sparse_coo:
+        return tensor._values().nbytes + tensor._indices().nbytes
+    return 0
 
 
 def _storage(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+    """Its address; that of the values of a sparse tensor."""
+    strided = tensor if tensor.layout == torch.strided else tensor._values()
+    return strided.untyped_storage().data_ptr()
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
@@ -337,7 +345,7 @@ def _only_written(op: OpOverload, args: Arguments, kwargs: Keywords) -> set[int]
 
 def overlaps(tensor: torch.Tensor) -> bool:
     """Whether several of its elements may be one place in memory; True where that is not plain."""
-    if tensor.is_contiguous():
+    if tensor.layout != torch.strided or tensor.is_contiguous():
         return False
     reach = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):

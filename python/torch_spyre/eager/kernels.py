@@ -203,7 +203,7 @@ def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
     from ..compile import attention
     from ..compile.parts import recurrent
-    from . import optimizers, resize
+    from . import optimizers, resize, sparse
 
     fallback = torch.library.Library("_", "IMPL")
     fallback.fallback(untraced(dispatch), "PrivateUse2")
@@ -253,4 +253,5 @@ def register() -> list[torch.library.Library]:
     for key in ("Conjugate", "Negative"):  # copies look at these bits themselves (core/copy.c)
         lazy.append(torch.library.Library("aten", "IMPL", key))
         lazy[-1].impl("_copy_from", torch.library.fallthrough_kernel)
-    return [fallback, aten, kernels, quantized, resize.register(), recurrent.register(), *lazy]
+    more = [resize.register(), recurrent.register(), *sparse.register()]
+    return [fallback, aten, kernels, quantized, *more, *lazy]
