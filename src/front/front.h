@@ -79,7 +79,8 @@ const char *front_stage_name(uint32_t stage);
 
 // Gives a buffer the layout that an input comes with; SPYRE_UNSUPPORTED names the device dim that
 // is no dim of the host tensor.
-SPYRE_MUST_CHECK spyre_status front_take_layout(loop_buffer *buffer, const spyre_layout *layout);
+SPYRE_MUST_CHECK spyre_status front_take_layout(arena *memory, loop_buffer *buffer,
+                                                const spyre_layout *layout);
 
 // The device dims of a buffer in the order of its layout, the lanes of a stick last.
 spyre_layout front_device_dims(const loop_buffer *buffer);

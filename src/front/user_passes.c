@@ -7,6 +7,7 @@
 
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
+#include "front/ir/dim_names.h"
 #include "front/ir/division.h"
 #include "front/layout/stick_modes.h"
 #include "front/tile/tiling.h"
@@ -65,7 +66,8 @@ static uint32_t cut_loops(const loop_graph *loops, const loop_op *op, uint32_t t
     const char *dim = loops->tiles.items[op->tiles[t]].name;
     for (uint32_t v = 0; v < op->var_count; v++) {
         int64_t extent = op->extent[v];
-        if (dim && op->dim_name[v] && strcmp(dim, op->dim_name[v]) == 0) cut |= 1u << v;
+        const char *name = dim_names_of(loops, op, v);
+        if (dim && name && strcmp(dim, name) == 0) cut |= 1u << v;
         for (uint32_t inner = t + 1; inner < op->tile_depth; inner++)
             if (cut_loops(loops, op, inner) >> v & 1u)
                 extent *= loops->tiles.items[op->tiles[inner]].count;
@@ -100,7 +102,7 @@ spyre_status spyre_loops_op(const spyre_loops *loops, uint32_t index, spyre_loop
                                         .slices = op->split[v],
                                         .reduced = loop_var_is_reduced(op, v),
                                         .stick = op->stick == v,
-                                        .dim = op->dim_name[v]};
+                                        .dim = dim_names_of(loops, op, v)};
     for (uint32_t k = 0; k < op->operand_count; k++) {
         spyre_loop_access *access = &out_op->operands[k];
         access->buffer = op->operand[k].buffer;

@@ -443,7 +443,8 @@ static spyre_status build_input(builder *b, uint32_t index)
                           .output = -1};
     TRY(graph_view_constant(b->graph, &input->storage, &buffer.storage));
     loop_set_dims(&buffer);
-    TRY(status_at(front_take_layout(&buffer, &input->layout), "input %s: layout", value->name));
+    TRY(status_at(front_take_layout(b->loops->memory, &buffer, &input->layout),
+                  "input %s: layout", value->name));
     b->buffer_of[input->value] = b->loops->buffers.count;
     return VEC_PUSH(b->loops->memory, &b->loops->buffers, buffer);
 }

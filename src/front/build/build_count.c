@@ -249,10 +249,10 @@ spyre_status build_take_count(const builder *b, const loop_op *op, const space *
     *out_taken = *out_taken && stays_small(dims, &n);
     if (!*out_taken) return NULL;
     *access = (loop_access){.buffer = b->counts[value]->buffer};
-    access->count = (loop_count){.on = true, .signs = n.signs, .first = (int32_t)n.first};
+    loop_count count = {.signs = n.signs, .first = (int32_t)n.first};
     for (uint32_t d = 0, v = 0; d < dims->rank; d++)
-        if (dims->size[d] > 1) access->count.step[v++] = (int32_t)n.step[d];
-    return NULL;
+        if (dims->size[d] > 1) count.step[v++] = (int32_t)n.step[d];
+    return loop_set_count(b->loops, access, count);
 }
 
 spyre_status build_settle_count(builder *b, uint32_t value)
@@ -270,9 +270,10 @@ spyre_status build_settle_count(builder *b, uint32_t value)
     TRY(loop_add_local(b->loops, op.name, from.dtype, from.format, &count->storage, &written));
     loop_access *access = &op.operand[op.operand_count++];
     *access = (loop_access){.buffer = count->buffer};
-    access->count = (loop_count){.on = true, .signs = count->signs, .first = (int32_t)count->first};
+    loop_count own = {.signs = count->signs, .first = (int32_t)count->first};
     for (uint32_t d = 0, v = 0; d < dims.rank; d++)
-        if (dims.size[d] > 1) access->count.step[v++] = (int32_t)count->step[d];
+        if (dims.size[d] > 1) own.step[v++] = (int32_t)count->step[d];
+    TRY(loop_set_count(b->loops, access, own));
     build_add_access(&op, &dims, written, 0, count->storage.stride);
     TRY(build_finish_op(b, &op));
     for (uint32_t v = 0; v < b->graph->values.count; v++) {

@@ -89,8 +89,8 @@ static int64_t bytes_of(const loop_buffer *buffer, bool laid_out)
 // Numbers of the round in hand; of none there are places.
 static spyre_status describe_count(evaluation *e, uint32_t k)
 {
-    const loop_count *of = &e->op->operand[k].count;
-    if (!of->on) return NULL;
+    const loop_count *of = loop_count_of(e->loops, &e->op->operand[k]);
+    if (!of) return NULL;
     bundle_count *count = ARENA_NEW(e->x.scratch, bundle_count, 1);
     TRY_ALLOC(count);
     TRY_NEW(e->x.scratch, e->x.operands[k].number, sizeof(int64_t));

@@ -115,7 +115,8 @@ static void add_buffer(shrinker *s, uint32_t id)
         int64_t lanes = loop_lanes(b), natural = b->dim[d].extent;
         if (d == b->stick) natural = divide_up(natural, lanes);
         if (b->dim[d].stride != dense) pin_buffer(s, id);
-        if (b->kind == LOOP_INPUT && b->fixed_size[d] && b->fixed_size[d] != natural)
+        if (b->kind == LOOP_INPUT && b->fixed_size && b->fixed_size[d] &&
+            b->fixed_size[d] != natural)
             pin(s, dim_node(id, d));
         dense = b->dim[d].stride * b->dim[d].extent;
     }
@@ -264,18 +265,20 @@ static int64_t moved_offset(const loop_buffer *old, const loop_buffer *now, int6
     return out;
 }
 
-static void rewrite_buffer(const shrinker *s, uint32_t id, uint32_t size)
+static spyre_status rewrite_buffer(const shrinker *s, uint32_t id, uint32_t size)
 {
+    int64_t *fixed_size = NULL;
     loop_buffer *b = &s->loops->buffers.items[id];
     const loop_buffer old = *b;
     int64_t lanes = loop_lanes(b);
+    if (b->fixed_size) TRY(loop_own_sizes(s->loops->memory, b, &fixed_size));
     for (uint32_t d = 0; d < b->dim_count; d++) {
         int64_t extent = shortened(s, dim_node(id, d), size);
         if (d > 0 && old.dim[d].stride == old.dim[d - 1].stride * old.dim[d - 1].extent)
             b->dim[d].stride = b->dim[d - 1].stride * b->dim[d - 1].extent;
         b->dim[d].extent = extent;
-        if (b->fixed_size[d] && extent != old.dim[d].extent)
-            b->fixed_size[d] = d == b->stick ? divide_up(extent, lanes) : extent;
+        if (fixed_size && fixed_size[d] && extent != old.dim[d].extent)
+            fixed_size[d] = d == b->stick ? divide_up(extent, lanes) : extent;
     }
     for (uint32_t r = 0; r < b->storage.rank; r++) {
         if (b->storage.size[r] < 2) continue;
@@ -283,6 +286,7 @@ static void rewrite_buffer(const shrinker *s, uint32_t id, uint32_t size)
         b->storage.size[r] = b->dim[d].extent;
         b->storage.stride[r] = b->dim[d].stride;
     }
+    return NULL;
 }
 
 static void rewrite_op(const shrinker *s, uint32_t index, const loop_buffer *old, uint32_t size)
@@ -327,7 +331,7 @@ spyre_status loop_shrink(loop_graph *loops, int64_t most_steps, int64_t *out_ste
     TRY_ALLOC(old);
     for (uint32_t b = 0; b < buffers; b++) old[b] = loops->buffers.items[b];
     loops->shrunk = true;
-    for (uint32_t b = 0; b < buffers; b++) rewrite_buffer(&s, b, size);
+    for (uint32_t b = 0; b < buffers; b++) TRY(rewrite_buffer(&s, b, size));
     for (uint32_t i = 0; i < loops->ops.count; i++) rewrite_op(&s, i, old, size);
     for (uint32_t i = 0; i < loops->outputs.count; i++)
         rewrite_output(&s, &loops->outputs.items[i], old);

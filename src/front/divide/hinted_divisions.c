@@ -59,7 +59,7 @@ static spyre_status split(const loop_graph *loops, uint32_t index, const hint_en
     const loop_op *op = &loops->ops.items[index];
     division_sizes sizes = division_sizes_of(loops, op);
     for (uint32_t v = 0; v < op->var_count; v++) {
-        if (!hint_is_name(op->dim_name[v], entry->name, entry->length)) continue;
+        if (!hint_is_name(dim_names_of(loops, op, v), entry->name, entry->length)) continue;
         *found = true;
         if (d->split[v] > 1 && d->split[v] != entry->slices)
             return refuse(loops, index, entry,
@@ -79,7 +79,7 @@ static spyre_status split(const loop_graph *loops, uint32_t index, const hint_en
                 return refuse(loops, index, entry,
                               arena_printf(loops->memory,
                                            "a second reduced dim beside %s=%d; one may be divided",
-                                           op->dim_name[u], (int)d->split[u]));
+                                           dim_names_of(loops, op, u), (int)d->split[u]));
         if (division_cores(op, d) * entry->slices > loops->cores)
             return refuse_cores(loops, index, entry, sizes.units[v], division_cores(op, d));
         d->split[v] = (int32_t)entry->slices;
@@ -96,7 +96,7 @@ static spyre_status check_uneven(const loop_graph *loops, uint32_t index, const 
     uint32_t v = 0;
     if (!division_shares_uneven(op, &sizes, d)) return NULL;
     while (!division_is_uneven(&sizes, v, d->split[v])) v++;
-    const char *name = op->dim_name[v];
+    const char *name = dim_names_of(loops, op, v);
     hint_entry entry = {.name = name, .length = strlen(name), .slices = d->split[v]};
     return refuse(loops, index, &entry,
                   arena_printf(loops->memory,

@@ -270,7 +270,7 @@ static void set_starts(const emitter *e, uint32_t k)
 
 static spyre_status set_count(const emitter *e, const loop_count *of, bundle_tensor *tensor)
 {
-    if (!of->on) return NULL;
+    if (!of) return NULL;
     bundle_count *count = ARENA_NEW(e->loops->memory, bundle_count, 1);
     TRY_ALLOC(count);
     count->first = of->first;
@@ -352,7 +352,7 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
         tensor->indexed_extent = e->op->row_count;
     }
     if (e->step->op == OPFUNC_SHUFFLE && k == 0) TRY(set_owners(e, tensor));
-    TRY(set_count(e, &e->op->operand[k].count, tensor));
+    TRY(set_count(e, loop_count_of(e->loops, &e->op->operand[k]), tensor));
     TRY(set_order(e, k));
     if (is_table(e, k)) tensor->scale[e->row_dim] = 1;
     set_label(e, k);

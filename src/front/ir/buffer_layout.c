@@ -8,8 +8,9 @@
 
 #include <inttypes.h>
 
-spyre_status front_take_layout(loop_buffer *buffer, const spyre_layout *layout)
+spyre_status front_take_layout(arena *memory, loop_buffer *buffer, const spyre_layout *layout)
 {
+    int64_t *fixed_size;
     TRY(spyre_layout_check(layout));
     int64_t lanes = layout->device_size[layout->rank - 1];
     int64_t stick_stride = layout->stride_map[layout->rank - 1];
@@ -17,6 +18,7 @@ spyre_status front_take_layout(loop_buffer *buffer, const spyre_layout *layout)
     buffer->stick = LOOP_NO_DIM;
     for (uint8_t d = 0; d < buffer->dim_count; d++)
         if (stick_stride > 0 && buffer->dim[d].stride == stick_stride) buffer->stick = d;
+    TRY(loop_own_sizes(memory, buffer, &fixed_size));
     uint32_t count = 0;
     bool placed[LOOP_MAX_DIMS] = {false};
     for (uint32_t i = layout->rank - 1; i-- > 0;) {
@@ -36,7 +38,7 @@ spyre_status front_take_layout(loop_buffer *buffer, const spyre_layout *layout)
                               " is no dim of the host tensor",
                               i, size, stride);
         placed[found] = true;
-        buffer->fixed_size[found] = size;
+        fixed_size[found] = size;
         buffer->order[count++] = found;
     }
     for (uint8_t d = 0; d < buffer->dim_count; d++) {

@@ -5,20 +5,32 @@
 
 typedef VEC(const char *) names;
 
-static bool holds(const names *all, const char *name)
+enum { MOST_NAMES = UINT16_MAX };
+
+spyre_status dim_names_number(loop_graph *loops, const char *name, uint16_t *out_number)
 {
-    for (uint32_t i = 0; i < all->count; i++)
-        if (strcmp(all->items[i], name) == 0) return true;
-    return false;
+    uint32_t n = 0;
+    while (n < loops->dim_names.count && strcmp(loops->dim_names.items[n], name) != 0) n++;
+    if (n == MOST_NAMES)
+        return status_new(SPYRE_UNSUPPORTED, "dim %s: a graph has at most %d names of dims", name,
+                          MOST_NAMES);
+    if (n == loops->dim_names.count) TRY(VEC_PUSH(loops->memory, &loops->dim_names, name));
+    *out_number = (uint16_t)(n + 1);
+    return NULL;
 }
 
+// In the order in which loops come by them.
 static spyre_status collect(const loop_graph *loops, names *out)
 {
+    bool *found;
+    TRY_NEW(loops->memory, found, loops->dim_names.count);
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        for (uint32_t v = 0; v < op->var_count; v++)
-            if (op->dim_name[v] && !holds(out, op->dim_name[v]))
-                TRY(VEC_PUSH(loops->memory, out, op->dim_name[v]));
+        for (uint32_t v = 0; v < op->var_count; v++) {
+            if (!op->dim_name[v] || found[op->dim_name[v] - 1]) continue;
+            found[op->dim_name[v] - 1] = true;
+            TRY(VEC_PUSH(loops->memory, out, dim_names_of(loops, op, v)));
+        }
     }
     return NULL;
 }

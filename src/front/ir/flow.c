@@ -104,7 +104,7 @@ bool flow_through_cast(const flow *f, const loop_graph *loops, const loop_op *re
     const loop_op *cast = &loops->ops.items[f->writer[read->buffer]];
     if (cast->op != OPFUNC_DL16TOFP32 || cast->tile_depth || reader->tile_depth) return false;
     bool aligned = flow_writer_in_loops(f, loops, reader, read);
-    if (!aligned && cast->operand[0].count.on) return false;
+    if (!aligned && cast->operand[0].count) return false;
     if (!aligned && (!keeps_places(cast) || !same_hint(loops, cast, reader))) return false;
     *out = aligned ? cast->operand[0] : *read;
     out->buffer = cast->operand[0].buffer;

@@ -77,16 +77,32 @@ loop_op loop_over_dims(const loop_op *near, opfunc func, const loop_buffer *shap
     return op;
 }
 
-void loop_split_var(loop_op *op, uint32_t var, int64_t inner)
+spyre_status loop_set_count(loop_graph *loops, loop_access *access, loop_count count)
+{
+    TRY(VEC_PUSH(loops->memory, &loops->counts, count));
+    access->count = loops->counts.count;
+    return NULL;
+}
+
+static spyre_status split_count(loop_graph *loops, loop_access *access, uint32_t var,
+                                int64_t inner)
+{
+    const loop_count *was = loop_count_of(loops, access);
+    if (!was) return NULL;
+    loop_count count = *was;
+    for (uint32_t u = LOOP_MAX_VARS - 1; u > var; u--) count.step[u] = was->step[u - 1];
+    count.step[var] *= (int32_t)inner;
+    return loop_set_count(loops, access, count);
+}
+
+spyre_status loop_split_var(loop_graph *loops, loop_op *op, uint32_t var, int64_t inner)
 {
     for (uint32_t u = op->var_count; u > var; u--) {
         op->extent[u] = op->extent[u - 1];
         op->split[u] = op->split[u - 1];
         op->dim_name[u] = op->dim_name[u - 1];
-        for (uint32_t k = 0; k < op->operand_count; k++) {
+        for (uint32_t k = 0; k < op->operand_count; k++)
             op->operand[k].stride[u] = op->operand[k].stride[u - 1];
-            op->operand[k].count.step[u] = op->operand[k].count.step[u - 1];
-        }
     }
     op->var_count++;
     uint32_t before = op->scanned & ((1u << var) - 1), from = op->scanned & ~((1u << var) - 1);
@@ -96,9 +112,10 @@ void loop_split_var(loop_op *op, uint32_t var, int64_t inner)
     op->extent[var] /= inner;
     for (uint32_t k = 0; k < op->operand_count; k++) {
         op->operand[k].stride[var] *= inner;
-        op->operand[k].count.step[var] *= (int32_t)inner;
+        TRY(split_count(loops, &op->operand[k], var, inner));
     }
     if (op->stick != LOOP_NO_DIM && op->stick >= var) op->stick++;
+    return NULL;
 }
 
 int64_t loop_lanes(const loop_buffer *buffer)
@@ -220,6 +237,8 @@ spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out)
     COPY_LIST(loop_op, ops);
     COPY_LIST(loop_tiles, tiles);
     COPY_LIST(loop_output, outputs);
+    COPY_LIST(loop_count, counts);
+    COPY_LIST(const char *, dim_names);
 #undef COPY_LIST
     return NULL;
 }
@@ -240,6 +259,15 @@ void loop_line_up(loop_buffer *buffer)
     for (uint8_t d = 0; d < LOOP_MAX_DIMS; d++) buffer->order[d] = d;
 }
 
+spyre_status loop_own_sizes(arena *memory, loop_buffer *buffer, int64_t **out_sizes)
+{
+    TRY_NEW(memory, *out_sizes, LOOP_MAX_DIMS);
+    if (buffer->fixed_size)
+        memcpy(*out_sizes, buffer->fixed_size, LOOP_MAX_DIMS * sizeof **out_sizes);
+    buffer->fixed_size = *out_sizes;
+    return NULL;
+}
+
 int64_t loop_device_extent(const loop_buffer *buffer, uint32_t d)
 {
     int64_t extent = buffer->dim[d].extent;
@@ -250,7 +278,8 @@ int64_t loop_device_extent(const loop_buffer *buffer, uint32_t d)
 int64_t loop_allocated_extent(const loop_buffer *buffer, uint32_t d)
 {
     int64_t extent = loop_device_extent(buffer, d);
-    bool roomy = buffer->kind == LOOP_INPUT && buffer->fixed_size[d] > extent;
+    bool roomy = buffer->kind == LOOP_INPUT && buffer->fixed_size &&
+                 buffer->fixed_size[d] > extent;
     return roomy ? buffer->fixed_size[d] : extent;
 }
 

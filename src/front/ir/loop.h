@@ -52,8 +52,8 @@ typedef struct {
     bool has_layout;
     uint8_t stick;
     uint8_t order[LOOP_MAX_DIMS];
-    int64_t fixed_size[LOOP_MAX_DIMS]; // INPUT: what the given layout allocates in dim d (tiles for
-                                       // the stick dim)
+    const int64_t *fixed_size; // INPUT: what the given layout allocates in each of LOOP_MAX_DIMS dims
+                               // (tiles for the stick dim); null: as much as there is
     bool exx2;                         // two moments a stick, in lanes 0 and 1
     int32_t output;                    // index among the output buffers, or -1
     // Memory: byte offset in LX (in_lx), in the pool (LOCAL without output) or in the constants.
@@ -72,7 +72,7 @@ typedef struct {
 // or, of signs, 1 where that is above 0, else 0; rounded to the buffer's format. The access itself
 // stands still. Numbers are smaller than LOOP_MOST_COUNT, so that none has more than 32 bits.
 typedef struct {
-    bool on, signs; // without `on` the rest is zero
+    bool signs;
     int32_t first;
     int32_t step[LOOP_MAX_VARS];
     int32_t tile_step[LOOP_MAX_TILES];
@@ -83,10 +83,10 @@ typedef struct {
 //                                    + sum over counted loops t of index[t] * tile_stride[t].
 typedef struct {
     uint32_t buffer;
+    uint32_t count; // the numbers in its place: number in loop_graph.counts plus one; 0: none
     int64_t offset;
     int64_t stride[LOOP_MAX_VARS];
     int64_t tile_stride[LOOP_MAX_TILES];
-    loop_count count;
 } loop_access;
 
 // A counted loop around consecutive ops, each iteration of which works on one tile of a dim.
@@ -112,9 +112,10 @@ typedef struct {
     const char *name; // of the graph value that it computes
     uint32_t var_count;
     int64_t extent[LOOP_MAX_VARS]; // >= 2; outermost first
-    const char *dim_name[LOOP_MAX_VARS]; // the user's name of a dim that the loop walks, or null
-    uint32_t tile_depth;                 // counted loops around the op, outermost first
-    uint32_t tiles[LOOP_MAX_TILES];      // numbers in loop_graph.tiles
+    uint16_t dim_name[LOOP_MAX_VARS]; // the user's name of a dim that the loop walks: number in
+                                      // loop_graph.dim_names plus one; 0: none
+    uint32_t tile_depth;              // counted loops around the op, outermost first
+    uint32_t tiles[LOOP_MAX_TILES];   // numbers in loop_graph.tiles
     int32_t split[LOOP_MAX_VARS];  // cores along the variable (in sticks for a stick variable)
     int32_t core_stride[LOOP_MAX_VARS]; // core numbers from one slice of the variable to the next,
                                         // where split > 1
@@ -156,6 +157,8 @@ typedef struct spyre_loops {
     loop_op_list ops;
     VEC(loop_tiles) tiles;
     VEC(loop_output) outputs;
+    VEC(loop_count) counts;       // an access that changes its numbers gets others
+    VEC(const char *) dim_names;  // no two are equal
     uint32_t output_buffer_count;
     int64_t pool_bytes;
     const char *plan;  // text for the graph at other sizes (plan/handed_plan.h), or null
@@ -209,7 +212,7 @@ static inline bool loop_is_matmul(const loop_op *op)
 static inline bool loop_is_copy(const loop_op *op)
 {
     return op->op == OPFUNC_IDENTITY && !op->table && op->operand_count == 2 &&
-           !op->operand[0].count.on;
+           !op->operand[0].count;
 }
 
 // True when an input of the op lies in the buffer.
@@ -311,13 +314,18 @@ loop_op loop_over_dims(const loop_op *near, opfunc op, const loop_buffer *shape)
 
 // Splits a variable into an outer one and, behind it, an inner one of extent `inner`, which divides
 // it. There must be room for one more; a stick goes with the inner one.
-void loop_split_var(loop_op *op, uint32_t var, int64_t inner);
+SPYRE_MUST_CHECK spyre_status loop_split_var(loop_graph *loops, loop_op *op, uint32_t var,
+                                             int64_t inner);
 
-// True when both accesses have the same numbers, or none.
-static inline bool loop_same_count(const loop_access *a, const loop_access *b)
+// The numbers in the place of the access's elements, or null.
+static inline const loop_count *loop_count_of(const loop_graph *loops, const loop_access *access)
 {
-    return memcmp(&a->count, &b->count, sizeof a->count) == 0;
+    return access->count ? &loops->counts.items[access->count - 1] : NULL;
 }
+
+// Gives the access these numbers, which are copied.
+SPYRE_MUST_CHECK spyre_status loop_set_count(loop_graph *loops, loop_access *access,
+                                             loop_count count);
 
 // Elements of a stick of the buffer.
 int64_t loop_lanes(const loop_buffer *buffer);
@@ -377,6 +385,10 @@ void loop_set_layout(loop_buffer *buffer, uint8_t stick);
 
 // The stick along the innermost dim, sticks in the order of the host tensor.
 void loop_line_up(loop_buffer *buffer);
+
+// Room of its own for the buffer's fixed sizes, where those that it has stand, for a caller to change.
+SPYRE_MUST_CHECK spyre_status loop_own_sizes(arena *memory, loop_buffer *buffer,
+                                             int64_t **out_sizes);
 
 // The total size alone.
 int64_t loop_device_bytes(const loop_buffer *buffer);

@@ -59,7 +59,7 @@ static spyre_status prefer(const loop_graph *loops, uint32_t buffer, spyre_layou
     if (source->format != copy->format || !loop_same_dims(source, copy)) return NULL;
     if (!copies_all(op, source)) return NULL;
     loop_buffer moved = *source;
-    memset(moved.fixed_size, 0, sizeof moved.fixed_size);
+    moved.fixed_size = NULL;
     moved.kind = LOOP_LOCAL;
     moved.stick = copy->stick;
     memcpy(moved.order, copy->order, sizeof moved.order);

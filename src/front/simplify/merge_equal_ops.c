@@ -35,6 +35,15 @@ static bool is_in_step_only(const loop_graph *loops, const loop_op *op)
     return true;
 }
 
+// The number of the first that are equal, plus one; 0: there are none.
+static spyre_status number_of_count(arena *memory, map_bytes *counts, const loop_count *count,
+                                    uint32_t *out)
+{
+    *out = 0;
+    if (!count) return NULL;
+    return map_bytes_intern(memory, counts, count, sizeof *count, counts->count + 1, out);
+}
+
 static op_key key_of(const loop_graph *loops, const loop_op *op)
 {
     op_key key;
@@ -51,7 +60,6 @@ static op_key key_of(const loop_graph *loops, const loop_op *op)
     for (uint32_t k = 0; k < op->operand_count; k++) {
         key.operand[k].buffer = k == result ? 0 : op->operand[k].buffer;
         key.operand[k].offset = op->operand[k].offset;
-        key.operand[k].count = op->operand[k].count;
         memcpy(key.operand[k].stride, op->operand[k].stride, sizeof key.operand[k].stride);
     }
     key.row_stride = op->row_stride;
@@ -69,17 +77,27 @@ static op_key key_of(const loop_graph *loops, const loop_op *op)
     return key;
 }
 
-static spyre_status read_first(void *seen, const loop_graph *loops, const flow *f,
+// What an op computes, and numbers in the place of operands, to the first that are equal.
+typedef struct {
+    map_bytes ops, counts;
+} firsts;
+
+static spyre_status read_first(void *context, const loop_graph *loops, const flow *f,
                                const loop_op *op, uint32_t *place)
 {
     if (!flow_is_written_once(f, *place)) return NULL;
+    firsts *seen = context;
+    arena *memory = loop_scratch(loops);
     op_key key = key_of(loops, op);
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        TRY(number_of_count(memory, &seen->counts, loop_count_of(loops, &op->operand[k]),
+                            &key.operand[k].count));
     const size_t bytes = offsetof(op_key, operand) + key.operand_count * sizeof *key.operand;
-    return map_bytes_intern(loop_scratch(loops), seen, &key, bytes, *place, place);
+    return map_bytes_intern(memory, &seen->ops, &key, bytes, *place, place);
 }
 
 spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
 {
-    map_bytes seen = {0};
+    firsts seen = {0};
     return rename_results(loops, read_first, &seen, out_changed);
 }

@@ -49,8 +49,7 @@ static spyre_status split_variable(loop_graph *loops, uint32_t index, uint32_t v
 {
     loop_op *op = &loops->ops.items[index];
     if (op->var_count == LOOP_MAX_VARS) return refuse(loops, index, "views need more than 8 loops");
-    loop_split_var(op, v, inner);
-    return NULL;
+    return loop_split_var(loops, op, v, inner);
 }
 
 // Splits dim d of a local buffer into an inner dim of extent `inner` and an outer one.

@@ -89,26 +89,27 @@ static void reach_stick(loop_buffer *buffer, const int64_t *index)
     if (index[buffer->stick] >= dim->extent) dim->extent = index[buffer->stick] + 1;
 }
 
-static spyre_status read_count(const json_node *argument, const loop_op *op, loop_count *out)
+static spyre_status read_count(loop_graph *loops, const json_node *argument, const loop_op *op,
+                               loop_access *out)
 {
+    loop_count count = {0};
     const int64_t most = LOOP_MOST_COUNT;
     json_node counted, steps, item;
     int64_t number;
     if (!json_find(argument, "counted_from", &counted)) return NULL;
     TRY(json_expect_object(&counted));
-    out->on = true;
     TRY(json_get_int(&counted, "first", -most, most, &number));
-    out->first = (int32_t)number;
-    TRY(json_get_bool(&counted, "signs", &out->signs));
+    count.first = (int32_t)number;
+    TRY(json_get_bool(&counted, "signs", &count.signs));
     TRY(json_get_array(&counted, "steps", &steps));
     TRY(json_expect_array_of(&steps, op->var_count + op->tile_depth));
     for (uint32_t n = 0; n < op->var_count + op->tile_depth; n++) {
         TRY(json_item(&steps, n, &item));
         TRY(json_as_int(&item, -most, most, &number));
-        *(n < op->var_count ? &out->step[n] : &out->tile_step[n - op->var_count]) =
+        *(n < op->var_count ? &count.step[n] : &count.tile_step[n - op->var_count]) =
             (int32_t)number;
     }
-    return NULL;
+    return loop_set_count(loops, out, count);
 }
 
 static spyre_status read_access(spec_reader *r, const json_node *argument, const symbols *s,
@@ -135,7 +136,7 @@ static spyre_status read_access(spec_reader *r, const json_node *argument, const
     if (host_offset(buffer, corner) != last)
         return json_error_at(argument, "device_coordinates are not linear in the symbols");
     reach_stick(buffer, corner);
-    TRY(read_count(argument, op, &access.count));
+    TRY(read_count(r->loops, argument, op, &access));
     bool shuffled = op->op == OPFUNC_SHUFFLE && op->operand_count == 0;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (buffer->in_lx && op->split[v] > 1 && access.stride[v] && !shuffled)

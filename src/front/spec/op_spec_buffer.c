@@ -54,8 +54,10 @@ static uint8_t add_dim(loop_buffer *buffer, device_form *form, int64_t extent, i
     return at;
 }
 
-static spyre_status set_dims(const json_node *argument, loop_buffer *buffer, device_form *form)
+static spyre_status set_dims(arena *memory, const json_node *argument, loop_buffer *buffer,
+                             device_form *form)
 {
+    int64_t *fixed_size;
     int64_t lanes = loop_lanes(buffer);
     uint32_t last = form->rank - 1, tiles = tile_dim(form, lanes);
     bool has_stick = form->stride_map[last] > 0;
@@ -85,9 +87,10 @@ static spyre_status set_dims(const json_node *argument, loop_buffer *buffer, dev
     for (uint32_t i = last; i-- > 0;)
         if (form->dim[i] != LOOP_NO_DIM) buffer->order[order++] = form->dim[i];
     if (has_stick && tiles == last) buffer->order[order++] = buffer->stick;
+    TRY(loop_own_sizes(memory, buffer, &fixed_size));
     for (uint32_t i = 0; i < last; i++)
         if (form->dim[i] != LOOP_NO_DIM && i != tiles)
-            buffer->fixed_size[form->dim[i]] = form->device_size[i];
+            fixed_size[form->dim[i]] = form->device_size[i];
     return NULL;
 }
 
@@ -125,7 +128,7 @@ static spyre_status add_buffer(spec_reader *r, const json_node *argument, const 
     TRY(read_integers(argument, "device_size", form.rank, 1, form.device_size));
     TRY(read_integers(argument, "stride_map", form.rank, -1, form.stride_map));
     TRY(set_allocation(argument, &buffer, form.argument));
-    TRY(set_dims(argument, &buffer, &form));
+    TRY(set_dims(r->memory, argument, &buffer, &form));
     if (index < 0) buffer.kind = LOOP_LOCAL;
     for (uint32_t d = 0; d < LOOP_MAX_DIMS; d++) buffer.slices[d] = 1;
     *out = r->loops->buffers.count;

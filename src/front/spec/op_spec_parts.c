@@ -63,7 +63,8 @@ static parts parts_of_all(const loop_graph *loops, uint32_t b, uint32_t d)
     const loop_buffer *buffer = &loops->buffers.items[b];
     parts all = {0}, one;
     bool any = false;
-    if (d == buffer->stick || buffer->fixed_size[d] > buffer->dim[d].extent) return all;
+    bool roomy = buffer->fixed_size && buffer->fixed_size[d] > buffer->dim[d].extent;
+    if (d == buffer->stick || roomy) return all;
     for (uint32_t i = buffer->first_op; i <= buffer->last_op && i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         for (uint32_t k = 0; k < op->operand_count; k++) {
@@ -77,7 +78,18 @@ static parts parts_of_all(const loop_graph *loops, uint32_t b, uint32_t d)
     return all;
 }
 
-static void take_apart(loop_buffer *buffer, uint32_t d, const parts *of)
+static spyre_status take_sizes_apart(arena *memory, loop_buffer *buffer, uint32_t d,
+                                     uint32_t count)
+{
+    int64_t *size;
+    if (!buffer->fixed_size) return NULL;
+    TRY(loop_own_sizes(memory, buffer, &size));
+    for (uint32_t i = buffer->dim_count; i-- > d + 1;) size[i + count - 1] = size[i];
+    for (uint32_t k = 0; k < count; k++) size[d + k] = 0;
+    return NULL;
+}
+
+static spyre_status take_apart(arena *memory, loop_buffer *buffer, uint32_t d, const parts *of)
 {
     uint32_t more = of->count - 1, ordered = 0;
     uint8_t order[LOOP_MAX_DIMS];
@@ -86,25 +98,23 @@ static void take_apart(loop_buffer *buffer, uint32_t d, const parts *of)
         for (uint32_t k = 0; k < (was == d ? of->count : 1); k++)
             order[ordered++] = (uint8_t)(was > d ? was + more : was + k);
     }
-    for (uint32_t i = buffer->dim_count; i-- > d + 1;) {
-        buffer->dim[i + more] = buffer->dim[i];
-        buffer->fixed_size[i + more] = buffer->fixed_size[i];
-    }
-    for (uint32_t k = 0; k < of->count; k++) {
-        buffer->dim[d + k] = of->part[k];
-        buffer->fixed_size[d + k] = 0;
-    }
+    TRY(take_sizes_apart(memory, buffer, d, of->count));
+    for (uint32_t i = buffer->dim_count; i-- > d + 1;) buffer->dim[i + more] = buffer->dim[i];
+    for (uint32_t k = 0; k < of->count; k++) buffer->dim[d + k] = of->part[k];
     for (uint32_t i = 0; i < ordered; i++) buffer->order[i] = order[i];
     if (buffer->stick != LOOP_NO_DIM && buffer->stick > d) buffer->stick += (uint8_t)more;
     buffer->dim_count = ordered;
+    return NULL;
 }
 
-loop_buffer op_spec_in_parts(const loop_graph *loops, uint32_t buffer)
+spyre_status op_spec_in_parts(arena *memory, const loop_graph *loops, uint32_t buffer,
+                              loop_buffer *out)
 {
-    loop_buffer out = loops->buffers.items[buffer];
-    for (uint32_t d = out.dim_count; d-- > 0;) {
+    *out = loops->buffers.items[buffer];
+    for (uint32_t d = out->dim_count; d-- > 0;) {
         parts of = parts_of_all(loops, buffer, d);
-        if (of.count > 1 && out.dim_count + of.count <= LOOP_MAX_DIMS) take_apart(&out, d, &of);
+        if (of.count > 1 && out->dim_count + of.count <= LOOP_MAX_DIMS)
+            TRY(take_apart(memory, out, d, &of));
     }
-    return out;
+    return NULL;
 }

@@ -6,6 +6,7 @@
 
 // A copy of the buffer, each of its dims that every access walks by the same nest of loops taken
 // apart into one dim a loop. Storage, bytes and place are those of the buffer.
-loop_buffer op_spec_in_parts(const loop_graph *loops, uint32_t buffer);
+SPYRE_MUST_CHECK spyre_status op_spec_in_parts(arena *memory, const loop_graph *loops,
+                                               uint32_t buffer, loop_buffer *out);
 
 #endif

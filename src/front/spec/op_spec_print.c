@@ -145,7 +145,7 @@ static json_t *allocation_of(printer *p, const loop_buffer *buffer, int32_t argu
 // In the order of the op's loops, then of the counted loops around it.
 static void put_count(printer *p, json_t *out, const loop_op *op, const loop_count *count)
 {
-    if (!count->on) return;
+    if (!count) return;
     json_t *of = json_object(), *steps = json_array();
     for (uint32_t v = 0; v < op->var_count; v++) add(p, steps, number(count->step[v]));
     for (uint32_t t = 0; t < op->tile_depth; t++) add(p, steps, number(count->tile_step[t]));
@@ -166,7 +166,7 @@ static json_t *argument_of(printer *p, const loop_op *op, uint32_t k)
     put(p, out, "device_dtype", json_string(spyre_format_name(buffer->format)));
     put_layout(p, out, buffer);
     put(p, out, "device_coordinates", coordinates_of(p, op, access));
-    put_count(p, out, op, &access->count);
+    put_count(p, out, op, loop_count_of(p->loops, access));
     put(p, out, "allocation", allocation_of(p, buffer, argument));
     put(p, out, "per_tile_fixed",
         json_boolean(op->tile_depth > 0 && buffer->tile_depth > 0));
@@ -282,14 +282,21 @@ static json_t *specs_of(printer *p, uint32_t first, uint32_t last, uint32_t dept
     return out;
 }
 
+static spyre_status take_buffers_apart(printer *p)
+{
+    TRY_NEW(p->scratch, p->buffers, p->loops->buffers.count);
+    for (uint32_t b = 0; b < p->loops->buffers.count; b++)
+        TRY(op_spec_in_parts(p->scratch, p->loops, b, &p->buffers[b]));
+    return NULL;
+}
+
 spyre_status op_spec_print(const loop_graph *loops, json_t **out)
 {
     printer p = {.loops = loops, .scratch = arena_create()};
     TRY_ALLOC(p.scratch);
-    p.buffers = ARENA_NEW(p.scratch, loop_buffer, loops->buffers.count);
-    for (uint32_t b = 0; p.buffers && b < loops->buffers.count; b++)
-        p.buffers[b] = op_spec_in_parts(loops, b);
-    *out = p.buffers ? specs_of(&p, 0, loops->ops.count, 0) : NULL;
+    spyre_status status = take_buffers_apart(&p);
+    *out = status ? NULL : specs_of(&p, 0, loops->ops.count, 0);
+    spyre_status_free(status);
     arena_destroy(p.scratch);
     if (*out && !p.failed) return NULL;
     json_decref(*out);

@@ -70,12 +70,13 @@ static spyre_status read_place(parse_reader *r, loop_buffer *buffer)
 // "(1:5)": what an input's layout allocates in dim 1, tiles for the stick dim.
 static spyre_status read_room(parse_reader *r, loop_buffer *buffer)
 {
-    int64_t dim, room;
+    int64_t dim, room, *fixed_size;
     TRY(scan_expect(&r->in, "("));
     TRY(scan_int_within(&r->in, "a dim", 0, (int64_t)buffer->dim_count - 1, &dim));
     TRY(scan_expect(&r->in, ":"));
     TRY(scan_int_within(&r->in, "a size", 1, PARSE_MOST_ELEMENTS, &room));
-    buffer->fixed_size[dim] = room;
+    TRY(loop_own_sizes(r->loops->memory, buffer, &fixed_size));
+    fixed_size[dim] = room;
     return scan_expect(&r->in, ")");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An op of the text form, docs/loop-text.md.
+#include "front/ir/dim_names.h"
 #include "front/text/parse.h"
 #include "graph/hint.h"
 
@@ -31,7 +32,10 @@ static spyre_status read_loops(parse_reader *r, loop_op *op, bool *out_reduced)
             op->stick = (uint8_t)v;
         }
         scan_blanks(&r->in);
-        if (*r->in.at == '"') TRY(scan_string(&r->in, &op->dim_name[v]));
+        if (*r->in.at != '"') continue;
+        const char *name;
+        TRY(scan_string(&r->in, &name));
+        TRY(dim_names_number(r->loops, name, &op->dim_name[v]));
     }
     return NULL;
 }
@@ -209,28 +213,29 @@ static spyre_status check_count(parse_reader *r, const loop_op *op, const loop_c
 }
 
 // "{5 + 1*c0 + -1*c1 + 64*t0}", of signs with "> 0" before the end.
-static spyre_status read_count(parse_reader *r, const loop_op *op, loop_count *out)
+static spyre_status read_count(parse_reader *r, const loop_op *op, loop_access *out)
 {
+    loop_count count = {0};
     const int64_t most = LOOP_MOST_COUNT;
     int64_t number;
     uint32_t v, depth = 0;
-    out->on = true;
     TRY(scan_int_within(&r->in, "a number", -most, most, &number));
-    out->first = (int32_t)number;
+    count.first = (int32_t)number;
     while (scan_accept(&r->in, "+")) {
         TRY(scan_int_within(&r->in, "a step", -most, most, &number));
         TRY(scan_expect(&r->in, "*"));
         if (*r->in.at != 't') {
             TRY(parse_id(r, 'c', "a loop", op->var_count, &v));
-            out->step[v] = (int32_t)number;
+            count.step[v] = (int32_t)number;
             continue;
         }
         TRY(read_tile_depth(r, op, &depth));
-        out->tile_step[depth] = (int32_t)number;
+        count.tile_step[depth] = (int32_t)number;
     }
-    out->signs = scan_accept(&r->in, "> 0");
+    count.signs = scan_accept(&r->in, "> 0");
     TRY(scan_expect(&r->in, "}"));
-    return check_count(r, op, out);
+    TRY(check_count(r, op, &count));
+    return loop_set_count(r->loops, out, count);
 }
 
 // "b0[100 + 96*c0 + 4096*t0]"
@@ -240,7 +245,7 @@ static spyre_status read_access(parse_reader *r, const loop_op *op, loop_access 
     uint32_t v, depth = 0;
     TRY(parse_id(r, 'b', "a buffer", r->loops->buffers.count, &out->buffer));
     bool constant = r->loops->buffers.items[out->buffer].kind == LOOP_CONSTANT;
-    if (constant && scan_accept(&r->in, "{")) return read_count(r, op, &out->count);
+    if (constant && scan_accept(&r->in, "{")) return read_count(r, op, out);
     TRY(scan_expect(&r->in, "["));
     TRY(scan_int_within(&r->in, "an offset", 0, PARSE_MOST_ELEMENTS, &out->offset));
     while (scan_accept(&r->in, "+")) {

@@ -2,6 +2,7 @@
 //
 // The text form of the loop IR. One line a buffer, one block an op; docs/loop-text.md.
 #include "front/front.h"
+#include "front/ir/dim_names.h"
 #include "graph/print.h"
 
 #include <inttypes.h>
@@ -159,10 +160,9 @@ static void print_buffer(const loop_graph *loops, uint32_t id, text *out)
 
 // --- Ops
 
-static void print_count(const loop_op *op, const loop_access *access, text *out)
+static void print_count(const loop_op *op, const loop_count *count, text *out)
 {
-    const loop_count *count = &access->count;
-    text_printf(out, "b%u{%d", access->buffer, count->first);
+    text_printf(out, "{%d", count->first);
     for (uint32_t v = 0; v < op->var_count; v++)
         if (count->step[v]) text_printf(out, " + %d*c%u", count->step[v], v);
     for (uint32_t t = 0; t < op->tile_depth; t++)
@@ -170,13 +170,15 @@ static void print_count(const loop_op *op, const loop_access *access, text *out)
     text_append(out, count->signs ? " > 0}" : "}");
 }
 
-static void print_access(const loop_op *op, const loop_access *access, text *out)
+static void print_access(const loop_graph *loops, const loop_op *op, const loop_access *access,
+                         text *out)
 {
-    if (access->count.on) {
-        print_count(op, access, out);
+    text_printf(out, "b%u", access->buffer);
+    if (access->count) {
+        print_count(op, loop_count_of(loops, access), out);
         return;
     }
-    text_printf(out, "b%u[%" PRId64, access->buffer, access->offset);
+    text_printf(out, "[%" PRId64, access->offset);
     for (uint32_t v = 0; v < op->var_count; v++)
         if (access->stride[v]) text_printf(out, " + %" PRId64 "*c%u", access->stride[v], v);
     for (uint32_t t = 0; t < op->tile_depth; t++)
@@ -194,7 +196,7 @@ static void print_loops(const loop_graph *loops, const loop_op *op, text *out)
                     loop_var_is_scanned(op, v) ? " scanned" : "", v == op->stick ? " stick" : "");
         if (!op->dim_name[v]) continue;
         text_append(out, " ");
-        graph_print_string(op->dim_name[v], out);
+        graph_print_string(dim_names_of(loops, op, v), out);
     }
     text_append(out, ")");
     for (uint32_t t = 0; t < op->tile_depth; t++) {
@@ -260,11 +262,11 @@ static void print_op(const loop_graph *loops, uint32_t id, text *out)
     print_node(loops, op, out);
     text_printf(out, "  // %s, %s%s%s\n    ", op->name, op->location ? op->location : "unknown",
                 op->note ? "; " : "", op->note ? op->note : "");
-    print_access(op, loop_result(op), out);
+    print_access(loops, op, loop_result(op), out);
     text_append(out, " =");
     for (uint32_t i = 0; i + 1 < op->operand_count; i++) {
         text_append(out, " ");
-        print_access(op, &op->operand[i], out);
+        print_access(loops, op, &op->operand[i], out);
     }
     text_append(out, "\n");
 }

@@ -12,12 +12,13 @@
 
 #include "base/log.h"
 #include "front/front.h"
+#include "front/ir/dim_names.h"
 #include "front/tile/tiling.h"
 #include "graph/hint.h"
 
 // `extent` steps of `stride` host elements of a buffer.
 typedef struct {
-    const char *name;
+    uint16_t name;            // as in loop_op.dim_name
     int64_t extent, stride;
 } range;
 
@@ -32,7 +33,7 @@ typedef struct {
     bool has_layouts; // loops may be parted, and a second name for a loop is worth a warning
 } namer;
 
-static void add_range(ranges *r, const char *name, int64_t extent, int64_t stride)
+static void add_range(ranges *r, uint16_t name, int64_t extent, int64_t stride)
 {
     if (extent < 2 || stride < 1 || r->count == LOOP_MAX_DIMS) return;
     r->item[r->count++] = (range){name, extent, stride};
@@ -50,10 +51,12 @@ static spyre_status name_dim(const namer *n, const hint_entry *entry, int64_t ex
     while (hint_next_factor(&at, entry, &factor)) {
         int64_t size = factor.size ? factor.size : extent;
         const char *name = arena_strndup(n->loops->memory, factor.name, factor.length);
+        uint16_t number;
         TRY_ALLOC(name);
+        TRY(dim_names_number(n->loops, name, &number));
         if (left % size) break;
         left /= size;
-        add_range(out, name, size, stride * left);
+        add_range(out, number, size, stride * left);
     }
     if (left == 1 || entry->length == 0) return NULL;
     return status_new(SPYRE_UNSUPPORTED, "dims '%.*s': their sizes do not make up the dim of %lld",
@@ -118,9 +121,11 @@ static bool find_walk(const loop_op *op, const loop_access *access, const range 
 
 // A loop that runs over a range and the one outside of it becomes two, when layouts allow; a scope
 // of tiles may ask for either.
-static bool part_loop(const namer *n, loop_op *op, uint32_t k, uint32_t v)
+static spyre_status part_loop(const namer *n, loop_op *op, uint32_t k, uint32_t v,
+                              bool *out_parted)
 {
     const ranges *of = &n->of[op->operand[k].buffer];
+    *out_parted = false;
     for (uint32_t i = 0; i < of->count; i++) {
         const range *inner = &of->item[i];
         int64_t end = inner->stride * inner->extent;
@@ -129,30 +134,32 @@ static bool part_loop(const namer *n, loop_op *op, uint32_t k, uint32_t v)
         if (!outer || !fits || op->operand[k].stride[v] != inner->stride) continue;
         if (op->extent[v] <= inner->extent || op->extent[v] % inner->extent) continue;
         loop_op parted = *op;
-        loop_split_var(&parted, v, inner->extent);
+        TRY(loop_split_var(n->loops, &parted, v, inner->extent));
         for (uint32_t other = 0; other < op->operand_count; other++) {
             loop_location place;
             fits = fits && !loop_locate(n->loops, &parted, &parted.operand[other], &place);
         }
         if (fits) *op = parted;
-        return fits;
+        *out_parted = fits;
+        return NULL;
     }
-    return false;
+    return NULL;
 }
 
-static void part_loops(const namer *n, loop_op *op)
+static spyre_status part_loops(const namer *n, loop_op *op)
 {
-    if (!n->loops->graph->nodes.items[op->node].hint.tiles) return;
+    if (!n->loops->graph->nodes.items[op->node].hint.tiles) return NULL;
     for (uint32_t k = 0; k < op->operand_count; k++)
         for (uint32_t v = 0; v < op->var_count; v++)
-            while (part_loop(n, op, k, v)) {}
+            for (bool parted = true; parted;) TRY(part_loop(n, op, k, v, &parted));
+    return NULL;
 }
 
 // True when a loop outside of `walk` has the name: x @ x.t() has two loops over one dim.
-static bool is_taken(const loop_op *op, const char *name, uint32_t walk)
+static bool is_taken(const loop_op *op, uint16_t name, uint32_t walk)
 {
     for (uint32_t v = 0; v < op->var_count; v++)
-        if (!(walk >> v & 1) && op->dim_name[v] && strcmp(op->dim_name[v], name) == 0) return true;
+        if (!(walk >> v & 1) && op->dim_name[v] == name) return true;
     return false;
 }
 
@@ -166,12 +173,12 @@ static void take_names(const namer *n, uint32_t index, uint32_t k)
         if (is_taken(op, of->item[i].name, walk)) continue;
         for (uint32_t v = 0; v < op->var_count; v++) {
             if (!(walk >> v & 1)) continue;
-            const char *name = of->item[i].name, *old = op->dim_name[v];
+            const char *old = dim_names_of(n->loops, op, v);
             if (!old)
-                op->dim_name[v] = name;
-            else if (strcmp(old, name) != 0 && n->has_layouts)
+                op->dim_name[v] = of->item[i].name;
+            else if (op->dim_name[v] != of->item[i].name && n->has_layouts)
                 log_warn("%s: one loop walks dims named %s and %s; it has the second name",
-                         loop_op_place(n->loops, index), name, old);
+                         loop_op_place(n->loops, index), n->loops->dim_names.items[of->item[i].name - 1], old);
         }
     }
 }
@@ -183,14 +190,14 @@ static void give_names(const namer *n, const loop_op *op)
     ranges *to = &n->of[result->buffer];
     bool known = to->count > 0;
     for (uint32_t v = 0; v < op->var_count && !known; v++) {
-        const char *name = op->dim_name[v];
+        uint16_t name = op->dim_name[v];
         bool inner = false;
         for (uint32_t u = v + 1; name && u < op->var_count; u++)
-            inner |= op->dim_name[u] && strcmp(op->dim_name[u], name) == 0;
+            inner |= op->dim_name[u] == name;
         if (!name || inner || !result->stride[v]) continue;
         int64_t extent = op->extent[v];
         for (uint32_t u = v; u-- > 0 && extent;) {
-            if (!op->dim_name[u] || strcmp(op->dim_name[u], name) != 0) continue;
+            if (op->dim_name[u] != name) continue;
             bool behind = result->stride[u] == result->stride[v] * extent;
             extent = behind ? extent * op->extent[u] : 0;
         }
@@ -217,7 +224,7 @@ static spyre_status name_all(namer *n)
         loop_op *op = &loops->ops.items[i];
         *loops->at_node = op->node;
         TRY(name_source(n, op));
-        if (n->has_layouts) part_loops(n, op);
+        if (n->has_layouts) TRY(part_loops(n, op));
         for (uint32_t k = 0; k < op->operand_count; k++) take_names(n, i, k);
         give_names(n, op);
     }
@@ -260,7 +267,7 @@ static uint8_t cut_sticks_of(const loop_graph *loops, const loop_op *op)
     }
     while (hint_next_tiles(&at, &hint)) {
         for (uint32_t v = 0; !hint_is_step(&hint) && v < op->var_count; v++) {
-            if (left[v] < 2 || !hint_is_name(op->dim_name[v], hint.name, hint.length)) continue;
+            if (left[v] < 2 || !hint_is_name(dim_names_of(loops, op, v), hint.name, hint.length)) continue;
             left[v] /= hint.count;
             if (left[v] % lanes && !has_given_stick(loops, op, v)) cut |= (uint8_t)(1u << v);
             break;

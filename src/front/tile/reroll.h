@@ -59,7 +59,7 @@ SPYRE_MUST_CHECK spyre_status reroll_match(reroll *r, arena *memory);
 // `loops` is of no use then.
 SPYRE_MUST_CHECK spyre_status reroll_build(reroll *r, loop_graph *loops);
 
-bool reroll_same_strides(const loop_access *a, const loop_access *b);
+bool reroll_same_strides(const loop_graph *loops, const loop_access *a, const loop_access *b);
 
 // True when both have the same dims, stick and format: an element-wise copy leads from one to the
 // other.

@@ -125,7 +125,7 @@ static spyre_status begin_value(roller *b, uint32_t q)
     const loop_buffer *first = &b->loops->buffers.items[result->first];
     bool walks = moves(&result->access);
     bool alike = walks && reroll_same_places(first, &b->loops->buffers.items[mine]) &&
-                 reroll_same_strides(&result->access, &result->walk) &&
+                 reroll_same_strides(b->loops, &result->access, &result->walk) &&
                  result->access.offset == result->walk.offset;
     if (!alike && (walks || first->kind != LOOP_CONSTANT)) {
         reroll_refuse(b->r, reroll_op(b->r, 0, q), "its first value has another layout");

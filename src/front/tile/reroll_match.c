@@ -132,9 +132,15 @@ static bool same_op(const loop_op *a, const loop_op *b)
            memcmp(a->parameter, b->parameter, sizeof a->parameter) == 0;
 }
 
-bool reroll_same_strides(const loop_access *a, const loop_access *b)
+static bool same_count(const loop_graph *loops, const loop_access *a, const loop_access *b)
 {
-    return memcmp(a->stride, b->stride, sizeof a->stride) == 0 && loop_same_count(a, b);
+    const loop_count *one = loop_count_of(loops, a), *other = loop_count_of(loops, b);
+    return one == other || (one && other && memcmp(one, other, sizeof *one) == 0);
+}
+
+bool reroll_same_strides(const loop_graph *loops, const loop_access *a, const loop_access *b)
+{
+    return memcmp(a->stride, b->stride, sizeof a->stride) == 0 && same_count(loops, a, b);
 }
 
 bool reroll_same_places(const loop_buffer *a, const loop_buffer *b)
@@ -160,7 +166,7 @@ static void match_shared(reroll *r, uint32_t p, uint32_t k, reroll_operand *out)
     out->step = second->offset - first->offset;
     for (uint32_t s = 1; s < r->steps; s++) {
         const loop_access *now = access_at(r, s, p, k);
-        if (now->buffer != first->buffer || !reroll_same_strides(now, first))
+        if (now->buffer != first->buffer || !reroll_same_strides(r->loops, now, first))
             reroll_refuse(r, reroll_op(r, s, p), "another step reads something else");
         else if (now->offset != first->offset + out->step * s)
             reroll_refuse(r, reroll_op(r, s, p), "its tiles are not evenly apart");
@@ -179,7 +185,7 @@ static void match_made(reroll *r, uint32_t p, uint32_t k, uint32_t back, reroll_
         if (maker_step(r, now->buffer) != s - back ||
             r->position_of[r->f.writer[now->buffer]] != out->from)
             reroll_refuse(r, reroll_op(r, s, p), "another step reads something else");
-        else if (now->offset != some->offset || !reroll_same_strides(now, some))
+        else if (now->offset != some->offset || !reroll_same_strides(r->loops, now, some))
             reroll_refuse(r, reroll_op(r, s, p), "another step reads it elsewhere");
     }
 }
@@ -219,7 +225,7 @@ static void match_result(reroll *r, uint32_t p)
     for (uint32_t s = 0; s < r->steps; s++) {
         const loop_access *now = access_at(r, s, p, output);
         if (maker_step(r, now->buffer) != s || now->offset != last->offset ||
-            !reroll_same_strides(now, last) ||
+            !reroll_same_strides(r->loops, now, last) ||
             !same_layout(buffer_at(r, now->buffer), buffer_at(r, last->buffer)))
             reroll_refuse(r, reroll_op(r, s, p), "another step's result has another layout");
         else if (s + 1 < r->steps && buffer_at(r, now->buffer)->output >= 0)

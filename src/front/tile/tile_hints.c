@@ -107,10 +107,11 @@ static spyre_status note_scope(reader *r, uint32_t index, const hint_tiles *hint
     return VEC_PUSH(r->t->loops->memory, &r->scopes, ((scope){.hint = *hint}));
 }
 
-static uint8_t outermost_named(const loop_op *op, const tile_path *path, const hint_tiles *hint)
+static uint8_t outermost_named(const loop_graph *loops, const loop_op *op, const tile_path *path,
+                               const hint_tiles *hint)
 {
     for (uint8_t v = 0; v < op->var_count; v++) {
-        bool named = hint_is_name(op->dim_name[v], hint->name, hint->length);
+        bool named = hint_is_name(dim_names_of(loops, op, v), hint->name, hint->length);
         if (named && tile_extent(op, path, path->depth, v) > 1) return v;
     }
     return LOOP_NO_DIM;
@@ -122,7 +123,7 @@ static spyre_status add_level(reader *r, uint32_t index, const hint_tiles *hint,
     const loop_op *op = &loops->ops.items[index];
     uint32_t at;
     TRY(note_scope(r, index, hint, &at));
-    uint8_t v = outermost_named(op, path, hint);
+    uint8_t v = outermost_named(loops, op, path, hint);
     if (v == LOOP_NO_DIM) return NULL;
     r->scopes.items[at].used = true;
     if (hint->count == 1) return NULL;

@@ -55,13 +55,6 @@ int64_t tile_step(const loop_op *op, const tile_path *path, uint32_t at, uint32_
     return v == LOOP_NO_DIM ? 0 : op->operand[k].stride[v] * tile_extent(op, path, at + 1, v);
 }
 
-int32_t tile_count_step(const loop_op *op, const tile_path *path, uint32_t at, uint32_t k)
-{
-    uint8_t v = path->level[at].var;
-    if (v == LOOP_NO_DIM) return 0;
-    return op->operand[k].count.step[v] * (int32_t)tile_extent(op, path, at + 1, v);
-}
-
 bool tile_stays_inside(const loop_graph *loops, const loop_op *op, const tile_path *path,
                        uint32_t at, uint32_t k, int64_t *out_first)
 {

@@ -101,9 +101,6 @@ static inline int64_t tile_extent(const loop_op *op, const tile_path *path, uint
 // Host elements by which one iteration of level `at` moves operand k of an op that is not cut yet.
 int64_t tile_step(const loop_op *op, const tile_path *path, uint32_t at, uint32_t k);
 
-// The same of its numbers, where it has some.
-int32_t tile_count_step(const loop_op *op, const tile_path *path, uint32_t at, uint32_t k);
-
 // True when one iteration of level `at` reaches operand k inside one step of it alone; *out_first
 // gets the index of the dim at which the first one starts. tile_step() must not be 0.
 bool tile_stays_inside(const loop_graph *loops, const loop_op *op, const tile_path *path,

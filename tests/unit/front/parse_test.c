@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "front/ir/dim_names.h"
 #include "support/front_case.h"
 
 #define GOLDEN  SPYRE_TESTS_DIR "/golden/graph"
@@ -110,7 +111,7 @@ static void parse__what_the_text_says(void **state)
     assert_true(loops->tiles.items[2].unrolled && y->tile_depth == 1 && y->walked);
     assert_int_equal(front_passes[loops->stage - 1].run == pass_lx_planning, 1);
     assert_int_equal(op->divided_by, LOOP_DIVIDED_BY_HINT);
-    assert_string_equal(op->dim_name[0], "M");
+    assert_string_equal(dim_names_of(loops, op, 0), "M");
     const spyre_graph *graph = loops->graph;
     assert_int_equal(graph->inputs.count, 2);
     assert_string_equal(graph->locations.items[graph->inputs.items[1].dims], "R,,C");
