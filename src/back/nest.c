@@ -452,8 +452,8 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
         bool walked = n->reduced[d] || masks || bundle_walks_dim(step, d);
         n->size[d] = n->most[d] = walked ? bundle_local_size(step, d) : 1;
         if (!walked || !step->symbol[d]) continue;
-        n->most[d] = step->symbol_most[d] / step->cores->slices[d];
-        n->unit[d] = common_divisor(n->most[d], step->symbol_step[d] / step->cores->slices[d]);
+        n->most[d] = step->symbol_size[d].most / step->cores->slices[d];
+        n->unit[d] = common_divisor(n->most[d], step->symbol_size[d].step / step->cores->slices[d]);
     }
     for (uint32_t o = 0; o < n->operand_count; o++) TRY(build_operand(b, n, o));
     TRY(build_parameters(memory, n, extra_slots));

@@ -13,10 +13,32 @@ bundle *bundle_create(arena *memory)
     return b;
 }
 
+static bool follows_symbols(const bundle_step *step)
+{
+    bool any = false;
+    for (uint32_t d = 0; d < step->dim_count; d++) any |= step->symbol[d] != 0;
+    return any;
+}
+
+// Sets `to` to a copy of `count` items, or to null.
+#define COPY_ITEMS(memory, to, from, count)                       \
+    do {                                                          \
+        (to) = NULL;                                              \
+        if ((count) == 0) break;                                  \
+        TRY_NEW(memory, to, count);                               \
+        memcpy(to, from, (count) * sizeof *(to));                 \
+    } while (0)
+
 spyre_status bundle_add_step(bundle *b, const bundle_step *step)
 {
     bundle_statement execute = {.kind = BUNDLE_EXECUTE, .step = b->steps.count};
-    TRY(VEC_PUSH(b->memory, &b->steps, *step));
+    bundle_step own = *step;
+    const uint32_t sizes = follows_symbols(step) ? BUNDLE_MAX_DIMS : 0;
+    COPY_ITEMS(b->memory, own.symbol_size, step->symbol_size, sizes);
+    COPY_ITEMS(b->memory, own.masks, step->masks, step->mask_count);
+    COPY_ITEMS(b->memory, own.windows, step->windows, step->window_count);
+    COPY_ITEMS(b->memory, own.constants, step->constants, step->constant_count);
+    TRY(VEC_PUSH(b->memory, &b->steps, own));
     return VEC_PUSH(b->memory, &b->body, execute);
 }
 

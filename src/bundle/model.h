@@ -19,6 +19,7 @@ enum {
     BUNDLE_MAX_SYMBOLS = 4,
     BUNDLE_MAX_DIGITS = 4,
     BUNDLE_MAX_WINDOWS = 3,
+    BUNDLE_MAX_CONSTANTS = 4,
 };
 #define BUNDLE_SEGMENT_BYTES 0x400000000ULL     // 16 GiB: segment k holds launch argument k
 
@@ -82,7 +83,8 @@ typedef struct {
     int64_t max_size[BUNDLE_MAX_DIMS];      // maxDimSizes_: -1 or the page size
     int64_t gap[BUNDLE_MAX_DIMS];           // backGapCore_, elements; sign as in the file
     uint8_t gap_symbol[BUNDLE_MAX_DIMS];    // symbol number + 1: the gap is that of the symbol's
-    int64_t gap_step[BUNDLE_MAX_DIMS];      // most, less by gap_step for each granule; 0: a number
+    int64_t *gap_step;                      // most, less by gap_step[d] for each granule; 0: a
+                                            // number. Null where all are
     bool gap_is_room[BUNDLE_MAX_DIMS];      // of ReStickifyOpHBM: room beyond N_, as of all others
     bundle_index_kind index_kind;
     int32_t index_peer;                     // the related tensor, or -1
@@ -118,6 +120,12 @@ typedef struct {
     int64_t total;              // with front and back; what no window reaches counts
 } bundle_window;
 
+// A size that follows a symbol is `most` at the symbol's most, less by `step` for each granule. In
+// files these are the symbol's most and granularity.
+typedef struct {
+    int64_t most, step;
+} bundle_symbol_size;
+
 // One sdsc_<n>.json. Core c owns [slice * length, + length) of every dim, as far as the dim goes,
 // with length = slice_size, or size / slices where that is 0.
 typedef struct {
@@ -129,21 +137,19 @@ typedef struct {
     uint32_t dim_count;
     char dim_name[BUNDLE_MAX_DIMS][8];
     int64_t size[BUNDLE_MAX_DIMS];          // N_, padded
-    // A size that follows a symbol (its number + 1, 0: fixed) is symbol_most at the symbol's most,
-    // less by symbol_step for each granule. In files these are the symbol's most and granularity.
-    uint8_t symbol[BUNDLE_MAX_DIMS];
-    int64_t symbol_most[BUNDLE_MAX_DIMS], symbol_step[BUNDLE_MAX_DIMS];
+    uint8_t symbol[BUNDLE_MAX_DIMS];        // the symbol that a size follows, its number + 1;
+    bundle_symbol_size *symbol_size;        // 0: fixed. Of all dims, or null
     int64_t slice_size[BUNDLE_MAX_DIMS];    // uneven division: elements of every slice but the
                                             // last, which has fewer; else 0
     bundle_division *cores;                 // steps may share one
     uint32_t mask_count;
-    bundle_mask masks[BUNDLE_MAX_DIMS];     // coordinateMasking_
+    bundle_mask *masks;                     // coordinateMasking_, at most one a dim
     int32_t mask_constant;                  // maskingConstId_, or -1
     bool mask_by_name;                      // the file's maskingConstId_ is another constant
     uint32_t window_count;
-    bundle_window windows[BUNDLE_MAX_WINDOWS];
+    bundle_window *windows;                 // at most BUNDLE_MAX_WINDOWS
     uint32_t constant_count;
-    bundle_constant constants[4];
+    bundle_constant *constants;             // at most BUNDLE_MAX_CONSTANTS
     uint32_t tensor_count;
     bundle_tensor *tensors;
     uint32_t input_count, index_count;      // the output is one tensor
@@ -193,7 +199,24 @@ typedef struct {
 // An empty bundle in `memory`, or null when memory is short.
 bundle *bundle_create(arena *memory);
 
-// Appends a step and its EXECUTE statement; `step` is copied.
+// A step in the making, with room for all that a step may have of what most have none of.
+typedef struct {
+    bundle_symbol_size symbol_size[BUNDLE_MAX_DIMS];
+    bundle_mask masks[BUNDLE_MAX_DIMS];
+    bundle_window windows[BUNDLE_MAX_WINDOWS];
+    bundle_constant constants[BUNDLE_MAX_CONSTANTS];
+} bundle_step_room;
+
+static inline bundle_step bundle_begin_step(bundle_step_room *room)
+{
+    return (bundle_step){.symbol_size = room->symbol_size,
+                         .masks = room->masks,
+                         .windows = room->windows,
+                         .constants = room->constants};
+}
+
+// Appends a step and its EXECUTE statement; `step` is copied, with its masks, windows, constants
+// and sizes that follow symbols.
 SPYRE_MUST_CHECK spyre_status bundle_add_step(bundle *b, const bundle_step *step);
 
 // Where a tensor's elements are, derived from the fields above by the addressing rule:

@@ -200,7 +200,8 @@ spyre_status bundle_read_warned(arena *memory, const char *directory, bool pool_
     for (uint32_t i = 0; i < program.body.count; i++) {
         const mlir_statement *statement = &program.body.items[i];
         if (statement->kind == BUNDLE_EXECUTE) {
-            bundle_step step = {0};
+            bundle_step_room room = {0};
+            bundle_step step = bundle_begin_step(&room);
             source.statement = statement;
             TRY(read_step_file(&source, directory, &step));
             TRY(bundle_add_step(b, &step));

@@ -124,9 +124,8 @@ static spyre_status read_constants(const json_node *dsc, bundle_step *step)
     TRY(json_expect_object(&all));
     while (json_next_member(&all, &cursor, &member)) {
         int64_t number;
-        if (step->constant_count == sizeof step->constants / sizeof *step->constants) {
-            return json_error_at(&member, "more than %zu constants",
-                                 sizeof step->constants / sizeof *step->constants);
+        if (step->constant_count == BUNDLE_MAX_CONSTANTS) {
+            return json_error_at(&member, "more than %d constants", BUNDLE_MAX_CONSTANTS);
         }
         TRY(json_key_decimal(&member, step->constant_count, step->constant_count, &number));
         TRY(read_constant(&member, step));

@@ -104,8 +104,7 @@ static spyre_status read_mapping(const step_source *source, const json_node *mem
     }
     const bundle_symbol *symbol = &source->program->symbols.items[value.symbol - 1];
     step->symbol[d] = (uint8_t)value.symbol;
-    step->symbol_most[d] = symbol->most;
-    step->symbol_step[d] = symbol->granularity;
+    step->symbol_size[d] = (bundle_symbol_size){symbol->most, symbol->granularity};
     if (step->cores->slices[d] < 1 || symbol->granularity % step->cores->slices[d])
         return json_error_at(member, "%d slices are no divisor of granularity %lld",
                              step->cores->slices[d], (long long)symbol->granularity);

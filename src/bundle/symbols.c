@@ -89,8 +89,8 @@ static void bind_sizes(const bundle *b, const int64_t *values, bundle_step *step
 {
     for (uint32_t d = 0; d < step->dim_count; d++) {
         if (!step->symbol[d]) continue;
-        step->size[d] = step->symbol_most[d] -
-                        step->symbol_step[d] * missing(b, values, step->symbol[d] - 1u);
+        const bundle_symbol_size *size = &step->symbol_size[d];
+        step->size[d] = size->most - size->step * missing(b, values, step->symbol[d] - 1u);
     }
 }
 
@@ -114,7 +114,11 @@ static spyre_status bind_step(arena *memory, const bundle *b, const int64_t *val
     TRY(own_tensors(memory, from, to));
     bind_gaps(b, values, to);
     uint32_t factor;
-    if (bundle_is_mean(b, from, &factor)) bundle_set_mean(b, to, factor);
+    if (bundle_is_mean(b, from, &factor)) {
+        TRY_NEW(memory, to->constants, to->constant_count);
+        memcpy(to->constants, from->constants, to->constant_count * sizeof *to->constants);
+        bundle_set_mean(b, to, factor);
+    }
     for (uint32_t t = 0; t < to->tensor_count; t++) TRY(move_slices(b, from, to, t));
     return NULL;
 }

@@ -284,7 +284,7 @@ static spyre_status verify_count(const bundle_step *step, uint32_t number,
     int64_t low = t->count->first, high = low;
     for (uint32_t d = 0; d < step->dim_count; d++) {
         if (t->scale[d] > 0) return RULE("countedFrom_: the tensor moves along a dim");
-        int64_t reach = 0, size = step->symbol[d] ? step->symbol_most[d] : step->size[d];
+        int64_t reach = 0, size = step->symbol[d] ? step->symbol_size[d].most : step->size[d];
         bool beyond = __builtin_mul_overflow(t->count->step[d], size - 1, &reach);
         *(reach < 0 ? &low : &high) += beyond ? LARGEST_ELEMENTS : reach;
     }

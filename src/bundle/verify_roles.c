@@ -51,7 +51,7 @@ spyre_status verify_operands(const bundle_step *step)
 static spyre_status verify_constants(const bundle_step *step)
 {
     const opfunc_info *info = opfunc_describe(step->op);
-    if (step->constant_count > sizeof step->constants / sizeof *step->constants) {
+    if (step->constant_count > BUNDLE_MAX_CONSTANTS) {
         return RULE("constantInfo_: %u constants", step->constant_count);
     }
     for (uint32_t i = 0; i < step->constant_count; i++) {

@@ -86,24 +86,57 @@ static bool same_tensor(const bundle_tensor *a, const bundle_tensor *b)
 static bool masks_end(const bundle_step *step, uint32_t m)
 {
     const bundle_mask *mask = &step->masks[m];
-    return m < step->mask_count && mask->start + mask->length == step->size[mask->dim];
+    return mask->start + mask->length == step->size[mask->dim];
+}
+
+static bool same_mask(const bundle_step *a, const bundle_step *b, uint32_t m)
+{
+    const bundle_mask *one = &a->masks[m], *other = &b->masks[m];
+    bool ends = masks_end(a, m) && masks_end(b, m);
+    return one->dim == other->dim && one->length == other->length &&
+           (ends || one->start == other->start);
+}
+
+static bool same_window(const bundle_window *a, const bundle_window *b)
+{
+    return a->dim == b->dim && a->kernel == b->kernel && a->stride == b->stride &&
+           a->dilation == b->dilation && a->front == b->front && a->back == b->back &&
+           a->total == b->total;
+}
+
+static bool same_constant(const bundle_constant *a, const bundle_constant *b, bool is_factor)
+{
+    return strcmp(a->name, b->name) == 0 && a->format == b->format &&
+           (is_factor || a->bits == b->bits);
+}
+
+// Of a mean's factor and the places of masked ends, the sizes decide.
+static bool same_lists(const bundle *of, const bundle_step *a, const bundle_step *b)
+{
+    uint32_t factor, its;
+    bool same = true, mean = bundle_is_mean(of, a, &factor) && bundle_is_mean(of, b, &its) &&
+                             its == factor;
+    for (uint32_t m = 0; same && m < a->mask_count; m++) same = same_mask(a, b, m);
+    for (uint32_t w = 0; same && w < a->window_count; w++)
+        same = same_window(&a->windows[w], &b->windows[w]);
+    for (uint32_t c = 0; same && c < a->constant_count; c++)
+        same = same_constant(&a->constants[c], &b->constants[c], mean && c == factor);
+    return same;
 }
 
 static bool same_step(const bundle *of, const bundle_step *a, const bundle_step *b)
 {
     bundle_step other = *b;
-    uint32_t factor, its;
     other.name = a->name;
     other.location = a->location;
     other.tensors = a->tensors;
     other.cores = a->cores;
     memcpy(other.size, a->size, sizeof other.size);
-    if (bundle_is_mean(of, a, &factor) && bundle_is_mean(of, b, &its) && its == factor)
-        other.constants[factor].bits = a->constants[factor].bits;
-    for (uint32_t m = 0; m < a->mask_count; m++)
-        if (masks_end(a, m) && masks_end(b, m)) other.masks[m].start = a->masks[m].start;
+    other.masks = a->masks;
+    other.windows = a->windows;
+    other.constants = a->constants;
     bool same = memcmp(a, &other, sizeof other) == 0 &&
-                memcmp(a->cores, b->cores, sizeof *a->cores) == 0;
+                memcmp(a->cores, b->cores, sizeof *a->cores) == 0 && same_lists(of, a, b);
     for (uint32_t t = 0; same && t < a->tensor_count; t++)
         same = same_tensor(&a->tensors[t], &b->tensors[t]);
     return same;
@@ -192,8 +225,7 @@ static const char *mark_dim(bundle_step *step, const bundle_step *next, uint32_t
     for (uint32_t m = 0; m < step->mask_count; m++)
         if (step->masks[m].dim == d) return "the dim is masked";
     step->symbol[d] = (uint8_t)(number + 1);
-    step->symbol_most[d] = size;
-    step->symbol_step[d] = each;
+    step->symbol_size[d] = (bundle_symbol_size){size, each};
     return NULL;
 }
 
@@ -218,8 +250,8 @@ static bool has_sums(const bundle_step *step, const size_rules *rules)
 {
     for (uint32_t d = 0; d < step->dim_count; d++) {
         const spyre_size_span *span = &rules->spans[step->symbol[d] ? step->symbol[d] - 1 : 0];
-        if (step->symbol[d] && step->symbol_step[d] * (span->most / span->granule) != step->size[d])
-            return true;
+        const int64_t granules = span->most / span->granule;
+        if (step->symbol[d] && step->symbol_size[d].step * granules != step->size[d]) return true;
         for (uint32_t t = 0; t < step->tensor_count; t++) {
             const bundle_tensor *tensor = &step->tensors[t];
             if (!tensor->gap_symbol[d]) continue;
@@ -252,6 +284,9 @@ static spyre_status mark_steps(const size_rules *rules, bundle *b,
         *step = from[s];
         TRY_NEW(rules->memory, step->tensors, step->tensor_count);
         memcpy(step->tensors, from[s].tensors, step->tensor_count * sizeof *step->tensors);
+        TRY_NEW(rules->memory, step->symbol_size, BUNDLE_MAX_DIMS);
+        for (uint32_t t = 0; t < step->tensor_count; t++)
+            TRY_NEW(rules->memory, step->tensors[t].gap_step, BUNDLE_MAX_DIMS);
         for (uint32_t k = 0; k < rules->count && !*out_why; k++) {
             const bundle_step *next = &smaller[k]->front.bundle->steps.items[s];
             *out_why = mark(step, next, k, &rules->spans[k]);
@@ -380,7 +415,8 @@ static spyre_status bind_smaller(placement *p)
 static bool same_sizes(const bundle_step *a, const bundle_step *b)
 {
     bool same = memcmp(a->size, b->size, sizeof a->size) == 0 &&
-                memcmp(a->masks, b->masks, a->mask_count * sizeof *a->masks) == 0;
+                (a->mask_count == 0 ||
+                 memcmp(a->masks, b->masks, a->mask_count * sizeof *a->masks) == 0);
     for (uint32_t t = 0; same && t < a->tensor_count; t++)
         same = memcmp(a->tensors[t].gap, b->tensors[t].gap, sizeof a->tensors[t].gap) == 0;
     return same;

@@ -267,7 +267,8 @@ spyre_status inspect_bundle_step(arena *memory, const char *path, text *out)
 {
     static const mlir_statement no_symbols = {0};
     step_source source = {.memory = memory, .statement = &no_symbols};
-    bundle_step step = {0};
+    bundle_step_room room = {0};
+    bundle_step step = bundle_begin_step(&room);
     json_node root;
     bundle *b = bundle_create(memory);
     TRY_ALLOC(b);

@@ -28,6 +28,7 @@ typedef struct {
     int64_t row_stride, row_lanes; // bytes; rows a stick
     bundle_step step;
     bundle_division cores;
+    bundle_constant constants[BUNDLE_MAX_CONSTANTS];
     bundle_tensor tensors[LOOP_MAX_OPERANDS];
     bundle_buffer buffers[LOOP_MAX_OPERANDS];
     execution x;
@@ -42,6 +43,7 @@ static void describe_step(evaluation *e)
     step->name = op->name;
     step->dim_count = op->var_count;
     step->cores = &e->cores;
+    step->constants = e->constants;
     e->cores.core_count = 1;
     for (uint32_t v = 0; v < op->var_count; v++) {
         snprintf(step->dim_name[v], sizeof step->dim_name[v], "c%c", (char)('0' + v));

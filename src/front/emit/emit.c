@@ -299,7 +299,8 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     if (becomes_copy(loops, op, &copy)) op = &copy;
     *loops->at_node = op->node;
     bundle_division cores = {0};
-    bundle_step built = {.cores = &cores}, *step = &built;
+    bundle_step_room room = {0};
+    bundle_step built = bundle_begin_step(&room), *step = &built;
     emitter e = {.loops = loops,
                  .op = op,
                  .step = step,
@@ -309,6 +310,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
                  .room_dim = LOOP_NO_DIM,
                  .row_of_cast = LOOP_NO_DIM,
                  .row_dim = LOOP_NO_DIM};
+    step->cores = &cores;
     step->op = op->op;
     step->accumulator = op->accumulator;
     step->location = op->location;

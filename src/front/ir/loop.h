@@ -52,8 +52,8 @@ typedef struct {
     bool has_layout;
     uint8_t stick;
     uint8_t order[LOOP_MAX_DIMS];
-    const int64_t *fixed_size; // INPUT: what the given layout allocates in each of LOOP_MAX_DIMS dims
-                               // (tiles for the stick dim); null: as much as there is
+    const int64_t *fixed_size; // INPUT: what the given layout allocates in each dim (tiles for the
+                               // stick dim), of LOOP_MAX_DIMS; null: as much as there is
     bool exx2;                         // two moments a stick, in lanes 0 and 1
     int32_t output;                    // index among the output buffers, or -1
     // Memory: byte offset in LX (in_lx), in the pool (LOCAL without output) or in the constants.
@@ -386,7 +386,7 @@ void loop_set_layout(loop_buffer *buffer, uint8_t stick);
 // The stick along the innermost dim, sticks in the order of the host tensor.
 void loop_line_up(loop_buffer *buffer);
 
-// Room of its own for the buffer's fixed sizes, where those that it has stand, for a caller to change.
+// Gives the buffer a copy of its fixed sizes, or zeros, for the caller to change.
 SPYRE_MUST_CHECK spyre_status loop_own_sizes(arena *memory, loop_buffer *buffer,
                                              int64_t **out_sizes);
 

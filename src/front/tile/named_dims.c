@@ -173,12 +173,13 @@ static void take_names(const namer *n, uint32_t index, uint32_t k)
         if (is_taken(op, of->item[i].name, walk)) continue;
         for (uint32_t v = 0; v < op->var_count; v++) {
             if (!(walk >> v & 1)) continue;
+            const char *name = n->loops->dim_names.items[of->item[i].name - 1];
             const char *old = dim_names_of(n->loops, op, v);
             if (!old)
                 op->dim_name[v] = of->item[i].name;
             else if (op->dim_name[v] != of->item[i].name && n->has_layouts)
                 log_warn("%s: one loop walks dims named %s and %s; it has the second name",
-                         loop_op_place(n->loops, index), n->loops->dim_names.items[of->item[i].name - 1], old);
+                         loop_op_place(n->loops, index), name, old);
         }
     }
 }
@@ -267,7 +268,8 @@ static uint8_t cut_sticks_of(const loop_graph *loops, const loop_op *op)
     }
     while (hint_next_tiles(&at, &hint)) {
         for (uint32_t v = 0; !hint_is_step(&hint) && v < op->var_count; v++) {
-            if (left[v] < 2 || !hint_is_name(dim_names_of(loops, op, v), hint.name, hint.length)) continue;
+            const char *name = dim_names_of(loops, op, v);
+            if (left[v] < 2 || !hint_is_name(name, hint.name, hint.length)) continue;
             left[v] /= hint.count;
             if (left[v] % lanes && !has_given_stick(loops, op, v)) cut |= (uint8_t)(1u << v);
             break;

@@ -22,9 +22,12 @@ typedef struct {
 // A step over `dims` with all cores, the last dim's slices fastest. The list ends with a null name.
 static inline bundle_step make_step(arena *memory, opfunc op, const made_dim *dims)
 {
-    bundle_step step = {.op = op,
-                        .cores = ARENA_NEW(memory, bundle_division, 1),
-                        .mask_constant = -1};
+    bundle_step_room *room = ARENA_NEW(memory, bundle_step_room, 1);
+    assert_non_null(room);
+    bundle_step step = bundle_begin_step(room);
+    step.op = op;
+    step.cores = ARENA_NEW(memory, bundle_division, 1);
+    step.mask_constant = -1;
     assert_non_null(step.cores);
     step.cores->core_count = 1;
     step.compute_format = SPYRE_FORMAT_SEN169_FP16;
@@ -140,13 +143,18 @@ static inline void place_tensor(const bundle *b, const bundle_step *step, bundle
     }
 }
 
-// All tensors but the last are inputs.
+// All tensors but the last are inputs. The step keeps its room, for tests that break it.
 static inline void finish_step(bundle *b, bundle_step *step)
 {
     step->input_count = 0;
     for (uint8_t t = 0; t + 1u < step->tensor_count; t++) step->inputs[step->input_count++] = t;
     step->output = (uint8_t)(step->tensor_count - 1);
     assert_ok(bundle_add_step(b, step));
+    bundle_step *added = &b->steps.items[b->steps.count - 1];
+    added->symbol_size = step->symbol_size;
+    added->masks = step->masks;
+    added->windows = step->windows;
+    added->constants = step->constants;
 }
 
 static inline void add_args(bundle *b, uint32_t count, int64_t bytes)
@@ -403,8 +411,7 @@ static inline bundle *golden_sizes(arena *memory)
     assert_ok(VEC_PUSH(memory, &b->symbols, rows));
     bundle_step s = make_step(memory, OPFUNC_ADD, DIMS({"mb", 12, 2}, {"out", 128, 1}));
     s.symbol[0] = 1;
-    s.symbol_most[0] = rows.most;
-    s.symbol_step[0] = rows.granularity;
+    s.symbol_size[0] = (bundle_symbol_size){rows.most, rows.granularity};
     place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", ""), 0, 0);
     place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", "mb"), 1, 0);
     place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "out", ""), 2, 0);

@@ -221,7 +221,8 @@ static spyre_status read_mutated_step(arena *memory, const mlir_program *program
                                       size_t length)
 {
     json_node root;
-    bundle_step step = {0};
+    bundle_step_room room = {0};
+    bundle_step step = bundle_begin_step(&room);
     step_source source = {.memory = memory, .program = program, .statement = statement};
     TRY(json_read_buffer("mutated", bytes, length, &root));
     spyre_status status = read_step(&source, &root, &step);
@@ -253,7 +254,8 @@ static void read__lines_of_the_user(void **state)
             arena_printf(memory, "%.*s\"debug_handle_\": %s,%s", (int)(place - bytes), bytes,
                          cases[i][0], place);
         json_node root;
-        bundle_step step = {0};
+        bundle_step_room room = {0};
+    bundle_step step = bundle_begin_step(&room);
         bundle_warnings warnings = {0};
         step_source source = {
             .memory = memory, .statement = &statement, .warnings = &warnings};

@@ -10,8 +10,7 @@ static bundle *open_rows(arena *memory)
     bundle_symbol rows = {.name = "rows", .granularity = 2, .most = 4};
     assert_ok(VEC_PUSH(memory, &b->symbols, rows));
     b->steps.items[0].symbol[0] = 1;
-    b->steps.items[0].symbol_most[0] = rows.most;
-    b->steps.items[0].symbol_step[0] = rows.granularity;
+    b->steps.items[0].symbol_size[0] = (bundle_symbol_size){rows.most, rows.granularity};
     return b;
 }
 

@@ -51,8 +51,9 @@ static const char *difference(const bundle *a, const bundle *b)
         else if (memcmp(x->size, y->size, sizeof x->size) ||
                  memcmp(x->cores->core_slice, y->cores->core_slice, sizeof x->cores->core_slice))
             why = "sizes or slices";
-        else if (x->mask_count != y->mask_count ||
-                 memcmp(x->constants, y->constants, sizeof x->constants))
+        else if (x->mask_count != y->mask_count || x->constant_count != y->constant_count ||
+                 (x->constant_count && memcmp(x->constants, y->constants,
+                                              x->constant_count * sizeof *x->constants)))
             why = "masks or constants";
         for (uint32_t t = 0; t < x->tensor_count && !why; t++) {
             const char *field;
