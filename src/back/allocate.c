@@ -32,8 +32,8 @@ spyre_status lx_share_largest(const bundle *b, const back_options *options, lx_s
             if (!tensor->in_lx) continue;
             TRY(bundle_tensor_geometry(b, step, t, &geometry));
             for (uint32_t core = 0; core < step->cores->core_count; core++)
-                if (tensor->start[core] + geometry.bytes > end)
-                    end = tensor->start[core] + geometry.bytes;
+                if (bundle_start(tensor, core) + geometry.bytes > end)
+                    end = bundle_start(tensor, core) + geometry.bytes;
         }
     }
     if (lx_align(end) < out_share->next) out_share->next = lx_align(end);
@@ -59,7 +59,7 @@ spyre_status lx_check_step(const bundle *b, const bundle_step *step, const back_
         if (!tensor->in_lx) continue;
         bundle_geometry geometry;
         TRY(bundle_tensor_geometry(b, step, t, &geometry));
-        int64_t end = tensor->start[0] + geometry.bytes;
+        int64_t end = tensor->start + geometry.bytes;
         if (end > limit)
             return status_new(SPYRE_UNSUPPORTED,
                               "%s ends at byte %lld of LX, of which the back-end needs those from "

@@ -115,7 +115,7 @@ static spyre_status place_value(indirect *w)
         whole.stride[d] = (int32_t)d == indexed ? 0 : geometry.stride[d];
     int64_t base = INT64_MAX;
     for (uint32_t core = 0; core < step->cores->core_count; core++)
-        if (value->tensor->start[core] < base) base = value->tensor->start[core];
+        if (bundle_start(value->tensor, core) < base) base = bundle_start(value->tensor, core);
     for (uint32_t core = 0; core < step->cores->core_count; core++) {
         int64_t *parameter = &n->parameters[core * n->slot_count + value->slot];
         *parameter = base;

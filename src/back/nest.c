@@ -143,17 +143,17 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
 static spyre_status check_addresses(const nest *n, const bundle_tensor *t)
 {
     for (uint32_t core = 1; core < n->step->cores->core_count && t->in_lx; core++)
-        if (t->start[core] != t->start[0])
+        if (bundle_start(t, core) != t->start)
             return status_new(SPYRE_UNSUPPORTED,
                               "%s: cores 0 and %u have it at bytes %lld and %lld of LX", t->name,
-                              core, (long long)t->start[0], (long long)t->start[core]);
+                              core, (long long)t->start, (long long)bundle_start(t, core));
     return NULL;
 }
 
 // Where a core begins: bytes of an argument, or of numbers what its slice is ahead.
 static int64_t core_start(const nest *n, const bundle_tensor *t, uint32_t core)
 {
-    if (!t->count) return t->start[core];
+    if (!t->count) return bundle_start(t, core);
     int64_t ahead = 0;
     for (uint32_t d = 0; d < n->dim_count; d++)
         ahead += bundle_slice_start(n->step, core, d) * t->count->step[d];

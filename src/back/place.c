@@ -147,7 +147,7 @@ static isa_operand home_of(const nest_operand *o)
     if (t->in_lx)
         return (isa_operand){.space = ISA_SPACE_LX,
                              .format = o->format,
-                             .offset = o->base + t->start[0]};
+                             .offset = o->base + t->start};
     return (isa_operand){.space = ISA_SPACE_MEMORY,
                          .format = o->format,
                          .arg = (uint16_t)t->arg,

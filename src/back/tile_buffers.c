@@ -19,10 +19,9 @@ static bool are_equal(const nest *n, uint32_t a, uint32_t b)
 {
     const nest_operand *one = &n->operand[a], *other = &n->operand[b];
     const bundle_tensor *t = one->tensor, *u = other->tensor;
-    size_t starts = n->step->cores->core_count * sizeof *t->start;
     return t->arg == u->arg && t->format == u->format && one->element == other->element &&
            one->stick == other->stick && one->stick_dim == other->stick_dim &&
-           one->lanes == other->lanes && memcmp(t->start, u->start, starts) == 0 &&
+           one->lanes == other->lanes && bundle_same_starts(t, u, n->step->cores->core_count) &&
            memcmp(t->loop_stride, u->loop_stride, sizeof t->loop_stride) == 0 &&
            one->base == other->base && t->digit_count == u->digit_count &&
            memcmp(t->digits, u->digits, t->digit_count * sizeof *t->digits) == 0 &&

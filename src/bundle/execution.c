@@ -52,7 +52,7 @@ spyre_status execution_place_offset(const execution *x, uint32_t tensor, uint32_
 
 int64_t execution_start(const execution *x, const bundle_tensor *tensor, uint32_t core)
 {
-    int64_t offset = tensor->start[core];
+    int64_t offset = bundle_start(tensor, core);
     for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
         offset += tensor->loop_stride[loop] * x->loop_index[loop];
     }

@@ -40,6 +40,8 @@ typedef struct {
 typedef struct {
     uint32_t core_count;
     int32_t slices[BUNDLE_MAX_DIMS];
+    int64_t slice_size[BUNDLE_MAX_DIMS];    // uneven division: elements of every slice but the
+                                            // last, which has fewer; else 0
     uint8_t core_slice[BUNDLE_MAX_CORES][BUNDLE_MAX_DIMS];
 } bundle_division;
 
@@ -80,7 +82,7 @@ typedef struct {
     bundle_digit digits[BUNDLE_MAX_DIGITS]; // stick is stick_dim's alone
     int8_t scale[BUNDLE_MAX_DIMS];          // 1 normal, -1 absent, -2 absent stick dim (lane 0);
                                             // 0 for a dim outside the layout
-    int64_t max_size[BUNDLE_MAX_DIMS];      // maxDimSizes_: -1 or the page size
+    int32_t max_size[BUNDLE_MAX_DIMS];      // maxDimSizes_: -1 or the page size
     int64_t gap[BUNDLE_MAX_DIMS];           // backGapCore_, elements; sign as in the file
     uint8_t gap_symbol[BUNDLE_MAX_DIMS];    // symbol number + 1: the gap is that of the symbol's
     int64_t *gap_step;                      // most, less by gap_step[d] for each granule; 0: a
@@ -92,13 +94,19 @@ typedef struct {
     const bundle_division *owners;          // the input of a shuffle; null: as the step is divided
     int64_t indexed_extent;                 // INDEX_VALUE: extent of the indexed dim; 0: from the
                                             // size of the launch argument
-    // Core c finds its first element start[c] bytes behind the base of launch argument `arg` (of LX
-    // when arg < 0), plus loop index times loop_stride for every enclosing loop (0 is the
-    // outermost).
+    // Core c finds its first element bundle_start(tensor, c) bytes behind the base of launch
+    // argument `arg` (of LX when arg < 0), plus loop index times loop_stride for every enclosing
+    // loop (0 is the outermost). bundle_set_starts() sets both fields.
     int32_t arg;
     int64_t loop_stride[BUNDLE_MAX_LOOPS];
-    int64_t start[BUNDLE_MAX_CORES];
-} bundle_tensor;
+    int64_t start;                          // of core 0
+    const int64_t *core_offset;             // from there, by core; null: all cores start there.
+} bundle_tensor;                            // Tensors may share it
+
+static inline int64_t bundle_start(const bundle_tensor *tensor, uint32_t core)
+{
+    return tensor->start + (tensor->core_offset ? tensor->core_offset[core] : 0);
+}
 
 typedef struct {
     char name[24];
@@ -139,8 +147,6 @@ typedef struct {
     int64_t size[BUNDLE_MAX_DIMS];          // N_, padded
     uint8_t symbol[BUNDLE_MAX_DIMS];        // the symbol that a size follows, its number + 1;
     bundle_symbol_size *symbol_size;        // 0: fixed. Of all dims, or null
-    int64_t slice_size[BUNDLE_MAX_DIMS];    // uneven division: elements of every slice but the
-                                            // last, which has fewer; else 0
     bundle_division *cores;                 // steps may share one
     uint32_t mask_count;
     bundle_mask *masks;                     // coordinateMasking_, at most one a dim
@@ -219,8 +225,15 @@ static inline bundle_step bundle_begin_step(bundle_step_room *room)
 // and sizes that follow symbols.
 SPYRE_MUST_CHECK spyre_status bundle_add_step(bundle *b, const bundle_step *step);
 
+// Where each of a step's cores finds its first element.
+SPYRE_MUST_CHECK spyre_status bundle_set_starts(arena *memory, uint32_t core_count,
+                                                const int64_t *starts, bundle_tensor *tensor);
+
+// True when every core of a step finds its first element in the same place of both.
+bool bundle_same_starts(const bundle_tensor *a, const bundle_tensor *b, uint32_t core_count);
+
 // Where a tensor's elements are, derived from the fields above by the addressing rule:
-//   address(core, i) = start[core] + base + sum over dims d of bundle_offset_bits(d, i_d) / 8
+//   address(core, i) = start(core) + base + sum over dims d of bundle_offset_bits(d, i_d) / 8
 //   offset(d, i)     = (i / span) * stride[d] + lane(i % span) * element, with span the elements
 //                      of d in a stick (1 for most dims), lane(j) = j but in one of several dims
 // with i the core-local index. stride is 0 for a dim along which the tensor does not move; then

@@ -47,8 +47,8 @@ static spyre_status starts_agree(const bundle *b, const bundle_step *step, uint3
     TRY(bundle_tensor_geometry(b, step, tensor, &g));
     *out_so = true;
     for (uint32_t core = 1; core < step->cores->core_count; core++)
-        if (t->start[core] - bundle_slice_offset(step, t, &g, core) !=
-            t->start[0] - bundle_slice_offset(step, t, &g, 0))
+        if (bundle_start(t, core) - bundle_slice_offset(step, t, &g, core) !=
+            t->start - bundle_slice_offset(step, t, &g, 0))
             *out_so = false;
     return NULL;
 }

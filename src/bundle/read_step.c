@@ -75,7 +75,7 @@ static spyre_status read_slice_sizes(const json_node *sdsc, bundle_step *step)
     while (json_next_member(&sizes, &cursor, &member)) {
         uint8_t d;
         TRY(read_key_dim(&member, step, &d));
-        TRY(json_as_int(&member, 1, most_elements, &step->slice_size[d]));
+        TRY(json_as_int(&member, 1, most_elements, &step->cores->slice_size[d]));
     }
     return NULL;
 }

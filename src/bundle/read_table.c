@@ -22,7 +22,7 @@ static bool has_dim(const bundle_tensor *t, uint32_t d)
 }
 
 // Whether `sizes` name a dim, and only such as the index has.
-static bool fits_index(const bundle_tensor *table, const int64_t *sizes, const bundle_tensor *index)
+static bool fits_index(const bundle_tensor *table, const int32_t *sizes, const bundle_tensor *index)
 {
     bool found = false;
     for (uint32_t i = 0; i < table->order_count; i++) {
@@ -35,7 +35,7 @@ static bool fits_index(const bundle_tensor *table, const int64_t *sizes, const b
 
 static void order_sizes(bundle_tensor *table, const bundle_tensor *index)
 {
-    int64_t sizes[BUNDLE_MAX_DIMS];
+    int32_t sizes[BUNDLE_MAX_DIMS];
     if (table->order_count != table->label_order_count) return;
     memcpy(sizes, table->max_size, sizeof sizes);
     for (uint32_t i = 0; i < table->order_count; i++)

@@ -111,11 +111,13 @@ static spyre_status read_label(const json_node *node, const json_node *dsc,
 static spyre_status read_max_sizes(const json_node *node, bundle_tensor *tensor)
 {
     json_node sizes, item;
+    int64_t size;
     TRY(json_get_array(node, "maxDimSizes_", &sizes));
     TRY(json_expect_array_of(&sizes, tensor->label_order_count));
     for (uint32_t i = 0; i < tensor->label_order_count; i++) {
         TRY(json_item(&sizes, i, &item));
-        TRY(json_as_int(&item, -1, most_gap, &tensor->max_size[tensor->label_order[i]]));
+        TRY(json_as_int(&item, -1, INT32_MAX, &size));
+        tensor->max_size[tensor->label_order[i]] = (int32_t)size;
     }
     return NULL;
 }
@@ -201,7 +203,7 @@ static bool has_no_slices(const bundle_step *step)
 
 // Gives cores of `open` the addresses that follow from core 0's, and checks the others.
 static spyre_status place_slices(const json_node *data, const bundle_step *step, uint32_t open,
-                                 bundle_tensor *tensor)
+                                 bundle_tensor *tensor, int64_t *starts)
 {
     if (tensor->in_lx || has_no_slices(step) || !has_symbolic_slices(step, tensor)) return NULL;
     if (tensor->index_kind == BUNDLE_INDEX_VALUE)
@@ -210,13 +212,13 @@ static spyre_status place_slices(const json_node *data, const bundle_step *step,
     bundle_step alone = *step;
     alone.tensors = tensor;
     TRY(bundle_tensor_geometry(NULL, &alone, 0, &geometry));
-    int64_t base = tensor->start[0] - bundle_slice_offset(step, tensor, &geometry, 0);
+    int64_t base = starts[0] - bundle_slice_offset(step, tensor, &geometry, 0);
     for (uint32_t core = 1; core < step->cores->core_count; core++) {
         int64_t start = base + bundle_slice_offset(step, tensor, &geometry, core);
-        if (open >> core & 1) tensor->start[core] = start;
-        if (tensor->start[core] != start)
+        if (open >> core & 1) starts[core] = start;
+        if (starts[core] != start)
             return json_error_at(data, "core %u begins at byte %lld, its slice at %lld", core,
-                                 (long long)tensor->start[core], (long long)start);
+                                 (long long)starts[core], (long long)start);
     }
     return NULL;
 }
@@ -244,38 +246,46 @@ static spyre_status take_address(const json_node *node, const mlir_value *addres
     return NULL;
 }
 
-static spyre_status read_addresses(step_source *source, const json_node *node,
-                                   const bundle_step *step, bundle_tensor *tensor)
+static spyre_status read_starts(step_source *source, const json_node *node,
+                                const bundle_step *step, bundle_tensor *tensor, int64_t *starts)
 {
-    json_node starts, data, member;
+    json_node folds, data, member;
     void *cursor = NULL;
     uint32_t seen = 0, open = 0;
     bool slices = has_symbolic_slices(step, tensor);
-    TRY(json_get_object(node, "startAddressCoreCorelet_", &starts));
-    TRY(json_get_object(&starts, "data_", &data));
+    TRY(json_get_object(node, "startAddressCoreCorelet_", &folds));
+    TRY(json_get_object(&folds, "data_", &data));
     while (json_next_member(&data, &cursor, &member)) {
         uint32_t core;
         mlir_value address;
         bool is_open = false;
         TRY(read_fold_key(&member, step->cores->core_count, &core));
         bool again = seen >> core & 1;
-        int64_t start = tensor->start[core];
+        int64_t start = starts[core];
         TRY(read_address(source, &member, tensor, &address, &is_open));
         if (is_open && slices && core > 0) open |= 1u << core;
-        else TRY(take_address(&member, &address, seen == open, tensor, &tensor->start[core]));
-        if (again && tensor->start[core] != start)
+        else TRY(take_address(&member, &address, seen == open, tensor, &starts[core]));
+        if (again && starts[core] != start)
             return json_error_at(&member, "corelets of core %u begin in different places", core);
         seen |= 1u << core;
     }
     // One address for all cores.
     for (uint32_t core = 1; core < step->cores->core_count && seen == 1 &&
-                            read_is_const(&starts); core++)
-        tensor->start[core] = tensor->start[0];
-    if (seen == 1 && read_is_const(&starts)) return place_slices(&data, step, open, tensor);
+                            read_is_const(&folds); core++)
+        starts[core] = starts[0];
+    if (seen == 1 && read_is_const(&folds)) return place_slices(&data, step, open, tensor, starts);
     for (uint32_t core = 0; core < step->cores->core_count; core++) {
         if (!(seen & 1u << core)) return json_error_at(&data, "core %u has no address", core);
     }
-    return place_slices(&data, step, open, tensor);
+    return place_slices(&data, step, open, tensor, starts);
+}
+
+static spyre_status read_addresses(step_source *source, const json_node *node,
+                                   const bundle_step *step, bundle_tensor *tensor)
+{
+    int64_t starts[BUNDLE_MAX_CORES] = {0};
+    TRY(read_starts(source, node, step, tensor, starts));
+    return bundle_set_starts(source->memory, step->cores->core_count, starts, tensor);
 }
 
 // Finds the number of the node of that name.

@@ -36,7 +36,7 @@ static int64_t elements_read(const bundle *b, const bundle_step *step)
         const bundle_step *reader = &b->steps.items[s];
         for (uint32_t i = 0; i < reader->input_count; i++) {
             const bundle_tensor *t = &reader->tensors[reader->inputs[i]];
-            if (t->arg != out->arg || t->start[0] != out->start[0] || t->format != out->format)
+            if (t->arg != out->arg || t->start != out->start || t->format != out->format)
                 continue;
             if (t->digit_count || t->scale[t->stick_dim] != 1) return 0;
             int64_t size = reader->size[t->stick_dim];

@@ -27,18 +27,20 @@ static spyre_status check_values(const bundle *b, const int64_t *values)
 }
 
 // Moves the slices of a tensor that lies in memory from where `from` has them to where `to` does.
-static spyre_status move_slices(const bundle *b, const bundle_step *from, const bundle_step *to,
-                                uint32_t t)
+static spyre_status move_slices(arena *memory, const bundle *b, const bundle_step *from,
+                                const bundle_step *to, uint32_t t)
 {
+    int64_t starts[BUNDLE_MAX_CORES];
     bundle_geometry before, after;
     bundle_tensor *tensor = &to->tensors[t];
     if (tensor->in_lx || tensor->index_kind == BUNDLE_INDEX_VALUE) return NULL;
     TRY(bundle_tensor_geometry(b, from, t, &before));
     TRY(bundle_tensor_geometry(b, to, t, &after));
     for (uint32_t core = 0; core < to->cores->core_count; core++)
-        tensor->start[core] += bundle_slice_offset(to, tensor, &after, core) -
-                               bundle_slice_offset(from, tensor, &before, core);
-    return NULL;
+        starts[core] = bundle_start(tensor, core) +
+                       bundle_slice_offset(to, tensor, &after, core) -
+                       bundle_slice_offset(from, tensor, &before, core);
+    return bundle_set_starts(memory, to->cores->core_count, starts, tensor);
 }
 
 static spyre_status own_tensors(arena *memory, const bundle_step *from, bundle_step *to)
@@ -62,8 +64,7 @@ static spyre_status bind_moves(arena *memory, const bundle *b, const int64_t *va
             most *= b->symbols.items[s].most / b->symbols.items[s].granularity;
             now *= values[s] / b->symbols.items[s].granularity;
         }
-        for (uint32_t core = 0; core < to->cores->core_count; core++)
-            to->tensors[move->tensor].start[core] -= (most - now) * move->bytes;
+        to->tensors[move->tensor].start -= (most - now) * move->bytes;
     }
     return NULL;
 }
@@ -119,7 +120,7 @@ static spyre_status bind_step(arena *memory, const bundle *b, const int64_t *val
         memcpy(to->constants, from->constants, to->constant_count * sizeof *to->constants);
         bundle_set_mean(b, to, factor);
     }
-    for (uint32_t t = 0; t < to->tensor_count; t++) TRY(move_slices(b, from, to, t));
+    for (uint32_t t = 0; t < to->tensor_count; t++) TRY(move_slices(memory, b, from, to, t));
     return NULL;
 }
 

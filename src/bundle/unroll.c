@@ -75,8 +75,7 @@ static spyre_status unroll_step(unroller *u, uint32_t number)
             advance += u->index[loop] * tensors[t].loop_stride[loop];
             tensors[t].loop_stride[loop] = 0;
         }
-        for (uint32_t core = 0; core < step.cores->core_count; core++)
-            tensors[t].start[core] += advance;
+        tensors[t].start += advance;
     }
     return bundle_add_step(u->to, &step);
 }

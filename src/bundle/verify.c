@@ -17,7 +17,8 @@ enum { MOST_ITERATIONS = 1 << 24 };
 // An uneven division leaves something, but less than the others have, to its last slice.
 static spyre_status verify_slices(const bundle_step *step, uint32_t d)
 {
-    int64_t size = step->size[d], length = step->slice_size[d], slices = step->cores->slices[d];
+    const bundle_division *cores = step->cores;
+    int64_t size = step->size[d], length = cores->slice_size[d], slices = cores->slices[d];
     if (length == 0 && (slices < 1 || size % slices != 0)) {
         return RULE("numWkSlicesPerDim_: %lld slices do not divide dim %s of size %lld",
                     (long long)slices, step->dim_name[d], (long long)size);
@@ -334,7 +335,8 @@ static spyre_status verify_place(const bundle *b, const bundle_step *step, const
         }
     }
     for (uint32_t core = 0; core < step->cores->core_count; core++) {
-        int64_t offset = t->start[core], unit = t->in_lx ? SPYRE_STICK_BYTES : t->element_bytes;
+        int64_t offset = bundle_start(t, core);
+        int64_t unit = t->in_lx ? SPYRE_STICK_BYTES : t->element_bytes;
         if (unit == 0) unit = 1;
         if (offset < 0 || offset >= (int64_t)BUNDLE_SEGMENT_BYTES || offset % unit != 0) {
             return RULE("startAddressCoreCorelet_: core %u: %lld is not a multiple of %lld below "

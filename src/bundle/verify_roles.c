@@ -372,7 +372,7 @@ static spyre_status verify_shuffle(const bundle_step *step)
     }
     if (in->stick_dim != out->stick_dim) return RULE("stickDimOrder_: a shuffle keeps its sticks");
     for (uint32_t d = 0; d < step->dim_count; d++) {
-        if (step->slice_size[d]) {
+        if (step->cores->slice_size[d]) {
             return RULE("wkSliceSizePerDim_: a shuffle has equal slices of dim %s",
                         step->dim_name[d]);
         }
@@ -383,7 +383,7 @@ static spyre_status verify_shuffle(const bundle_step *step)
     const bundle_tensor *both[] = {in, out};
     for (uint32_t t = 0; t < 2; t++)
         for (uint32_t core = 1; core < step->cores->core_count; core++)
-            if (both[t]->start[core] != both[t]->start[0])
+            if (bundle_start(both[t], core) != both[t]->start)
                 return RULE("startAddressCoreCorelet_: a shuffle's tensors lie at one place on "
                             "all cores");
     return NULL;

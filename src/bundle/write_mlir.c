@@ -30,7 +30,7 @@ typedef struct {
 // unless a size of the launch ends the loop.
 static mlir_value address_of(mlir_writer *m, const bundle_tensor *tensor, uint32_t core)
 {
-    mlir_value address = {.arg = tensor->arg, .offset = tensor->start[core]};
+    mlir_value address = {.arg = tensor->arg, .offset = bundle_start(tensor, core)};
     for (uint32_t loop = 0; loop < m->depth; loop++) {
         address.loop_stride[loop] = tensor->loop_stride[loop] / m->per[loop];
         if (tensor->loop_stride[loop] % m->per[loop]) m->between = true;

@@ -85,7 +85,8 @@ static void put_division(step_writer *s, json_t *sdsc)
     json_t *schedules = json_object(), *sizes = json_object();
     for (uint32_t d = 0; d < step->dim_count; d++) {
         put(s, counts, step->dim_name[d], number(step->cores->slices[d]));
-        if (step->slice_size[d]) put(s, sizes, step->dim_name[d], number(step->slice_size[d]));
+        int64_t length = step->cores->slice_size[d];
+        if (length) put(s, sizes, step->dim_name[d], number(length));
     }
     for (uint32_t core = 0; core < step->cores->core_count; core++) {
         char key[24];
@@ -241,10 +242,10 @@ static json_t *node_name(const bundle_tensor *tensor)
 static json_t *start_address(const step_writer *s, uint32_t t, uint32_t core)
 {
     const bundle_tensor *tensor = &s->step->tensors[t];
-    if (tensor->in_lx) return decimal(tensor->start[core]);
+    if (tensor->in_lx) return decimal(bundle_start(tensor, core));
     if (s->w->form == BUNDLE_FORM_SYMBOLIC) return decimal(-(s->first_symbol + s->ids[t][core]));
     int64_t segment = writer_segment(s->w, tensor->arg);
-    return decimal(segment * (int64_t)BUNDLE_SEGMENT_BYTES + tensor->start[core]);
+    return decimal(segment * (int64_t)BUNDLE_SEGMENT_BYTES + bundle_start(tensor, core));
 }
 
 static json_t *start_addresses(step_writer *s, uint32_t t)

@@ -19,7 +19,7 @@ uint32_t writer_number_addresses(const bundle_step *step,
             ids[t][core] = -1;
             if (tensor->in_lx) continue;
             uint32_t same = 0;
-            while (tensor->start[same] != tensor->start[core]) same++;
+            while (bundle_start(tensor, same) != bundle_start(tensor, core)) same++;
             ids[t][core] = same < core ? ids[t][same] : (int32_t)count++;
         }
     }

@@ -74,7 +74,7 @@ static void compare_core(const comparison *c)
         if (count[d] <= 0) return;
     }
     do {
-        int64_t offset = c->t->start[c->at->core];
+        int64_t offset = bundle_start(c->t, c->at->core);
         for (uint32_t d = 0; d < dims; d++) offset += offset_along(c, d, index[d]);
         compare_element(c, index, offset);
     } while (odometer_next(dims, count, index, NULL, 0));

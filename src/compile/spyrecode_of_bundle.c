@@ -17,9 +17,9 @@ typedef struct {
 
 static int64_t lowest_start(const bundle_step *step, const bundle_tensor *tensor)
 {
-    int64_t lowest = tensor->start[0];
+    int64_t lowest = tensor->start;
     for (uint32_t core = 1; core < step->cores->core_count; core++)
-        if (tensor->start[core] < lowest) lowest = tensor->start[core];
+        if (bundle_start(tensor, core) < lowest) lowest = bundle_start(tensor, core);
     return lowest;
 }
 

@@ -5,10 +5,10 @@ tensor_span tensor_span_of(const bundle_step *step, uint32_t number,
                            const bundle_geometry *geometry)
 {
     const bundle_tensor *tensor = &step->tensors[number];
-    int64_t lowest = tensor->start[0], highest = tensor->start[0];
+    int64_t lowest = tensor->start, highest = tensor->start;
     for (uint32_t core = 1; core < step->cores->core_count; core++) {
-        if (tensor->start[core] < lowest) lowest = tensor->start[core];
-        if (tensor->start[core] > highest) highest = tensor->start[core];
+        if (bundle_start(tensor, core) < lowest) lowest = bundle_start(tensor, core);
+        if (bundle_start(tensor, core) > highest) highest = bundle_start(tensor, core);
     }
     // In LX the geometry is that of a core's slice, elsewhere of the whole.
     int64_t last = tensor->in_lx ? highest : lowest;

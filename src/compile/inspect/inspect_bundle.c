@@ -56,8 +56,8 @@ static void print_dims(const bundle_step *step, text *out)
         if (step->cores->slices[d] > 1)
             text_printf(out, " in %d slices of %" PRId64, step->cores->slices[d],
                         bundle_local_size(step, d));
-        if (step->slice_size[d])
-            text_printf(out, ", the last of %" PRId64, step->size[d] % step->slice_size[d]);
+        if (step->cores->slice_size[d])
+            text_printf(out, ", the last of %" PRId64, step->size[d] % step->cores->slice_size[d]);
     }
     text_append(out, "\n");
 }
@@ -112,8 +112,8 @@ static uint32_t run_end(const bundle_tensor *t, uint32_t first, uint32_t count, 
 {
     uint32_t last = first;
     *out_step = 0;
-    if (first + 1 < count) *out_step = t->start[first + 1] - t->start[first];
-    while (last + 1 < count && t->start[last + 1] - t->start[last] == *out_step)
+    if (first + 1 < count) *out_step = bundle_start(t, first + 1) - bundle_start(t, first);
+    while (last + 1 < count && bundle_start(t, last + 1) - bundle_start(t, last) == *out_step)
         last++;
     return last;
 }
@@ -122,7 +122,7 @@ static void print_address(const bundle_tensor *t, uint32_t core, text *out)
 {
     if (t->arg < 0) text_append(out, "lx");
     else text_printf(out, "argument %d", t->arg);
-    text_printf(out, " + 0x%" PRIx64, (uint64_t)t->start[core]);
+    text_printf(out, " + 0x%" PRIx64, (uint64_t)bundle_start(t, core));
     for (uint32_t i = 0; i < BUNDLE_MAX_LOOPS; i++)
         if (t->loop_stride[i]) text_printf(out, " + %" PRId64 "*loop%u", t->loop_stride[i], i);
 }

@@ -31,7 +31,7 @@ static void look_at_gather(findings *f, const bundle_tensor *t)
         find(f, "nothing says how many rows the table %s has; launches compile it for the size of "
                 "argument %d", t->name, t->arg);
     for (uint32_t core = 1; core < f->step->cores->core_count; core++)
-        if (t->start[core] != t->start[0]) {
+        if (bundle_start(t, core) != t->start) {
             find(f, "the cores' start addresses of the table %s are not used: front-ends compute "
                     "them as if it had a row for each index", t->name);
             return;
@@ -153,7 +153,7 @@ static void look_at_conversion(findings *f)
 static int64_t base_of(const findings *f, const bundle_tensor *t, const bundle_geometry *g,
                        uint32_t core)
 {
-    return t->start[core] - bundle_slice_offset(f->step, t, g, core);
+    return bundle_start(t, core) - bundle_slice_offset(f->step, t, g, core);
 }
 
 // The same by more than half of the cores, or by core 0.
@@ -179,9 +179,9 @@ static spyre_status look_at_starts(findings *f, uint32_t number)
     int64_t base = agreed_base(f, t, &g);
     for (uint32_t core = 0; core < f->step->cores->core_count; core++) {
         int64_t there = base + bundle_slice_offset(f->step, t, &g, core);
-        if (t->start[core] == there) continue;
+        if (bundle_start(t, core) == there) continue;
         find(f, "core %u starts at byte %lld of %s, but its slices begin at byte %lld", core,
-             (long long)t->start[core], t->name, (long long)there);
+             (long long)bundle_start(t, core), t->name, (long long)there);
         return NULL;
     }
     return NULL;

@@ -140,7 +140,7 @@ static void visit_core(look *l, const bundle_tensor *t, const bundle_geometry *g
 {
     space *of = t->in_lx ? &l->lx[core] : &l->arguments[t->arg];
     int64_t count[BUNDLE_MAX_DIMS], index[BUNDLE_MAX_DIMS] = {0};
-    odometer_place place = {g->stride, t->start[core]};
+    odometer_place place = {g->stride, bundle_start(t, core)};
     for (uint32_t d = 0; d < l->f.step->dim_count; d++) {
         count[d] = g->moves[d] ? count_along(l, t, g, core, d) : 1;
         if (count[d] == 0) return;
@@ -178,7 +178,7 @@ static spyre_status read_in_place(const look *l, uint32_t input, bool *out_so)
     const bundle_tensor *in = &step->tensors[input], *out = &step->tensors[step->output];
     bundle_geometry a, b;
     *out_so = in->arg == out->arg && in->in_lx == out->in_lx &&
-              memcmp(in->start, out->start, step->cores->core_count * sizeof *in->start) == 0;
+              bundle_same_starts(in, out, step->cores->core_count);
     if (!*out_so || step->op == OPFUNC_LAYERNORMSCALE) return NULL;
     TRY(bundle_tensor_geometry(l->f.b, step, input, &a));
     TRY(bundle_tensor_geometry(l->f.b, step, step->output, &b));
@@ -236,7 +236,7 @@ static spyre_status take_all_slices(look *l, uint32_t number)
     TRY(bundle_tensor_geometry(l->f.b, l->f.step, number, &g));
     for (uint32_t core = 0; core < t->owners->core_count; core++)
         for (int64_t at = 0; at < g.bytes; at += SPYRE_STICK_BYTES) {
-            stick *there = stick_at(&l->lx[core], t->start[core] + at, &l->is_short);
+            stick *there = stick_at(&l->lx[core], bundle_start(t, core) + at, &l->is_short);
             if (there) there->read = true;
         }
     return l->is_short ? status_no_memory() : NULL;
@@ -351,13 +351,13 @@ static spyre_status look_at_program(look *l, arena *memory)
 static void look_at_repetition(look *l, const bundle_step *before)
 {
     const bundle_step *step = l->f.step;
-    size_t starts = step->cores->core_count * sizeof *step->tensors->start;
     if (!before || before->op != step->op || before->tensor_count != step->tensor_count ||
         before->cores->core_count != step->cores->core_count)
         return;
     for (uint32_t t = 0; t < step->tensor_count; t++) {
         const bundle_tensor *a = &before->tensors[t], *b = &step->tensors[t];
-        if (a->arg != b->arg || a->in_lx != b->in_lx || memcmp(a->start, b->start, starts) != 0)
+        if (a->arg != b->arg || a->in_lx != b->in_lx ||
+            !bundle_same_starts(a, b, step->cores->core_count))
             return;
     }
     find(&l->f, "it does what the step before it has done, in the same places");

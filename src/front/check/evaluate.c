@@ -119,7 +119,7 @@ static spyre_status describe_operand(evaluation *e, uint32_t k)
     int64_t offset = place.offset, lanes = loop_lanes(buffer);
     for (uint32_t t = 0; t < e->op->tile_depth; t++) offset += e->tile[t] * place.tile_stride[t];
     tensor->arg = (int32_t)k;
-    tensor->start[0] = offset;
+    tensor->start = offset;
     e->buffers[k] = (bundle_buffer){e->values[access->buffer], bytes_of(buffer, e->laid_out)};
     if (loop_is_table(e->op, access)) {
         e->row_stride = place.row_stride;

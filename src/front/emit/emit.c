@@ -44,7 +44,7 @@ static spyre_status add_var(emitter *e, const char *name, uint32_t v)
     uint8_t dim = 0;
     TRY(add_dim(e, name, (int32_t)v, e->sizes.size[v], e->op->extent[v], &dim));
     if (division_is_uneven(&e->sizes, v, e->op->split[v]))
-        e->step->slice_size[dim] = division_slice(&e->sizes, v, e->op->split[v]);
+        e->step->cores->slice_size[dim] = division_slice(&e->sizes, v, e->op->split[v]);
     return NULL;
 }
 
@@ -211,12 +211,11 @@ static void divide_cores(const emitter *e)
                 (uint8_t)loop_core_slice(e->op, v, core);
 }
 
-// Steps with equal divisions share one: models have few.
-static spyre_status add_step(const front_result *result, arena *memory, map_bytes *divisions,
+static spyre_status add_step(const front_result *result, arena *memory, emit_shared *shared,
                              bundle_step *step)
 {
     uint32_t number = result->bundle->steps.count, first;
-    TRY(map_bytes_intern(memory, divisions, step->cores, sizeof *step->cores, number,
+    TRY(map_bytes_intern(memory, &shared->divisions, step->cores, sizeof *step->cores, number,
                          &first));
     if (first < number) {
         step->cores = result->bundle->steps.items[first].cores;
@@ -292,17 +291,19 @@ static bool becomes_copy(const loop_graph *loops, const loop_op *shuffle, loop_o
 }
 
 static spyre_status emit_step(const loop_graph *loops, const front_result *result,
-                              map_bytes *divisions, uint32_t index)
+                              emit_shared *shared, uint32_t index)
 {
     loop_op copy;
     const loop_op *op = &loops->ops.items[index];
     if (becomes_copy(loops, op, &copy)) op = &copy;
     *loops->at_node = op->node;
-    bundle_division cores = {0};
+    bundle_division cores;
+    memset(&cores, 0, sizeof cores); // a key of the shared ones, its padding too
     bundle_step_room room = {0};
     bundle_step built = bundle_begin_step(&room), *step = &built;
     emitter e = {.loops = loops,
                  .op = op,
+                 .shared = shared,
                  .step = step,
                  .sizes = division_sizes_of(loops, op),
                  .lane_dim = LOOP_NO_DIM,
@@ -347,7 +348,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
                               step->nonstick ? "nonstick" : "");
     TRY_ALLOC(step->name);
     add_constants(&e);
-    return status_at(add_step(result, loops->memory, divisions, step), "step %s", step->name);
+    return status_at(add_step(result, loops->memory, shared, step), "step %s", step->name);
 }
 
 uint32_t front_op_of_step(const char *name)
@@ -439,16 +440,16 @@ static spyre_status emit_statement(const loop_graph *loops, bundle *b, bundle_st
 static spyre_status emit_body(const loop_graph *loops, const front_result *result)
 {
     const loop_op none = {0}, *before = &none;
-    map_bytes divisions = {0};
+    emit_shared shared = {0};
     for (uint32_t i = 0; i <= loops->ops.count; i++) {
         const loop_op *op = i < loops->ops.count ? &loops->ops.items[i] : &none;
-        uint32_t shared = loop_shared_tiles(before, op);
-        for (uint32_t t = before->tile_depth; t > shared; t--)
+        uint32_t common = loop_shared_tiles(before, op);
+        for (uint32_t t = before->tile_depth; t > common; t--)
             TRY(emit_statement(loops, result->bundle, BUNDLE_END, 0));
-        for (uint32_t t = shared; t < op->tile_depth; t++)
+        for (uint32_t t = common; t < op->tile_depth; t++)
             TRY(emit_statement(loops, result->bundle, BUNDLE_LOOP,
                                loops->tiles.items[op->tiles[t]].count));
-        if (i < loops->ops.count) TRY(emit_step(loops, result, &divisions, i));
+        if (i < loops->ops.count) TRY(emit_step(loops, result, &shared, i));
         before = op;
     }
     return NULL;

@@ -6,10 +6,18 @@
 
 #include "front/ir/division.h"
 
+// What steps share: equal divisions, and equal distances of the cores' starts. Models have few.
+typedef struct {
+    map_bytes divisions; // to the first step with it
+    map_bytes offsets;   // to a number in offset_lists
+    VEC(const int64_t *) offset_lists;
+} emit_shared;
+
 // A step under construction: step dims beside the variables they stand for.
 typedef struct {
     const loop_graph *loops;
     const loop_op *op;
+    emit_shared *shared;
     division_sizes sizes; // of the op
     loop_location place[LOOP_MAX_OPERANDS];
     bundle_step *step;

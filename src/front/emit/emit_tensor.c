@@ -251,21 +251,54 @@ static void set_label(const emitter *e, uint32_t k)
         snprintf(tensor->label, sizeof tensor->label, "LAYOUT%u", distinct % 10);
 }
 
-static void set_starts(const emitter *e, uint32_t k)
+// The shared list of these distances from core 0's start, or null when they are all 0.
+static spyre_status share_offsets(const emitter *e, const int64_t *offsets,
+                                  const int64_t **out_list)
+{
+    arena *memory = e->loops->memory;
+    emit_shared *shared = e->shared;
+    const uint32_t cores = e->step->cores->core_count;
+    uint32_t number, alike = 0;
+    *out_list = NULL;
+    while (alike < cores && offsets[alike] == 0) alike++;
+    if (alike == cores) return NULL;
+    TRY(map_bytes_intern(memory, &shared->offsets, offsets, cores * sizeof *offsets,
+                         shared->offset_lists.count, &number));
+    if (number == shared->offset_lists.count) {
+        int64_t *list;
+        TRY_NEW(memory, list, cores);
+        memcpy(list, offsets, cores * sizeof *list);
+        TRY(VEC_PUSH(memory, &shared->offset_lists, list));
+    }
+    *out_list = shared->offset_lists.items[number];
+    return NULL;
+}
+
+// Where a core's slice begins, in bytes from the first element.
+static int64_t slice_offset(const emitter *e, const loop_location *place, uint32_t core)
+{
+    int64_t offset = 0;
+    for (uint32_t v = 0; v < e->op->var_count; v++) {
+        int64_t first = bundle_slice_start(e->step, core, e->dim_of_var[v]);
+        offset += first / place->walk.span[v] * place->stride[v];
+    }
+    return offset;
+}
+
+static spyre_status set_starts(const emitter *e, uint32_t k)
 {
     bundle_tensor *tensor = &e->step->tensors[k];
     const loop_location *place = &e->place[k];
     const loop_buffer *buffer = buffer_of(e, k);
+    int64_t offsets[BUNDLE_MAX_CORES] = {0};
     for (uint32_t t = 0; t < e->op->tile_depth; t++) tensor->loop_stride[t] = place->tile_stride[t];
-    for (uint32_t core = 0; core < e->step->cores->core_count; core++) {
-        int64_t *offset = &tensor->start[core];
-        *offset = buffer->memory_offset + place->offset;
-        for (uint32_t v = 0; v < e->op->var_count && !buffer->in_lx; v++) {
-            uint8_t d = e->dim_of_var[v];
-            int64_t first = bundle_slice_start(e->step, core, d);
-            *offset += first / place->walk.span[v] * place->stride[v];
-        }
-    }
+    tensor->start = buffer->memory_offset + place->offset;
+    if (buffer->in_lx) return NULL;
+    const int64_t first = slice_offset(e, place, 0);
+    tensor->start += first;
+    for (uint32_t core = 1; core < e->step->cores->core_count; core++)
+        offsets[core] = slice_offset(e, place, core) - first;
+    return share_offsets(e, offsets, &tensor->core_offset);
 }
 
 static spyre_status set_count(const emitter *e, const loop_count *of, bundle_tensor *tensor)
@@ -356,6 +389,5 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
     TRY(set_order(e, k));
     if (is_table(e, k)) tensor->scale[e->row_dim] = 1;
     set_label(e, k);
-    set_starts(e, k);
-    return NULL;
+    return set_starts(e, k);
 }

@@ -47,7 +47,7 @@ static inline bool shares_uneven_results(const bundle_step *step, uint32_t reduc
         if (reduced >> d & 1)
             shares |= step->cores->slices[d] > 1;
         else
-            uneven |= step->slice_size[d] != 0;
+            uneven |= step->cores->slice_size[d] != 0;
     }
     return shares && uneven;
 }
@@ -73,7 +73,7 @@ static inline bundle_step random_space(trial *t, opfunc op, const int64_t *granu
         dims[count++] = (made_dim){names[d], size, slices};
     }
     bundle_step step = make_step(t->memory, op, dims);
-    memcpy(step.slice_size, slice_size, sizeof slice_size);
+    memcpy(step.cores->slice_size, slice_size, sizeof slice_size);
     return step;
 }
 

@@ -199,7 +199,7 @@ static void matmul(uint64_t number)
         dims[count++] = (made_dim){choices[d].name, size, slices};
     }
     bundle_step step = make_step(t.memory, fp8 ? OPFUNC_BATCHMATMULFP8 : OPFUNC_BATCHMATMUL, dims);
-    memcpy(step.slice_size, slice_size, sizeof slice_size);
+    memcpy(step.cores->slice_size, slice_size, sizeof slice_size);
     uint32_t all = all_dims(&step), y = dim_bit(&step, "y"), x = dim_bit(&step, "x");
     if (shares_uneven_results(&step, dim_bit(&step, "in"))) {
         arena_destroy(t.memory);
@@ -244,12 +244,13 @@ static void move_rows(uint64_t number, movement how)
     if (in_order || (step.cores->slices[mb] > 1 &&
                      bundle_local_size(&step, mb) % 32)) { // begin at sticks
         step.cores->slices[mb] = 1;
-        step.slice_size[mb] = 0;
+        step.cores->slice_size[mb] = 0;
         made_dim dims[DIMS + 1] = {{0}};
         for (uint32_t d = 0; d < step.dim_count; d++)
             dims[d] = (made_dim){step.dim_name[d], step.size[d], step.cores->slices[d]};
         bundle_step again = make_step(t.memory, OPFUNC_IDENTITY, dims);
-        memcpy(again.slice_size, step.slice_size, sizeof again.slice_size);
+        memcpy(again.cores->slice_size, step.cores->slice_size,
+               sizeof again.cores->slice_size);
         step = again;
     }
     bool elements = pick(&t, 2);

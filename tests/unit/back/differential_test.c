@@ -57,7 +57,7 @@ static void equal_inputs(uint64_t number)
         *again = *first;
         snprintf(again->name, sizeof again->name, "Tensor%u", step.tensor_count++);
         if (first->arg < 0 || pick(&t, 2)) continue;
-        for (uint32_t core = 0; core < step.cores->core_count; core++) again->start[core] += 128;
+        again->start += 128;
         t.b->args.items[first->arg].bytes += 128;
     }
     add_tensor(&t, &step, DL16, all_dims(&step), "out", "", 6);
@@ -155,7 +155,7 @@ static void shuffle(uint64_t number)
     spyre_format format = pick(&t, 3) ? DL16 : FP32;
     bundle_step step = random_space(&t, OPFUNC_SHUFFLE, (int64_t[DIMS]){1, 1, 1, 64}, 40);
     for (uint32_t d = 0; d < step.dim_count; d++) {
-        if (!step.slice_size[d]) continue;
+        if (!step.cores->slice_size[d]) continue;
         arena_destroy(t.memory); // a shuffle has equal slices
         return;
     }

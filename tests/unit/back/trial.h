@@ -78,7 +78,7 @@ static inline void trial_place(trial *t, bundle_step *step, bundle_tensor *tenso
     assert_ok(bundle_tensor_geometry(t->b, step, (uint32_t)(tensor - step->tensors), &g));
     int64_t end = 0;
     for (uint32_t core = 0; core < step->cores->core_count; core++)
-        if (tensor->start[core] + g.bytes > end) end = tensor->start[core] + g.bytes;
+        if (bundle_start(tensor, core) + g.bytes > end) end = bundle_start(tensor, core) + g.bytes;
     t->b->args.items[number].bytes = end + 128 * pick(t, 2);
     assert_true(end < TRIAL_ARG_LIMIT);
 }

@@ -125,6 +125,16 @@ static inline void make_window(bundle_step *step, const char *dim, const char *k
     w->total = front + extent + w->back;
 }
 
+// Moves where one core finds the tensor.
+static inline void put_start(const bundle *b, const bundle_step *step, bundle_tensor *t,
+                             uint32_t core, int64_t start)
+{
+    int64_t starts[BUNDLE_MAX_CORES];
+    const uint32_t count = step->cores->core_count;
+    for (uint32_t c = 0; c < count; c++) starts[c] = c == core ? start : bundle_start(t, c);
+    assert_ok(bundle_set_starts(b->memory, count, starts, t));
+}
+
 // Puts the tensor at `offset` of a launch argument (arg < 0: of LX) with every core at its slice.
 static inline void place_tensor(const bundle *b, const bundle_step *step, bundle_tensor *t,
                                 int32_t arg, int64_t offset)
@@ -132,14 +142,17 @@ static inline void place_tensor(const bundle *b, const bundle_step *step, bundle
     bundle_geometry g;
     t->in_lx = arg < 0;
     t->arg = arg;
-    for (uint32_t core = 0; core < step->cores->core_count; core++) t->start[core] = offset;
+    t->start = offset;
+    t->core_offset = NULL;
     assert_ok(bundle_tensor_geometry(b, step, (uint32_t)(t - step->tensors), &g));
     for (uint32_t core = 0; core < step->cores->core_count && arg >= 0; core++) {
+        int64_t start = offset;
         for (uint32_t d = 0; d < step->dim_count; d++) {
             int64_t first = bundle_slice_start(step, core, d);
             first /= bundle_stick_span(t, d);
-            if (g.moves[d]) t->start[core] += first * g.stride[d];
+            if (g.moves[d]) start += first * g.stride[d];
         }
+        put_start(b, step, t, core, start);
     }
 }
 
@@ -467,7 +480,7 @@ static inline bundle *golden_uneven(arena *memory)
         bundle_step s = make_step(memory, OPFUNC_NEG, i < 2 ? DIMS({"mb", 5, 2}, {"out", 320, 1})
                                                             : DIMS({"mb", 5, 1}, {"out", 320, 3}));
         s.name = arena_printf(memory, "%d_neg", i);
-        s.slice_size[i == 2] = i < 2 ? 3 : 128;
+        s.cores->slice_size[i == 2] = i < 2 ? 3 : 128;
         place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), i == 2 ? 1 : -i,
                      i == 1 ? 256 : 0);
         place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), i ? 1 : -1,

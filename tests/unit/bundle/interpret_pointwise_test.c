@@ -152,9 +152,8 @@ static void interpret_pointwise__layernormscale_in_place(void **state)
     machine m = start_machine();
     bundle *b = golden_layernorm(m.memory);
     bundle_step *step = &b->steps.items[1];
-    for (uint32_t core = 0; core < 2; core++) {
-        step->tensors[1].start[core] = step->tensors[0].start[core];
-    }
+    step->tensors[1].start = step->tensors[0].start;
+    step->tensors[1].core_offset = step->tensors[0].core_offset;
     b->body.items[0] = b->body.items[1];
     b->body.count = 1;
     set(&m, 0, 0, DL16, 3.0);

@@ -69,9 +69,10 @@ static void interpret_reduction__mean_combines_cores_before_it_scales(void **sta
     for (uint32_t core = 0; core < 4; core++)
         step->cores->core_slice[core][1] = (uint8_t)(3 - core);
     for (uint32_t core = 0; core < 2; core++) {
-        int64_t swapped = step->tensors[0].start[core];
-        step->tensors[0].start[core] = step->tensors[0].start[3 - core];
-        step->tensors[0].start[3 - core] = swapped;
+        bundle_tensor *in = &step->tensors[0];
+        int64_t one = bundle_start(in, core), other = bundle_start(in, 3 - core);
+        put_start(b, step, in, core, other);
+        put_start(b, step, in, 3 - core, one);
     }
     assert_ok(bundle_interpret(b, m.buffers, m.lx));
     assert_true(get(&m, 1, 0, FP32) == (double)(sum * 0.7f));

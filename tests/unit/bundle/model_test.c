@@ -19,7 +19,7 @@ static void model__strides_follow_the_tensor_s_own_order(void **state)
     assert_true(g.moves[0] && g.moves[1] && g.moves[2]);
     assert_int_equal(g.bytes, 6 * 3 * 4 * 128);
     // Core 4 has slice 1 of mb and slice 1 of out.
-    assert_int_equal(t->start[4], 256 + 3 * 3 * 4 * 128 + 4 * 128);
+    assert_int_equal(bundle_start(t, 4), 256 + 3 * 3 * 4 * 128 + 4 * 128);
     // LX holds the core's slice only.
     place_tensor(b, &s, t, -1, 0);
     assert_ok(bundle_tensor_geometry(b, &s, 0, &g));

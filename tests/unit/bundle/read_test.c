@@ -35,7 +35,7 @@ static void read__absolute_addresses(void **state)
     assert_int_equal(s->tensors[1].scale[0], -1);
     assert_int_equal(s->tensors[1].scale[1], -2);
     assert_int_equal(s->tensors[2].arg, 2);
-    assert_int_equal(s->tensors[2].start[1], 256);
+    assert_int_equal(bundle_start(&s->tensors[2], 1), 256);
     assert_int_equal(s->input_count, 2);
     assert_int_equal(s->output, 2);
     assert_int_equal(s->compute_format, SPYRE_FORMAT_SEN169_FP16);
@@ -70,7 +70,7 @@ static void read__symbols_and_loops(void **state)
     assert_int_equal(b->body.items[4].kind, BUNDLE_END);
     const bundle_tensor *tensor = &b->steps.items[0].tensors[0];
     assert_int_equal(tensor->arg, 0);
-    assert_int_equal(tensor->start[1], 128);
+    assert_int_equal(bundle_start(tensor, 1), 128);
     assert_int_equal(tensor->loop_stride[0], 512);
     assert_int_equal(tensor->loop_stride[1], 256);
     assert_int_equal(tensor->loop_stride[2], 0);

@@ -56,7 +56,7 @@ static void read_trim__all_else_stays(void **state)
         converted_and_read(memory, 64, 1),      // a reader of lane 0
     };
     cases[2]->args.items[0] = (bundle_arg){.kind = BUNDLE_ARG_TENSOR};
-    cases[3]->steps.items[1].tensors[0].start[0] = 0;
+    cases[3]->steps.items[1].tensors[0].start = 0;
     cases[4]->steps.items[1].tensors[0].scale[1] = -2;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         read_trim_conversions(cases[i]);

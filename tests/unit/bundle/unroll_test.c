@@ -44,8 +44,9 @@ static void unroll__every_iteration_has_its_addresses(void **state)
         const bundle_step *step = &unrolled->steps.items[i];
         assert_string_equal(step->name, looped->steps.items[0].name);
         for (uint32_t core = 0; core < step->cores->core_count; core++) {
-            int64_t was = looped->steps.items[0].tensors[0].start[core];
-            assert_int_equal(step->tensors[0].start[core], was + i / 2 * 512 + i % 2 * 256);
+            int64_t was = bundle_start(&looped->steps.items[0].tensors[0], core);
+            assert_int_equal(bundle_start(&step->tensors[0], core),
+                             was + i / 2 * 512 + i % 2 * 256);
             assert_int_equal(step->tensors[0].loop_stride[0], 0);
             assert_int_equal(step->tensors[0].loop_stride[1], 0);
         }

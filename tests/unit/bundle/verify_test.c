@@ -41,12 +41,14 @@ static void verify__space(void **state)
     BAD(golden_add_scalar, s->size[0] = 1LL << 40, "more than 2^40 points");
     BAD(golden_add_scalar, s->cores->slices[0] = 3, "3 slices do not divide dim mb of size 4");
     BAD(golden_add_scalar, s->cores->slices[0] = 0, "0 slices do not divide dim mb");
-    BAD(golden_uneven, s->slice_size[0] = 0, "2 slices do not divide dim mb of size 5");
-    BAD(golden_uneven, s->slice_size[0] = 5,
+    BAD(golden_uneven, s->cores->slice_size[0] = 0, "2 slices do not divide dim mb of size 5");
+    BAD(golden_uneven, s->cores->slice_size[0] = 5,
         "wkSliceSizePerDim_: 2 slices of 5 do not cover dim mb of size 5 with a shorter last one");
-    BAD(golden_uneven, s->slice_size[0] = 2, "2 slices of 2 do not cover dim mb of size 5");
-    BAD(golden_uneven, s->slice_size[0] = -1, "2 slices of -1 do not cover dim mb of size 5");
-    BAD(golden_add_scalar, s->slice_size[0] = 2, "2 slices of 2 do not cover dim mb of size 4");
+    BAD(golden_uneven, s->cores->slice_size[0] = 2, "2 slices of 2 do not cover dim mb of size 5");
+    BAD(golden_uneven, s->cores->slice_size[0] = -1,
+        "2 slices of -1 do not cover dim mb of size 5");
+    BAD(golden_add_scalar, s->cores->slice_size[0] = 2,
+        "2 slices of 2 do not cover dim mb of size 4");
     BAD(golden_add_scalar, s->cores->core_count = 33, "33 cores, 1 to 32 are possible");
     BAD(golden_add_scalar, s->cores->core_count = 1,
         "the slices multiply to 2, but 1 cores are used");
@@ -138,8 +140,9 @@ static void verify__addresses(void **state)
     BAD(golden_add_scalar, t[0].arg = -1, "it is in LX, but component_ is hbm");
     BAD(golden_softmax, t[1].arg = 0, "it is in memory, but component_ is lx");
     BAD(golden_add_scalar, t[0].arg = 3, "launch argument 3 of 3");
-    BAD(golden_add_scalar, t[0].start[1] = 63, "core 1: 63 is not a multiple of 2 below");
-    BAD(golden_add_scalar, t[0].start[0] = -128, "core 0: -128 is not a multiple of 2");
+    BAD(golden_add_scalar, put_start(b, s, &t[0], 1, 63),
+        "core 1: 63 is not a multiple of 2 below");
+    BAD(golden_add_scalar, t[0].start = -128, "core 0: -128 is not a multiple of 2");
     BAD(golden_loops, t[0].loop_stride[1] = 100, "a loop adds 100 bytes, not a multiple of 128");
     BAD(golden_loops, t[0].loop_stride[1] = 1LL << 40, "a loop adds 1099511627776 bytes");
     BAD(golden_integers, b->args.items[2].bytes = 255,
@@ -149,7 +152,7 @@ static void verify__addresses(void **state)
         "Tensor0: startAddressCoreCorelet_: core 1 reaches bytes 128 to 1536 of the 1408 bytes");
     BAD(golden_loops, b->args.items[0].bytes = 4096; t[0].loop_stride[0] = -128,
         "core 0 reaches bytes -256 to 384");
-    BAD(golden_softmax, t[1].start[1] = (2 << 20) - 128,
+    BAD(golden_softmax, put_start(b, s, &t[1], 1, (2 << 20) - 128),
         "core 1 reaches bytes 2097024 to 2097280 of the 2097152 bytes of LX");
 }
 
@@ -169,7 +172,7 @@ static void verify__operands(void **state)
           "mean of integers is not supported");
     BAD(golden_mean_rows, s->nonstick = false, "opFuncName: mean, but the stick dim mb is kept");
     BAD(golden_softmax, s->nonstick = true, "maxnonstick, but the stick dim out is reduced");
-    BAD(golden_softmax, t[1].scale[1] = 1; t[1].start[0] = 0, "scale_: max reduces no dim");
+    BAD(golden_softmax, t[1].scale[1] = 1; t[1].start = 0, "scale_: max reduces no dim");
     BAD(golden_add_scalar, t[2].scale[1] = -2, "the output lacks dim out, but add does not reduce");
     BAD(golden_add_scalar, t[0].scale[0] = t[2].scale[0] = -1,
         "cores that split dim mb would all write one output");
@@ -267,7 +270,7 @@ static void verify__shuffle(void **state)
         "the owners of a shuffle's output are not those of the step");
     BAD(golden_shuffle, s->op = OPFUNC_IDENTITY, "coordinates_: identity has owners of its own");
     BAD(golden_shuffle, t[0].gap[0] = 1; t[1].gap[0] = 1, "a shuffle moves all of dim mb");
-    BAD(golden_shuffle, t[0].start[1] = 128, "lie at one place on all cores");
+    BAD(golden_shuffle, put_start(b, s, &t[0], 1, 128), "lie at one place on all cores");
     BAD(golden_shuffle, t[0].format = FP32; t[0].element_bytes = 4; t[0].stick_elements = 32;
         t[0].label[0] = 'A', "dataFormat_: shuffle from IEEE_FP32 to SEN169_FP16");
 }

@@ -98,8 +98,8 @@ static void emit__cores_begin_where_their_slices_do(void **state)
     assert_int_equal(step->cores->core_count, 2);
     for (uint32_t t = 0; t < 2; t++) {
         assert_int_equal(step->tensors[t].arg, t);
-        assert_int_equal(step->tensors[t].start[0], 0);
-        assert_int_equal(step->tensors[t].start[1], 256);
+        assert_int_equal(step->tensors[t].start, 0);
+        assert_int_equal(bundle_start(&step->tensors[t], 1), 256);
     }
     front_run_end(&run);
 }

@@ -99,7 +99,7 @@ static void lx_planning__one_address_on_every_core(void **state)
             in_lx += tensor->in_lx;
             if (tensor->in_lx) assert_int_equal(tensor->arg, -1);
             for (uint32_t c = 0; tensor->in_lx && c < step->cores->core_count; c++)
-                assert_int_equal(tensor->start[c], tensor->start[0]);
+                assert_int_equal(bundle_start(tensor, c), tensor->start);
         }
     }
     assert_int_equal(in_lx, 9); // all but what max and sub read of x and what realdiv writes

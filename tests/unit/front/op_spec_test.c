@@ -33,7 +33,7 @@ static bool same_tensor(const bundle_tensor *a, const bundle_tensor *b, uint32_t
         memcmp(a->max_size, b->max_size, sizeof a->max_size))
         return false;
     *why = "start";
-    return memcmp(a->start, b->start, cores * sizeof a->start[0]) == 0 &&
+    return bundle_same_starts(a, b, cores) &&
            memcmp(a->loop_stride, b->loop_stride, sizeof a->loop_stride) == 0;
 }
 
@@ -60,8 +60,10 @@ static const char *difference(const bundle *a, const bundle *b)
             int32_t arg = x->tensors[t].arg;
             bundle_tensor same = x->tensors[t];
             bool constant = arg >= 0 && a->args.items[arg].kind == BUNDLE_ARG_CONSTANTS;
-            for (uint32_t c = 0; constant && c < x->cores->core_count; c++)
-                same.start[c] = y->tensors[t].start[c];
+            if (constant) {
+                same.start = y->tensors[t].start;
+                same.core_offset = y->tensors[t].core_offset;
+            }
             if (!same_tensor(&same, &y->tensors[t], x->cores->core_count, &field)) why = field;
         }
         if (!why) continue;

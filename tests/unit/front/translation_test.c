@@ -117,8 +117,8 @@ static spyre_status mistakes_emission(loop_graph *loops, front_result *out_resul
 {
     TRY(front_emit(loops, out_result));
     bundle_step *step = &out_result->bundle->steps.items[out_result->bundle->steps.count - 1];
-    for (uint32_t core = 0; core < step->cores->core_count; core++)
-        step->tensors[0].start[core] = step->tensors[1].start[core];
+    step->tensors[0].start = step->tensors[1].start;
+    step->tensors[0].core_offset = step->tensors[1].core_offset;
     return NULL;
 }
 

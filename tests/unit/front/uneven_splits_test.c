@@ -70,7 +70,7 @@ static void check_exp(int64_t rows, uint32_t cores, bool uneven, uint32_t used, 
     int64_t most = 0;
     for (uint32_t d = 0; d < step->dim_count; d++) {
         check_cover(step, d);
-        if (step->slice_size[d] > most) most = step->slice_size[d];
+        if (step->cores->slice_size[d] > most) most = step->cores->slice_size[d];
     }
     assert_int_equal(most, longest);
     front_run_end(&run);
