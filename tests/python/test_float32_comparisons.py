@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+import torch_spyre
 
 LEAST, NORMAL, MOST = 2.0**-149, 2.0**-126, torch.finfo(torch.float32).max
 SIZES = [
@@ -77,3 +78,20 @@ def test_conditions_of_16_bits_select_32(dtype):
         results = torch.compile(function)(*[t.to("spyre") for t in (c, x, y)])
         for got, wanted in zip(results, function(c, x, y), strict=True):
             torch.testing.assert_close(got.cpu(), wanted, rtol=2e-6, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("compare", COMPARISONS)
+def test_widened_16_bits(compare, dtype, values):
+    """They compare as 16 bits with one another, and with a number that 16 bits have."""
+    card = values.to(dtype).to("spyre")
+    x = card.cpu().float()
+    few, more = dict.fromkeys([0.0, 1.5, -math.inf], 1), dict.fromkeys([0.1, 1 + 2**-23], 4)
+    for number, kernels in (few | more).items():
+        torch._dynamo.reset()
+        got = torch.compile(lambda x, n=number: compare(x.float(), n))(card).cpu()
+        assert torch.equal(got, compare(x, number)), number
+        assert torch_spyre.last_report().kernels <= kernels
+    torch._dynamo.reset()
+    pairs = torch.compile(lambda x: compare(x.float()[:, None], x.float()))(card).cpu()
+    assert torch.equal(pairs, compare(x[:, None], x))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/rewrite/make_node.h"
+#include "tensor/numeric.h"
 
 static spyre_arg number_arg(const graph_number *number)
 {
@@ -115,8 +116,9 @@ static spyre_status apply_with(rewriter *r, aten_op op, const tensor *x, double 
     return apply(r, op, x, &constant, into, out);
 }
 
-// --- Comparisons of float32, which the card has none of: the sign of a distance is compared with 0
-// in 16 bits. Three ops of float32 and one of 16 bits, unless equal infinities may meet.
+// --- Comparisons of float32, which the card has none of: what was widened is compared as it was, of
+// all else the sign of a distance with 0 in 16 bits. Three ops of float32 and one of 16 bits, unless
+// equal infinities may meet.
 
 // The sign of x - y as a number of 16 bits; of NaN infinity, which is what 16 bits have of it.
 // Numbers that differ have a distance other than 0, for it may be subnormal, and 2^-22 is left of
@@ -205,6 +207,28 @@ static bool is_same(const tensor *x, const tensor *y)
     return x->value == y->value && view_same(&x->view, &y->view);
 }
 
+static bool fits_16_bits(const graph_number *number)
+{
+    if (!number || number->scalar) return false;
+    const float value = (float)number->value;
+    return dl16_to_float(dl16_from_float(value)) == value;
+}
+
+// To the numbers of 16 bits that both were widened from, of which one may be a constant.
+static spyre_status narrow_both(rewriter *r, tensor *x, tensor *y)
+{
+    const graph_number *first = number_of(r, x), *second = number_of(r, y);
+    tensor a, b;
+    TRY(before_cast(r, x, &a));
+    TRY(before_cast(r, y, &b));
+    if (fits_16_bits(first)) TRY(make_constant(r, first->value, b.dtype, &a));
+    else if (fits_16_bits(second)) TRY(make_constant(r, second->value, a.dtype, &b));
+    if (a.dtype != b.dtype) return NULL;
+    *x = a;
+    *y = b;
+    return NULL;
+}
+
 static spyre_status compare_floats(rewriter *r, aten_op op, const tensor *x, const tensor *y,
                                    const tensor *into, tensor *out)
 {
@@ -225,8 +249,11 @@ spyre_status make_binary(rewriter *r, aten_op op, const tensor *x, const tensor 
                          const tensor *into, tensor *out)
 {
     bool compares = aten_describe(op)->result == ATEN_RESULT_BOOL;
-    if (compares && x->dtype == SPYRE_DTYPE_F32) return compare_floats(r, op, x, y, into, out);
-    return apply(r, op, x, y, into, out);
+    if (!compares || x->dtype != SPYRE_DTYPE_F32) return apply(r, op, x, y, into, out);
+    tensor a = *x, b = *y;
+    TRY(narrow_both(r, &a, &b));
+    if (a.dtype == SPYRE_DTYPE_F32) return compare_floats(r, op, &a, &b, into, out);
+    return apply(r, op, &a, &b, into, out);
 }
 
 spyre_status make_with(rewriter *r, aten_op op, const tensor *x, double value, const tensor *into,

@@ -49,3 +49,21 @@ spyre_status make_node(rewriter *r, aten_op op, const spyre_arg *args, uint32_t 
     if (out) *out = result;
     return op < ATEN_NATIVE_COUNT ? native_check(r->target, id) : NULL;
 }
+
+spyre_status before_cast(const rewriter *r, const tensor *x, tensor *out)
+{
+    const spyre_graph *graph = r->target;
+    const graph_value *value = &graph->values.items[x->value];
+    spyre_view made;
+    *out = *x;
+    if (x->dtype != SPYRE_DTYPE_F32 || value->node == SPYRE_NO_ID) return NULL;
+    const graph_node *node = &graph->nodes.items[value->node];
+    if (node->op != ATEN_SPYRE_CAST) return NULL;
+    TRY(graph_view_constant(graph, &value->view, &made));
+    uint32_t of = node->args[0].of.value;
+    const graph_value *from = &graph->values.items[of];
+    bool narrow = from->dtype == SPYRE_DTYPE_F16 || from->dtype == SPYRE_DTYPE_BF16;
+    if (!narrow || !view_same(&x->view, &made)) return NULL;
+    *out = (tensor){.value = of, .dtype = from->dtype};
+    return graph_view_constant(graph, &from->view, &out->view);
+}

@@ -16,25 +16,6 @@ static spyre_status make_unrepeated(rewriter *r, const tensor *x, const bool *di
     return repeats && !moves ? make_copy(r, x, NULL, out) : NULL;
 }
 
-// What a cast to float32 reads, else x: sums of it are the same in float32, and it is half as long.
-static spyre_status uncast(const rewriter *r, const tensor *x, tensor *out)
-{
-    const spyre_graph *graph = r->target;
-    const graph_value *value = &graph->values.items[x->value];
-    spyre_view made;
-    *out = *x;
-    if (x->dtype != SPYRE_DTYPE_F32 || value->node == SPYRE_NO_ID) return NULL;
-    const graph_node *node = &graph->nodes.items[value->node];
-    if (node->op != ATEN_SPYRE_CAST) return NULL;
-    TRY(graph_view_constant(graph, &value->view, &made));
-    uint32_t of = node->args[0].of.value;
-    const graph_value *from = &graph->values.items[of];
-    bool narrow = from->dtype == SPYRE_DTYPE_F16 || from->dtype == SPYRE_DTYPE_BF16;
-    if (!narrow || !view_same(&x->view, &made)) return NULL;
-    *out = (tensor){.value = of, .dtype = from->dtype};
-    return graph_view_constant(graph, &from->view, &out->view);
-}
-
 // What `reduced` leaves of the sizes.
 static spyre_view sizes_left(const tensor *x, const bool *reduced, bool keepdim)
 {
@@ -168,7 +149,7 @@ spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x, const bool
         *out = *x;
         return NULL;
     }
-    TRY(uncast(r, x, &narrow));
+    TRY(before_cast(r, x, &narrow));
     TRY(make_unrepeated(r, &narrow, reduced, &whole));
     bool of_rows = false;
     if (part_rows(op, &whole, reduced, &parted))
