@@ -117,8 +117,8 @@ static spyre_status apply_with(rewriter *r, aten_op op, const tensor *x, double 
 }
 
 // --- Comparisons of float32, which the card has none of: numbers that were widened are compared as
-// they were, of all others the sign of a distance with 0 in 16 bits. Three ops of float32 and one of
-// 16 bits, unless equal infinities may meet.
+// they were, of all others the sign of a distance with 0 in 16 bits. Three ops of float32 and one
+// of 16 bits, unless equal infinities may meet.
 
 // The sign of x - y as a number of 16 bits; of NaN infinity, which is what 16 bits have of it.
 // Numbers that differ have a distance other than 0, for it may be subnormal, and 2^-22 is left of
