@@ -2,6 +2,7 @@
 #include "front/plan/lx_copies.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "front/ir/division.h"
 #include "front/ir/lx_slices.h"
@@ -164,5 +165,66 @@ spyre_status lx_copies_drop_half(arena *memory, lx_copies *copies)
     qsort(order, kept, sizeof *order, by_gain);
     for (uint32_t n = 0; n < (kept + 1) / 2; n++)
         drop(copies, (uint32_t)(order[n] - copies->items.items));
+    return NULL;
+}
+
+// --- Copies of tiles
+
+// An op inside of the same outermost counted loop writes the buffer.
+static bool written_in_loop(const loop_graph *loops, const loop_op *inside, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (loop_result(op)->buffer == buffer && loop_shared_tiles(op, inside)) return true;
+    }
+    return false;
+}
+
+static uint32_t count_writers(const loop_graph *loops, uint32_t buffer)
+{
+    uint32_t writers = 0;
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        writers += loop_result(&loops->ops.items[i])->buffer == buffer;
+    return writers;
+}
+
+// What each iteration has of the copy is a tile of the original in memory, element for element.
+static bool is_idle_copy(const loop_graph *loops, const loop_op *op)
+{
+    const loop_access *from = op->operand, *to = loop_result(op);
+    const loop_buffer *original = &loops->buffers.items[from->buffer];
+    const loop_buffer *copy = &loops->buffers.items[to->buffer];
+    return op->tile_depth && loop_is_copy(op) && copy->kind == LOOP_LOCAL && !copy->in_lx &&
+           copy->output < 0 && !original->in_lx && copy->tile_depth == op->tile_depth &&
+           !from->offset && !to->offset &&
+           loop_same_elements(original, copy) && original->kind != LOOP_CONSTANT &&
+           memcmp(from->stride, to->stride, sizeof from->stride) == 0 &&
+           count_writers(loops, to->buffer) == 1 && !written_in_loop(loops, op, from->buffer);
+}
+
+static void forward(loop_graph *loops, const loop_op *copy)
+{
+    const uint32_t buffer = loop_result(copy)->buffer;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
+            if (op->operand[k].buffer != buffer) continue;
+            op->operand[k].buffer = copy->operand[0].buffer;
+            for (uint32_t t = 0; t < copy->tile_depth; t++)
+                op->operand[k].tile_stride[t] += copy->operand[0].tile_stride[t];
+        }
+    }
+}
+
+spyre_status lx_copies_forward(loop_graph *loops)
+{
+    bool *gone;
+    TRY_NEW(loop_scratch(loops), gone, loops->ops.count);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op op = loops->ops.items[i];
+        gone[i] = is_idle_copy(loops, &op);
+        if (gone[i]) forward(loops, &op);
+    }
+    if (loop_drop_ops(loops, gone)) loop_find_live_ranges(loops);
     return NULL;
 }

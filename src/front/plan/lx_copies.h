@@ -49,6 +49,10 @@ bool lx_copies_keep_placed(const loop_graph *planned, lx_copies *copies);
 // Drops the half of the kept candidates that gains the least.
 SPYRE_MUST_CHECK spyre_status lx_copies_drop_half(arena *memory, lx_copies *copies);
 
+// Lets readers of a copy that stands in counted loops and has no place in LX read what it copies,
+// tile by tile as it does, and leaves it out.
+SPYRE_MUST_CHECK spyre_status lx_copies_forward(loop_graph *loops);
+
 uint32_t lx_copies_kept(const lx_copies *copies);
 
 #endif

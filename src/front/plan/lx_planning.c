@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lx_planning: completes the plan of a graph whose ops are divided: which buffers stay in the
-// cores' LX, which copies of others do, and where (plan.h).
+// cores' LX, which copies of others do, and where (plan.h). Copies of tiles that found no place
+// there go: they would cost what they were to save.
 #include "front/front.h"
 #include "front/plan/handed_plan.h"
+#include "front/plan/lx_copies.h"
 #include "front/plan/plan.h"
 
 spyre_status pass_lx_planning(loop_graph *loops, bool *out_changed)
 {
     *out_changed = false;
     *out_changed = loops->settings.lx_planning;
-    if (*out_changed) TRY(plan_complete(loops, loop_scratch(loops)));
+    if (*out_changed) {
+        TRY(plan_complete(loops, loop_scratch(loops)));
+        TRY(lx_copies_forward(loops));
+    }
     return loops->settings.symbolic_size ? handed_plan_print(loops) : NULL;
 }

@@ -5,8 +5,8 @@
 // which a dim is cut. Ops that walk what the stretch writes as it was written join it, values of a
 // row among them, and so do sums along the dim in fp32, which are combined tile by tile; 16 bits
 // would round each part. A dim along which sums go back into the stretch would end the loop there,
-// and what passes would be whole again. Of the dims, the one with which most passes inside of the
-// loop.
+// and what passes would be whole again. What several ops of the stretch read passes, too, as a copy
+// (tile_copies.c). Of the dims, the one with which most passes inside of the loop, on most cores.
 #include "front/tile/tiling.h"
 
 #include <string.h>
@@ -20,11 +20,13 @@ enum {
     MOST_TILES = 4096,                      // each is a step of every op
 };
 
-// A buffer that the stretch writes.
+// A buffer that the stretch writes, or reads.
 typedef struct {
     int64_t stride;                         // of its tiled dim; 0: the stretch does not write it
     uint32_t written, read;                 // first and last op of the stretch
     bool leaves;                            // another op reads it: it stays whole
+    uint32_t readers;                       // ops that walk it tile by tile as the first one, which
+    uint32_t copied_at, operand;            // is this op with this operand
 } passed;
 
 typedef struct {
@@ -127,6 +129,18 @@ static bool joins(const stretch *s, uint32_t index, uint8_t *out_var)
     return op->op == OPFUNC_SUM && is_fp32(loops, op);
 }
 
+static void note_read(const stretch *s, uint32_t index, uint32_t k, uint8_t var)
+{
+    const loop_op *ops = s->t->loops->ops.items;
+    passed *p = &s->buffers[ops[index].operand[k].buffer];
+    const bool again = p->readers && p->read == index;
+    p->read = index;
+    if (!p->readers) p->copied_at = index, p->operand = k;
+    if (tile_reads_alike(&ops[p->copied_at], p->operand, s->var[p->copied_at - s->first],
+                         &ops[index], k, var))
+        p->readers += !again;
+}
+
 static void join(stretch *s, uint32_t index, uint8_t var)
 {
     const loop_op *op = &s->t->loops->ops.items[index];
@@ -134,11 +148,10 @@ static void join(stretch *s, uint32_t index, uint8_t var)
     s->var[index - s->first] = var;
     s->end = index + 1;
     s->ops++;
-    for (uint32_t k = 0; k + 1 < op->operand_count; k++)
-        s->buffers[op->operand[k].buffer].read = index;
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++) note_read(s, index, k, var);
     if (!result->stride[var]) return;
     passed *p = &s->buffers[result->buffer];
-    if (!p->stride) *p = (passed){result->stride[var], index, index, false};
+    if (!p->stride) *p = (passed){.stride = result->stride[var], .written = index, .read = index};
 }
 
 static void leave_out(stretch *s, uint32_t index)
@@ -156,8 +169,42 @@ static bool stays_inside(const stretch *s, uint32_t buffer)
            b->output < 0;
 }
 
-// The most bytes that pass at once, and all that do in *out_all. An element-wise result may lie
-// where an operand does that it is the last to read.
+// Several ops read it tile by tile, and it comes from outside of the stretch.
+static bool is_copied(const stretch *s, uint32_t buffer)
+{
+    const loop_graph *loops = s->t->loops;
+    const passed *p = &s->buffers[buffer];
+    loop_buffer shape;
+    if (p->readers < 2 || !is_large(loops, &loops->buffers.items[buffer])) return false;
+    for (uint32_t i = s->first; i < s->end; i++)
+        if (loop_result(&loops->ops.items[i])->buffer == buffer) return false;
+    return tile_shape_copy(loops, &loops->ops.items[p->copied_at], p->operand, &shape);
+}
+
+// The op is the first to read a copy, of operand k.
+static bool is_copied_at(const stretch *s, uint32_t index, uint32_t k)
+{
+    const uint32_t buffer = s->t->loops->ops.items[index].operand[k].buffer;
+    const passed *p = &s->buffers[buffer];
+    return p->copied_at == index && p->operand == k && is_copied(s, buffer);
+}
+
+// The bytes of copies in front of the op, which are not wanted behind their last readers.
+static int64_t copied_bytes(const stretch *s, uint32_t index, int64_t *behind)
+{
+    const loop_op *op = &s->t->loops->ops.items[index];
+    int64_t total = 0;
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
+        if (!is_copied_at(s, index, k)) continue;
+        const int64_t bytes = loop_device_bytes(loop_operand_buffer(s->t->loops, op, k));
+        behind[s->buffers[op->operand[k].buffer].read + 1 - s->first] += bytes;
+        total += bytes;
+    }
+    return total;
+}
+
+// The most bytes that pass at once, copies among them, and all that do in *out_all. An element-wise
+// result may lie where an operand does that it is the last to read.
 static int64_t peak_bytes(const stretch *s, int64_t *out_all)
 {
     const loop_graph *loops = s->t->loops;
@@ -166,6 +213,12 @@ static int64_t peak_bytes(const stretch *s, int64_t *out_all)
     for (uint32_t i = s->first; i < s->end; i++) {
         const uint32_t result = loop_result(&loops->ops.items[i])->buffer;
         now -= behind[i - s->first];
+        if (s->var[i - s->first] != LOOP_NO_DIM) {
+            const int64_t copied = copied_bytes(s, i, behind);
+            now += copied;
+            *out_all += copied;
+        }
+        if (now > most) most = now;
         if (s->var[i - s->first] == LOOP_NO_DIM || !stays_inside(s, result) ||
             s->buffers[result].written != i)
             continue;
@@ -195,15 +248,28 @@ static int64_t count_tiles(const stretch *s, int64_t least)
     return 0;
 }
 
-static void set_paths(const stretch *s, tiling *t, int64_t count)
+static spyre_status note_copies(const stretch *s, tiling *t, uint32_t index, int64_t scope)
+{
+    const loop_op *op = &t->loops->ops.items[index];
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
+        const tile_copy copy = {scope, index, k, s->end};
+        if (is_copied_at(s, index, k)) TRY(VEC_PUSH(loop_scratch(t->loops), &t->copies, copy));
+    }
+    return NULL;
+}
+
+static spyre_status set_paths(const stretch *s, tiling *t, int64_t count)
 {
     const int64_t scope = -(int64_t)(s->first * LOOP_MAX_TILES + 1);
-    for (uint32_t i = s->first; i < s->end; i++)
-        if (s->var[i - s->first] != LOOP_NO_DIM)
-            t->paths.items[i] = (tile_path){
-                .depth = 1, .level = {{scope, "what LX holds", count, s->var[i - s->first]}}};
+    for (uint32_t i = s->first; i < s->end; i++) {
+        if (s->var[i - s->first] == LOOP_NO_DIM) continue;
+        t->paths.items[i] = (tile_path){
+            .depth = 1, .level = {{scope, "what LX holds", count, s->var[i - s->first]}}};
+        TRY(note_copies(s, t, i, scope));
+    }
     log_info("%s: %lld tiles of %u ops, what passes between them fits LX",
              loop_op_place(t->loops, s->first), (long long)count, s->ops);
+    return NULL;
 }
 
 // A sum along the dim is read by an op of the stretch.
@@ -240,7 +306,41 @@ static void find_stretch(stretch *s, uint8_t var)
         else leave_out(s, i);
 }
 
-// The best stretch that begins with the first op; in *out_tiles how many tiles it needs, 0: none.
+// True when some op of the stretch reduces along the loop that moves what it reads so far and is so
+// long.
+static bool is_reduced(const stretch *s, int64_t stride, int64_t extent)
+{
+    const loop_graph *loops = s->t->loops;
+    for (uint32_t i = s->first; i < s->end; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (s->var[i - s->first] == LOOP_NO_DIM) continue;
+        for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
+            const uint8_t v = find_var(op, &op->operand[k], stride, extent);
+            if (v != LOOP_NO_DIM && loop_var_is_reduced(op, v)) return true;
+        }
+    }
+    return false;
+}
+
+// Cores that can have the same part of every tile in all ops: slices of what none reduces along.
+static int64_t cores_left(const stretch *s, int64_t count)
+{
+    const loop_graph *loops = s->t->loops;
+    const loop_op *op = &loops->ops.items[s->first];
+    const uint8_t var = s->var[0];
+    int64_t left = 1;
+    uint32_t large = op->operand_count - 1;
+    while (large > 0 && !is_large(loops, loop_operand_buffer(loops, op, large))) large--;
+    for (uint8_t v = 0; v < op->var_count && left < loops->cores; v++) {
+        const int64_t stride = op->operand[large].stride[v];
+        if (stride && !is_reduced(s, stride, op->extent[v]))
+            left *= v == var ? op->extent[v] / count : op->extent[v];
+    }
+    return left < loops->cores ? left : loops->cores;
+}
+
+// The best stretch that begins with the first op, by what passes inside of it and the cores that
+// can work on it; in *out_tiles how many tiles it needs, 0: none.
 static stretch best_stretch(stretch s, int64_t *out_tiles)
 {
     const loop_graph *loops = s.t->loops;
@@ -254,11 +354,12 @@ static stretch best_stretch(stretch s, int64_t *out_tiles)
         if (loop_var_is_reduced(op, var)) continue;
         find_stretch(&s, var);
         const int64_t peak = peak_bytes(&s, &all);
-        if (!s.stride || peak <= room || all <= most || comes_back(&s)) continue;
+        if (!s.stride || peak <= room || comes_back(&s)) continue;
         const int64_t count = count_tiles(&s, 2 * peak / room + 1);
-        if (!count) continue;
+        const int64_t now = count ? all * cores_left(&s, count) : 0;
+        if (now <= most) continue;
         best = s;
-        most = all;
+        most = now;
         *out_tiles = count;
     }
     return best;
@@ -275,13 +376,44 @@ static bool may_begin(const stretch *s, uint32_t index)
     return large && !t->paths.items[index].depth && may_tile(op) && !has_order(s, op);
 }
 
-// The stretch's lists of uses. By op: the bytes of large results that pass it.
+// Bytes of a large buffer pass from one op to another.
+static void add_passing(const loop_graph *loops, const loop_buffer *b, uint32_t from, uint32_t to,
+                        int64_t *passing)
+{
+    if (!is_large(loops, b)) return;
+    passing[from] += loop_device_bytes(b);
+    passing[to + 1] -= loop_device_bytes(b);
+}
+
+// Results from their writers on, inputs from the first one on of several readers.
+static spyre_status find_passing(const loop_graph *loops, const stretch *s, int64_t **out)
+{
+    uint32_t *first;                        // op that reads an input, plus one
+    TRY_NEW(loop_scratch(loops), first, loops->buffers.count);
+    TRY_NEW(loop_scratch(loops), *out, loops->ops.count + 1);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        const uint32_t result = loop_result(op)->buffer;
+        const loop_buffer *b = &loops->buffers.items[result];
+        if (b->kind == LOOP_LOCAL) add_passing(loops, b, i, s->last[result], *out);
+        for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+            if (!first[op->operand[k].buffer]) first[op->operand[k].buffer] = i + 1;
+    }
+    for (uint32_t n = 0; n < loops->buffers.count; n++) {
+        const loop_buffer *b = &loops->buffers.items[n];
+        if (b->kind == LOOP_INPUT && first[n] && s->last[n] >= first[n])
+            add_passing(loops, b, first[n] - 1, s->last[n], *out);
+    }
+    for (uint32_t i = 1; i < loops->ops.count; i++) (*out)[i] += (*out)[i - 1];
+    return NULL;
+}
+
+// The stretch's lists of uses. By op: the bytes of large buffers that pass it.
 static spyre_status find_uses(const loop_graph *loops, stretch *s, int64_t **out_passing)
 {
     uint32_t *last, *writers;
     TRY_NEW(loop_scratch(loops), last, loops->buffers.count);
     TRY_NEW(loop_scratch(loops), writers, loops->buffers.count);
-    TRY_NEW(loop_scratch(loops), *out_passing, loops->ops.count + 1);
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         writers[loop_result(&loops->ops.items[i])->buffer]++;
         for (uint32_t k = 0; k < loops->ops.items[i].operand_count; k++)
@@ -289,15 +421,7 @@ static spyre_status find_uses(const loop_graph *loops, stretch *s, int64_t **out
     }
     s->last = last;
     s->writers = writers;
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        const uint32_t result = loop_result(&loops->ops.items[i])->buffer;
-        const loop_buffer *b = &loops->buffers.items[result];
-        if (b->kind != LOOP_LOCAL || !is_large(loops, b)) continue;
-        (*out_passing)[i] += loop_device_bytes(b);
-        (*out_passing)[last[result] + 1] -= loop_device_bytes(b);
-    }
-    for (uint32_t i = 1; i < loops->ops.count; i++) (*out_passing)[i] += (*out_passing)[i - 1];
-    return NULL;
+    return find_passing(loops, s, out_passing);
 }
 
 spyre_status tile_for_lx(tiling *t, bool *out_any)
@@ -316,9 +440,10 @@ spyre_status tile_for_lx(tiling *t, bool *out_any)
         if (crowded - i >= MOST_OPS || !may_begin(&s, i)) continue;
         s.first = i;
         s.limit = i + MOST_OPS < loops->ops.count ? i + MOST_OPS : loops->ops.count;
-        const stretch best = best_stretch(s, &tiles);
+        stretch best = best_stretch(s, &tiles);
         if (!tiles) continue;
-        set_paths(&best, t, tiles);
+        find_stretch(&best, best.var[0]);
+        TRY(set_paths(&best, t, tiles));
         *out_any = true;
         i = best.end - 1;
     }

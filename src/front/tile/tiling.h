@@ -23,9 +23,17 @@ typedef struct {
 
 typedef VEC(tile_path) tile_path_list;
 
+// What operand `operand` of op `first` reads, and other ops up to `end` of the same scope walk as
+// it does.
+typedef struct {
+    int64_t scope;
+    uint32_t first, operand, end;
+} tile_copy;
+
 typedef struct {
     loop_graph *loops;
     tile_path_list paths; // by op
+    VEC(tile_copy) copies;
     // By buffer, more than that many loops around the writer are over before the value is whole:
     // what a reduction accumulates. LOOP_MAX_TILES: no such limit.
     VEC(uint8_t) whole_at;
@@ -42,6 +50,18 @@ void tile_by_spans(tiling *t, uint32_t index);
 // Gives ops that pass more on to each other than LX holds, and have no path, tiles that it holds.
 // *out_any: there are such ops.
 SPYRE_MUST_CHECK spyre_status tile_for_lx(tiling *t, bool *out_any);
+
+// Lets the readers of `copies` read a copy of the tile, made by an op of its own.
+SPYRE_MUST_CHECK spyre_status tile_copies(tiling *t);
+
+// A buffer like the one that operand k reads, with a dim for every loop that walks it, before it is
+// cut; false where there is none.
+bool tile_shape_copy(const loop_graph *loops, const loop_op *op, uint32_t k, loop_buffer *out);
+
+// True where operand k of the op can read the copy that operand `other` of `first` reads; `var`,
+// `first_var`: their loops that are cut.
+bool tile_reads_alike(const loop_op *first, uint32_t other, uint8_t first_var, const loop_op *op,
+                      uint32_t k, uint8_t var);
 
 // Makes sums of exp(x - max(x)) along a cut loop one pass over its tiles.
 SPYRE_MUST_CHECK spyre_status tile_exponentials(tiling *t);

@@ -44,9 +44,9 @@ spyre_status make_variance(rewriter *r, const tensor *distance, const bool *redu
                            tensor *out_mean, tensor *out_variance)
 {
     tensor square, mean, mean_square, correction, variance;
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, distance, reduced, keepdim, NULL, &mean));
     TRY(make_binary(r, ATEN_SPYRE_MUL, distance, distance, NULL, &square));
     TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, reduced, keepdim, NULL, &mean_square));
-    TRY(make_reduction(r, ATEN_SPYRE_MEAN, distance, reduced, keepdim, NULL, &mean));
     TRY(make_cast(r, &mean_square, SPYRE_DTYPE_F32, NULL, &mean_square));
     TRY(make_cast(r, &mean, SPYRE_DTYPE_F32, NULL, out_mean));
     TRY(make_binary(r, ATEN_SPYRE_MUL, out_mean, out_mean, NULL, &correction));

@@ -74,6 +74,7 @@ static void boundary_copies__none_without_room(void **state)
     (void)state;
     front_run run = begin();
     run.settings.dxp_lx_frac_avail = 0.99; // 20 KiB of LX are left
+    run.settings.tile_for_lx = false;      // in which tiles of it would have room
     add_two_reads(&run, sizes_view(2, 512, 512, 0), true);
     const loop_graph *loops = front_case_before(&run, 8, NULL);
     assert_int_equal(front_case_count(loops, OPFUNC_IDENTITY), 0);
