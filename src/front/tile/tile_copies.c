@@ -32,7 +32,7 @@ bool tile_reads_alike(const loop_op *first, uint32_t other, uint8_t first_var, c
                       uint32_t k, uint8_t var)
 {
     const loop_access *access = &op->operand[k];
-    return !op->table && !access->offset && !access->count.on && access->stride[var] > 0 &&
+    return !op->table && !access->offset && !access->count && access->stride[var] > 0 &&
            access->stride[var] == first->operand[other].stride[first_var] &&
            walk_alike(first, other, op, k);
 }
@@ -82,7 +82,7 @@ bool tile_shape_copy(const loop_graph *loops, const loop_op *op, uint32_t k, loo
     out->output = -1;
     out->replaced_by = 0;
     out->stick = LOOP_NO_DIM;
-    memset(out->fixed_size, 0, sizeof out->fixed_size);
+    out->fixed_size = NULL;
     return take_dims(op, &op->operand[k], out) && take_order(b, out) &&
            (b->stick == LOOP_NO_DIM) == (out->stick == LOOP_NO_DIM);
 }
