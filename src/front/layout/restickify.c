@@ -163,6 +163,74 @@ static spyre_status choose_stick(restickifier *r, const loop_op *op, const regio
     return NULL;
 }
 
+// Where a view begins and ends inside of the sticks of every dim, only a sparse copy of the whole
+// can express it, with a stick for each element. A dense one can whose stick dim begins where the
+// view does; it is cut so while the stick is elsewhere.
+
+// The buffer with dim `d` cut to what the access reaches of it; false where the buffer's own stick
+// does not let it be cut there.
+static bool cut_dim(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
+                    uint8_t d, region *out)
+{
+    dim_walk walks[LOOP_MAX_DIMS];
+    if (op->tile_depth || !walk_dims(buffer, op, access, walks)) return false;
+    const dim_walk *w = &walks[d];
+    bool begins_inside = d == buffer->stick && w->first % loop_lanes(buffer);
+    if (begins_inside || w->first == w->last) return false;
+    *out = (region){.part = *buffer, .access = *access};
+    out->part.kind = LOOP_LOCAL;
+    out->part.storage = (spyre_view){.rank = 0};
+    out->part.dim[d].extent = w->last - w->first + 1;
+    out->offset = w->first * buffer->dim[d].stride;
+    out->access.offset -= out->offset;
+    return true;
+}
+
+// The best cut, if a dense copy of one can express the view.
+static spyre_status choose_cut(restickifier *r, const loop_op *op, const loop_access *access,
+                               uint8_t want, region *out, uint8_t *out_stick)
+{
+    const loop_buffer buffer = r->loops->buffers.items[access->buffer];
+    *out_stick = LOOP_NO_DIM;
+    for (uint8_t d = 0; d < buffer.dim_count; d++) {
+        region cut;
+        uint8_t stick;
+        bool found;
+        if (!cut_dim(&buffer, op, access, d, &cut)) continue;
+        TRY(choose_stick(r, op, &cut, want, &stick, &found));
+        if (!found || stick != d) continue;
+        *out = cut;
+        *out_stick = d;
+    }
+    return NULL;
+}
+
+static uint8_t largest_dim_but(const loop_buffer *buffer, uint8_t stick)
+{
+    uint8_t best = LOOP_NO_DIM;
+    for (uint8_t d = 0; d < buffer->dim_count; d++)
+        if (d != stick && (best == LOOP_NO_DIM ||
+                           buffer->dim[d].extent > buffer->dim[best].extent))
+            best = d;
+    return best;
+}
+
+// What to copy, and where its stick goes; a copy of the whole comes first where the view begins
+// inside of a stick of the dim that has to be cut. LOOP_NO_DIM when there is no such way.
+static spyre_status find_cut(restickifier *r, const loop_op *op, loop_access *access, uint8_t want,
+                             region *out, uint8_t *out_stick)
+{
+    TRY(choose_cut(r, op, access, want, out, out_stick));
+    const region whole = {.part = r->loops->buffers.items[access->buffer]};
+    uint8_t aside = largest_dim_but(&whole.part, whole.part.stick);
+    if (*out_stick != LOOP_NO_DIM || op->tile_depth || aside == LOOP_NO_DIM) return NULL;
+    loop_access moved = *access;
+    TRY(move_stick(r, op, access->buffer, &whole, aside, &moved.buffer));
+    TRY(choose_cut(r, op, &moved, want, out, out_stick));
+    if (*out_stick != LOOP_NO_DIM) *access = moved;
+    return NULL;
+}
+
 // Copies what the access reaches into a dense buffer whose stick runs along `want`.
 static spyre_status copy_piece(restickifier *r, loop_op *op, uint32_t operand, uint8_t want)
 {
@@ -249,8 +317,12 @@ spyre_status restickify_operand(restickifier *r, loop_op *op, uint32_t operand, 
     if (overlaps || (why && !restickify_can_read(r->loops, op, operand))) {
         uint8_t stick = LOOP_NO_DIM;
         bool found;
-        const region from = region_of(&r->loops->buffers.items[access->buffer], op, access);
+        region from = region_of(&r->loops->buffers.items[access->buffer], op, access), cut;
         TRY(choose_stick(r, op, &from, want, &stick, &found));
+        if (found && stick == LOOP_NO_DIM && want != LOOP_NO_DIM) {
+            TRY(find_cut(r, op, access, want, &cut, &stick));
+            if (stick != LOOP_NO_DIM) from = cut;
+        }
         if (!found) return stick_refusal(r->loops, op, "no layout fits the view of an operand");
         uint32_t moved;
         TRY(move_stick(r, op, access->buffer, &from, stick, &moved));
