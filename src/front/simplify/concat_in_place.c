@@ -4,22 +4,11 @@
 // op that computes a piece writes it there, or the ops that compute its parts, as when the piece is
 // a concatenation itself. Only element-wise ops, which may carry any stick that
 // the result has, and only pieces of whole sticks: what cuts a stick of the result would force
-// another stick on every operand of the op, where the copy changes that of one. A copy of the whole
-// that keeps the order of dims (`x.copy_(y + 1)`) is a concatenation of one piece.
+// another stick on every operand of the op, where the copy changes that of one.
 #include <string.h>
 
 #include "front/front.h"
 #include "front/ir/flow.h"
-
-// True for a copy into a part of its result, or of the whole in the same order of dims.
-static bool keeps_order(const loop_graph *loops, const flow *f, const loop_op *op)
-{
-    const loop_buffer *from = loop_operand_buffer(loops, op, 0);
-    const loop_buffer *to = loop_operand_buffer(loops, op, 1);
-    if (!flow_is_written_once(f, op->operand[1].buffer)) return true;
-    return loop_same_dims(from, to) && op->operand[1].offset == 0 &&
-           memcmp(op->operand[0].stride, op->operand[1].stride, sizeof op->operand[0].stride) == 0;
-}
 
 // Whether the copy takes each element once: of one that it repeats (expand) or takes for several
 // windows, the writer would make the first alone.
@@ -44,7 +33,8 @@ static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
     const loop_buffer *from = &loops->buffers.items[id];
     const loop_buffer *to = loop_operand_buffer(loops, op, 1);
     return from->kind == LOOP_LOCAL && from->output < 0 && loop_same_elements(from, to) &&
-           op->operand[0].offset == 0 && takes_each_once(op) && keeps_order(loops, f, op) &&
+           op->operand[0].offset == 0 && takes_each_once(op) &&
+           !flow_is_written_once(f, op->operand[1].buffer) &&
            f->writer[id] != FLOW_NO_WRITER && flow_use_count(f, id) == 1;
 }
 

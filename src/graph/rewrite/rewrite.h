@@ -275,6 +275,9 @@ SPYRE_MUST_CHECK spyre_status make_part(rewriter *r, const tensor *x, part_of_di
 SPYRE_MUST_CHECK spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start,
                                          int64_t length, tensor *out);
 
+// Whether both are the same elements of one tensor, views of it or copies.
+bool rewrite_same_elements(const rewriter *r, const tensor *a, const tensor *b);
+
 // The integers 0, 1, .. count - 1 as a vector of int64.
 SPYRE_MUST_CHECK spyre_status make_count(rewriter *r, int64_t count, tensor *out);
 

@@ -142,6 +142,10 @@ static spyre_status write_part(rewriter *r, const tensor *x, const tensor *part,
 {
     const int64_t end = start + part->view.size[dim], size = x->view.size[dim];
     piece_list pieces = {.count = 0};
+    tensor there = *x;
+    there.view.offset += start * x->view.stride[dim];
+    there.view.size[dim] = part->view.size[dim];
+    if (rewrite_same_elements(r, &there, part)) return rewrite_finish(r, x, into);
     if (!is_only_written(r)) return replace_part(r, x, part, dim, start, into, NULL);
     TRY(make_pieces(r, x, (part_of_dim){dim, 0, start}, &pieces));
     pieces.items[pieces.count++] = *part;

@@ -117,28 +117,6 @@ static void concat_in_place__a_sum_is_copied(void **state)
     front_run_end(&run);
 }
 
-// What `x.copy_(-y)` leaves: a copy of all that was computed, which leaves the graph.
-static void concat_in_place__a_copy_of_the_whole_is_one_piece(void **state)
-{
-    (void)state;
-    for (int shared = 0; shared < 2; shared++) {
-        front_run run = front_run_begin();
-        spyre_view view = sizes_view(2, ROWS, 64, 0);
-        uint32_t value = front_case_unary(&run, "spyre.neg", front_case_input(&run, view), view);
-        front_case_output(&run, front_case_unary(&run, "spyre.identity", value, view));
-        if (shared) front_case_output(&run, value);
-        loop_graph *loops = front_case_before(&run, 1, "concat_in_place");
-        bool changed;
-        assert_int_equal(loops->ops.count, 2);
-        assert_ok(pass_concat_in_place(loops, &changed));
-        assert_int_equal(changed, !shared);
-        if (!shared) assert_int_equal(loops->ops.count, 1);
-        if (!shared)
-            assert_true(loops->buffers.items[loops->ops.items[0].operand[1].buffer].output >= 0);
-        front_run_end(&run);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,7 +125,6 @@ int main(void)
         cmocka_unit_test(concat_in_place__a_piece_that_cuts_a_stick_is_copied),
         cmocka_unit_test(concat_in_place__a_piece_that_is_read_elsewhere_is_copied),
         cmocka_unit_test(concat_in_place__a_sum_is_copied),
-        cmocka_unit_test(concat_in_place__a_copy_of_the_whole_is_one_piece),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,6 +54,37 @@ static void restickify__a_returned_copy_turns(void **state)
     front_run_end(&run);
 }
 
+static uint32_t count_sparse(const loop_graph *loops)
+{
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        const loop_buffer *buffer = &loops->buffers.items[b];
+        count += buffer->dim_count == 2 && buffer->stick == LOOP_NO_DIM;
+    }
+    return count;
+}
+
+// Parts that begin inside of a stick whatever the stick is, as a stencil's are: dense copies, with
+// one of the whole turned for all of them.
+static void restickify__inner_parts_are_cut_dim_by_dim(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    uint32_t x = front_case_input(&run, sizes_view(2, 200, 200, 0));
+    uint32_t sum = SPYRE_NO_ID;
+    for (int64_t at = 0; at < 3; at++) {
+        spyre_view part = {2, {198, 198}, {200, 1}, 200 * at + 2 - at};
+        uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, part);
+        sum = at == 0 ? view
+                      : front_case_binary(&run, "spyre.add", sum, view, sizes_view(2, 198, 198, 0));
+    }
+    front_case_output(&run, sum);
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(count_sparse(loops), 0);
+    assert_in_range(front_case_count(loops, OPFUNC_RESTICKIFY), 1, 4);
+    front_run_end(&run);
+}
+
 // Heads of 32 that are returned contiguous.
 static void restickify__a_returned_copy_of_heads_is_one_step(void **state)
 {
@@ -241,6 +272,7 @@ int main(void)
         cmocka_unit_test(restickify__one_restickify_turns_a_matrix),
         cmocka_unit_test(restickify__a_copy_keeps_the_stick),
         cmocka_unit_test(restickify__a_returned_copy_turns),
+        cmocka_unit_test(restickify__inner_parts_are_cut_dim_by_dim),
         cmocka_unit_test(restickify__a_returned_copy_of_heads_is_one_step),
         cmocka_unit_test(restickify__a_returned_copy_of_repeats_stays_one),
         cmocka_unit_test(restickify__parts_of_a_stick_that_are_not_equal_take_two_steps),
