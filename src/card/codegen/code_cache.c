@@ -34,13 +34,15 @@ static uint32_t entries;
 
 static void describe(const vector_program *w, program_key *out)
 {
+    const vector_step *leading = code_leading_step(w);
     out->count = 2 * w->count;
     for (uint32_t n = 0; n < w->count; n++) {
         const vector_step *s = &w->steps[n];
         out->word[2 * n] = s->op | (uint32_t)s->rounding << 16 | (uint32_t)s->halves << 18 |
                            (uint32_t)s->wide << 19 | (uint32_t)s->holds << 20 |
                            (uint32_t)s->rest_of_each << 21 | (uint32_t)s->plain << 22 |
-                           (uint32_t)s->streams << 23;
+                           (uint32_t)s->streams << 23 |
+                           (uint32_t)(leading && code_follows(s, leading)) << 24;
         out->word[2 * n + 1] = s->rest | s->slot << 16;
     }
 }

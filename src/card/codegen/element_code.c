@@ -16,26 +16,22 @@ static void prefetch_elements(unit_code *c)
 // --- SEN169_FP16 to fp32
 
 // From codes, which are lost: their upper halves become those of the result, the lower ones its
-// last bits.
+// last bits. Those of zero and of the merged code, all bits set, are in the code itself.
 static void widen(unit_code *c, zmm codes, quarters *to, uint32_t pair)
 {
-    const uint32_t whole = DL16_EXPONENT_OFFSET >> 16, excess = 0x7F80 - (DL16_MERGED >> 2);
-    const mask nonzero = 1, finite = 2;
-    const zmm high = code_new(c);
-    code_op(c, VPTESTMW, nonzero, codes, code_words(c, DL16_MERGED));
-    code_op(c, VPANDD, high, codes, code_words(c, DL16_MERGED));
-    encode(&c->b, VPCMPW, finite, high, code_words(c, DL16_MERGED),
-           (encoding){.lanes = nonzero, .has_byte = true, .byte = CODE_NOT_EQUAL});
-    code_shift(c, SHIFT_WORDS, CODE_SHIFT_SIGNED, high, codes, 2);
-    code_op(c, VPANDD, high, high, code_words(c, DL16_SIGN | DL16_MERGED >> 2));
-    code_masked(c, VPADDW, high, nonzero, high, code_words(c, excess));
-    code_masked(c, VPSUBW, high, finite, high, code_words(c, excess - whole));
+    const mask ordinary = 1;                // neither zero nor merged
+    const zmm moved = code_new(c), high = code_new(c);
+    code_op(c, VPADDW, moved, codes, code_words(c, 1));
+    code_op(c, VPTESTMW, ordinary, moved, code_words(c, DL16_MERGED - 1));
+    code_shift(c, SHIFT_WORDS, CODE_SHIFT_SIGNED, moved, codes, 2);
+    code_op(c, VPANDD, moved, moved, code_words(c, DL16_SIGN | DL16_MERGED >> 2));
+    code_op(c, VPANDD, high, codes, code_words(c, DL16_SIGN | 0x7F80));
+    code_masked(c, VPADDW, high, ordinary, moved, code_words(c, DL16_EXPONENT_OFFSET >> 16));
     encode(&c->b, SHIFT_WORDS, CODE_SHIFT_LEFT, codes, in_zmm(codes),
-           (encoding){.lanes = finite, .zeroes = true, .has_byte = true, .byte = 14});
-    const zmm a = code_new(c);
-    code_op(c, VPUNPCKLWD, a, codes, in_zmm(high));
+           (encoding){.lanes = ordinary, .zeroes = true, .has_byte = true, .byte = 14});
+    code_op(c, VPUNPCKLWD, moved, codes, in_zmm(high));
     code_op(c, VPUNPCKHWD, high, codes, in_zmm(high));
-    code_set(c, to, 2 * pair, a);
+    code_set(c, to, 2 * pair, moved);
     code_set(c, to, 2 * pair + 1, high);
 }
 
@@ -193,22 +189,28 @@ static zmm round_magnitude(unit_code *c, zmm x)
     return to;
 }
 
-// Codes of a pair of x, in a new register.
-static zmm narrow(unit_code *c, uint32_t pair)
+// Codes of two registers in turns of four, in `to`; of a NaN the merged code with any sign.
+static void narrow_numbers(unit_code *c, zmm to, zmm a, zmm b)
 {
-    const zmm a = code_new(c), b = code_new(c);
-    code_op(c, VMINPS, a, c->x.reg[2 * pair], code_number(c, INFINITY));
-    code_op(c, VMINPS, b, c->x.reg[2 * pair + 1], code_number(c, INFINITY));
     const zmm codes = round_magnitude(c, a), more = round_magnitude(c, b);
     code_op(c, VPACKUSDW, codes, codes, in_zmm(more));
-    code_op(c, VPACKSSDW, a, a, in_zmm(b));
+    code_op(c, VPACKSSDW, to, a, in_zmm(b));
     code_op(c, VPMINUW, codes, codes, code_words(c, DL16_MERGED));
     // 0xD8: the second where the third is set, else the first.
-    code_op_byte(c, VPTERNLOGD, a, codes, code_words(c, DL16_MERGED), 0xD8);
+    code_op_byte(c, VPTERNLOGD, to, codes, code_words(c, DL16_MERGED), 0xD8);
     code_release(c, codes);
     code_release(c, more);
+}
+
+// Codes of a pair of x, in `to`.
+static void narrow(unit_code *c, zmm to, const quarters *x, uint32_t pair)
+{
+    const zmm a = code_new(c), b = code_new(c);
+    code_op(c, VMINPS, a, x->reg[2 * pair], code_number(c, INFINITY));
+    code_op(c, VMINPS, b, x->reg[2 * pair + 1], code_number(c, INFINITY));
+    narrow_numbers(c, to, a, b);
+    code_release(c, a);
     code_release(c, b);
-    return a;
 }
 
 // Two registers of fp32 to IEEE_FP16 in turns of four, in `to`.
@@ -233,7 +235,7 @@ static void add_cold(unit_code *c, cold_code cold)
 
 static void store_halves(unit_code *c, uint32_t pair)
 {
-    cold_code cold = {.stores_f16 = true, .pair = pair, .x = c->x};
+    cold_code cold = {.does = COLD_STORE_HALVES, .x = c->x};
     const zmm a = code_new(c), b = code_new(c), to = code_new(c);
     cold.scratch = code_new(c);
     code_op(c, VMOVAPS, a, 0, in_zmm(c->x.reg[2 * pair]));
@@ -271,19 +273,47 @@ static void store_rare_halves(unit_code *c, const cold_code *cold)
     narrow_halves(c, r[2], cold->scratch, r[0], r[1]);
 }
 
+// A NaN is one of the negative merged codes, which are rare.
+static void store_codes(unit_code *c)
+{
+    cold_code cold = {.does = COLD_STORE, .x = c->x, .scratch = code_new(c)};
+    cold.result.reg[2] = code_new(c);
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        cold.result.reg[pair] = code_new(c);
+        narrow_numbers(c, cold.result.reg[pair], c->x.reg[2 * pair], c->x.reg[2 * pair + 1]);
+    }
+    const zmm *codes = cold.result.reg;
+    code_op(c, VPMAXUW, cold.scratch, codes[0], in_zmm(codes[1]));
+    code_op_byte(c, VPCMPUW, 1, cold.scratch, code_words(c, 0xFFFF), CODE_EQUAL);
+    encode_test_mask(&c->b, 1);
+    add_cold(c, cold);
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        code_store_unit(c, code_pair_at(pair), codes[pair]);
+        code_release(c, codes[pair]);
+    }
+    code_release(c, cold.result.reg[2]);
+    code_release(c, cold.scratch);
+}
+
+// Signs without those of NaN.
+static void store_rare_codes(unit_code *c, const cold_code *cold)
+{
+    const zmm a = cold->scratch, b = cold->result.reg[2];
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        code_op(c, VMINPS, a, cold->x.reg[2 * pair], code_number(c, INFINITY));
+        code_op(c, VMINPS, b, cold->x.reg[2 * pair + 1], code_number(c, INFINITY));
+        code_op(c, VPACKSSDW, a, a, in_zmm(b));
+        // 0xE4: the first where the third is set, else the second.
+        code_op_byte(c, VPTERNLOGD, cold->result.reg[pair], a, code_words(c, DL16_MERGED), 0xE4);
+    }
+}
+
 void code_store_elements(unit_code *c)
 {
     code_elements(c, !c->step->streams);
     if (!c->step->streams) prefetch_elements(c);
-    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
-        if (c->step->halves) {
-            store_halves(c, pair);
-            continue;
-        }
-        const zmm codes = narrow(c, pair);
-        code_store_unit(c, code_pair_at(pair), codes);
-        code_release(c, codes);
-    }
+    for (uint32_t pair = 0; c->step->halves && pair < QUARTERS / 2; pair++) store_halves(c, pair);
+    if (!c->step->halves) store_codes(c);
 }
 
 // --- Rounding
@@ -349,8 +379,11 @@ void code_cold(unit_code *c)
     for (uint32_t n = 0; n < c->colds; n++) {
         const cold_code *cold = &c->cold[n];
         set_jump(&c->b, cold->from, c->b.size);
-        if (cold->stores_f16) store_rare_halves(c, cold);
-        else round_rare(c, cold);
+        switch (cold->does) {
+        case COLD_ROUND: round_rare(c, cold); break;
+        case COLD_STORE: store_rare_codes(c, cold); break;
+        case COLD_STORE_HALVES: store_rare_halves(c, cold); break;
+        }
         set_jump(&c->b, encode_jump(&c->b, JUMP), cold->back);
     }
 }
@@ -379,7 +412,9 @@ static zmm look_up_high(unit_code *c, zmm codes)
 // Entries of a pair of x, in a new register.
 static zmm look_up_pair(unit_code *c, uint32_t pair)
 {
-    const zmm codes = narrow(c, pair), odd = look_up_high(c, codes);
+    const zmm codes = code_new(c);
+    narrow(c, codes, &c->x, pair);
+    const zmm odd = look_up_high(c, codes);
     code_shift(c, SHIFT_DWORDS, CODE_SHIFT_LEFT, codes, codes, 16);
     const zmm even = look_up_high(c, codes);
     code_shift(c, SHIFT_DWORDS, CODE_SHIFT_LEFT, odd, odd, 16);

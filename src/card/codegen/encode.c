@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An instruction of AVX-512 is 62, three bytes of prefix, opcode, ModRM, for memory SIB and four
-// bytes of offset, and perhaps one byte more:
+// An instruction of AVX-512 is 62, three bytes of prefix, opcode, ModRM, for memory SIB and up to
+// four bytes of offset, and perhaps one byte more:
 //
 //     P0  R X B R' 0 map        bits of register numbers are inverted: R' R of the register,
 //     P1  W first 1 prefix      X B of the last operand, V' and four bits of `first`
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3, NO_66 = 0, IS_66 = 1 };
+enum { MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3, NO_66 = 0, IS_66 = 1, REGISTER_BYTES = 64 };
 
 static const struct {
     uint8_t map, prefix, w, opcode;
@@ -46,8 +46,27 @@ static void refer(code_buffer *b, uint32_t constant, bool has_byte)
     put_word(b, 0);
 }
 
+// Memory, whose offset is left out when it is 0 and is a byte when it is a few times `unit`; four
+// bytes without one, 0.
+static void put_memory(code_buffer *b, uint32_t middle, const operand *o, int32_t unit)
+{
+    enum { OFFSET_BYTE = 0x40, OFFSET_WORD = 0x80, HAS_SIB = 4, NO_SIB_INDEX = 4 };
+    const uint32_t scale = o->scale == 8 ? 3 : o->scale == 4 ? 2 : 0, base = o->base & 7u;
+    const uint32_t index = o->gathers              ? o->vector_index
+                           : o->index == NO_INDEX ? NO_SIB_INDEX
+                                                  : o->index;
+    const bool none = o->offset == 0 && base != RBP;
+    const int32_t units = unit ? o->offset / unit : 0;
+    const bool is_byte = units * unit == o->offset && units == (int8_t)units;
+    const bool has_sib = o->gathers || o->index != NO_INDEX || base == RSP;
+    put(b, (none ? 0u : is_byte ? OFFSET_BYTE : OFFSET_WORD) | middle | (has_sib ? HAS_SIB : base));
+    if (has_sib) put(b, scale << 6 | (index & 7) << 3 | base);
+    if (!none && is_byte) put(b, (uint8_t)units);
+    if (!none && !is_byte) put_word(b, (uint32_t)o->offset);
+}
+
 // ModRM and what follows it.
-static void put_operand(code_buffer *b, uint8_t reg, const operand *o, bool has_byte)
+static void put_operand(code_buffer *b, uint8_t reg, const operand *o, bool has_byte, int32_t unit)
 {
     const uint32_t middle = (reg & 7u) << 3;
     if (o->kind == OPERAND_ZMM) {
@@ -56,11 +75,7 @@ static void put_operand(code_buffer *b, uint8_t reg, const operand *o, bool has_
         put(b, middle | 5);
         refer(b, o->constant, has_byte);
     } else {
-        const uint32_t scale = o->scale == 8 ? 3 : o->scale == 4 ? 2 : 0;
-        const uint32_t index = o->gathers ? o->vector_index : o->index == NO_INDEX ? 4 : o->index;
-        put(b, 0x84 | middle);
-        put(b, scale << 6 | (index & 7) << 3 | (o->base & 7u));
-        put_word(b, (uint32_t)o->offset);
+        put_memory(b, middle, o, unit);
     }
 }
 
@@ -119,13 +134,14 @@ void encode(code_buffer *b, avx512 op, uint8_t reg, zmm first, operand last, enc
     const uint32_t b_bit = last.kind == OPERAND_ZMM ? last.reg : plain ? last.base : 0;
     const uint32_t x = last.kind == OPERAND_ZMM ? inverted(last.reg, 4) : inverted(index, 3);
     const uint32_t v = last.gathers ? inverted(index, 4) : inverted(first, 4);
+    const bool moves = op == VMOVUPS || op == VMOVUPS_STORE || op == VMOVNTPS;
     put(b, 0x62);
     put(b, inverted(reg, 3) << 7 | x << 6 | inverted(b_bit, 3) << 5 | inverted(reg, 4) << 4 |
                rows[op].map);
     put(b, (uint32_t)rows[op].w << 7 | (~(uint32_t)first & 15) << 3 | 4 | rows[op].prefix);
     put(b, (uint32_t)e.zeroes << 7 | 2 << 5 | v << 3 | e.lanes);
     put(b, rows[op].opcode);
-    put_operand(b, reg, &last, e.has_byte);
+    put_operand(b, reg, &last, e.has_byte, moves ? REGISTER_BYTES : 0);
     if (e.has_byte) put(b, e.byte);
 }
 
@@ -139,7 +155,7 @@ static void scalar(code_buffer *b, uint32_t opcode, uint32_t reg, operand last)
     put(b, 0x48 | (reg >> 3) << 2 | (indexed ? last.index >> 3 : 0u) << 1 | base >> 3);
     if (opcode > 0xFF) put(b, opcode >> 8);
     put(b, opcode);
-    put_operand(b, (uint8_t)reg, &last, false);
+    put_operand(b, (uint8_t)reg, &last, false, 1);
 }
 
 static operand in_gpr(gpr r)
@@ -150,6 +166,11 @@ static operand in_gpr(gpr r)
 void encode_load(code_buffer *b, gpr to, operand from)
 {
     scalar(b, 0x8B, to, from);
+}
+
+void encode_save(code_buffer *b, operand to, gpr from)
+{
+    scalar(b, 0x89, from, to);
 }
 
 void encode_add_memory(code_buffer *b, gpr to, operand from)

@@ -75,6 +75,7 @@ void encode(code_buffer *b, avx512 op, uint8_t reg, zmm first, operand last, enc
 // --- Scalar
 
 void encode_load(code_buffer *b, gpr to, operand from);             // to = 64 bits of memory
+void encode_save(code_buffer *b, operand to, gpr from);             // 64 bits of memory = from
 void encode_add_memory(code_buffer *b, gpr to, operand from);
 void encode_load_address(code_buffer *b, gpr to, operand from);
 void encode_move(code_buffer *b, gpr to, gpr from);

@@ -148,24 +148,79 @@ operand code_slot_at(uint32_t slot, uint32_t quarter)
     return at_offset(SLOTS, (int32_t)(slot * UNIT_BYTES + quarter * QUARTER_BYTES));
 }
 
-void code_elements(unit_code *c, bool ahead)
+static bool has_elements(uint32_t op)
+{
+    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_SPREAD_X ||
+           op == VECTOR_LOAD_Y || op == VECTOR_WIDE_Y || op == VECTOR_SPREAD_Y ||
+           (op >= VECTOR_STORE && op <= VECTOR_STORE_LOOK_UP);
+}
+
+const vector_step *code_leading_step(const vector_program *w)
+{
+    for (uint32_t n = 0; n < w->count; n++)
+        if (has_elements(w->steps[n].op)) return &w->steps[n];
+    return NULL;
+}
+
+bool code_follows(const vector_step *s, const vector_step *leading)
+{
+    return has_elements(s->op) && s->row_at == leading->row_at && s->stick_at == leading->stick_at;
+}
+
+static operand begin_of(const unit_code *c, bool ahead)
+{
+    return at_offset(SLOTS, CODE_BEGINS + (int32_t)(c->step - c->program->steps) * 16 + ahead * 8);
+}
+
+// to += where the stick `at`, or by rows the row, begins.
+static void add_begin(unit_code *c, gpr to, gpr at)
+{
+    encode_load(&c->b, RCX, c->by_rows ? CODE_FIELD(row_at) : CODE_FIELD(stick_at));
+    encode_add_memory(&c->b, to, at_index(RCX, at, 8, 0));
+}
+
+void code_find_elements(unit_code *c)
 {
     code_buffer *b = &c->b;
-    encode_load(b, RAX, CODE_FIELD(at));
-    encode_load(b, RCX, CODE_FIELD(row_at));
-    if (ahead && c->by_rows) {
+    for (uint32_t n = 0; n < c->program->count; n++) {
+        c->step = &c->program->steps[n];
+        if (!has_elements(c->step->op)) continue;
+        encode_load(b, RAX, CODE_FIELD(at));
         encode_move(b, RDX, RAX);
-        encode_add_memory(b, RDX, at_index(RCX, NEXT, 8, 0));
+        add_begin(c, RAX, c->by_rows ? ROW : STICK);
+        encode_save(b, begin_of(c, false), RAX);
+        add_begin(c, RDX, NEXT);
+        if (!c->by_rows) {
+            encode_load(b, RAX, CODE_FIELD(ahead));
+            encode_and(b, RAX, TURNS);
+            encode_add(b, RDX, RAX);
+        }
+        encode_save(b, begin_of(c, true), RDX);
     }
-    encode_add_memory(b, RAX, at_index(RCX, ROW, 8, 0));
-    encode_load(b, RCX, CODE_FIELD(stick_at));
-    if (ahead && !c->by_rows) {
-        encode_load(b, RDX, CODE_FIELD(ahead));
-        encode_and(b, RDX, TURNS);
-        encode_add(b, RDX, RAX);
-    }
-    if (ahead) encode_add_memory(b, RDX, at_index(RCX, c->by_rows ? STICK : NEXT, 8, 0));
-    encode_add_memory(b, RAX, at_index(RCX, STICK, 8, 0));
+}
+
+static void load_further(unit_code *c, gpr to)
+{
+    encode_load(&c->b, to, c->by_rows ? CODE_FIELD(stick_at) : CODE_FIELD(row_at));
+    encode_load(&c->b, to, at_index(to, c->by_rows ? STICK : ROW, 8, 0));
+}
+
+void code_go_further(unit_code *c)
+{
+    c->step = code_leading_step(c->program);
+    if (c->step) load_further(c, FURTHER);
+}
+
+void code_elements(unit_code *c, bool ahead)
+{
+    const bool follows = code_follows(c->step, code_leading_step(c->program));
+    const gpr further = follows ? FURTHER : RCX;
+    if (!follows) load_further(c, further);
+    encode_load(&c->b, RAX, begin_of(c, false));
+    encode_add(&c->b, RAX, further);
+    if (!ahead) return;
+    encode_load(&c->b, RDX, begin_of(c, true));
+    encode_add(&c->b, RDX, further);
 }
 
 operand code_pair_at(uint32_t pair)

@@ -32,17 +32,22 @@ enum {
 #define ROW         R11
 #define NEXT        R14                     // stick, or by rows the row, that is fetched meanwhile
 #define TURNS       RDI                     // all bits, where the next stick is the next block's
+#define FURTHER     R15                     // bytes from where elements of the stick, or by rows of
+                                            // the row, begin to the unit's, of most steps
 #define ROW_BYTES   RSI                     // row * UNIT_BYTES
 #define KEPT_BYTES  R12                     // (stick * rows + row) * UNIT_BYTES
 #define STICK_BYTES R13                     // stick * UNIT_BYTES
 #define SLOTS       RSP                     // of UNIT_BYTES each, behind them those of calls
 
-// What a call takes and makes, and where registers wait for its end.
+// What a call takes and makes, and where registers wait for its end. Behind that, of each step,
+// where elements of the stick, or row, begin, and those that are fetched meanwhile; how far ahead.
 enum {
     CALL_X = VECTOR_SLOTS * UNIT_BYTES,
     CALL_Y = CALL_X + UNIT_BYTES,
     CALL_REGISTERS = CALL_Y + UNIT_BYTES,
-    CODE_FRAME_BYTES = CALL_REGISTERS + CODE_REGISTERS * QUARTER_BYTES,
+    CODE_BEGINS = CALL_REGISTERS + CODE_REGISTERS * QUARTER_BYTES,
+    CODE_AHEAD = CODE_BEGINS + CODE_MOST_STEPS * 16,
+    CODE_FRAME_BYTES = CODE_AHEAD + QUARTER_BYTES,
 };
 
 typedef struct {
@@ -54,8 +59,7 @@ typedef struct {
     size_t from, back;                      // the jump to it, the label behind that
     quarters x, result;
     zmm scratch;
-    bool stores_f16;                        // else: rounds x
-    uint32_t pair;
+    enum { COLD_ROUND, COLD_STORE, COLD_STORE_HALVES } does;
 } cold_code;
 
 typedef struct {
@@ -81,6 +85,11 @@ typedef struct {
     const vector_step *summing[2];
     bool fails;                             // an op without code
 } unit_code;
+
+// The step whose rows, or by rows sticks, lie as those of most steps; NULL without elements.
+// Whether a step's lie so, too.
+const vector_step *code_leading_step(const vector_program *w);
+bool code_follows(const vector_step *s, const vector_step *leading);
 
 // The loops of a vector program without the values its sums begin with and without their end. False
 // where an op has no code, or too much.
@@ -124,6 +133,12 @@ zmm code_in_register(unit_code *c, operand o);
 // A field of the step that is made now.
 #define CODE_FIELD(name)                                                                     \
     at_offset(STEPS, (int32_t)((const char *)&c->step->name - (const char *)c->program->steps))
+
+// For all units of a stick, or by rows of a row: where elements of all steps begin.
+void code_find_elements(unit_code *c);
+
+// FURTHER of a unit.
+void code_go_further(unit_code *c);
 
 // RAX = the unit's elements of the step; with `ahead` RDX = what the second cache fetches
 // meanwhile.

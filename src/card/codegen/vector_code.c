@@ -309,6 +309,7 @@ static void take_all_steps(unit_code *c)
 static void take_steps(unit_code *c)
 {
     c->is_plain = c->looks;
+    code_go_further(c);
     if (c->looks) code_check_plain(c);
     take_all_steps(c);
     c->next = c->b.size;
@@ -325,7 +326,7 @@ static void take_wild_steps(unit_code *c)
 
 // --- Loops
 
-#define AHEAD R15                           // sticks, or by rows rows
+#define AHEAD at_offset(SLOTS, CODE_AHEAD)  // sticks, or by rows rows
 #define FRAME RBP
 static const gpr saved[] = {RBP, RBX, R12, R13, R14, R15};
 enum { SAVED = sizeof saved / sizeof *saved };
@@ -352,7 +353,8 @@ static void end_loop(unit_code *c, gpr counter, gpr count, size_t label)
 static void find_next(unit_code *c)
 {
     code_buffer *b = &c->b;
-    encode_load_address(b, NEXT, at_index(STICK, AHEAD, 1, 0));
+    encode_load(b, NEXT, AHEAD);
+    encode_add(b, NEXT, STICK);
     clear(c, TURNS);
     encode_compare(b, NEXT, STICKS);
     const size_t within = encode_jump(b, JUMP_BELOW);
@@ -367,6 +369,7 @@ static void stick_by_stick(unit_code *c)
     clear(c, STICK_BYTES);
     const size_t stick = begin_loop(c, STICK);
     find_next(c);
+    code_find_elements(c);
     clear(c, ROW_BYTES);
     const size_t row = begin_loop(c, ROW);
     take_steps(c);
@@ -379,10 +382,13 @@ static void stick_by_stick(unit_code *c)
 
 static void row_by_row(unit_code *c)
 {
-    encode_load(&c->b, AHEAD, at_offset(RDI, offsetof(vector_program, rows_ahead)));
+    encode_load(&c->b, RSI, at_offset(RDI, offsetof(vector_program, rows_ahead)));
+    encode_save(&c->b, AHEAD, RSI);
     clear(c, ROW_BYTES);
     const size_t row = begin_loop(c, ROW);
-    encode_load_address(&c->b, NEXT, at_index(ROW, AHEAD, 1, 0));
+    encode_load(&c->b, NEXT, AHEAD);
+    encode_add(&c->b, NEXT, ROW);
+    code_find_elements(c);
     load_sums(c);
     encode_move(&c->b, KEPT_BYTES, ROW_BYTES);
     clear(c, STICK_BYTES);
@@ -406,7 +412,7 @@ static void enter(unit_code *c)
     encode_move(b, FRAME, RSP);
     encode_add_number(b, RSP, -CODE_FRAME_BYTES);
     encode_and_number(b, RSP, -QUARTER_BYTES);
-    encode_move(b, AHEAD, RSI);
+    encode_save(b, AHEAD, RSI);
     encode_load(b, STEPS, at_offset(RDI, offsetof(vector_program, steps)));
     encode_load(b, ROWS, at_offset(RDI, offsetof(vector_program, rows)));
     encode_load(b, STICKS, at_offset(RDI, offsetof(vector_program, sticks)));

@@ -74,20 +74,18 @@ static inline V join(__m256 low, __m256 high)
 // --- Elements
 
 // fp32 is SEN169_FP16 with the exponent moved: `high` gets the upper halves, `low` the lower ones.
-// Unpacking the two gives the lanes; a pair has them in that order.
+// Those of zero and of the merged code, all bits set, are in the code itself. Unpacking the two
+// gives the lanes; a pair has them in that order.
 static inline pair pair_load_dl16(const uint8_t *at)
 {
-    const short whole = DL16_EXPONENT_OFFSET >> 16, infinity = 0x7F80;
-    const short excess = (short)(infinity - (DL16_MERGED >> 2));
-    __m512i codes = _mm512_loadu_si512(at);
-    __m512i magnitude = _mm512_and_si512(codes, halves(DL16_MERGED));
-    __mmask32 nonzero = _mm512_test_epi16_mask(codes, halves(DL16_MERGED));
-    __mmask32 finite = _mm512_mask_cmpneq_epi16_mask(nonzero, magnitude, halves(DL16_MERGED));
-    __m512i high = _mm512_and_si512(_mm512_srai_epi16(codes, 2),
-                                    halves((short)(DL16_SIGN | DL16_MERGED >> 2)));
-    high = _mm512_mask_add_epi16(high, nonzero, high, halves(excess));
-    high = _mm512_mask_sub_epi16(high, finite, high, halves((short)(excess - whole)));
-    __m512i low = _mm512_maskz_slli_epi16(finite, codes, 14);
+    const __m512i codes = _mm512_loadu_si512(at), next = _mm512_add_epi16(codes, halves(1));
+    const __mmask32 ordinary = _mm512_test_epi16_mask(next, halves(DL16_MERGED - 1));
+    const __m512i moved = _mm512_and_si512(_mm512_srai_epi16(codes, 2),
+                                           halves((short)(DL16_SIGN | DL16_MERGED >> 2)));
+    const __m512i rare = _mm512_and_si512(codes, halves((short)(DL16_SIGN | 0x7F80)));
+    const __m512i high = _mm512_mask_add_epi16(rare, ordinary, moved,
+                                               halves(DL16_EXPONENT_OFFSET >> 16));
+    const __m512i low = _mm512_maskz_slli_epi16(ordinary, codes, 14);
     return (pair){_mm512_castsi512_ps(_mm512_unpacklo_epi16(low, high)),
                   _mm512_castsi512_ps(_mm512_unpackhi_epi16(low, high))};
 }
