@@ -181,16 +181,6 @@ bool storage_read_raw(const storage *s, void *bytes);       // card_bytes bytes,
 bool storage_exchange(storage *a, storage *b);  // card memory; false when they differ otherwise
 
 // ---- tensors (tensor.c)
-typedef struct {
-    AtenTensorHandle handle;    // borrowed
-    int64_t rank, numel, offset;
-    const int64_t *size, *stride;
-    int32_t torch_dtype, device_type, device_index;
-    size_t element_bytes;
-    char *base;                 // first byte of the storage
-    storage *storage;           // null for tensors of the host
-} tensor_info;
-
 bool tensor_describe(AtenTensorHandle handle, tensor_info *out);
 // Of a Python tensor, which keeps `handle`; TypeError for any other object.
 bool tensor_of_object(PyObject *object, tensor_info *out);

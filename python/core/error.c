@@ -41,10 +41,14 @@ bool core_check(spyre_status status)
     return false;
 }
 
+bool core_fail_pytorch(const char *what)
+{
+    return core_fail(FROM_PYTORCH, "%s", what);
+}
+
 bool core_shim(AOTITorchError error)
 {
-    if (!error) return true;
-    return core_fail(FROM_PYTORCH, "%s", torch_exception_get_what_without_backtrace());
+    return !error || core_fail_pytorch(torch_exception_get_what_without_backtrace());
 }
 
 spyre_code core_error_code(void)

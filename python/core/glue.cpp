@@ -19,6 +19,28 @@ void glue_settle_new(void *tensor)
     made.copy_(at::empty(made.sizes(), made.options().device(at::kCPU)));
 }
 
+bool glue_describe(const void *tensor, tensor_info *out)
+try {
+    auto *impl = static_cast<const at::Tensor *>(tensor)->unsafeGetTensorImpl();
+    const auto sizes = impl->sizes();
+    out->rank = static_cast<int64_t>(sizes.size());
+    out->size = sizes.data();
+    out->stride = impl->strides().data();
+    out->numel = impl->numel();
+    out->offset = impl->storage_offset();
+    out->torch_dtype = static_cast<int32_t>(c10::typeMetaToScalarType(impl->dtype()));
+    out->device_type = static_cast<int32_t>(impl->device_type());
+    out->device_index = impl->device().index();
+    out->element_bytes = impl->itemsize();
+    auto *data = static_cast<char *>(impl->mutable_data());
+    out->base = data ? data - out->offset * static_cast<int64_t>(out->element_bytes) : nullptr;
+    return true;
+} catch (const c10::Error &error) {
+    return core_fail_pytorch(error.what_without_backtrace());
+} catch (const std::exception &error) {
+    return core_fail_pytorch(error.what());
+}
+
 const void *glue_identity(const void *tensor)
 {
     return static_cast<const at::Tensor *>(tensor)->unsafeGetTensorImpl();

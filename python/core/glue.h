@@ -66,6 +66,16 @@ bool copy_whole(const void *tensor, void **out_tensor);
 bool copy_is_operator(const void *from, const void *to);
 
 // ---- tensors (tensor.c)
+// What PyTorch knows of one.
+typedef struct {
+    struct AtenTensorOpaque *handle;    // borrowed
+    int64_t rank, numel, offset;
+    const int64_t *size, *stride;
+    int32_t torch_dtype, device_type, device_index;
+    size_t element_bytes;
+    char *base;                 // first byte of the storage; null for a tensor without elements
+    storage *storage;           // null for tensors of the host
+} tensor_info;
 // `to` is a copy of `from`, maybe a wider one: what is known of the numbers of the one holds for
 // it.
 void tensor_note_copy(const void *from, const void *to);
@@ -158,6 +168,7 @@ const char *profile_name(const spyre_activity *activity);       // of its event
 #define CORE_INDEX_ERROR ((spyre_code)(SPYRE_INDEX_FAULT + 1)) // beside the codes of a spyre_status
 spyre_code core_error_code(void);
 const char *core_error_message(void);
+bool core_fail_pytorch(const char *what);       // an exception of PyTorch, caught; false
 // What spyre_set_interrupt() gets: runs handlers of signals that have come.
 bool core_interrupted(void);
 // What spyre_set_caller() gets: the innermost line of Python outside of PyTorch and torch_spyre.
@@ -173,6 +184,10 @@ bool comm_graph_register(void *module);         // comm_graph.cpp; the module is
 
 // Registers allocator, guard, hooks and generators with PyTorch.
 void glue_register(void);
+
+// All of a tensor (an at::Tensor *) but handle and storage; false where PyTorch has no answer, as
+// of a sparse one.
+bool glue_describe(const void *tensor, tensor_info *out);
 
 // What all at::Tensors of one tensor have in common; of no other as long as one of them lives.
 const void *glue_identity(const void *tensor);

@@ -59,14 +59,7 @@ AOTITorchError torch_from_blob(void *data, int64_t rank, const int64_t *sizes,
                                int32_t layout, const uint8_t *opaque, int64_t opaque_bytes,
                                void (*deleter)(void *data, void *context), void *context);
 AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
-AOTITorchError aoti_torch_get_data_ptr(AtenTensorHandle tensor, void **out);
-AOTITorchError aoti_torch_get_dim(AtenTensorHandle tensor, int64_t *out);
-AOTITorchError aoti_torch_get_numel(AtenTensorHandle tensor, int64_t *out);
-AOTITorchError aoti_torch_get_sizes(AtenTensorHandle tensor, int64_t **out);
-AOTITorchError aoti_torch_get_strides(AtenTensorHandle tensor, int64_t **out);
 AOTITorchError aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t *out);
-AOTITorchError aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t *out);
-AOTITorchError aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t *out);
 AOTITorchError aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t *out);
 AOTITorchError aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t rank,
                                               const int64_t *sizes, const int64_t *strides,

@@ -13,7 +13,9 @@ static bool lies_in_storage(const tensor_info *t)
     for (int64_t i = 0; i < t->rank; i++)
         bad |= t->stride[i] < 0 || __builtin_mul_overflow(t->size[i] - 1, t->stride[i], &reach) ||
                __builtin_add_overflow(last, reach, &last);
-    if (!bad && last < t->storage->host_bytes / (int64_t)t->element_bytes) return true;
+    const int64_t element = (int64_t)t->element_bytes;
+    bad = bad || __builtin_mul_overflow(last, element, &reach);
+    if (!bad && reach <= t->storage->host_bytes - element) return true;
     return core_fail(SPYRE_INVALID_ARGUMENT,
                      "sizes, strides and storage offset %lld are out of bounds for a storage of "
                      "%lld bytes",
@@ -22,24 +24,8 @@ static bool lies_in_storage(const tensor_info *t)
 
 bool tensor_describe(AtenTensorHandle handle, tensor_info *out)
 {
-    void *data;
-    int64_t *size, *stride;
     out->handle = handle;
-    if (!core_shim(aoti_torch_get_dim(handle, &out->rank)) ||
-        !core_shim(aoti_torch_get_sizes(handle, &size)) ||
-        !core_shim(aoti_torch_get_strides(handle, &stride)) ||
-        !core_shim(aoti_torch_get_numel(handle, &out->numel)) ||
-        !core_shim(aoti_torch_get_storage_offset(handle, &out->offset)) ||
-        !core_shim(aoti_torch_get_dtype(handle, &out->torch_dtype)) ||
-        !core_shim(aoti_torch_get_device_type(handle, &out->device_type)) ||
-        !core_shim(aoti_torch_get_device_index(handle, &out->device_index)) ||
-        !core_shim(aoti_torch_get_data_ptr(handle, &data)))
-        return false;
-    out->size = size;
-    out->stride = stride;
-    out->element_bytes = aoti_torch_dtype_element_size(out->torch_dtype);
-    // A tensor without elements reads as null wherever it lies.
-    out->base = data ? (char *)data - out->offset * (int64_t)out->element_bytes : NULL;
+    if (!glue_describe(handle, out)) return false;
     out->storage = NULL;
     if (out->device_type != aoti_torch_device_type_privateuse1()) return true;
     out->storage = out->base ? storage_of(out->base) : NULL;

@@ -71,7 +71,8 @@ static PyObject *py_tensor_key(PyObject *Py_UNUSED(self), PyObject *tensor)
     return PyBytes_FromStringAndSize(buffer, (Py_ssize_t)length);
 }
 
-// tensors_key(list): the keys of its tensors, each behind its length.
+// tensors_key(list): the keys of its tensors, each behind its length; the length 0 stands for the
+// tensor before.
 static PyObject *py_tensors_key(PyObject *Py_UNUSED(self), PyObject *list)
 {
     if (!PyList_Check(list)) {
@@ -82,14 +83,23 @@ static PyObject *py_tensors_key(PyObject *Py_UNUSED(self), PyObject *list)
     char *buffer = malloc((size_t)count * (sizeof(size_t) + KEY_BYTES) + 1), *at = buffer;
     if (!buffer) return PyErr_NoMemory();
     PyObject *key = NULL;
+    const char *before = buffer;
+    size_t before_length = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         size_t length;
-        if (!key_of_object(PyList_GetItem(list, i), at + sizeof length, KEY_BYTES, &length)) {
+        char *own = at + sizeof length;
+        if (!key_of_object(PyList_GetItem(list, i), own, KEY_BYTES, &length)) {
             core_raise();
             goto done;
         }
+        if (length == before_length && memcmp(own, before, length) == 0) {
+            length = 0;
+        } else {
+            before = own;
+            before_length = length;
+        }
         memcpy(at, &length, sizeof length);
-        at += sizeof length + length;
+        at = own + length;
     }
     key = PyBytes_FromStringAndSize(buffer, at - buffer);
 done:

@@ -83,6 +83,7 @@ static void insert_block(allocator *a, uint64_t address, uint64_t bytes, allocat
     uint32_t at = entry_at(a, place);
     memmove(&a->used[at + 1], &a->used[at], (a->used_count - at) * sizeof *a->used);
     a->used[at] = (allocator_entry){(uint32_t)place, index};
+    a->starts[place % ALLOCATOR_STARTS] = a->used[at];
     a->used_count++;
     if (kind != ALLOCATOR_RANGE) a->used_bytes += bytes;
 }
@@ -90,6 +91,8 @@ static void insert_block(allocator *a, uint64_t address, uint64_t bytes, allocat
 static void remove_block(allocator *a, uint32_t at)
 {
     uint32_t index = a->used[at].block;
+    allocator_entry *start = &a->starts[a->used[at].place % ALLOCATOR_STARTS];
+    if (start->place == a->used[at].place) start->place = 0;
     if (a->blocks[index].kind != ALLOCATOR_RANGE) a->used_bytes -= a->blocks[index].bytes;
     a->blocks[index].address = a->unused_block;
     a->unused_block = index;
@@ -353,11 +356,13 @@ bool allocator_give(allocator *a, uint64_t address)
 allocator_block *allocator_find(const allocator *a, uint64_t address)
 {
     uint64_t place = address / ALLOCATOR_BLOCK_BYTES;
-    uint32_t at = entry_at(a, place);
-    if (at == a->used_count || a->used[at].place != place) {
-        if (at == 0) return NULL;
-        at--;
+    const allocator_entry *entry = &a->starts[place % ALLOCATOR_STARTS];
+    if (!place || entry->place != place) {
+        uint32_t at = entry_at(a, place);
+        bool starts = at < a->used_count && a->used[at].place == place;
+        if (!starts && at == 0) return NULL;
+        entry = &a->used[starts ? at : at - 1];
     }
-    allocator_block *block = &a->blocks[a->used[at].block];
+    allocator_block *block = &a->blocks[entry->block];
     return address - block->address < block->bytes ? block : NULL;
 }

@@ -50,6 +50,9 @@ typedef struct {
     uint32_t block;                     // index into blocks
 } allocator_entry;
 
+// Places of a table of the blocks handed out last, by where they start; launches look there first.
+enum { ALLOCATOR_STARTS = 256 };
+
 typedef struct {
     uint64_t address;
     uint64_t bytes;
@@ -61,6 +64,7 @@ typedef struct {
     uint32_t block_count, block_capacity, unused_block;
     allocator_entry *used;              // by address
     uint32_t used_count, used_capacity;
+    allocator_entry starts[ALLOCATOR_STARTS];   // by place; place 0, which no block has: none
     allocator_gap *gaps;                // by address
     uint32_t gap_count, gap_capacity;
     uint64_t age;

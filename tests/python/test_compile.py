@@ -234,7 +234,9 @@ def test_key_of_tensors_tells_them_apart():
     a = torch.ones(4, 64, dtype=torch.float16, device="spyre")
     b = torch.ones(64, 4, dtype=torch.float16, device="spyre")
     host = torch.ones(4, 64)
-    keys = [_C.tensors_key(list(t)) for t in ((), (a,), (b,), (a, b), (b, a), (a, host), (host, a))]
+    lists = [(), (a,), (b,), (a, b), (b, a), (a, host), (host, a)]
+    lists += [(a, a), (a, a, a), (a, a, b), (a, b, b), (b, a, a), (a, b, a)]
+    keys = [_C.tensors_key(list(tensors)) for tensors in lists]
     assert len(set(keys)) == len(keys)
     assert _C.tensors_key([a, b]) == _C.tensors_key([a.clone(), b])
     with pytest.raises(TypeError):

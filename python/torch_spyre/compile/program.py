@@ -47,6 +47,12 @@ class Straight(NamedTuple):
     launch: handover.Launch
     arguments: list[int]  # of the graph, by input of the segment
     outputs: list[tuple[int | None, Any]]  # result of the launch, or None and a constant
+    in_order: bool  # the inputs are the first arguments
+
+    def inputs(self, args: list[Any]) -> list[Any]:
+        if self.in_order and len(args) == len(self.arguments):
+            return args
+        return [args[index] for index in self.arguments]
 
 
 def is_on_card(value: object) -> bool:
@@ -356,17 +362,18 @@ class Program:
         outputs = [
             (None if value is None else places[value], constant) for value, constant in self.outputs
         ]
-        return Straight(launch, arguments, outputs)
+        in_order = arguments == list(range(len(arguments)))
+        return Straight(launch, arguments, outputs, in_order)
 
     def __call__(self, args: list[Any], of_call: scalars.Call | None) -> list[Any]:
         """Runs with the arguments of the graph and the numbers among them."""
         numbers = of_call.values if of_call else ()
         if self.straight is not None:
-            launch, arguments, outputs = self.straight
-            results = launch([args[index] for index in arguments], self.device.index, numbers)
+            straight = self.straight
+            results = straight.launch(straight.inputs(args), self.device.index, numbers)
             return [
                 _constant(constant, of_call) if place is None else results[place]
-                for place, constant in outputs
+                for place, constant in straight.outputs
             ]
         for node, reason, location in self.fallbacks.values():
             _fallback.meet(node.target, self._operands(node), reason, location)

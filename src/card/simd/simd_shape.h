@@ -139,11 +139,16 @@ static bool same_in_all_planes(const simd_rows *s)
 static void run_parts(const simd_rows *s, part_function *run, value_fetcher *fetch)
 {
     row_values y;
+    if (s->planes == 1 && s->rows <= ROWS_MOST) {
+        fetch(s, &y);
+        run(s, &y);
+        return;
+    }
     bool once = same_in_all_planes(s);
     for (size_t row = 0; row < s->rows; row += ROWS_MOST) {
         for (size_t plane = 0; plane < s->planes; plane++) {
             simd_rows part = part_of(s, plane, row);
-            if (fetch && (plane == 0 || !once)) fetch(&part, &y);
+            if (plane == 0 || !once) fetch(&part, &y);
             run(&part, &y);
         }
     }
