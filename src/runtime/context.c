@@ -108,9 +108,11 @@ spyre_status spyre_context_create(uint32_t card_count, spyre_context **out_conte
                           DEVICE_MOST_CARDS);
     }
     environment_check();
+    if (!device_watch_forks()) return status_no_memory();
     spyre_context *context = calloc(1, sizeof *context);
     TRY_ALLOC(context);
     context->process = getpid();
+    context->forks = device_forks();
     pthread_mutex_init(&context->bindings_lock, NULL);
     spyre_status status = start(context, card_count);
     if (status) stop(context);
@@ -121,7 +123,7 @@ spyre_status spyre_context_create(uint32_t card_count, spyre_context **out_conte
 void spyre_context_destroy(spyre_context *context)
 {
     // A forked child has the memory but not the threads; there is nothing to wait for.
-    if (!context || context->process != getpid()) return;
+    if (!context || context->forks != device_forks()) return;
     for (uint32_t n = 0; n < context->card_count; n++)
         spyre_status_free(spyre_card_synchronize(context, n));
     job_forget_context(context);

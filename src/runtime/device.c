@@ -5,14 +5,39 @@
 
 #include <stdatomic.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+
+static atomic_uint forks;
+
+static void count_fork(void)
+{
+    atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
+}
+
+static int watch_error;
+
+static void watch(void)
+{
+    watch_error = pthread_atfork(NULL, NULL, count_fork);
+}
+
+bool device_watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch);
+    return watch_error == 0;
+}
+
+uint32_t device_forks(void)
+{
+    return atomic_load_explicit(&forks, memory_order_relaxed);
+}
 
 spyre_status device_of(spyre_context *context, uint32_t card_id, uint32_t stream_id,
                        device **out_device)
 {
-    if (context->process != getpid()) {
+    if (context->forks != device_forks()) {
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "the cards belong to process %d; a forked child cannot use them (start "
                           "worker processes by spawn)",

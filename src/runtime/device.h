@@ -133,6 +133,7 @@ typedef struct job_binding job_binding;
 
 struct spyre_context {
     pid_t process;
+    uint32_t forks;                     // device_forks() when it was made
     uint32_t card_count;
     device devices[DEVICE_MOST_CARDS];
     activity_list *records;
@@ -140,6 +141,11 @@ struct spyre_context {
     pthread_mutex_t bindings_lock;
     job_binding *bindings;              // of jobs to this context's cards
 };
+
+// Forks from the process that watched first to this one: a context is this process's if it was made
+// at the present number. (Asking for the process's number is a system call.) False: no memory.
+uint32_t device_forks(void);
+SPYRE_MUST_CHECK bool device_watch_forks(void);
 
 // Checks process (a forked child has no worker and must not touch locks), card and stream number.
 SPYRE_MUST_CHECK spyre_status device_of(spyre_context *context, uint32_t card_id,
