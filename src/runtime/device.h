@@ -231,6 +231,8 @@ void transfer_cache_destroy(transfer_cache *cache);
 SPYRE_MUST_CHECK spyre_status transfer_workers(transfer_cache *cache, int64_t bytes,
                                                pool **out_workers);
 double transfer_us(int64_t bytes);      // over the link between host and card
+// INVALID_ARGUMENT for a view, named `what`, of too many dims; null is none.
+SPYRE_MUST_CHECK spyre_status transfer_check_rank(const spyre_view *view, const char *what);
 
 // --- job.c: unloads what jobs keep on this context's cards
 

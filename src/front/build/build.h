@@ -56,6 +56,8 @@ SPYRE_MUST_CHECK spyre_status build_add_number(const builder *b, const graph_num
 SPYRE_MUST_CHECK spyre_status build_add_constant(const builder *b, double value, spyre_dtype dtype,
                                                  uint32_t *out);
 
+// Appends the ops of the node; a view's results lie in its operand's buffer.
+SPYRE_MUST_CHECK spyre_status build_node(builder *b);
 SPYRE_MUST_CHECK spyre_status build_layer_norm(builder *b);
 
 // --- Numbers, which ops take in the place of an operand
