@@ -90,7 +90,7 @@ void code_load_elements(unit_code *c, quarters *to)
     code_elements(c, true);
     code_release_all(c, to);
     prefetch_elements(c);
-    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+    for (uint32_t pair = 0; pair < c->pairs; pair++) {
         if (c->step->halves) {
             load_halves(c, to, pair, plain);
             continue;

@@ -80,6 +80,7 @@ typedef struct {
     bool looks;                             // there are such LOADs
     bool is_plain;                          // the code that is made now is for plain elements
     size_t wild, next;                      // the jump to the code for others, what is behind both
+    uint32_t pairs;                         // of quarters that a result depends on, the first ones
     bool by_rows;                           // all sticks of a row, then the next row: its sums stay
     quarters sums[2];                       // in registers, of the step
     const vector_step *summing[2];

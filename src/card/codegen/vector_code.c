@@ -73,6 +73,26 @@ static uint32_t lanes_of(uint32_t quarter, uint32_t rest)
     return lanes;
 }
 
+// Padding of each stick adds nothing to a sum.
+static bool is_all_padding(const vector_step *s, uint32_t quarter)
+{
+    const bool sums = s->op == VECTOR_SUM || s->op == VECTOR_WIDE_SUM;
+    return sums && s->rest && s->rest_of_each && lanes_of(quarter, s->rest) == 0;
+}
+
+// Pairs of quarters that enter the sums of a program of loads and sums alone; else all.
+static uint32_t pairs_taken(const vector_program *w)
+{
+    uint32_t pairs = 1;
+    for (uint32_t n = 0; n < w->count; n++) {
+        const vector_step *s = &w->steps[n];
+        if (s->op != VECTOR_LOAD_X && s->op != VECTOR_SUM) return QUARTERS / 2;
+        for (uint32_t q = 2; s->op == VECTOR_SUM && q < QUARTERS; q++)
+            if (!is_all_padding(s, q)) pairs = QUARTERS / 2;
+    }
+    return pairs;
+}
+
 // k1 = lanes of a quarter that are no padding, RDX is the next stick.
 static void mask_padding(unit_code *c, uint32_t quarter)
 {
@@ -93,6 +113,11 @@ static quarters without_padding(unit_code *c)
     const zmm neutral = code_in_register(c, code_number(c, vector_neutral(c->step->op)));
     encode_load_address(&c->b, RDX, at_offset(STICK, 1));
     for (uint32_t q = 0; q < QUARTERS; q++) {
+        const uint32_t lanes = c->step->rest_of_each ? lanes_of(q, c->step->rest) : 0;
+        if (lanes == 0xFFFF || is_all_padding(c->step, q)) {
+            of.reg[q] = code_share(c, c->x.reg[q]);
+            continue;
+        }
         of.reg[q] = code_new(c);
         mask_padding(c, q);
         code_masked(c, VBLENDMPS, of.reg[q], 1, neutral, in_zmm(c->x.reg[q]));
@@ -110,7 +135,8 @@ static uint32_t registers_of(const vector_step *s)
 static void add_up(unit_code *c, const quarters *sums, const quarters *x)
 {
     const uint32_t op = c->step->op, count = registers_of(c->step);
-    for (uint32_t q = 0; q < QUARTERS; q++) code_combine(c, op, sums->reg[q % count], x->reg[q]);
+    for (uint32_t q = 0; q < QUARTERS; q++)
+        if (!is_all_padding(c->step, q)) code_combine(c, op, sums->reg[q % count], x->reg[q]);
 }
 
 static const quarters *sums_in_registers(const unit_code *c)
@@ -439,6 +465,7 @@ static bool write_code(unit_code *c)
     c->users[0] = 2 * QUARTERS;
     enter(c);
     code_load_constants(c);
+    c->pairs = pairs_taken(c->program);
     choose_loops(c);
     if (c->by_rows) row_by_row(c);
     else stick_by_stick(c);

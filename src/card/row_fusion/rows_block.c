@@ -109,6 +109,14 @@ static bool sticks_are_nearer(const row_fusion *c)
     return nearer > 0;
 }
 
+// All elements are taken by one vector program, which keeps none.
+static bool passes_once(const row_fusion *c)
+{
+    uint32_t programs = 0;
+    for (uint32_t n = 0; n < c->items.count; n++) programs += c->items.items[n].count > 0;
+    return programs == 1 && !c->kept;
+}
+
 static uint32_t choose_block(const rows_builder *b)
 {
     const row_fusion *c = b->c;
@@ -118,6 +126,7 @@ static uint32_t choose_block(const rows_builder *b)
     // One vector program passes by once.
     if (c->items.count == 1)
         rows = sticks_are_nearer(c) ? LEAST_UNITS / c->sticks + 1 : ROWS_MOST_ROWS;
+    else if (passes_once(c) && !sticks_are_nearer(c)) rows = ROWS_MOST_ROWS;
     if (c->inner && rows > LOADED_ROWS / c->sticks) rows = LOADED_ROWS / c->sticks + 1;
     if (rows > ROWS_MOST_ROWS) rows = ROWS_MOST_ROWS;
     if (rows > c->rows) rows = c->rows;

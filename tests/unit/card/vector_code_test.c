@@ -203,6 +203,25 @@ static uint32_t any_program(uint64_t *seed, memory *m, vector_step *steps)
     return made;
 }
 
+// Loads and sums alone, of the first lanes of each stick.
+static uint32_t sums_alone(uint64_t *seed, memory *m, vector_step *steps)
+{
+    const uint32_t sums = 1 + below(seed, SUMS);
+    uint32_t made = 0;
+    for (uint32_t n = 0; n < sums; n++) {
+        const vector_step load = {.op = VECTOR_LOAD_X, .at = (uint8_t *)m->codes[below(seed, 2)],
+                                  .row_at = m->row_at, .stick_at = m->stick_at,
+                                  .halves = below(seed, 4) == 0};
+        const vector_step sum = {.op = VECTOR_SUM + below(seed, 8) / 5, .values = m->sums[n],
+                                 .begins = below(seed, 2), .begin = 0.5f,
+                                 .folds = below(seed, 2), .rest_of_each = below(seed, 8) > 0,
+                                 .rest = below(seed, 8) ? 1 + below(seed, LANES / 2) : 40};
+        steps[made++] = load;
+        steps[made++] = sum;
+    }
+    return made;
+}
+
 static void move_to(memory *from, memory *to, vector_step *steps, uint32_t count)
 {
     const ptrdiff_t bytes = (char *)to - (char *)from;
@@ -227,7 +246,8 @@ static void vector_code__does_what_its_ops_do(void **state)
         vector_step steps[MOST_STEPS + 1];
         fill(&at_first, rare[round % 4], &seed);
         by_op = by_code = at_first;
-        const uint32_t count = any_program(&seed, &by_op, steps);
+        const uint32_t count = round % 8 == 3 ? sums_alone(&seed, &by_op, steps)
+                                              : any_program(&seed, &by_op, steps);
         const vector_program w = {.steps = steps, .count = count, .rows = 1 + below(&seed, ROWS),
                                   .sticks = 1 + below(&seed, STICKS)};
         simd_avx512.run_program(&w, NULL);
