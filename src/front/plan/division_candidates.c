@@ -277,6 +277,21 @@ static comparison collect(const division_prices *p, const division_candidates *c
     return of;
 }
 
+// An op whose buffers are all in memory goes to less than half the cores that it has by itself only
+// where that saves more than its price is exact to: of more tiles a core a little more of the first
+// load overlaps, but a core alone has less of the memory than the price says.
+static bool leaves_cores_idle(const division_prices *p, const division_candidates *c,
+                              uint32_t index, const division *d)
+{
+    static const double EXACT_TO = 0.01;
+    const loop_op *op = op_at(p, index);
+    const division *by_itself = &c->kept[index][DIVISION_PUBLISHED]->d;
+    if (may_be_resident(p, index)) return false;
+    if (2 * division_cores(op, d) >= division_cores(op, by_itself)) return false;
+    return division_cost(p, index, d, 0).us >
+           division_cost(p, index, by_itself, 0).us * (1 - EXACT_TO);
+}
+
 bool division_settle(division_prices *p, const division_candidates *c, uint32_t index,
                      division_sweep sweep)
 {
@@ -296,6 +311,7 @@ bool division_settle(division_prices *p, const division_candidates *c, uint32_t 
         cost now =
             as_before && in_force ? last->price : division_price_of(p, index, of.all[i]);
         if (best && !is_cheaper(&now, &best_cost)) continue;
+        if (leaves_cores_idle(p, c, index, &of.all[i]->d)) continue;
         best = of.all[i];
         best_cost = now;
     }

@@ -67,6 +67,24 @@ static void joint_work_division__softmax_by_rows(void **state)
     front_run_end(&run);
 }
 
+// An op that only memory surrounds keeps most of its cores: of fewer, which have more tiles, a
+// little more of the first load overlaps, and nothing else is gained.
+static void joint_work_division__ops_in_memory_keep_cores(void **state)
+{
+    (void)state;
+    const spyre_view views[] = {sizes_view(3, 64, 64, 256), sizes_view(2, 1024, 1024, 0)};
+    for (uint32_t n = 0; n < sizeof views / sizeof *views; n++) {
+        front_run run = front_run_begin();
+        uint32_t x = front_case_input(&run, views[n]);
+        front_case_output(&run, front_case_unary(&run, "spyre.neg", x, views[n]));
+        loop_graph *loops = front_case_before(&run, 32, "joint_work_division");
+        bool changed;
+        assert_ok(pass_joint_work_division(loops, &changed));
+        assert_true(loop_core_count(&loops->ops.items[0]) >= 16);
+        front_run_end(&run);
+    }
+}
+
 // One core could take the maximum as quickly from memory; with a clone of x in LX all readers
 // agree.
 static void joint_work_division__readers_of_a_clone_agree(void **state)
@@ -285,6 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joint_work_division__softmax_by_rows),
+        cmocka_unit_test(joint_work_division__ops_in_memory_keep_cores),
         cmocka_unit_test(joint_work_division__readers_of_a_clone_agree),
         cmocka_unit_test(joint_work_division__feed_forward_by_rows),
         cmocka_unit_test(joint_work_division__shuffles_are_priced),
