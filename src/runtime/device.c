@@ -78,7 +78,7 @@ uint64_t device_stream_oldest(const device_stream *s)
 uint64_t device_oldest_sequence(const device *d)
 {
     uint64_t oldest = UINT64_MAX;
-    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
+    for (uint32_t n = 0; n < d->stream_count; n++) {
         uint64_t of_stream = device_stream_oldest(&d->streams[n]);
         if (of_stream < oldest) oldest = of_stream;
     }

@@ -111,6 +111,7 @@ struct device {
     bool computing;                     // a launch is under way
 
     device_stream streams[DEVICE_STREAMS];
+    uint32_t stream_count;              // those that have had tasks are among the first so many
     uint64_t sequence;                  // of the last task submitted
     uint64_t cancelled;                 // tasks up to this one do not run
     uint32_t next_low, next_high;

@@ -54,7 +54,7 @@ static void reclaim(device *d, waiting_list *list, uint64_t oldest)
 
 static void reclaim_all(device *d)
 {
-    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
+    for (uint32_t n = 0; n < d->stream_count; n++) {
         device_stream *s = &d->streams[n];
         if (s->freed.count) reclaim(d, &s->freed, device_stream_oldest(s));
     }
@@ -113,7 +113,7 @@ static bool take_over(device *d, uint32_t stream, uint64_t bytes, uint64_t *out_
 
 static bool any_waits(const device *d)
 {
-    for (uint32_t n = 0; n < DEVICE_STREAMS; n++)
+    for (uint32_t n = 0; n < d->stream_count; n++)
         if (d->streams[n].freed.count) return true;
     return d->freed.count > 0;
 }

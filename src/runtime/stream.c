@@ -131,7 +131,7 @@ static bool higher_priority(const task *a, const task *b)
 static task *take_next(device *d)
 {
     task *best = NULL;
-    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
+    for (uint32_t n = 0; n < d->stream_count; n++) {
         task *t = d->streams[n].first;
         if (!t || d->streams[n].busy || !may_start(d, t)) continue;
         if (!best || higher_priority(t, best)) best = t;
@@ -219,6 +219,7 @@ static spyre_status await_room(device *d, const device_stream *s)
 static spyre_status submit_locked(device *d, task *t, bool may_run_here, bool *out_taken)
 {
     device_stream *s = &d->streams[t->stream];
+    if (t->stream >= d->stream_count) d->stream_count = t->stream + 1;
     if (s->error && !t->survives_errors && idle(s)) return report_error(d, t->stream);
     TRY(await_room(d, s));
     if (t->prepare) TRY(t->prepare(d, t));
@@ -332,7 +333,7 @@ spyre_status spyre_stream_synchronize(spyre_context *context, uint32_t card_id, 
 
 static bool all_idle(const device *d)
 {
-    for (uint32_t n = 0; n < DEVICE_STREAMS; n++)
+    for (uint32_t n = 0; n < d->stream_count; n++)
         if (!idle(&d->streams[n])) return false;
     return true;
 }
@@ -344,9 +345,9 @@ spyre_status spyre_card_synchronize(spyre_context *context, uint32_t card_id)
     pthread_mutex_lock(&d->lock);
     device_wait w = {0};
     while (!all_idle(d) && !w.interrupted) device_sleep_asking(d, &d->changed, &w);
-    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) host_waited(d, &d->streams[n]);
+    for (uint32_t n = 0; n < d->stream_count; n++) host_waited(d, &d->streams[n]);
     spyre_status first = device_interruption(&w);
-    for (uint32_t n = 0; n < DEVICE_STREAMS && !w.interrupted; n++) {
+    for (uint32_t n = 0; n < d->stream_count && !w.interrupted; n++) {
         // A failed stream stays failed, but the card complains about it only once.
         if (d->streams[n].error_reported) continue;
         spyre_status error = report_error(d, n);
