@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launch_recorder.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -21,9 +22,18 @@ static void fail(recording *r, spyre_status status)
     r->failed = true;
 }
 
+static bool on;
+
+static void read_variable(void)
+{
+    on = getenv("SPYRE_RECORD") != NULL;
+}
+
 bool recorder_is_on(void)
 {
-    return getenv("SPYRE_RECORD") != NULL;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_variable);
+    return on;
 }
 
 static bool is_wanted(void)

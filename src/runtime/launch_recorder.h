@@ -9,7 +9,7 @@
 
 typedef struct recording recording;
 
-// True when some launch of the process is to be saved.
+// True when some launch of the process is to be saved, as the first that asks finds.
 bool recorder_is_on(void);
 
 // Counts a launch. Null where it is not wanted; else to be handed on.
