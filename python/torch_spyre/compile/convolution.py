@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 
 from .._pytorch.dispatch import check_convolution
+from .parts.blocks_of_rows import blocks_for, in_blocks, is_of_few_channels, one_feature_a_channel
 from .parts.lines import computed
 from .parts.pooling import (
     Windows,
@@ -68,6 +69,16 @@ def convolution(
     )
     if x.dim() not in (3, 4, 5) or x.dtype not in computed() or weight.dtype != x.dtype:
         return NOT_TAKEN
+    if groups == x.shape[1] and not transposed and x.dim() < 5:
+        w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+        if is_of_few_channels(x, weight, w, groups):
+            many = one_feature_a_channel(x, weight.shape[0])
+            blocks = blocks_for(x.shape[0], many.shape[1], w)
+            if blocks:
+                return in_blocks(many, weight, bias, w, blocks)
+            if many is x:
+                return NOT_TAKEN
+            return _forward(many, weight, bias, stride, padding, dilation, many.shape[1])
     if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
         w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
         few = x.shape[1] < _FEW_CHANNELS

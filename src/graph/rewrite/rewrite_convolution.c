@@ -131,7 +131,7 @@ static bool is_depthwise(const tensor *x, const tensor *weight, const tensor *in
         if (weight->view.size[d] > 1 && into->view.size[d] == 1) return false;
         slides |= weight->view.size[d] > 1;
     }
-    return slides && groups > 1 && groups == x->view.size[1] && groups == weight->view.size[0];
+    return slides && groups == x->view.size[1] && groups == weight->view.size[0];
 }
 
 // [C, 1, taps..] as [taps.., C].
