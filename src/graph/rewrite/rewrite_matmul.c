@@ -26,6 +26,39 @@ static spyre_view batch_of(const tensor *x)
     return view_contiguous(x->view.size, x->view.rank - 2);
 }
 
+// A product has whole sticks of columns. Where there is one column, or where rows are but a few
+// elements long, most of that is left out sooner: products of elements, exact in float32, and sums.
+enum { FEW_PRODUCTS = 64, MOST_PRODUCTS = 1 << 24 };
+
+static bool has_few_columns(const tensor *x, const tensor *y)
+{
+    const int64_t depth = y->view.size[y->view.rank - 2], columns = y->view.size[y->view.rank - 1];
+    bool narrow = x->dtype == SPYRE_DTYPE_F16 || x->dtype == SPYRE_DTYPE_BF16;
+    if (!narrow || y->dtype != x->dtype || depth < 2) return false;
+    if (columns == 1) return true;
+    return columns * depth <= FEW_PRODUCTS && x->view.rank < SPYRE_MAX_RANK &&
+           view_element_count(&x->view) * columns <= MOST_PRODUCTS;
+}
+
+// sum(x[.., M, 1, K] * y[.., 1, N, K]) over K; of one column without the dim of columns.
+static spyre_status add_products(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
+                                 tensor *out)
+{
+    const uint32_t rank = x->view.rank;
+    const bool one = y->view.size[y->view.rank - 1] == 1;
+    bool summed[SPYRE_MAX_RANK] = {false};
+    tensor left, right, turned, products, sums;
+    TRY(make_cast(r, x, SPYRE_DTYPE_F32, NULL, &left));
+    TRY(make_cast(r, y, SPYRE_DTYPE_F32, NULL, &right));
+    TRY(make_transpose(r, &right, right.view.rank - 2, right.view.rank - 1, &turned));
+    if (!one) TRY(make_unsqueeze(r, &left, rank - 1, &left));
+    if (!one) TRY(make_unsqueeze(r, &turned, turned.view.rank - 2, &turned));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &left, &turned, NULL, &products));
+    summed[products.view.rank - 1] = true;
+    TRY(make_reduction(r, ATEN_SPYRE_SUM, &products, summed, one, NULL, &sums));
+    return make_cast(r, &sums, x->dtype, into, out);
+}
+
 // x [.., M, K] times y [.., K, N], batch dims broadcast; a y of rank 2 is shared by all batches.
 // With a K of 1 it is a product of elements, which float32 has.
 static spyre_status multiply(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
@@ -43,6 +76,7 @@ static spyre_status multiply(rewriter *r, const tensor *x, const tensor *y, cons
     bool is_outer = x->view.size[x->view.rank - 1] == 1 && y->view.size[y->view.rank - 2] == 1;
     if (is_outer && x->dtype == SPYRE_DTYPE_F32)
         return make_binary(r, ATEN_SPYRE_MUL, &left, &right, into, out);
+    if (has_few_columns(&left, &right)) return add_products(r, &left, &right, into, out);
     return make_matmul(r, &left, &right, into, out);
 }
 
