@@ -7,7 +7,6 @@ import torch.nn.functional as F  # noqa: N812
 import torch_spyre
 from inputs import half
 
-
 FEW_CHANNELS = {  # sizes of x and weight, stride, padding, dilation, groups
     "one channel": ((2, 1, 40, 50), (1, 1, 3, 3), 1, 1, 1, 1),
     "filters of one channel": ((2, 1, 70, 33), (3, 1, 3, 3), 1, 0, 1, 1),

@@ -2,9 +2,9 @@
 """Convolutions of few channels, each by itself: filters of grey or coloured images and of signals.
 
 A stick holds one element of each channel, so few channels leave most of it empty. Where there are
-many images they fill it. Else an image is cut into blocks of rows, each with the rows behind it that
-its windows reach, and the blocks are images of their own: 64 of them fill a stick, and every tap is
-a shift along dims that are none of the stick's."""
+many images they fill it. Else an image is cut into blocks of rows, each with the rows behind it
+that its windows reach, and the blocks are images of their own: 64 of them fill a stick, and every
+tap is a shift along dims that are none of the stick's."""
 
 from __future__ import annotations
 
