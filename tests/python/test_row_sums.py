@@ -38,6 +38,27 @@ def test_sums_are_those_of_the_parts(size: tuple[int, ...], keepdim: bool) -> No
     assert (got - wanted).abs().max() < 2e-6 * len(x.flatten()) ** 0.5
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_sums_beside_values_of_rows(size: tuple[int, ...]) -> None:
+    """As the gradient of a norm's bias sums what its input's gradient scales row by row."""
+    x = exact_numbers(size) * 2.0 ** torch.randint(-8, 14, size)
+    x = x.half()
+    dims = tuple(range(len(size) - 1))
+
+    def beside(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat((x.float().sum(dims), scaled(x).flatten()))
+
+    def before(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat((scaled(x).flatten(), x.float().sum(dims)))
+
+    got = on_card(before, x)[-size[-1] :]
+    parts = on_card(lambda x: x.float().view(32, -1, size[-1]).sum(1), x)
+    assert torch.equal(got, on_card(lambda x: x.sum(0), parts))
+    wanted, sizes = x.double().sum(dims), x.double().abs().sum(dims)
+    for sums in (got, on_card(beside, x)[: size[-1]]):
+        assert ((sums - wanted).abs() < 1e-6 * sizes).all()
+
+
 @pytest.mark.parametrize("size", [(1000, 96), (33, 64, 70), (512, 64), (2, 2048, 3)])
 def test_sums_of_other_numbers_of_rows(size: tuple[int, ...]) -> None:
     x = exact_numbers(size)

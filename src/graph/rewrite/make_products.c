@@ -50,6 +50,10 @@ static spyre_status reduce_to(rewriter *r, aten_op op, const tensor *x, const bo
 // then these.
 enum { ROW_PARTS = 32, LEAST_ROWS = 512, LEAST_ELEMENTS = 1 << 16, NODES_BEFORE = 4 };
 
+// What else is made of the summed value, such as the gradient of a norm's input, is looked for
+// among so many nodes before the sum, and followed over so many values.
+enum { NODES_LOOKED_AT = 64, VALUES_FOLLOWED = 8 };
+
 typedef struct {
     spyre_view view;                    // dims of parts, of rows of a part, then those that stay
     bool rows[SPYRE_MAX_RANK], parts[SPYRE_MAX_RANK];
@@ -63,8 +67,19 @@ static bool is_of_rows(const spyre_view *of, const spyre_view *x)
     return moves && (of->size[last] == 1 || of->stride[last] == 0);
 }
 
-// Whether one of the nodes that a value is made by, up to so many back, reads one for each row; a
-// mask of rows is none.
+// Whether the argument is one for each row; a mask of rows is none.
+static spyre_status is_row_argument(const spyre_graph *graph, const spyre_arg *arg,
+                                    const spyre_view *x, bool *out)
+{
+    spyre_view view;
+    if (arg->kind != SPYRE_ARG_VALUE) return NULL;
+    const graph_value *value = &graph->values.items[arg->of.value];
+    TRY(graph_view_constant(graph, &value->view, &view));
+    *out = value->dtype != SPYRE_DTYPE_BOOL && is_of_rows(&view, x);
+    return NULL;
+}
+
+// Whether one of the nodes that a value is made by, up to so many back, reads one for each row.
 static spyre_status reads_rows(const spyre_graph *graph, uint32_t of, const spyre_view *x,
                                uint32_t nodes, bool *out)
 {
@@ -72,13 +87,34 @@ static spyre_status reads_rows(const spyre_graph *graph, uint32_t of, const spyr
     if (made_by == SPYRE_NO_ID || nodes == 0) return NULL;
     const graph_node *node = &graph->nodes.items[made_by];
     for (uint32_t i = 0; i < node->arg_count && !*out; i++) {
-        spyre_view view;
-        if (node->args[i].kind != SPYRE_ARG_VALUE) continue;
-        const uint32_t operand = node->args[i].of.value;
-        TRY(graph_view_constant(graph, &graph->values.items[operand].view, &view));
-        const bool masks = graph->values.items[operand].dtype == SPYRE_DTYPE_BOOL;
-        *out = !masks && is_of_rows(&view, x);
-        if (!*out) TRY(reads_rows(graph, operand, x, nodes - 1, out));
+        TRY(is_row_argument(graph, &node->args[i], x, out));
+        if (!*out && node->args[i].kind == SPYRE_ARG_VALUE)
+            TRY(reads_rows(graph, node->args[i].of.value, x, nodes - 1, out));
+    }
+    return NULL;
+}
+
+static bool reads_one_of(const graph_node *node, const uint32_t *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < node->arg_count; i++)
+        for (uint32_t n = 0; n < count && node->args[i].kind == SPYRE_ARG_VALUE; n++)
+            if (node->args[i].of.value == values[n]) return true;
+    return false;
+}
+
+// Whether a node reads the value, or what others have made of it, beside one for each row.
+static spyre_status meets_rows(const spyre_graph *graph, uint32_t value, const spyre_view *x,
+                               bool *out)
+{
+    const uint32_t nodes = graph->nodes.count;
+    uint32_t followed[VALUES_FOLLOWED] = {value}, count = 1;
+    for (uint32_t n = nodes > NODES_LOOKED_AT ? nodes - NODES_LOOKED_AT : 0; n < nodes; n++) {
+        const graph_node *node = &graph->nodes.items[n];
+        if (!reads_one_of(node, followed, count)) continue;
+        for (uint32_t i = 0; i < node->arg_count && !*out; i++)
+            TRY(is_row_argument(graph, &node->args[i], x, out));
+        if (*out || count == VALUES_FOLLOWED) return NULL;
+        followed[count++] = node->results[0];
     }
     return NULL;
 }
@@ -152,8 +188,10 @@ spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x, const bool
     TRY(before_cast(r, x, &narrow));
     TRY(make_unrepeated(r, &narrow, reduced, &whole));
     bool of_rows = false;
-    if (part_rows(op, &whole, reduced, &parted))
+    if (part_rows(op, &whole, reduced, &parted)) {
         TRY(reads_rows(r->target, whole.value, &x->view, NODES_BEFORE, &of_rows));
+        if (!of_rows) TRY(meets_rows(r->target, whole.value, &x->view, &of_rows));
+    }
     if (of_rows) {
         const tensor like = {.dtype = x->dtype, .view = sizes_left(x, reduced, keepdim)};
         return sum_parts(r, &whole, &parted, &like, into, out);
