@@ -72,13 +72,13 @@ def convolution(
     if groups == x.shape[1] and not transposed and x.dim() < 5:
         w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
         if is_of_few_channels(x, weight, w, groups):
-            many = one_feature_a_channel(x, weight.shape[0])
-            blocks = blocks_for(x.shape[0], many.shape[1], w)
+            each = one_feature_a_channel(x, weight.shape[0])
+            blocks = blocks_for(x.shape[0], each.shape[1], w)
             if blocks:
-                return in_blocks(many, weight, bias, w, blocks)
-            if many is x:
+                return in_blocks(each, weight, bias, w, blocks)
+            if each is x:
                 return NOT_TAKEN
-            return _forward(many, weight, bias, stride, padding, dilation, many.shape[1])
+            return _forward(each, weight, bias, stride, padding, dilation, each.shape[1])
     if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
         w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
         few = x.shape[1] < _FEW_CHANNELS

@@ -24,10 +24,10 @@ _WORTH_BLOCKS = 2  # by how much a stick has to be fuller
 
 
 class Blocks(NamedTuple):
-    """`count` blocks of `rows` results along a dim, each of `reach` elements of the input."""
+    """`number` blocks of `rows` results along a dim, each of `reach` elements of the input."""
 
     dim: int
-    count: int
+    number: int
     rows: int
     reach: int
 
@@ -81,13 +81,13 @@ def in_blocks(
     at = b.dim + 2
     x = padded(x, w, 0.0)
     step = b.rows * w.stride[b.dim]
-    missing = (b.count - 1) * step + b.reach - x.shape[at]
+    missing = (b.number - 1) * step + b.reach - x.shape[at]
     if missing > 0:
         x = _aten.constant_pad_nd(x, [0, 0] * (x.dim() - 1 - at) + [0, missing])
     x = x.unfold(at, b.reach, step).movedim(at, 1).movedim(-1, at + 1)
     none: Sequence[int] = [0] * len(w.kernel)
     how = list(w.stride), none, list(w.dilation)
     made = _aten.convolution(x.flatten(0, 1), weight, bias, *how, False, none, weight.shape[0])
-    made = made.unflatten(0, (x.shape[0], b.count)).movedim(1, at).flatten(at, at + 1)
+    made = made.unflatten(0, (x.shape[0], b.number)).movedim(1, at).flatten(at, at + 1)
     result: torch.Tensor = made.narrow(at, 0, w.counts[b.dim])
     return result
