@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 import torch_spyre
 from torch_spyre.compile import handover
-from torch_spyre.eager import operator_program
+from torch_spyre.eager import numbered_calls, operator_program
 
 NUMBERS = [0.31 + 0.047 * i for i in range(12)]
 FEW = 8  # numbers, the classes of lerp's among them, until all programs are there
@@ -206,8 +206,8 @@ def test_random_sequences_give_what_programs_by_value_do(trials, monkeypatch):
         for takes_scalars in (True, False):
             operator_program.programs.clear()
             monkeypatch.setattr(handover, "takes_scalars", lambda takes=takes_scalars: takes)
-            most = operator_program.MOST_NUMBERS if takes_scalars else 1000
-            monkeypatch.setattr(operator_program, "MOST_NUMBERS", most)
+            most = numbered_calls.MOST_NUMBERS if takes_scalars else 1000
+            monkeypatch.setattr(numbered_calls, "MOST_NUMBERS", most)
             with torch_spyre.fallback("silent"):
                 made = [_run(CALLS[name], operands, number, with_gradient) for number in numbers]
             found.append([list(_leaves(results or ())) for results in made])

@@ -9,7 +9,7 @@ import torch
 import torch_spyre
 from torch_spyre import _C
 from torch_spyre.compile import handover
-from torch_spyre.eager import operator_program
+from torch_spyre.eager import numbered_calls, operator_program
 
 aten = torch.ops.aten
 FACTORS = [0.3 + 0.037 * i for i in range(50)]  # none that a rule keeps in the program
@@ -569,7 +569,7 @@ def test_parts_serve_all_values(name, dtype, counted, monkeypatch):
     """After a few programs by value the parts are called, with the same bits."""
     call, numbers = APART[name], FACTORS[:8]
     with monkeypatch.context() as patch:
-        patch.setattr(operator_program, "MOST_NUMBERS", 100)
+        patch.setattr(numbered_calls, "MOST_NUMBERS", 100)
         try:
             expected = [call(dtype, number) for number in numbers]
         except torch_spyre.FallbackError:
@@ -593,4 +593,4 @@ def test_parts_with_programs_by_value_are_not_called_for_long(counted):
     for number in FACTORS[:8]:
         torch.nn.functional.group_norm(x, 1, eps=number)
     (calls,) = operator_program.operator_of(aten.native_group_norm.default).numbered.values()
-    assert calls.is_by_value and calls.runs == operator_program.MOST_NUMBERS + 1
+    assert calls.is_by_value and calls.runs == numbered_calls.MOST_NUMBERS + 1

@@ -8,7 +8,6 @@ reason why there is none.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +23,10 @@ from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
 from . import operand_dtypes, room
+from .call_key import key_of, kind_of, numbers_of_call
 from .growing import Growing
 from .host import run_on_cpu
+from .numbered_calls import NumberedCalls, Refusals
 from .result_types import EMPTY, results_of
 
 if TYPE_CHECKING:
@@ -114,9 +115,6 @@ class OperatorProgram:
         return results[0] if self.single else tuple(results)
 
 
-MOST_NUMBERS = 2  # programs of an operator that is taken apart, by its numbers
-
-
 class ByParts:
     """A call whose operator is taken apart, and its parts are called one by one: of which most have
     a program for all numbers. As OperatorProgram."""
@@ -150,51 +148,6 @@ class ByParts:
             return operator_of(self.op).kernel(*decomposed.split(self.op, self.values))
         self.calls.note(Operator.compiled > before)
         return result
-
-
-class NumberedCalls:
-    """Calls of an operator that is taken apart, which differ by their numbers alone."""
-
-    def __init__(self) -> None:
-        self.programs = 0  # of the operator as a whole, of which each is for the numbers of a call
-        self.runs = 0  # of its parts one by one
-        self.compiling = 0  # of these those that have made programs
-        self.is_by_value = False  # the parts have no programs for all numbers, either
-
-    @property
-    def are_many(self) -> bool:
-        return self.programs >= MOST_NUMBERS and not self.is_by_value
-
-    def note(self, has_compiled: bool) -> None:
-        """A run of the parts: the first ones compile what they have in common, and so do those of
-        numbers that are cases of their own."""
-        self.runs += 1
-        self.compiling += has_compiled
-        self.is_by_value = self.compiling > max(MOST_NUMBERS, self.runs // 2)
-
-
-class Refusals:
-    """Why calls have no program that differ by their numbers alone: once two have been refused in
-    the same words, all are whose numbers are of the same kinds."""
-
-    def __init__(self) -> None:
-        self.reasons: dict[Any, list[str]] = {}  # by all but the numbers
-
-    def of(self, others: Any) -> str | None:
-        first, second = (*self.reasons.get(others, ()), "", "")[:2]
-        return first if first and first == second else None
-
-    def note(self, others: Any, reason: str) -> None:
-        keep(self.reasons, others, [*self.reasons.pop(others, [])[-1:], reason])
-
-
-def _kind_of(value: object) -> object:
-    """Of a number. Those that operators tell apart stay: 0, 1, exponents such as -0.5."""
-    if isinstance(value, (Tensor, list)):
-        return None
-    if not isinstance(value, float) or not math.isfinite(value) or (2 * value).is_integer():
-        return value
-    return (float, value > 0, abs(value) > 1)
 
 
 # A program, or None and why there is none.
@@ -273,7 +226,7 @@ class Operator:
         if self.refusal is not None or self.op in fallback_ops:
             room.check_host(self.op, args, kwargs)
             return None, [], self.refusal
-        values = _numbers(handover.positional(self.op, args, kwargs))
+        values = numbers_of_call(handover.positional(self.op, args, kwargs))
         marked, scalars = self._mark(values)
         program, reason = self._known(args, kwargs, values, marked, tensors)
         if program is None and scalars:
@@ -324,7 +277,7 @@ class Operator:
         marked: list[Any],
         tensors: list[Tensor],
     ) -> _Known:
-        given = tuple([_key(value, tensors) for value in marked])
+        given = tuple([key_of(value, tensors) for value in marked])
         key = (self.op, self.in_place, _settings(), spyre_decompositions.get(self.op), given)
         known = programs.get(key)
         if known is None and self.grows:
@@ -336,7 +289,7 @@ class Operator:
             return ByParts(self.op, values, calls), None
         if known is None:
             room.check_host(self.op, args, kwargs)
-            kinds = (others, *map(_kind_of, marked)) if others else None
+            kinds = (others, *map(kind_of, marked)) if others else None
             if reason := self.refusals.of(kinds):
                 return None, reason
             known = self._compile(values, marked, tensors)
@@ -522,43 +475,6 @@ def _compile_node(graph: _C.Graph) -> _C.Executable:
     if executable.segment_count() != 1:
         raise _C.Unsupported(f"it became {executable.segment_count()} segments")
     return executable
-
-
-def _numbers(values: Arguments) -> list[Any]:
-    """Tensors of the host without dimensions are numbers to the card where a number gives a result
-    of the same dtype. Others (conditions; beside tensors without dimensions) go there."""
-    cards = [v for v in values if isinstance(v, Tensor) and v.device.type == "spyre"]
-    return [_number(value, cards) for value in values]
-
-
-def _number(value: Any, cards: list[Tensor]) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_number(item, cards) for item in value]
-    if not isinstance(value, Tensor) or value.dim() > 0 or value.device.type != "cpu":
-        return value
-    number = value.item()
-    if value.dtype == torch.float64 or not cards:  # the card has no such tensors
-        return number
-    wide = [tensor for tensor in cards if tensor.dim() > 0]
-    alike = [torch.result_type(t, value) == torch.result_type(t, number) for t in wide]
-    is_number = wide and all(alike) and value.dtype != torch.bool
-    return number if is_number else value.to(cards[0].device)
-
-
-def _key(value: object, tensors: list[Tensor]) -> object:
-    if isinstance(value, torch.Tensor):
-        for index, known in enumerate(tensors):
-            if known is value:
-                return index
-        tensors.append(value)
-        return _C.tensor_key(value)
-    if isinstance(value, handover.Scalar):
-        return (value.like.__class__, value.like, "parameter")
-    if isinstance(value, list):
-        return tuple([_key(item, tensors) for item in value])
-    if isinstance(value, float):  # 0.0 equals -0.0, and no NaN equals another
-        return (float, value.hex())
-    return (value.__class__, value)
 
 
 _operators: dict[OpOverload, Operator] = {}
