@@ -9,8 +9,8 @@
 
 static void prefetch_elements(unit_code *c)
 {
-    encode_prefetch(&c->b, at_offset(RDX, 0));
-    encode_prefetch(&c->b, at_offset(RDX, 64));
+    encode_prefetch(&c->b, at_index(RDX, c->further, 1, 0));
+    encode_prefetch(&c->b, at_index(RDX, c->further, 1, 64));
 }
 
 // --- SEN169_FP16 to fp32
@@ -73,7 +73,7 @@ static void load_halves(unit_code *c, quarters *to, uint32_t pair, bool plain)
 {
     static const uint32_t turns[] = {0, 0, 2, 0, 4, 0, 6, 0, 1, 0, 3, 0, 5, 0, 7, 0};
     const zmm codes = code_in_register(c, constant_words(&c->b, turns));
-    code_op(c, VPERMQ, codes, codes, code_pair_at(pair));
+    code_op(c, VPERMQ, codes, codes, code_pair_at(c, pair));
     if (plain) {                            // of whose 10 fraction bits one is rounded away
         code_op(c, VPADDW, codes, codes, code_words(c, 1));
         code_op(c, VPANDD, codes, codes, code_words(c, 0xFFFE));
@@ -96,7 +96,7 @@ void code_load_elements(unit_code *c, quarters *to)
             continue;
         }
         const zmm codes = code_new(c);
-        code_load(c, codes, code_pair_at(pair));
+        code_load(c, codes, code_pair_at(c, pair));
         if (plain) widen_plain(c, codes, to, pair);
         else widen(c, codes, to, pair);
         code_release(c, codes);
@@ -105,25 +105,25 @@ void code_load_elements(unit_code *c, quarters *to)
 
 // --- fp32 elements: a pair has them in turns of four
 
-// RAX = the pair's elements of 4 bytes.
-static void go_to_pair(unit_code *c, uint32_t pair)
+// From the first pair's elements of 4 bytes to the pair's.
+static void go_to_pair(unit_code *c, gpr at, uint32_t pair)
 {
-    if (pair) encode_add_memory(&c->b, RAX, CODE_FIELD(upper));
+    if (pair) encode_add_memory(&c->b, at, CODE_FIELD(upper));
 }
 
 void code_load_wide(unit_code *c, quarters *to)
 {
     code_elements(c, true);
     code_release_all(c, to);
-    encode_subtract(&c->b, RDX, RAX);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
-        go_to_pair(c, pair);
-        encode_prefetch(&c->b, at_index(RAX, RDX, 1, 0));
-        encode_prefetch(&c->b, at_index(RAX, RDX, 1, 64));
+        go_to_pair(c, RAX, pair);
+        go_to_pair(c, RDX, pair);
+        encode_prefetch(&c->b, at_index(RDX, c->further, 1, 0));
+        encode_prefetch(&c->b, at_index(RDX, c->further, 1, 64));
         const zmm low = code_new(c), a = code_new(c), b = code_new(c);
-        code_load(c, low, at_offset(RAX, 0));
-        code_op_byte(c, VSHUFF32X4, a, low, at_offset(RAX, 64), 0x88);
-        code_op_byte(c, VSHUFF32X4, b, low, at_offset(RAX, 64), 0xDD);
+        code_load(c, low, code_element_at(c, 0));
+        code_op_byte(c, VSHUFF32X4, a, low, code_element_at(c, 64), 0x88);
+        code_op_byte(c, VSHUFF32X4, b, low, code_element_at(c, 64), 0xDD);
         code_release(c, low);
         code_set(c, to, 2 * pair, a);
         code_set(c, to, 2 * pair + 1, b);
@@ -137,11 +137,11 @@ void code_store_wide(unit_code *c)
     code_elements(c, false);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
         const zmm a = c->x.reg[2 * pair], b = c->x.reg[2 * pair + 1];
-        go_to_pair(c, pair);
+        go_to_pair(c, RAX, pair);
         for (uint32_t half = 0; half < 2; half++) {
             const zmm to = code_in_register(c, constant_words(&c->b, half ? high : low));
             code_op(c, VPERMI2PD, to, a, in_zmm(b));
-            code_store(c, at_offset(RAX, (int32_t)half * 64), to);
+            code_store(c, code_element_at(c, (int32_t)half * 64), to);
             code_release(c, to);
         }
     }
@@ -150,10 +150,10 @@ void code_store_wide(unit_code *c)
 static void spread_element(unit_code *c, zmm to)
 {
     if (c->step->wide) {
-        code_op(c, VBROADCASTSS, to, 0, at_offset(RAX, 0));
+        code_op(c, VBROADCASTSS, to, 0, code_element_at(c, 0));
         return;
     }
-    code_op(c, VPBROADCASTW, to, 0, at_offset(RAX, 0));
+    code_op(c, VPBROADCASTW, to, 0, code_element_at(c, 0));
     if (c->step->halves) {
         const zmm wide = widen_halves(c, to, false);
         code_load(c, to, in_zmm(wide));
@@ -249,7 +249,7 @@ static void store_halves(unit_code *c, uint32_t pair)
     encode_test_mask(&c->b, 1);
     cold.result.reg[0] = a, cold.result.reg[1] = b, cold.result.reg[2] = to;
     add_cold(c, cold);
-    code_store_unit(c, code_pair_at(pair), to);
+    code_store_unit(c, code_pair_at(c, pair), to);
     code_release(c, a);
     code_release(c, b);
     code_release(c, to);
@@ -288,7 +288,7 @@ static void store_codes(unit_code *c)
     encode_test_mask(&c->b, 1);
     add_cold(c, cold);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
-        code_store_unit(c, code_pair_at(pair), codes[pair]);
+        code_store_unit(c, code_pair_at(c, pair), codes[pair]);
         code_release(c, codes[pair]);
     }
     code_release(c, cold.result.reg[2]);
@@ -456,7 +456,7 @@ void code_store_look_up(unit_code *c)
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
         const zmm found = look_up_pair(c, pair);
         code_elements(c, false);
-        code_store(c, code_pair_at(pair), found);
+        code_store(c, code_pair_at(c, pair), found);
         code_release(c, found);
         load_table(c);
     }

@@ -214,18 +214,20 @@ void code_go_further(unit_code *c)
 void code_elements(unit_code *c, bool ahead)
 {
     const bool follows = code_follows(c->step, code_leading_step(c->program));
-    const gpr further = follows ? FURTHER : RCX;
-    if (!follows) load_further(c, further);
+    c->further = follows ? FURTHER : RCX;
+    if (!follows) load_further(c, RCX);
     encode_load(&c->b, RAX, begin_of(c, false));
-    encode_add(&c->b, RAX, further);
-    if (!ahead) return;
-    encode_load(&c->b, RDX, begin_of(c, true));
-    encode_add(&c->b, RDX, further);
+    if (ahead) encode_load(&c->b, RDX, begin_of(c, true));
 }
 
-operand code_pair_at(uint32_t pair)
+operand code_element_at(const unit_code *c, int32_t offset)
 {
-    return at_offset(RAX, (int32_t)pair * 64);
+    return at_index(RAX, c->further, 1, offset);
+}
+
+operand code_pair_at(const unit_code *c, uint32_t pair)
+{
+    return code_element_at(c, (int32_t)pair * 64);
 }
 
 void code_values(unit_code *c, gpr offset)

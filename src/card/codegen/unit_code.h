@@ -84,6 +84,7 @@ typedef struct {
     bool by_rows;                           // all sticks of a row, then the next row: its sums stay
     quarters sums[2];                       // in registers, of the step
     const vector_step *summing[2];
+    gpr further;                            // what code_elements() found for the step
     bool fails;                             // an op without code
 } unit_code;
 
@@ -141,12 +142,11 @@ void code_find_elements(unit_code *c);
 // FURTHER of a unit.
 void code_go_further(unit_code *c);
 
-// RAX = the unit's elements of the step; with `ahead` RDX = what the second cache fetches
-// meanwhile.
+// Where the step has the unit's elements: RAX + c->further; with `ahead` RDX + c->further is what
+// the second cache fetches meanwhile. Behind it, bytes of the elements, and a pair's of 16 bits.
 void code_elements(unit_code *c, bool ahead);
-
-// A pair's elements of 16 bits behind code_elements().
-operand code_pair_at(uint32_t pair);
+operand code_element_at(const unit_code *c, int32_t offset);
+operand code_pair_at(const unit_code *c, uint32_t pair);
 
 // Where a slot lies in memory.
 operand code_slot_at(uint32_t slot, uint32_t quarter);
