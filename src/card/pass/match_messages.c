@@ -33,18 +33,34 @@ typedef struct {
     plan_tile *const *tiles;
     const plan_kernel *sends, *receives;
     const isa_kernel *sender_kernel, *receiver_kernel;
-    uint32_t next[ISA_CORES][ISA_CORES];    // [sender][receiver]: where to look for a SEND
+    uint32_t next[ISA_CORES][ISA_CORES];    // [sender][receiver]: the first SEND without a
+                                            // RECEIVE, or the end of the code
+    uint32_t (*following)[ISA_CORES];       // [SEND][sender]: the next one to the same receiver
 } matching;
+
+static spyre_status list_sends(matching *m, arena *scratch)
+{
+    const uint32_t begin = m->sends->begin, end = m->sends->end;
+    TRY_NEW(scratch, m->following, end - begin);
+    for (uint32_t core = 0; core < ISA_CORES; core++)
+        for (uint32_t n = 0; n < ISA_CORES; n++) m->next[core][n] = end;
+    for (uint32_t at = end; at-- > begin;) {
+        if (m->program->code.items[at]->opcode != ISA_SEND) continue;
+        for (uint32_t sender = 0; sender < ISA_CORES; sender++) {
+            if (!(m->sender_kernel->active_cores >> sender & 1u)) continue;
+            uint32_t receiver = peer(m->program, m->sender_kernel, sender, at);
+            m->following[at - begin][sender] = m->next[sender][receiver];
+            m->next[sender][receiver] = at;
+        }
+    }
+    return NULL;
+}
 
 // The next instruction that sends from one core to the other, or the end of the code.
 static uint32_t next_send(matching *m, uint32_t sender, uint32_t receiver)
 {
     uint32_t at = m->next[sender][receiver];
-    if (!(m->sender_kernel->active_cores >> sender & 1u)) return m->sends->end;
-    while (at < m->sends->end && (m->program->code.items[at]->opcode != ISA_SEND ||
-                                  peer(m->program, m->sender_kernel, sender, at) != receiver))
-        at++;
-    m->next[sender][receiver] = at + 1;
+    if (at < m->sends->end) m->next[sender][receiver] = m->following[at - m->sends->begin][sender];
     return at;
 }
 
@@ -69,9 +85,6 @@ static spyre_status match(matching *m, arena *memory, uint32_t sends, message_co
 {
     const uint32_t all = sends * (uint32_t)__builtin_popcount(m->sender_kernel->active_cores);
     TRY(VEC_ROOM(memory, &x->list, all));
-    for (uint32_t core = 0; core < ISA_CORES; core++) {
-        for (uint32_t n = 0; n < ISA_CORES; n++) m->next[core][n] = m->sends->begin;
-    }
     for (uint32_t core = 0; core < ISA_CORES && *out_good; core++) {
         x->first[core] = x->list.count;
         if (m->receiver_kernel->active_cores >> core & 1u)
@@ -100,20 +113,21 @@ static bool find_ranges(const isa_program *program, plan_tile *const *tiles,
     return *out_sends > 0 && received.low < received.high && !ranges_overlap(sent, received);
 }
 
-static spyre_status find(arena *memory, const isa_program *program, plan_tile *const *tiles,
-                         const plan_kernel *sends, const plan_kernel *receives,
-                         const message_copies **out)
+static spyre_status find(const translation *t, const plan_kernel *sends,
+                         const plan_kernel *receives, const message_copies **out)
 {
-    matching m = {program, tiles, sends, receives, sends->source, receives->source, {{0}}};
+    matching m = {.program = t->program, .tiles = t->tiles, .sends = sends, .receives = receives,
+                  .sender_kernel = sends->source, .receiver_kernel = receives->source};
     byte_range sent;
     uint32_t count;
     *out = NULL;
-    if (!find_ranges(program, tiles, sends, receives, &sent, &count)) return NULL;
-    message_copies *x = ARENA_NEW(memory, message_copies, 1);
+    if (!find_ranges(t->program, t->tiles, sends, receives, &sent, &count)) return NULL;
+    message_copies *x = ARENA_NEW(t->memory, message_copies, 1);
     TRY_ALLOC(x);
     x->sent = sent;
     bool good = true;
-    TRY(match(&m, memory, count, x, &good));
+    TRY(list_sends(&m, t->scratch));
+    TRY(match(&m, t->memory, count, x, &good));
     if (good) *out = x;
     return NULL;
 }
@@ -134,8 +148,7 @@ static spyre_status look_at(state *s, plan_kernel *kernel)
     s->sender = NULL;
     s->ring_used = s->ring_used || (uses_ring && kernel->around.depth > 0);
     if (uses_ring && !s->ring_used)
-        TRY(find(t->memory, t->program, t->tiles, sender ? sender : kernel, kernel,
-                 &kernel->messages));
+        TRY(find(t, sender ? sender : kernel, kernel, &kernel->messages));
     if (kernel->messages && sender) sender->sends_later = true;
     s->ring_used = s->ring_used || (sender && !kernel->messages);
     if (uses_ring && !kernel->messages && !s->ring_used) s->sender = kernel;
