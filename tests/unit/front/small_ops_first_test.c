@@ -70,12 +70,48 @@ static void small_ops_first__does_not_write_what_is_read_before(void **state)
     front_run_end(&run);
 }
 
+static uint32_t of_dtype(front_run *run, const char *target, uint32_t of, spyre_dtype dtype)
+{
+    const spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = of}};
+    return front_run_node(run, target, args, 1, dtype, sizes_view(2, LARGE, 64, 0));
+}
+
+// exp in float32, abs of something else, then the cast of the former, which alone reads it or not.
+static loop_graph *begin_cast(front_run *run, bool alone)
+{
+    const spyre_view view = sizes_view(2, LARGE, 64, 0);
+    const uint32_t x = front_run_input(run, SPYRE_DTYPE_F32, 2, view.size, NULL);
+    const uint32_t wide = of_dtype(run, "spyre.exp", x, SPYRE_DTYPE_F32);
+    front_case_output(run, of_dtype(run, "spyre.abs", alone ? x : wide, SPYRE_DTYPE_F32));
+    front_case_output(run, of_dtype(run, "spyre.cast", wide, SPYRE_DTYPE_F16));
+    return front_case_before(run, 1, "small_ops_first");
+}
+
+static void small_ops_first__casts_follow_what_they_alone_read(void **state)
+{
+    (void)state;
+    bool changed = false;
+    front_run run = front_run_begin();
+    loop_graph *loops = begin_cast(&run, true);
+    assert_ok(pass_small_ops_first(loops, &changed));
+    assert_true(changed);
+    require_order(loops, (opfunc[]){OPFUNC_EXP, OPFUNC_FP32TODL16, OPFUNC_ABS});
+    front_run_end(&run);
+    run = front_run_begin();
+    loops = begin_cast(&run, false);
+    changed = false;
+    assert_ok(pass_small_ops_first(loops, &changed));
+    assert_false(changed);
+    front_run_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_ops_first__passes_large_ops),
         cmocka_unit_test(small_ops_first__stays_behind_what_it_reads),
         cmocka_unit_test(small_ops_first__does_not_write_what_is_read_before),
+        cmocka_unit_test(small_ops_first__casts_follow_what_they_alone_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
