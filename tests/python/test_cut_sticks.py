@@ -181,3 +181,27 @@ def check_stacked(seed):
 def test_joined_sticks_beside_others(trials):
     for seed in range(trials):
         check_stacked(seed)
+
+
+SHORT_INNER_DIMS = {  # function, sizes, how often the bytes of the tensor may move at most
+    "colours last": (lambda x: x.permute(0, 2, 3, 1).contiguous(), (8, 3, 224, 224), 3),
+    "patches of colours": (
+        lambda x: (
+            x.reshape(8, 3, 14, 16, 14, 16).permute(0, 2, 4, 3, 5, 1).reshape(8, 196, 768)
+        ),
+        (8, 3, 224, 224),
+        10,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHORT_INNER_DIMS)
+def test_copies_to_short_inner_dims_leave_in_fuller_sticks(name):
+    function, sizes, most = SHORT_INNER_DIMS[name]
+    x = half(*sizes)
+    torch._dynamo.reset()
+    result = torch.compile(function, dynamic=False)(x.to("spyre"))
+    torch.testing.assert_close(result.cpu(), function(x), atol=0.01, rtol=0.01)
+    assert torch_spyre.last_report().bytes < most * x.nbytes
+    # What reads it goes on as from any tensor.
+    torch.testing.assert_close((result + 1).cpu(), function(x) + 1, atol=0.01, rtol=0.01)

@@ -292,11 +292,34 @@ static void keep_whole_sticks(const loop_op *op, stick_mode_list *list)
     if (kept && kept < list->count) *list = whole;
 }
 
+// Whether the innermost dim is so short that most of a stick along it stays empty, where another
+// one fills more (colours of a pixel).
+static bool wastes_sticks(const loop_buffer *buffer)
+{
+    enum { EMPTY = 8 };
+    int64_t longest = 0;
+    for (uint32_t d = 1; d < buffer->dim_count; d++)
+        if (buffer->dim[d].extent > longest) longest = buffer->dim[d].extent;
+    int64_t lanes = loop_lanes(buffer), least = longest < lanes ? longest : lanes;
+    return buffer->dim_count && buffer->dim[0].extent * EMPTY <= least;
+}
+
+// Whether the copy makes the tensor's innermost dim of several, of which the last is no whole sticks:
+// one along it is not that of the tensor.
+static bool joins_innermost(const loop_buffer *buffer)
+{
+    const spyre_view *host = &buffer->storage;
+    return buffer->dim_count && host->rank && buffer->dim[0].extent % loop_lanes(buffer) &&
+           buffer->dim[0].extent < host->size[host->rank - 1];
+}
+
 // A copy that the graph returns has its stick along the innermost dim, where it can: what was made
 // contiguous is laid out as a tensor of its sizes is by default.
 static void keep_default_stick(const loop_graph *loops, const loop_op *op, stick_mode_list *list)
 {
     if (!restickify_is_copy_out(loops, op)) return;
+    const loop_buffer *result = &loops->buffers.items[loop_result(op)->buffer];
+    if (wastes_sticks(result) || joins_innermost(result)) return;
     if (list->count && list->items[0].dim == 0) list->count = 1;
 }
 
