@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patterns of common models (patterns.py) and operators beyond them (natives.py), compiled for the
-emulated card, beside PyTorch on the CPU. At the end: the geometric mean over what takes PyTorch
-long enough to count, and the cliffs."""
+"""Patterns of common models (patterns.py), operators beyond them (natives.py) and what people write
+of them (everyday.py), compiled for the emulated card, beside PyTorch on the CPU. At the end: the
+geometric mean over what takes PyTorch long enough to count, and the cliffs."""
 
 import math
 import statistics
 from collections.abc import Callable, Iterator
 
+import everyday
 import natives
 import patterns
 import torch
@@ -38,7 +39,7 @@ def run(only: str, inductor: bool, factor: int = 1) -> dict[str, dict[str, float
 
 def rows(factor: int = 1) -> Iterator[tuple[str, Callable, tuple]]:
     """(label, function, operands' shapes) of every row."""
-    for name, pattern in (patterns.PATTERNS | natives.NATIVES).items():
+    for name, pattern in (patterns.PATTERNS | natives.NATIVES | everyday.EVERYDAY).items():
         for variant in pattern.variants:
             variant = patterns.grown(variant, factor)
             yield patterns.label(name, variant), pattern.function, variant

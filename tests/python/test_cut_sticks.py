@@ -186,9 +186,7 @@ def test_joined_sticks_beside_others(trials):
 SHORT_INNER_DIMS = {  # function, sizes, how often the bytes of the tensor may move at most
     "colours last": (lambda x: x.permute(0, 2, 3, 1).contiguous(), (8, 3, 224, 224), 3),
     "patches of colours": (
-        lambda x: (
-            x.reshape(8, 3, 14, 16, 14, 16).permute(0, 2, 4, 3, 5, 1).reshape(8, 196, 768)
-        ),
+        lambda x: x.reshape(8, 3, 14, 16, 14, 16).permute(0, 2, 4, 3, 5, 1).reshape(8, 196, 768),
         (8, 3, 224, 224),
         10,
     ),

@@ -304,8 +304,8 @@ static bool wastes_sticks(const loop_buffer *buffer)
     return buffer->dim_count && buffer->dim[0].extent * EMPTY <= least;
 }
 
-// Whether the copy makes the tensor's innermost dim of several, of which the last is no whole sticks:
-// one along it is not that of the tensor.
+// Whether the copy makes the tensor's innermost dim of several, of which the last is no whole
+// sticks: one along it is not that of the tensor.
 static bool joins_innermost(const loop_buffer *buffer)
 {
     const spyre_view *host = &buffer->storage;
