@@ -227,7 +227,7 @@ def _transport(c: Tensor) -> Tensor:
 
 
 def _option_prices(s: Tensor) -> Tensor:
-    s = s.abs() + 0.5
+    s = 32 * s.abs() + 0.5
     d = (torch.log(s) + 0.05) / 0.2
 
     def below(z: Tensor) -> Tensor:
