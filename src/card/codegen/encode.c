@@ -284,7 +284,7 @@ void encode_store_fence(code_buffer *b)
 
 void encode_prefetch(code_buffer *b, operand at)
 {
-    scalar(b, 0x0F18, 2, at);
+    scalar(b, 0x0F18, 1, at);
 }
 
 // KMOVD k, eax.

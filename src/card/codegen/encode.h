@@ -94,7 +94,7 @@ void encode_push(code_buffer *b, gpr r);
 void encode_pop(code_buffer *b, gpr r);
 void encode_return(code_buffer *b);
 void encode_store_fence(code_buffer *b);                            // for streams
-void encode_prefetch(code_buffer *b, operand at);                   // to the second cache
+void encode_prefetch(code_buffer *b, operand at);                   // to the first cache
 void encode_mask_from_rax(code_buffer *b, mask to);                 // 32 bits of it
 void encode_all_lanes(code_buffer *b, mask to);                     // 16 of them
 void encode_test_mask(code_buffer *b, mask m);                      // for JUMP_IF_ZERO and its like

@@ -143,7 +143,7 @@ void code_find_elements(unit_code *c);
 void code_go_further(unit_code *c);
 
 // Where the step has the unit's elements: RAX + c->further; with `ahead` RDX + c->further is what
-// the second cache fetches meanwhile. Behind it, bytes of the elements, and a pair's of 16 bits.
+// the host fetches meanwhile. Behind it, bytes of the elements, and a pair's of 16 bits.
 void code_elements(unit_code *c, bool ahead);
 operand code_element_at(const unit_code *c, int32_t offset);
 operand code_pair_at(const unit_code *c, uint32_t pair);

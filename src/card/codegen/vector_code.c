@@ -375,7 +375,7 @@ static void end_loop(unit_code *c, gpr counter, gpr count, size_t label)
     set_jump(&c->b, encode_jump(&c->b, JUMP_BELOW), label);
 }
 
-// Which stick the second cache fetches meanwhile.
+// Which stick the host fetches meanwhile.
 static void find_next(unit_code *c)
 {
     code_buffer *b = &c->b;

@@ -101,7 +101,7 @@ typedef struct {
 } vector_program;
 
 // All units of a program, without the values that sums begin with, and without their end: the
-// second cache fetches meanwhile what lies so many sticks further on.
+// host fetches meanwhile what lies so many sticks further on.
 typedef void vector_loop(const vector_program *w, size_t ahead);
 
 // Sticks of one row may lie far apart, where the host does not see what comes next: so many units
