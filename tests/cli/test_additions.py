@@ -16,18 +16,18 @@ REDUCTION = [
     (
         "src/tensor/opfunc.def",
         "#undef OPFUNC_ROW",
-        'OPFUNC_ROW(PROD, "prod", REDUCTION, 1, 1, NULL, NULL)',
+        'OPFUNC_ROW(ABSMIN, "absmin", REDUCTION, 1, 1, NULL, NULL)',
     ),
     (
         "src/tensor/opfunc.def",
         "#undef OPFUNC_ACCUMULATOR",
-        "OPFUNC_ACCUMULATOR(PROD, 1.0f, a * b, MUL, INEXACT)",
+        "OPFUNC_ACCUMULATOR(ABSMIN, INFINITY, fminf(fabsf(a), fabsf(b)), MINIMUM, EXACT)",
     ),
-    ("src/tensor/opfunc.def", "#undef OPFUNC_ACCUMULATES", "OPFUNC_ACCUMULATES(PROD, PROD)"),
+    ("src/tensor/opfunc.def", "#undef OPFUNC_ACCUMULATES", "OPFUNC_ACCUMULATES(ABSMIN, ABSMIN)"),
     (
         "src/graph/aten.def",
         'ATEN_NATIVE(SPYRE_SUM, "spyre.sum", REDUCTION, SUM, H|F|I, SAME, "sum over dims")',
-        'ATEN_NATIVE(SPYRE_PROD, "spyre.prod", REDUCTION, PROD, H|F|I, SAME, "product over dims")',
+        'ATEN_NATIVE(SPYRE_ABSMIN, "spyre.absmin", REDUCTION, ABSMIN, H|F, SAME, "least size")',
     ),
 ]
 
@@ -151,17 +151,17 @@ def run_graph(spyre, folder, text, inputs, result_bytes):
 
 @pytest.mark.long
 def test_a_reduction_runs(extended, tmp_path):
-    text = "input %x: f32[3, 32]\n%y = spyre.prod(%x, [0], false) -> f32[32]\nreturn %y\n"
-    rows = [[float(n % 5 + row + 1) for n in range(32)] for row in range(3)]
+    text = "input %x: f32[3, 32]\n%y = spyre.absmin(%x, [0], false) -> f32[32]\nreturn %y\n"
+    rows = [[float(n * (row + 7) % 11 - 5) for n in range(32)] for row in range(3)]
     content = b"".join(struct.pack("<32f", *row) for row in rows)
     found = struct.unpack("<32f", run_graph(extended, tmp_path, text, [content], 128))
-    assert list(found) == [x * y * z for x, y, z in zip(*rows, strict=True)]
-    # Along a stick of which a part is padding, which must count as ones.
-    text = "input %x: f32[3, 20]\n%y = spyre.prod(%x, [1], true) -> f32[3, 1]\nreturn %y\n"
-    row = [2.0] * 20 + [0.0] * 12
+    assert list(found) == [min(map(abs, column)) for column in zip(*rows, strict=True)]
+    # Along a stick of which a part is padding, which must not count.
+    text = "input %x: f32[3, 20]\n%y = spyre.absmin(%x, [1], true) -> f32[3, 1]\nreturn %y\n"
+    row = [-3.0] * 10 + [2.0] * 10 + [0.0] * 12
     content = struct.pack("<32f", *row) * 3
     found = run_graph(extended, tmp_path / "stick", text, [content], 384)
-    assert struct.unpack("<f", found[:4]) == (2.0**20,)
+    assert struct.unpack("<f", found[:4]) == (2.0,)
 
 
 @pytest.mark.long
