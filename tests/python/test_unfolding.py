@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows of images as columns, and back: of whole numbers PyTorch's bits."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
 import torch_spyre
+from inputs import half
 
 # Image without its batch, batch or none, kernel, and how windows lie.
 CASES = {
@@ -57,3 +60,32 @@ def test_their_gradients(compiled):
         result = form(leaf)
         (result * (torch.arange(72).reshape(8, 9) % 5).to(leaf)).sum().backward()
     assert torch.equal(leaves[0].grad, leaves[1].grad.cpu())
+
+
+FRAMES = [(64, 32), (64, 16), (400, 160), (5, 3), (7, 1), (3, 3), (25, 10), (9, 12)]
+
+
+@pytest.mark.parametrize("size, step", FRAMES)
+def test_frames_of_signals_are_cut_where_they_overlap(size, step):
+    x = half(3, 2000)
+
+    def frames(x):
+        return x.unfold(1, size, step) * 2
+
+    torch._dynamo.reset()
+    result = torch.compile(frames, dynamic=False)(x.to("spyre"))
+    torch.testing.assert_close(result.cpu(), frames(x), atol=0.01, rtol=0.01)
+    report = torch_spyre.last_report()
+    assert ": host" not in report.text
+    assert report.kernels <= 4 * (math.ceil(size / step) + 1)
+
+
+def test_windows_that_overlap_in_two_dims():
+    x = half(2, 12, 20)
+
+    def windows(x):
+        return x.unfold(1, 4, 2).unfold(2, 6, 3).flatten(-2).relu()
+
+    torch._dynamo.reset()
+    result = torch.compile(windows, dynamic=False)(x.to("spyre"))
+    torch.testing.assert_close(result.cpu(), windows(x), atol=0.01, rtol=0.01)

@@ -35,11 +35,16 @@ static bool widens(const loop_graph *loops, const loop_op *op, uint32_t operand)
            loop_operand_buffer(loops, op, operand)->format == SPYRE_FORMAT_SEN169_FP16;
 }
 
+// By several ops: one that reads it twice has it once.
 static bool is_widened_often(const loop_graph *loops, const flow *f, uint32_t id)
 {
-    uint32_t often = 0;
-    for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++)
-        often += widens(loops, &loops->ops.items[f->uses[u].op], f->uses[u].operand);
+    uint32_t often = 0, last = LOOP_UNUSED;
+    for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++) {
+        const flow_use *use = &f->uses[u];
+        if (use->op == last || !widens(loops, &loops->ops.items[use->op], use->operand)) continue;
+        last = use->op;
+        often++;
+    }
     return often >= 2;
 }
 

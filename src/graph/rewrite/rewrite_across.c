@@ -4,14 +4,14 @@
 // rows. Loops follow dims, so front and back may find no way to read such a view. The node that
 // they refused is rewritten once more then, with the operand gathered: its rows, or where steps
 // leave the rows its elements, are at places that are known: sums of multiples of counts. Windows
-// that overlap are copied one by one, as handlers ask beforehand for most operands.
+// that overlap are copied in parts that do not, as handlers ask beforehand for most operands.
 #include "graph/rewrite/rewrite.h"
 
 // Places are multiplied through float32, which has each of these.
 enum { MOST_PLACES = 1 << 24 };
 
-// The windows of a sliding view that are copied one by one.
-enum { MOST_WINDOWS = 64 };
+// What a sliding view is cut into, each of which is copied.
+enum { MOST_PARTS = 64 };
 
 static bool is_step(const spyre_view *view, uint32_t d)
 {
@@ -33,9 +33,13 @@ static spyre_status storage_of(const spyre_graph *graph, uint32_t base, spyre_vi
     return graph_view_constant(graph, &graph->values.items[base].view, out);
 }
 
-// Of two dims that reach the same elements the shorter one, or the rank when none do. Dims that
-// repeat elements (stride 0) are no matter.
-static uint32_t find_overlap(const spyre_view *view)
+// Two dims that reach the same elements, the one of longer steps outside; none: both the rank.
+typedef struct {
+    uint32_t outer, inner;
+} dim_pair;
+
+// Dims that repeat elements (stride 0) are no matter.
+static dim_pair find_pair(const spyre_view *view)
 {
     uint32_t order[SPYRE_MAX_RANK], count = 0;
     for (uint32_t i = 0; i < view->rank; i++) {
@@ -48,12 +52,34 @@ static uint32_t find_overlap(const spyre_view *view)
     }
     int64_t reach = 0; // of the dims before, in elements
     for (uint32_t k = 0; k < count; k++) {
-        uint32_t dim = order[k], before = k ? order[k - 1] : dim;
-        if (k && view->stride[dim] <= reach)
-            return view->size[dim] < view->size[before] ? dim : before;
+        uint32_t dim = order[k];
+        if (k && view->stride[dim] <= reach) return (dim_pair){dim, order[k - 1]};
         reach += (view->size[dim] - 1) * view->stride[dim];
     }
-    return view->rank;
+    return (dim_pair){view->rank, view->rank};
+}
+
+static bool has_overlap(const spyre_view *view)
+{
+    return find_pair(view).outer != view->rank;
+}
+
+// A dim in parts of `length`, in each of which no element is reached twice by the pair; as few as
+// possible: the windows one by one, or what all of them have before the next one begins, and so on.
+typedef struct {
+    uint32_t dim;
+    int64_t length, count;
+} dim_parts;
+
+static dim_parts parts_of(const spyre_view *view)
+{
+    const dim_pair pair = find_pair(view);
+    const int64_t windows = view->size[pair.outer], places = view->size[pair.inner];
+    const int64_t step = view->stride[pair.outer], within = view->stride[pair.inner];
+    const int64_t apart = step / within, counts = (places - 1) / apart + 1;
+    if (step % within == 0 && counts < windows) return (dim_parts){pair.inner, apart, counts};
+    if (places < windows) return (dim_parts){pair.inner, 1, places};
+    return (dim_parts){pair.outer, 1, windows};
 }
 
 // Whether the storage of the value is known and dense.
@@ -81,7 +107,7 @@ static bool overlaps(const spyre_graph *graph, uint32_t value)
 {
     spyre_view view;
     spyre_status status = graph_view_constant(graph, &graph->values.items[value].view, &view);
-    bool does = !status && find_overlap(&view) != view.rank;
+    bool does = !status && has_overlap(&view);
     spyre_status_free(status);
     return does;
 }
@@ -171,7 +197,7 @@ static spyre_status gather_elements(rewriter *r, const spyre_view *dims, const t
 
 static spyre_status gather(rewriter *r, const spyre_view *storage, tensor *x)
 {
-    const bool overlapping = find_overlap(&x->view) != x->view.rank;
+    const bool overlapping = has_overlap(&x->view);
     const int64_t row = overlapping ? 1 : row_length(&x->view, storage);
     const int64_t sizes[2] = {view_element_count(storage) / row, row};
     const tensor table = {.value = graph_value_base(r->target, x->value), .dtype = x->dtype};
@@ -196,27 +222,27 @@ static spyre_status gather(rewriter *r, const spyre_view *storage, tensor *x)
     return make_view(r, x, &view, NULL, x);
 }
 
-// x when its elements are its own, else a copy that is: one window after the other, or, of many
-// windows, element by element.
-static spyre_status separate(rewriter *r, const tensor *x, int64_t windows, tensor *out)
+// x when its elements are its own, else a copy that is: one part after the other, or, of many
+// parts, element by element.
+static spyre_status separate(rewriter *r, const tensor *x, int64_t parts, tensor *out)
 {
-    tensor items[MOST_WINDOWS];
+    tensor items[MOST_PARTS];
     spyre_view storage;
-    uint32_t dim = find_overlap(&x->view);
     *out = *x;
-    if (dim == x->view.rank) return NULL;
-    int64_t count = x->view.size[dim];
-    if (windows * count > MOST_WINDOWS) {
-        if (windows == 1 && has_storage(r->target, x->value, &storage))
+    if (!has_overlap(&x->view)) return NULL;
+    const dim_parts cut = parts_of(&x->view);
+    if (parts * cut.count > MOST_PARTS) {
+        if (parts == 1 && has_storage(r->target, x->value, &storage))
             return gather(r, &storage, out);
         return status_new(SPYRE_UNSUPPORTED, "%lld windows that overlap, at most %d are supported",
-                          (long long)(windows * count), MOST_WINDOWS);
+                          (long long)(parts * cut.count), MOST_PARTS);
     }
-    for (int64_t i = 0; i < count; i++) {
-        TRY(make_slice(r, x, dim, i, 1, &items[i]));
-        TRY(separate(r, &items[i], windows * count, &items[i]));
+    for (int64_t i = 0; i < cut.count; i++) {
+        int64_t start = i * cut.length, rest = x->view.size[cut.dim] - start;
+        TRY(make_slice(r, x, cut.dim, start, rest < cut.length ? rest : cut.length, &items[i]));
+        TRY(separate(r, &items[i], parts * cut.count, &items[i]));
     }
-    return make_cat(r, items, (uint32_t)count, dim, NULL, out);
+    return make_cat(r, items, (uint32_t)cut.count, cut.dim, NULL, out);
 }
 
 spyre_status make_separate(rewriter *r, const tensor *x, tensor *out)
@@ -228,7 +254,7 @@ spyre_status rewrite_gather_across(rewriter *r, tensor *x)
 {
     spyre_view storage;
     bool across = steps_across(r->target, x->value, &storage);
-    bool overlapping = find_overlap(&x->view) != x->view.rank;
+    bool overlapping = has_overlap(&x->view);
     if (overlapping && !(across && row_length(&x->view, &storage) == 1))
         return make_separate(r, x, x);
     return across ? gather(r, &storage, x) : NULL;
