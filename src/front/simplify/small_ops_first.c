@@ -7,8 +7,8 @@
 //     op 0 mean, op 1 sub, op 2 ReStickifyOpHBM [64], op 3 mul
 //
 // becomes op 2, 0, 1, 3. The obvious shortcut, to move it to the very front, would keep it in LX
-// from there on. So does a cast to a narrower format that alone reads what it casts, such as that of
-// a gradient behind others: it follows what it reads, of which nothing is kept any longer.
+// from there on. So does a cast to a narrower format that alone reads what it casts, such as that
+// of a gradient behind others: it follows what it reads, of which nothing is kept any longer.
 #include "front/front.h"
 #include "front/ir/loop.h"
 

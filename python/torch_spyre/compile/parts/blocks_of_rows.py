@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 import torch
 
-from .pooling import Windows, padded
+from .pooling import FEW_CHANNELS, Windows, padded
 
 _aten = torch.ops.aten
 
 _LANES = 64
-_FEW_CHANNELS = 32
 _MOST_FEATURES = 4  # of one channel, for each of which the image is copied
 _WORTH_BLOCKS = 2  # by how much a stick has to be fuller
 
@@ -38,7 +37,7 @@ def is_of_few_channels(x: torch.Tensor, weight: torch.Tensor, w: Windows, groups
     slides = all(n > 1 or k == 1 for n, k in zip(w.counts, w.kernel, strict=True))
     return (
         groups == channels
-        and features < _FEW_CHANNELS
+        and features < FEW_CHANNELS
         and features <= _MOST_FEATURES * channels
         and max(w.kernel) > 1
         and slides

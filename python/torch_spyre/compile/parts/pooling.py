@@ -18,6 +18,7 @@ from .lines import FLOATS, as_stored, computed, count, positions
 _aten = torch.ops.aten
 MOST_TAPS = 256  # each is a few steps of a program
 FEW_TAPS = 4  # are added sooner than they are reduced
+FEW_CHANNELS = 32  # leave most of a stick along them empty
 
 
 class Windows(NamedTuple):
@@ -284,6 +285,25 @@ def spread_means(grad: torch.Tensor, w: Windows, divisor: int | None = None) -> 
     return _aten.constant_pad_nd(share, around) if any(around) else share
 
 
+def _along(x: torch.Tensor, w: Windows, i: int) -> Windows:
+    """Those of dim i alone, of a padded input."""
+    sizes = list(x.shape[x.dim() - len(w.sizes) :])
+    ones, none = [1] * len(sizes), [0] * len(sizes)
+    kernel, stride, counts = [*ones], [*ones], [*sizes]
+    kernel[i], stride[i], counts[i] = w.kernel[i], w.stride[i], w.counts[i]
+    return Windows(sizes, kernel, stride, none, ones, counts)
+
+
+def _sums(x: torch.Tensor, w: Windows) -> torch.Tensor:
+    """In float32, of what the windows of a padded input have."""
+    total = None
+    for tap in taps(w):
+        view = at_tap(x, w, tap).to(torch.float32)
+        total = view if total is None else total + view
+    assert total is not None
+    return total
+
+
 def _avg_pool(
     x: torch.Tensor, w: Windows, include: bool, divisor: int | None
 ) -> torch.Tensor | NotTaken:
@@ -293,12 +313,12 @@ def _avg_pool(
         return as_stored(tile_means(x, w, divisor), x)
     if math.prod(w.kernel) > MOST_TAPS:
         return NOT_TAKEN
-    wide = padded(x, w, 0.0)
-    total = None
-    for tap in taps(w):
-        view = at_tap(wide, w, tap).to(torch.float32)
-        total = view if total is None else total + view
-    assert total is not None
+    wide, rank = padded(x, w, 0.0), len(w.sizes)
+    # Few channels leave the stick to a dim of the windows, along which every tap is a copy.
+    by_dims = math.prod(w.kernel) > FEW_TAPS and x.shape[-rank - 1] < FEW_CHANNELS
+    total = wide if by_dims else _sums(wide, w)
+    for i in range(rank if by_dims else 0):
+        total = _sums(total, _along(total, w, i))
     return as_stored((total * _divisors(x, w, include, divisor)).to(x.dtype), x)
 
 
