@@ -16,6 +16,9 @@ enum { LOADED_ROWS = 31 };
 // Of a block, beside which it costs little to begin one.
 enum { LEAST_UNITS = 256 };
 
+// Of the host's first cache, where rows of a block are neighbours; and how many there are at least.
+enum { AHEAD_BYTES = 32 << 10, LEAST_ROWS = 16 };
+
 // What a row fusion stores in memory, from which on it would displace all else in the host's last
 // cache, and be gone itself before it is read.
 enum { STREAMED_BYTES = 32 << 20 };
@@ -117,15 +120,27 @@ static bool passes_once(const row_fusion *c)
     return programs == 1 && !c->kept;
 }
 
+// What passes by once: of all its streams a stick of the block and the one that is fetched
+// meanwhile lie in the host's first cache together.
+static size_t passing_rows(const row_fusion *c)
+{
+    size_t streams = 0;
+    for (uint32_t n = 0; n < c->steps.count; n++) {
+        const uint32_t op = c->steps.items[n].op;
+        streams += rows_takes_elements(op) && !rows_takes_rows(op);
+    }
+    if (sticks_are_nearer(c)) return LEAST_UNITS / c->sticks + 1;
+    const size_t rows = AHEAD_BYTES / (2 * SPYRE_STICK_BYTES * (streams ? streams : 1));
+    return rows < LEAST_ROWS ? LEAST_ROWS : rows;
+}
+
 static uint32_t choose_block(const rows_builder *b)
 {
     const row_fusion *c = b->c;
     size_t row = (size_t)c->sticks * (c->kept ? c->kept * STICK_BYTES : STICK_BYTES / 2);
     size_t rows = (c->kept ? KEPT_BYTES : PASSING_BYTES) / row;
     if (rows < 1) rows = 1;
-    // One vector program passes by once.
-    if (c->items.count == 1)
-        rows = sticks_are_nearer(c) ? LEAST_UNITS / c->sticks + 1 : ROWS_MOST_ROWS;
+    if (c->items.count == 1) rows = passing_rows(c);
     else if (passes_once(c) && !sticks_are_nearer(c)) rows = ROWS_MOST_ROWS;
     if (c->inner && rows > LOADED_ROWS / c->sticks) rows = LOADED_ROWS / c->sticks + 1;
     if (rows > ROWS_MOST_ROWS) rows = ROWS_MOST_ROWS;

@@ -219,6 +219,38 @@ static void fuse_rows__blocks_are_parts_of_masks(void **state)
     free_program(p);
 }
 
+// Of two streams the host's first cache has 64 rows and those that follow, of three fewer.
+static void fuse_rows__blocks_fit_the_first_cache(void **state)
+{
+    (void)state;
+    static const struct {
+        opfunc op;
+        uint8_t operands;
+        uint32_t block;
+    } cases[] = {{OPFUNC_SQRT, 2, 64}, {OPFUNC_ADD, 3, 42}};
+    const shape s = {192, 1, true, 3, false, false, 0, 0};
+    const layout whole[3] = {WHOLE, WHOLE, WHOLE};
+    fill_memory();
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        isa_program *p = new_program(1);
+        copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+        begin_kernel(p, 1, 0);
+        emit_whole(p, &s, cases[n].op, cases[n].operands,
+                   (isa_operand[]){buffer(2), buffer(0), buffer(1)}, whole, false);
+        end_kernel(p);
+        copy_kernel(p, ISA_STORE, 2 * BUFFER_BYTES, 0, s.rows * 128);
+        emit(p, ISA_HALT);
+        card_program *loaded;
+        assert_ok(card_load(the_card, p, &loaded));
+        const row_fusion *c = loaded->phases.items[1].kernel->rows;
+        assert_non_null(c);
+        assert_int_equal(c->block, cases[n].block);
+        card_unload(the_card, loaded);
+        check(p, 0);
+        free_program(p);
+    }
+}
+
 // Tiles of less than a stick, by one element that stands still along both dims: no rows to walk.
 static void fuse_rows__less_than_a_stick_is_none(void **state)
 {
@@ -350,6 +382,7 @@ int main(void)
         cmocka_unit_test(fuse_rows__forms_where_rows_agree_and_stores_what_is_read),
         cmocka_unit_test(fuse_rows__softmax_is_one),
         cmocka_unit_test(fuse_rows__blocks_are_parts_of_masks),
+        cmocka_unit_test(fuse_rows__blocks_fit_the_first_cache),
         cmocka_unit_test(fuse_rows__less_than_a_stick_is_none),
         cmocka_unit_test(fuse_rows__all_lanes_of_sums_are_no_stream),
         cmocka_unit_test(fuse_rows__ends_where_nothing_is_handed_on),
