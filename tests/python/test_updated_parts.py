@@ -27,6 +27,18 @@ def test_a_stencil_reads_dense_copies():
     assert torch_spyre.last_report().bytes < 4 << 20
 
 
+@pytest.mark.parametrize("sizes", [(8, 3, 100, 100), (3, 200, 150)])
+def test_a_crop_moves_a_few_times_its_bytes(sizes):
+    def crop(x):
+        return x[..., 9:-7, 5:-9].contiguous()
+
+    x = half(*sizes)
+    torch._dynamo.reset()
+    result = torch.compile(crop, dynamic=False)(x.to("spyre"))
+    torch.testing.assert_close(result.cpu(), crop(x), atol=0.01, rtol=0.01)
+    assert torch_spyre.last_report().bytes < 6 * x.nbytes
+
+
 def once(x, y):
     x = x * 1
     x[:, 3:40] = x[:, 3:40] + y[:, 3:40]

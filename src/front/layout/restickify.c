@@ -163,9 +163,9 @@ static spyre_status choose_stick(restickifier *r, const loop_op *op, const regio
     return NULL;
 }
 
-// Where a view begins and ends inside of the sticks of every dim, only a sparse copy of the whole
-// can express it, with a stick for each element. A dense one can whose stick dim begins where the
-// view does; it is cut so while the stick is elsewhere.
+// Where a view begins and ends inside of the sticks of every long dim, only a copy of the whole
+// with its stick along a short one can express it, or with a stick for each element. A denser one
+// can whose stick dim begins where the view does; it is cut so while the stick is elsewhere.
 
 // The buffer with dim `d` cut to what the access reaches of it; false where the buffer's own stick
 // does not let it be cut there.
@@ -186,19 +186,28 @@ static bool cut_dim(const loop_buffer *buffer, const loop_op *op, const loop_acc
     return true;
 }
 
-// The best cut, if a dense copy of one can express the view.
+// Whether sticks along the dim, or of one element each, are mostly empty.
+static bool wastes_sticks(const loop_buffer *part, uint8_t stick)
+{
+    enum { EMPTY = 4 };
+    return stick == LOOP_NO_DIM || part->dim[stick].extent * EMPTY <= loop_lanes(part);
+}
+
+// The cut that fills sticks best, if a dense copy of one can express the view.
 static spyre_status choose_cut(restickifier *r, const loop_op *op, const loop_access *access,
                                uint8_t want, region *out, uint8_t *out_stick)
 {
     const loop_buffer buffer = r->loops->buffers.items[access->buffer];
+    int64_t most = 0;
     *out_stick = LOOP_NO_DIM;
     for (uint8_t d = 0; d < buffer.dim_count; d++) {
         region cut;
         uint8_t stick;
         bool found;
-        if (!cut_dim(&buffer, op, access, d, &cut)) continue;
+        if (!cut_dim(&buffer, op, access, d, &cut) || wastes_sticks(&cut.part, d)) continue;
         TRY(choose_stick(r, op, &cut, want, &stick, &found));
-        if (!found || stick != d) continue;
+        if (!found || stick != d || cut.part.dim[d].extent <= most) continue;
+        most = cut.part.dim[d].extent;
         *out = cut;
         *out_stick = d;
     }
@@ -315,13 +324,13 @@ spyre_status restickify_operand(restickifier *r, loop_op *op, uint32_t operand, 
     if (!why && place.stick_var == want) return NULL;
     bool overlaps = windows_overlap(op, access);
     if (overlaps || (why && !restickify_can_read(r->loops, op, operand))) {
-        uint8_t stick = LOOP_NO_DIM;
+        uint8_t stick = LOOP_NO_DIM, cut_stick = LOOP_NO_DIM;
         bool found;
         region from = region_of(&r->loops->buffers.items[access->buffer], op, access), cut;
         TRY(choose_stick(r, op, &from, want, &stick, &found));
-        if (found && stick == LOOP_NO_DIM && want != LOOP_NO_DIM) {
-            TRY(find_cut(r, op, access, want, &cut, &stick));
-            if (stick != LOOP_NO_DIM) from = cut;
+        if (found && want != LOOP_NO_DIM && wastes_sticks(&from.part, stick)) {
+            TRY(find_cut(r, op, access, want, &cut, &cut_stick));
+            if (cut_stick != LOOP_NO_DIM) from = cut, stick = cut_stick;
         }
         if (!found) return stick_refusal(r->loops, op, "no layout fits the view of an operand");
         uint32_t moved;
