@@ -72,13 +72,7 @@ def convolution(
     if groups == x.shape[1] and not transposed and x.dim() < 5:
         w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
         if is_of_few_channels(x, weight, w, groups):
-            each = one_feature_a_channel(x, weight.shape[0])
-            blocks = blocks_for(x.shape[0], each.shape[1], w)
-            if blocks:
-                return in_blocks(each, weight, bias, w, blocks)
-            if each is x:
-                return NOT_TAKEN
-            return _forward(each, weight, bias, stride, padding, dilation, each.shape[1])
+            return _of_few_channels(x, weight, bias, w)
     if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
         w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
         few = x.shape[1] < _FEW_CHANNELS
@@ -93,7 +87,7 @@ def convolution(
         many = weight.shape[0] // groups
         if groups > 1 and groups == x.shape[1] and many > 1:  # features of one channel
             groups *= many
-            cut = cut.index_select(1, torch.arange(groups, device=x.device) // many)
+            cut = one_feature_a_channel(cut, groups)
         if cut is x and _is_known(x, groups):
             return NOT_TAKEN
         return _forward(cut, weight, bias, stride, padding, dilation, groups)
@@ -113,6 +107,19 @@ def convolution(
     ones, none = [1] * len(kernel), [0] * len(kernel)
     x = _aten.constant_pad_nd(x, around) if any(around) else x
     return _forward(x, _turned(weight, groups), bias, ones, none, dilation, groups)
+
+
+def _of_few_channels(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows
+) -> torch.Tensor | NotTaken:
+    """Each channel by itself: in blocks of rows, or as the compiler knows them."""
+    each = one_feature_a_channel(x, weight.shape[0])
+    blocks = blocks_for(x.shape[0], each.shape[1], w)
+    if blocks:
+        return in_blocks(each, weight, bias, w, blocks)
+    if each is x:
+        return NOT_TAKEN
+    return _forward(each, weight, bias, w.stride, w.padding, w.dilation, each.shape[1])
 
 
 def _cut(
