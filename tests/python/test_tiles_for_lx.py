@@ -52,6 +52,34 @@ def _elements(x, index):
     return chosen * x - chosen.sigmoid()
 
 
+def _rms_norm(x, index):
+    return F.rms_norm(x, (256,), x[0].abs() + 0.5)
+
+
+def _batch_norm(x, index):
+    maps = x.view(8, 64, 16, 16)
+    return F.batch_norm(maps, None, None, x[0, :64], x[1, :64], training=True)
+
+
+def _group_norm(x, index):
+    return F.group_norm(x.view(8, 64, 16, 16), 4, x[0, :64], x[1, :64])
+
+
+@pytest.mark.parametrize("function", [_rms_norm, _batch_norm, _group_norm])
+@pytest.mark.parametrize("little", [0.99, LITTLE])
+def test_norms_in_tiles_have_the_values_of_one_piece(function, little):
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randn(512, 256, generator=generator).half()
+    index = torch.zeros(512, 1, dtype=torch.int64)
+    whole = torch.compile(function)(x.to("spyre"), index.to("spyre")).cpu()
+    torch._dynamo.reset()
+    with config.patch(dxp_lx_frac_avail=little):
+        tiled = torch.compile(function)(x.to("spyre"), index.to("spyre")).cpu()
+    torch.testing.assert_close(tiled, whole, rtol=2e-3, atol=2e-3)
+    wide = x.float()
+    torch.testing.assert_close(tiled.float(), function(wide, index), rtol=2e-2, atol=2e-2)
+
+
 @pytest.mark.parametrize(
     "function",
     [

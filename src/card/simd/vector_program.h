@@ -106,7 +106,7 @@ typedef void vector_loop(const vector_program *w, size_t ahead);
 
 // Sticks of one row may lie far apart, where the host does not see what comes next: so many units
 // are on their way.
-enum { VECTOR_UNITS_AHEAD = 8 };
+enum { VECTOR_UNITS_AHEAD = 32 };
 
 // By a loop made for it; without one, NULL, op by op. Sums that do not begin with the program have
 // the same value in all lanes.

@@ -51,11 +51,20 @@ static bool is_large(const loop_graph *loops, const loop_buffer *b)
            loop_device_bytes(b) * 4 > room_of(loops);
 }
 
-static bool may_tile(const loop_op *op)
+// Scales and shifts elements, by values that are not two in a stick.
+static bool is_plain_norm(const loop_graph *loops, const loop_op *op)
+{
+    if (op->op != OPFUNC_LAYERNORMNORM) return false;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (loop_operand_buffer(loops, op, k)->exx2) return false;
+    return true;
+}
+
+static bool may_tile(const loop_graph *loops, const loop_op *op)
 {
     const opfunc_kind kind = opfunc_describe(op->op)->kind;
     return op->table != 2 && !op->scanned && !op->tile_depth &&
-           (loop_is_element_wise(op) || kind == OPFUNC_KIND_COPY ||
+           (loop_is_element_wise(op) || kind == OPFUNC_KIND_COPY || is_plain_norm(loops, op) ||
             (kind == OPFUNC_KIND_REDUCTION && op->op != OPFUNC_EXX2));
 }
 
@@ -117,7 +126,7 @@ static bool joins(const stretch *s, uint32_t index, uint8_t *out_var)
 {
     const loop_graph *loops = s->t->loops;
     const loop_op *op = &loops->ops.items[index];
-    if (s->t->paths.items[index].depth || !may_tile(op) || has_order(s, op)) return false;
+    if (s->t->paths.items[index].depth || !may_tile(loops, op) || has_order(s, op)) return false;
     // Any iteration may want any row of a table.
     if (op->table && s->buffers[op->operand[op->table].buffer].stride) return false;
     *out_var = joining_var(s, op);
@@ -373,7 +382,7 @@ static bool may_begin(const stretch *s, uint32_t index)
     for (uint32_t k = 0; k < op->operand_count; k++)
         large = large || (is_large(t->loops, loop_operand_buffer(t->loops, op, k)) &&
                           !op->operand[k].offset);
-    return large && !t->paths.items[index].depth && may_tile(op) && !has_order(s, op);
+    return large && !t->paths.items[index].depth && may_tile(t->loops, op) && !has_order(s, op);
 }
 
 // Bytes of a large buffer pass from one op to another.
