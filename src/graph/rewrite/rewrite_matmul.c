@@ -30,11 +30,15 @@ static spyre_view batch_of(const tensor *x)
 // elements long, most of that is left out sooner: products of elements, exact in float32, and sums.
 enum { FEW_PRODUCTS = 64, MOST_PRODUCTS = 1 << 24 };
 
+static bool is_narrow_float(spyre_dtype dtype)
+{
+    return dtype == SPYRE_DTYPE_F16 || dtype == SPYRE_DTYPE_BF16;
+}
+
 static bool has_few_columns(const tensor *x, const tensor *y)
 {
     const int64_t depth = y->view.size[y->view.rank - 2], columns = y->view.size[y->view.rank - 1];
-    bool narrow = x->dtype == SPYRE_DTYPE_F16 || x->dtype == SPYRE_DTYPE_BF16;
-    if (!narrow || y->dtype != x->dtype || depth < 2) return false;
+    if (!is_narrow_float(x->dtype) || y->dtype != x->dtype || depth < 2) return false;
     if (columns == 1) return true;
     return columns * depth <= FEW_PRODUCTS && x->view.rank < SPYRE_MAX_RANK &&
            view_element_count(&x->view) * columns <= MOST_PRODUCTS;
@@ -60,7 +64,7 @@ static spyre_status add_products(rewriter *r, const tensor *x, const tensor *y, 
 }
 
 // x [.., M, K] times y [.., K, N], batch dims broadcast; a y of rank 2 is shared by all batches.
-// With a K of 1 it is a product of elements, which float32 has.
+// With a K of 1 it is a product of elements.
 static spyre_status multiply(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
                              tensor *out)
 {
@@ -74,7 +78,7 @@ static spyre_status multiply(rewriter *r, const tensor *x, const tensor *y, cons
     TRY(expand_batch(r, x, &batch, &left));
     if (y->view.rank > 2) TRY(expand_batch(r, y, &batch, &right));
     bool is_outer = x->view.size[x->view.rank - 1] == 1 && y->view.size[y->view.rank - 2] == 1;
-    if (is_outer && x->dtype == SPYRE_DTYPE_F32)
+    if (is_outer && (x->dtype == SPYRE_DTYPE_F32 || is_narrow_float(x->dtype)))
         return make_binary(r, ATEN_SPYRE_MUL, &left, &right, into, out);
     if (has_few_columns(&left, &right)) return add_products(r, &left, &right, into, out);
     return make_matmul(r, &left, &right, into, out);
