@@ -20,6 +20,8 @@ FEW_CHANNELS = {  # sizes of x and weight, stride, padding, dilation, groups
     "signals": ((70, 1, 300), (1, 1, 16), 1, 15, 1, 1),
     "one signal": ((1, 1, 3000), (2, 1, 9), 1, 4, 1, 1),
     "signals in steps": ((3, 4, 700), (4, 1, 5), 3, 0, 2, 4),
+    "steps that leave columns": ((1, 2, 100, 33), (2, 1, 3, 3), 3, 1, 1, 2),
+    "no images": ((0, 3, 90, 20), (3, 1, 3, 3), 1, 1, 1, 3),
     "one row of windows": ((1, 1, 3, 300), (1, 1, 3, 5), 1, 0, 1, 1),
 }
 
@@ -48,3 +50,26 @@ def test_an_image_in_blocks_moves_a_few_times_its_bytes():
     x, weight = half(1, 1, 512, 512).to("spyre"), half(1, 1, 3, 3).to("spyre")
     torch.compile(lambda x, w: F.conv2d(x, w, padding=1), dynamic=False)(x, weight)
     assert torch_spyre.last_report().bytes < 12 * x.nbytes
+
+
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+def test_blocks_of_rows_leave_the_order_of_the_input(order):
+    x, weight = half(1, 3, 100, 40).to(memory_format=order), half(3, 1, 3, 3)
+
+    def function(x, weight):
+        return F.conv2d(x, weight, padding=1, groups=3)
+
+    result = torch.compile(function, dynamic=False)(x.to("spyre"), weight.to("spyre"))
+    assert result.is_contiguous(memory_format=order)
+    expected = function(x.float(), weight.float())
+    torch.testing.assert_close(result.cpu().float(), expected, atol=0.02, rtol=0.01)
+
+
+def test_what_blocks_of_rows_make_is_viewed():
+    def function(x, weight):
+        return F.conv2d(x, weight, padding=1, groups=3).view(1, -1)
+
+    x, weight = half(1, 3, 100, 40), half(3, 1, 3, 3)
+    result = torch.compile(function, dynamic=False)(x.to("spyre"), weight.to("spyre"))
+    expected = function(x.float(), weight.float())
+    torch.testing.assert_close(result.cpu().float(), expected, atol=0.02, rtol=0.01)

@@ -116,7 +116,9 @@ def _of_few_channels(
     each = one_feature_a_channel(x, weight.shape[0])
     blocks = blocks_for(x.shape[0], each.shape[1], w)
     if blocks:
-        return in_blocks(each, weight, bias, w, blocks)
+        last = _has_channels_last(x) or _has_channels_last(weight)
+        order = torch.channels_last if last else torch.contiguous_format
+        return in_blocks(each, weight, bias, w, blocks).contiguous(memory_format=order)
     if each is x:
         return NOT_TAKEN
     return _forward(each, weight, bias, w.stride, w.padding, w.dilation, each.shape[1])

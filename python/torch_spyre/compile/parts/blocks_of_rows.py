@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from .pooling import FEW_CHANNELS, Windows, padded
+from .pooling import FEW_CHANNELS, Windows
 
 _aten = torch.ops.aten
 
@@ -34,14 +34,13 @@ class Blocks(NamedTuple):
 def is_of_few_channels(x: torch.Tensor, weight: torch.Tensor, w: Windows, groups: int) -> bool:
     """Whether every channel has a filter or a few of its own, and all windows slide."""
     channels, features = x.shape[1], weight.shape[0]
-    slides = all(n > 1 or k == 1 for n, k in zip(w.counts, w.kernel, strict=True))
     return (
-        groups == channels
+        all(isinstance(size, int) and size > 0 for size in x.shape)
+        and groups == channels
         and features < FEW_CHANNELS
         and features <= _MOST_FEATURES * channels
         and max(w.kernel) > 1
-        and slides
-        and all(isinstance(size, int) for size in x.shape)
+        and all(n > 1 or k == 1 for n, k in zip(w.counts, w.kernel, strict=True))
     )
 
 
@@ -78,14 +77,15 @@ def in_blocks(
 ) -> torch.Tensor:
     """[N, C, ..] by [C, 1, ..]: the convolution of the blocks, put together."""
     at = b.dim + 2
-    x = padded(x, w, 0.0)
     step = b.rows * w.stride[b.dim]
-    missing = (b.number - 1) * step + b.reach - x.shape[at]
-    if missing > 0:
-        x = _aten.constant_pad_nd(x, [0, 0] * (x.dim() - 1 - at) + [0, missing])
+    reached = (b.number - 1) * step + b.reach
+    behind = list(w.padding)
+    behind[b.dim] = max(0, reached - w.padding[b.dim] - x.shape[at])
+    around = [n for pair in zip(reversed(w.padding), reversed(behind), strict=True) for n in pair]
+    x = _aten.constant_pad_nd(x, around) if any(around) else x
     x = x.unfold(at, b.reach, step).movedim(at, 1).movedim(-1, at + 1)
     none: Sequence[int] = [0] * len(w.kernel)
-    how = list(w.stride), none, list(w.dilation)
+    how = w.stride, none, w.dilation
     made = _aten.convolution(x.flatten(0, 1), weight, bias, *how, False, none, weight.shape[0])
     made = made.unflatten(0, (x.shape[0], b.number)).movedim(1, at).flatten(at, at + 1)
     result: torch.Tensor = made.narrow(at, 0, w.counts[b.dim])
