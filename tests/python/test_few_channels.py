@@ -21,6 +21,9 @@ FEW_CHANNELS = {  # sizes of x and weight, stride, padding, dilation, groups
     "one signal": ((1, 1, 3000), (2, 1, 9), 1, 4, 1, 1),
     "signals in steps": ((3, 4, 700), (4, 1, 5), 3, 0, 2, 4),
     "steps that leave columns": ((1, 2, 100, 33), (2, 1, 3, 3), 3, 1, 1, 2),
+    "tiles": ((32, 1, 4, 12), (1, 1, 1, 2), (1, 2), 0, 1, 1),
+    "tiles of many channels": ((2, 40, 12), (40, 1, 2), 2, 0, 1, 40),
+    "tiles that leave rows": ((2, 40, 9, 12), (80, 1, 2, 4), (2, 4), 0, 1, 40),
     "no images": ((0, 3, 90, 20), (3, 1, 3, 3), 1, 1, 1, 3),
     "one row of windows": ((1, 1, 3, 300), (1, 1, 3, 5), 1, 0, 1, 1),
 }

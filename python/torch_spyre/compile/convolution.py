@@ -71,6 +71,8 @@ def convolution(
         return NOT_TAKEN
     if groups == x.shape[1] and not transposed and x.dim() < 5:
         w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+        if max(w.kernel) > 1 and weight.shape[0] == groups and are_tiles(w):
+            return _in_order_of(x, weight, _of_tiles(x, weight, bias, w))
         if is_of_few_channels(x, weight, w, groups):
             return _of_few_channels(x, weight, bias, w)
     if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
@@ -109,6 +111,20 @@ def convolution(
     return _forward(x, _turned(weight, groups), bias, ones, none, dilation, groups)
 
 
+def _of_tiles(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows
+) -> torch.Tensor:
+    """[N, C, ..] by [C, 1, ..]: windows side by side are no windows that slide, but dims."""
+    rank = len(w.kernel)
+    for dim, (n, k) in enumerate(zip(w.counts, w.kernel, strict=True)):
+        x = x.narrow(2 + 2 * dim, 0, n * k).unflatten(2 + 2 * dim, (n, k))
+    pairs = [size for k in w.kernel for size in (1, k)]
+    products = x.to(torch.float32) * weight.to(torch.float32).reshape(-1, *pairs)
+    sums = products.sum([3 + 2 * dim for dim in range(rank)])
+    sums = sums if bias is None else sums + bias.view(-1, *[1] * rank)
+    return sums.to(x.dtype)
+
+
 def _of_few_channels(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows
 ) -> torch.Tensor | NotTaken:
@@ -116,9 +132,7 @@ def _of_few_channels(
     each = one_feature_a_channel(x, weight.shape[0])
     blocks = blocks_for(x.shape[0], each.shape[1], w)
     if blocks:
-        last = _has_channels_last(x) or _has_channels_last(weight)
-        order = torch.channels_last if last else torch.contiguous_format
-        return in_blocks(each, weight, bias, w, blocks).contiguous(memory_format=order)
+        return _in_order_of(x, weight, in_blocks(each, weight, bias, w, blocks))
     if each is x:
         return NOT_TAKEN
     return _forward(each, weight, bias, w.stride, w.padding, w.dilation, each.shape[1])
@@ -289,6 +303,12 @@ def _laid_out(weight: torch.Tensor) -> torch.Tensor:
 def _has_channels_last(x: torch.Tensor) -> bool:
     """What PyTorch takes for channels_last where the strides do not tell: no."""
     return x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
+
+
+def _in_order_of(x: torch.Tensor, weight: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
+    """Dense, in channels_last where an operand is."""
+    last = _has_channels_last(x) or _has_channels_last(weight)
+    return made.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
 
 
 def _spread(x: torch.Tensor, dim: int, step: int) -> torch.Tensor:

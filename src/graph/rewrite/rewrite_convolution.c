@@ -123,15 +123,22 @@ static spyre_status add_bias(rewriter *r, const tensor *product, const tensor *i
     return make_binary(r, ATEN_SPYRE_ADD, product, &bias, into, NULL);
 }
 
-// One channel a group, and windows of several taps wherever there are taps.
-static bool is_depthwise(const tensor *x, const tensor *weight, const tensor *into, int64_t groups)
+// Whether windows lie side by side: they become a dim of their own, along which none slide.
+static bool are_tiles(const convolution *c, uint32_t d, int64_t taps)
+{
+    return c->steps.stride[d] == taps && c->steps.dilation[d] == 1;
+}
+
+// One channel a group, and windows of several taps wherever there are taps, of which some slide.
+static bool is_depthwise(const tensor *x, const tensor *weight, const tensor *into,
+                         const convolution *c)
 {
     bool slides = false;
     for (uint32_t d = 2; d < x->view.rank; d++) {
         if (weight->view.size[d] > 1 && into->view.size[d] == 1) return false;
-        slides |= weight->view.size[d] > 1;
+        slides |= weight->view.size[d] > 1 && !are_tiles(c, d - 2, weight->view.size[d]);
     }
-    return slides && groups == x->view.size[1] && groups == weight->view.size[0];
+    return slides && c->groups == x->view.size[1] && c->groups == weight->view.size[0];
 }
 
 // [C, 1, taps..] as [taps.., C].
@@ -165,7 +172,7 @@ spyre_status rewrite_convolution(rewriter *r)
         TRY(check_dim(&c, d, weight.view.size[d + 2], into.view.size[d + 2]));
     if (c.groups > 1 && c.groups == x.view.size[1] && weight.view.size[0] != c.groups)
         return status_new(SPYRE_UNSUPPORTED, "several features a channel");
-    bool depthwise = is_depthwise(&x, &weight, &into, c.groups);
+    bool depthwise = is_depthwise(&x, &weight, &into, &c);
     aten_op op = depthwise ? ATEN_SPYRE_DEPTHWISE : ATEN_SPYRE_CONV2D;
     int64_t groups = depthwise ? 1 : c.groups;
     spyre_view of_x = channels_last(&x.view, groups), result = channels_last(&into.view, groups);
