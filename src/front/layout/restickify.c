@@ -230,14 +230,19 @@ static spyre_status find_cut(restickifier *r, const loop_op *op, loop_access *ac
                              region *out, uint8_t *out_stick)
 {
     TRY(choose_cut(r, op, access, want, out, out_stick));
-    const region whole = {.part = r->loops->buffers.items[access->buffer]};
+    loop_graph *loops = r->loops;
+    const region whole = {.part = loops->buffers.items[access->buffer]};
     uint8_t aside = largest_dim_but(&whole.part, whole.part.stick);
     if (*out_stick != LOOP_NO_DIM || op->tile_depth || aside == LOOP_NO_DIM) return NULL;
+    // As if the copy of the whole were there already.
     loop_access moved = *access;
-    TRY(move_stick(r, op, access->buffer, &whole, aside, &moved.buffer));
+    moved.buffer = loops->buffers.count;
+    TRY(VEC_PUSH(loops->memory, &loops->buffers, whole.part));
+    loop_set_layout(&loops->buffers.items[moved.buffer], aside);
     TRY(choose_cut(r, op, &moved, want, out, out_stick));
-    if (*out_stick != LOOP_NO_DIM) *access = moved;
-    return NULL;
+    loops->buffers.count--;
+    if (*out_stick == LOOP_NO_DIM) return NULL;
+    return move_stick(r, op, access->buffer, &whole, aside, &access->buffer);
 }
 
 // Copies what the access reaches into a dense buffer whose stick runs along `want`.
