@@ -5,7 +5,9 @@
 // patches of 16 in lines of 224: src/front/ir/locate.c). Other views of parts of sticks (a head of
 // 48, a slice that begins inside of a stick) take two: the stick first moves to a dim that the view
 // leaves whole, where the cut dim may be split freely, and then to where the op wants it. So heads
-// of any size are an ordinary case.
+// of any size are an ordinary case. A view that leaves no long dim whole (the inner part of an
+// image) is cut dim by dim: a copy whose stick dim begins where the view does, from one whose stick
+// is elsewhere.
 #ifndef FRONT_RESTICKIFY_H
 #define FRONT_RESTICKIFY_H
 
