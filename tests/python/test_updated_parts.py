@@ -113,3 +113,16 @@ def test_random_changes_of_parts(seed):
     torch._dynamo.reset()
     result = torch.compile(function, dynamic=False)(x.to("spyre"), y.to("spyre"))
     torch.testing.assert_close(result.cpu().float(), expected, atol=0.02, rtol=0.02)
+
+
+def test_a_part_of_a_copy_in_another_order_is_another():
+    def turned(x):
+        x = x * 1
+        last = x.clone(memory_format=torch.channels_last)
+        x[:, :, 1:] = last.permute(0, 2, 3, 1).contiguous()[:, :, 1:]
+        return x
+
+    x = half(2, 4, 4, 4)
+    torch._dynamo.reset()
+    result = torch.compile(turned, dynamic=False)(x.to("spyre"))
+    torch.testing.assert_close(result.cpu(), turned(x), atol=0.01, rtol=0.01)

@@ -294,7 +294,7 @@ static void keep_whole_sticks(const loop_op *op, stick_mode_list *list)
 
 // Whether the innermost dim is so short that most of a stick along it stays empty, where another
 // one fills more (colours of a pixel).
-static bool wastes_sticks(const loop_buffer *buffer)
+static bool has_short_inside(const loop_buffer *buffer)
 {
     enum { EMPTY = 8 };
     int64_t longest = 0;
@@ -319,7 +319,7 @@ static void keep_default_stick(const loop_graph *loops, const loop_op *op, stick
 {
     if (!restickify_is_copy_out(loops, op)) return;
     const loop_buffer *result = &loops->buffers.items[loop_result(op)->buffer];
-    if (wastes_sticks(result) || joins_innermost(result)) return;
+    if (has_short_inside(result) || joins_innermost(result)) return;
     if (list->count && list->items[0].dim == 0) list->count = 1;
 }
 

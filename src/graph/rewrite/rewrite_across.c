@@ -64,8 +64,8 @@ static bool has_overlap(const spyre_view *view)
     return find_pair(view).outer != view->rank;
 }
 
-// A dim in parts of `length`, in each of which no element is reached twice by the pair; as few as
-// possible: the windows one by one, or what all of them have before the next one begins, and so on.
+// A cut of one dim into `count` parts of `length`, in none of which the pair reaches an element
+// twice. Either windows are parts, or the places within the windows that one step covers.
 typedef struct {
     uint32_t dim;
     int64_t length, count;

@@ -12,7 +12,7 @@ static uint32_t dim_of_stride(const spyre_view *dense, int64_t stride)
     return d;
 }
 
-// A view of a dense copy as one of what was copied; false where it crosses dims of the copy.
+// A view of a contiguous copy as one of what was copied; false where it crosses dims of the copy.
 static bool view_through(const spyre_view *view, const spyre_view *copied, spyre_view *out)
 {
     const spyre_view dense = view_contiguous(copied->size, copied->rank);
@@ -60,9 +60,11 @@ static bool step_back(const rewriter *r, tensor *t)
     spyre_view copied, made;
     if (is_copy) {
         if (r->target->values.items[from].dtype != value->dtype || !load_view(r, from, &copied) ||
-            !load_view(r, t->value, &made) || !view_same_sizes(&copied, &made) ||
-            !view_through(&t->view, &copied, &t->view))
+            !load_view(r, t->value, &made))
             return false;
+        // Neither an expansion nor one in another order (channels_last).
+        const spyre_view dense = view_contiguous(copied.size, copied.rank);
+        if (!view_same(&made, &dense) || !view_through(&t->view, &copied, &t->view)) return false;
     }
     t->value = from;
     return true;
