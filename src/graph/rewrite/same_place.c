@@ -70,18 +70,10 @@ static bool step_back(const rewriter *r, tensor *t)
     return true;
 }
 
-static bool same_steps(const spyre_view *a, const spyre_view *b)
-{
-    bool same = view_same_sizes(a, b) && a->offset == b->offset;
-    for (uint32_t d = 0; d < a->rank && same; d++)
-        same = a->size[d] == 1 || a->stride[d] == b->stride[d];
-    return same;
-}
-
 bool rewrite_same_elements(const rewriter *r, const tensor *a, const tensor *b)
 {
     tensor x = *a, y = *b;
     while (step_back(r, &x)) continue;
     while (step_back(r, &y)) continue;
-    return x.value == y.value && x.dtype == y.dtype && same_steps(&x.view, &y.view);
+    return x.value == y.value && x.dtype == y.dtype && view_same(&x.view, &y.view);
 }
