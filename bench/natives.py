@@ -218,6 +218,12 @@ NATIVES: dict[str, Pattern] = {
     # windows
     "grouped conv2d": of(_conv(padding=1, groups=4), ((4, 128, 28, 28), (128, 32, 3, 3))),
     "dilated conv2d": of(_conv(padding=2, dilation=2), ((4, 64, 28, 28), (64, 64, 3, 3))),
+    "conv2d of few channels": of(_conv(padding=1), ((8, 3, 64, 64), (16, 3, 3, 3)),
+                                 ((8, 4, 128, 128), (4, 4, 3, 3))),
+    "conv2d of few channels strided": of(_conv(padding=1, stride=2),
+                                         ((8, 3, 224, 224), (32, 3, 3, 3))),
+    "conv2d of small patches": of(_conv(stride=4), ((8, 3, 224, 224), (96, 3, 4, 4))),
+    "depthwise conv2d 7x7": of(_conv(padding=3, groups=96), ((8, 96, 56, 56), (96, 1, 7, 7))),
     "conv_transpose1d": of(lambda x, w: F.conv_transpose1d(x, w, stride=2),
                            ((4, 64, 1000), (64, 32, 4))),
     "conv_transpose2d overlapping": of(_transposed(stride=2, padding=1),
@@ -255,6 +261,9 @@ NATIVES: dict[str, Pattern] = {
     "gradient of depthwise conv2d": of(
         gradient(lambda x, w: F.conv2d(x, w, padding=1, groups=64)),
         ((4, 64, 28, 28), (4, 64, 28, 28), (64, 1, 3, 3))),
+    "gradient of conv2d of few channels": of(
+        gradient(lambda x, w: F.conv2d(x, w, padding=1)),
+        ((4, 2, 256, 256), (4, 1, 256, 256), (2, 1, 3, 3))),
     "gradient of avg_pool2d": of(gradient(lambda x: F.avg_pool2d(x, 2)),
                                  ((8, 64, 28, 28), (8, 64, 56, 56))),
     "gradient of adaptive_avg_pool2d": of(gradient(lambda x: F.adaptive_avg_pool2d(x, 7)),

@@ -17,6 +17,12 @@ CASES = {
     "few channels in steps": ((2, 3, 21, 26), (70, 3, 7, 7), 2, 3, 1, 1),
     "few channels, taps of two dims": ((2, 1, 9, 9), (3, 1, 2, 2), 1, (0, 1), 1, 1),
     "few channels, many taps": ((1, 1, 3, 150), (3, 1, 1, 40), (1, 20), 0, 1, 1),
+    "columns": ((2, 3, 10, 70), (5, 3, 3, 3), 1, 1, 1, 1),
+    "columns in steps": ((2, 3, 11, 130), (64, 3, 3, 5), (2, 3), (1, 2), 1, 1),
+    "columns, dilated": ((1, 2, 20, 64), (3, 2, 3, 3), (2, 1), 2, (4, 2), 1),
+    "columns, steps that taps do not divide": ((1, 2, 20, 64), (3, 2, 3, 3), (3, 1), 1, (2, 1), 1),
+    "columns of 16 channels": ((2, 16, 9, 64), (16, 16, 3, 3), 1, (0, 1), 1, 1),
+    "columns of tiles": ((2, 3, 13, 129), (7, 3, 3, 2), (3, 2), 0, 1, 1),
     "dilated and strided": ((2, 70, 9, 12), (5, 70, 3, 2), (2, 3), (1, 0), (1, 2), 1),
     "one channel, taps of one dim": ((1, 1, 10, 20), (1, 1, 1, 5), 1, 0, 2, 1),
     "one channel, taps of lines": ((1, 1, 18, 2), (1, 1, 4, 1), 1, 0, 2, 1),
@@ -77,7 +83,9 @@ def test_a_weight_whose_channels_are_two_dims_of_its_storage(groups):
             torch.testing.assert_close(actual.cpu().float(), expected, atol=5e-2, rtol=2e-2)
 
 
-@pytest.mark.parametrize("name", ["few channels", "few channels in steps", "patches"])
+@pytest.mark.parametrize("name", [
+    "few channels", "few channels in steps", "patches", "columns in steps", "columns of tiles",
+])  # fmt: skip
 def test_channels_last(name):
     shapes, how = CASES[name][:2], CASES[name][2:]
     x, w = (numbers(*shape) for shape in shapes)
@@ -116,6 +124,11 @@ def test_gradients():
 
 
 TURNED = {
+    "1d of few channels": (F.conv1d, (2, 2, 140), (5, 2, 7), {"stride": 2, "padding": 3}),
+    "2d of few channels": (F.conv2d, (2, 2, 9, 66), (3, 2, 3, 3), {"padding": 1, "bias": 3}),
+    "3d of few channels": (
+        F.conv3d, (2, 2, 5, 6, 66), (3, 2, 3, 2, 3), {"padding": (2, 0, 1), "dilation": (2, 1, 1)},
+    ),
     "transpose 1d": (F.conv_transpose1d, (2, 4, 9), (4, 6, 3), {}),
     "transpose 1d of 2": (F.conv_transpose1d, (2, 4, 70), (4, 6, 4), {"stride": 2, "padding": 1}),
     "transpose 2d": (

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions that the compiler makes of others: it knows those of one to three dims.
 
-Of images of few channels, what windows hold along a dim becomes channels; windows side by side are
-rows of a matrix. One of three dims is one for every image and group; a transposed convolution whose
-windows overlap is one for each combination of rests of its result's places by the strides.
+Of images of few channels, windows are columns of matrices, or what they hold along a dim becomes
+channels; windows side by side are rows of a matrix. One of three dims is one for every image and
+group; a transposed convolution whose windows overlap is one for each combination of rests of its
+result's places by the strides.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from .parts.pooling import (
     taps,
     windows_of,
 )
+from .parts.window_columns import columns_of, is_of_columns
 from .parts.window_rows import elements, image_of, rows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
@@ -69,14 +71,17 @@ def convolution(
     )
     if x.dim() not in (3, 4, 5) or x.dtype not in computed() or weight.dtype != x.dtype:
         return NOT_TAKEN
+    w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
     if groups == x.shape[1] and not transposed and x.dim() < 5:
-        w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
         if max(w.kernel) > 1 and weight.shape[0] == groups and are_tiles(w):
             return _in_order_of(x, weight, _of_tiles(x, weight, bias, w))
-        if is_of_few_channels(x, weight, w, groups):
+        # Several features of one channel share columns, but no blocks.
+        shared = groups == 1 and weight.shape[0] > 1 and is_of_columns(x, weight, w)
+        if not shared and is_of_few_channels(x, weight, w, groups):
             return _of_few_channels(x, weight, bias, w)
     if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
-        w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+        if is_of_columns(x, weight, w):
+            return _of_columns(x, weight, bias, w)
         few = x.shape[1] < _FEW_CHANNELS
         if are_tiles(w) and (few or leave_rest(w)):
             return _of_rows(x, weight, bias, w)
@@ -168,9 +173,17 @@ def _of_rows(
     """[N, C, ..] by [features, C, ..]: a product of the windows' rows."""
     features = weight.shape[0]
     product = torch.nn.functional.linear(rows_of(x, w), weight.reshape(features, -1), bias)
-    if _has_channels_last(x) or _has_channels_last(weight):
-        return product.reshape(-1, *w.counts, features).movedim(-1, 1)
-    return product.transpose(1, 2).contiguous().view(-1, features, *w.counts)
+    return _in_order_of(x, weight, product.unflatten(1, w.counts).movedim(-1, 1))
+
+
+def _of_columns(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows
+) -> torch.Tensor:
+    """The same the other way around, for results in the order of their lines: the product of the
+    weight and the windows' columns."""
+    product = weight.flatten(1) @ columns_of(x, w)
+    product = product if bias is None else product + bias.view(-1, 1)
+    return _in_order_of(x, weight, product.movedim(-2, 1))
 
 
 def _of_more_channels(
@@ -191,13 +204,11 @@ def _of_more_channels(
     dilation, dilations = split(w.dilation, 1)
     along = windows_of(w.sizes, kernel, stride, padding, dilation)
     wide = padded(x, along, 0.0)
-    last = _has_channels_last(x) or _has_channels_last(weight)
-    x = torch.stack([at_tap(wide, along, tap) for tap in taps(along)], 1).flatten(1, 2)
-    weight = weight.movedim(dim + 2, 1).flatten(1, 2).unsqueeze(dim + 2).contiguous()
-    none = [0] * rank
+    image = torch.stack([at_tap(wide, along, tap) for tap in taps(along)], 1).flatten(1, 2)
+    wider = weight.movedim(dim + 2, 1).flatten(1, 2).unsqueeze(dim + 2).contiguous()
     how = strides, paddings, dilations
-    result: torch.Tensor = _aten.convolution(x, weight, bias, *how, False, none, 1)
-    return result.contiguous(memory_format=torch.channels_last) if last else result
+    result: torch.Tensor = _aten.convolution(image, wider, bias, *how, False, [0] * rank, 1)
+    return _in_order_of(x, weight, result)
 
 
 def _by_tiles(

@@ -44,7 +44,7 @@ def is_of_few_channels(x: torch.Tensor, weight: torch.Tensor, w: Windows, groups
     )
 
 
-def _filled(lanes: int) -> float:
+def filled(lanes: int) -> float:
     """The share of the lanes of sticks."""
     return lanes / (_LANES * -(-lanes // _LANES))
 
@@ -53,11 +53,11 @@ def blocks_for(images: int, channels: int, w: Windows) -> Blocks | None:
     """Those that fill sticks best; None where images or channels fill them as well."""
     dim = max(range(len(w.counts)), key=lambda d: w.counts[d])
     span = w.dilation[dim] * (w.kernel[dim] - 1) + 1
-    best, best_share = None, _WORTH_BLOCKS * max(_filled(images), _filled(channels))
+    best, best_share = None, _WORTH_BLOCKS * max(filled(images), filled(channels))
     for count in (16, 32, 64, 128):
         rows = -(-w.counts[dim] // count)
         reach = (rows - 1) * w.stride[dim] + span
-        share = _filled(count) * w.counts[dim] * w.stride[dim] / (count * reach)
+        share = filled(count) * w.counts[dim] * w.stride[dim] / (count * reach)
         if share > best_share:
             best, best_share = Blocks(dim, count, rows, reach), share
     return best
