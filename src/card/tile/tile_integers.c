@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VECTOR of integers: sums, differences, products and shifts, which wrap; quotients and rests of 32
-// bits; joined indices; casts between integers, and to SEN169_FP16.
+// VECTOR of integers: what wraps; bits, extremes, quotients and rests of 32 bits; joined indices;
+// casts between integers, and to SEN169_FP16.
 #include <math.h>
 #include <string.h>
 
@@ -29,20 +29,50 @@ static inline uint32_t element(const uint8_t *line, size_t n)
     return value;
 }
 
-// As integer_apply() with the low 32 bits. An input may be where the result is.
+// What 32 bits give: as integer_apply() with the low 32 bits, or as the opfunc's formula, whose results
+// 32 bits have. The right shift is arithmetic; beyond 31 bits it leaves the sign.
+#define INT32_OPS(ROW)                                                                       \
+    ROW(ADD, x + y)                                                                          \
+    ROW(SUB, x - y)                                                                          \
+    ROW(MUL, x * y)                                                                          \
+    ROW(NEG, 0 - x)                                                                          \
+    ROW(ABS, (int32_t)x < 0 ? 0 - x : x)                                                     \
+    ROW(MAXIMUM, (int32_t)x < (int32_t)y ? y : x)                                            \
+    ROW(MINIMUM, (int32_t)y < (int32_t)x ? y : x)                                            \
+    ROW(BITAND, x & y)                                                                       \
+    ROW(BITOR, x | y)                                                                        \
+    ROW(BITXOR, x ^ y)                                                                       \
+    ROW(SHIFTLEFT, y < 32 ? x << (y & 31) : 0)                                               \
+    ROW(SHIFTRIGHT, (uint32_t)((int32_t)x >> (y < 32 ? y : 31)))
+
+#define CASE(name, result) case OPFUNC_##name:
+static bool in_32_bits(opfunc op)
+{
+    switch ((int)op) {
+        INT32_OPS(CASE)
+        return true;
+    default: return false;
+    }
+}
+#undef CASE
+
+// An input may be where the result is. Operations of one input read it twice.
 BASE_CLONES
 static void apply_int32(opfunc op, uint8_t *to, const uint8_t *const *in, size_t count)
 {
     const uint8_t *a = in[0], *b = in[1];
-#define APPLY(result)                                                                        \
-    INDEPENDENT for (size_t n = 0; n < count; n++) {                                         \
-        const uint32_t x = element(a, n), y = element(b, n), z = (result);                   \
-        memcpy(to + n * sizeof z, &z, sizeof z);                                             \
+#define APPLY(name, result)                                                                  \
+    case OPFUNC_##name:                                                                      \
+        INDEPENDENT for (size_t n = 0; n < count; n++) {                                     \
+            const uint32_t x = element(a, n), y = element(b, n), z = (result);               \
+            memcpy(to + n * sizeof z, &z, sizeof z);                                         \
+            (void)y;                                                                         \
+        }                                                                                    \
+        break;
+    switch ((int)op) {
+        INT32_OPS(APPLY)
+    default: break;
     }
-    if (op == OPFUNC_ADD) APPLY(x + y)
-    else if (op == OPFUNC_SUB) APPLY(x - y)
-    else if (op == OPFUNC_MUL) APPLY(x * y)
-    else if (op == OPFUNC_SHIFTLEFT) APPLY(y < 32 ? x << (y & 31) : 0)
 #undef APPLY
 }
 
@@ -126,6 +156,7 @@ static void run_line(const plan_tile *tile, const runs *r, repeated_inputs *repe
         in[o] = run_stride(tile, o + 1) ? r->at[o + 1]
                                         : repeat(repeated->elements[o], r->at[o + 1],
                                                  length < CHUNK ? length : CHUNK);
+    if (inputs == 1) in[1] = in[0];
     for (int64_t done = 0; done < length; done += CHUNK) {
         const size_t count = (size_t)(length - done < CHUNK ? length - done : CHUNK);
         uint8_t *to = r->at[0] + done * (int64_t)sizeof(int32_t);
@@ -246,9 +277,8 @@ plan_run *tile_integers(const plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
     const opfunc op = i->op;
-    bool in_32_bits = op == OPFUNC_ADD || op == OPFUNC_SUB || op == OPFUNC_MUL ||
-                      op == OPFUNC_SHIFTLEFT || op == OPFUNC_JOININDEX || divides(op);
-    if (in_32_bits && has_int32_lines(tile)) return run_int32_lines;
+    bool has_lines = in_32_bits(op) || op == OPFUNC_JOININDEX || divides(op);
+    if (has_lines && has_int32_lines(tile)) return run_int32_lines;
     if (casts_int32_lines(tile)) return run_int32_casts;
     return integer_wraps(i) ? run_integers : NULL;
 }

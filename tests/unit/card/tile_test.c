@@ -221,14 +221,20 @@ static void tile__vector_of_integers(void **state)
                                            SPYRE_FORMAT_SENUINT32,  SPYRE_FORMAT_IEEE_INT64};
     static const opfunc ops[] = {OPFUNC_ADD, OPFUNC_EQUAL,   OPFUNC_WHERE3, OPFUNC_IDENTITY,
                                  OPFUNC_MUL, OPFUNC_MAXIMUM, OPFUNC_SUB,    OPFUNC_NEG,
-                                 OPFUNC_ABS, OPFUNC_JOININDEX, OPFUNC_IDENTITY};
+                                 OPFUNC_ABS, OPFUNC_JOININDEX, OPFUNC_IDENTITY, OPFUNC_MINIMUM,
+                                 OPFUNC_BITAND, OPFUNC_BITOR, OPFUNC_BITXOR, OPFUNC_SHIFTLEFT,
+                                 OPFUNC_SHIFTRIGHT};
+    enum { OPS = sizeof ops / sizeof *ops };
     uint64_t seed = 31;
-    for (uint32_t round = 0; round < test_rounds(600); round++) {
+    for (uint32_t round = 0; round < test_rounds(900); round++) {
         uint32_t first = round % 2 ? 0 : 2;     // integers only, every second time
         fill_area(&seed, BITS);
+        const opfunc op = ops[round % OPS];
+        const bool shifts = op == OPFUNC_SHIFTLEFT || op == OPFUNC_SHIFTRIGHT;
+        for (uint32_t n = 4; shifts && n < AREA; n += 12) memset(before + n + 1, 0, 3);
         isa_program *p = new_program(0);
         begin_kernel(p, 1, 0);
-        isa_instruction *i = random_vector(p, &seed, ops[round % 11]);
+        isa_instruction *i = random_vector(p, &seed, op);
         const bool casts = i->op == OPFUNC_IDENTITY && round % 2;
         for (uint32_t o = 0; o < i->operand_count; o++) {
             spyre_format format = formats[first + next_random(&seed) % (6 - first)];
