@@ -46,11 +46,12 @@ def rows(factor: int = 1) -> Iterator[tuple[str, Callable, tuple]]:
 
 
 def card_call(function: Callable, variant: tuple) -> tuple[Callable[[], object], list]:
-    """A call of the function compiled for the card, and its operands in float32 on the CPU."""
+    """A call of the function compiled for the card, and its operands in float32 on the CPU. A row
+    has one size; `dynamic=False` would have Dynamo set its configuration at every call."""
     torch._dynamo.reset()
     wide = patterns.operands(variant, torch.Generator().manual_seed(0))
     card = [_cast(x, torch.float16).to("spyre") for x in wide]
-    return on_card(torch.compile(function, dynamic=False), *card), wide
+    return on_card(torch.compile(function), *card), wide
 
 
 def _measure(function: Callable, variant: tuple, inductor: bool, label: str) -> dict[str, float]:
@@ -63,7 +64,7 @@ def _measure(function: Callable, variant: tuple, inductor: bool, label: str) -> 
             own = [_cast(x, dtype) for x in wide]
             contestants[rival] = lambda own=own: function(*own)
         if inductor:
-            alone = torch.compile(function, dynamic=False, backend="inductor")
+            alone = torch.compile(function, backend="inductor")
             contestants["inductor"] = lambda: alone(*wide)
         row = with_ratios(best(contestants, ROUNDS, SECONDS_A_TURN))
     return row | {"kernels": report.kernels, "on host": report.nodes_on_host}

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # <malloc.h>
 ROUNDS = 7
 SECONDS_A_TURN = 0.12
+SECONDS_A_SAMPLE = 1e-4  # much longer than a look at the clock; the host's other work is not
 SLOW_SECONDS = 1.0  # a contestant slower than this runs once a round, for two rounds
 
 Contestants = dict[str, Callable[[], object]]
@@ -59,7 +60,7 @@ def best_of_turn(
     """The best seconds a call within one turn."""
     if once:
         return _seconds(call, 1)
-    calls = max(1, int(0.001 / max(_seconds(call, 1), 1e-7)))  # a sample lasts a millisecond
+    calls = max(1, int(SECONDS_A_SAMPLE / max(_seconds(call, 1), 1e-7)))
     best, end = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < end:
         best = min(best, _seconds(call, calls))

@@ -93,7 +93,7 @@ def card_call(case: Case) -> tuple[Callable[[], object], list[torch.Tensor]]:
     torch._dynamo.reset()  # every case compiles anew, however many came before
     operands = [torch.randn(shape) / shape[-1] ** 0.25 for shape in case.shapes]
     card = [x.half().to("spyre") for x in operands]
-    compiled = torch.compile(case.function, dynamic=False)
+    compiled = torch.compile(case.function)
     _require_agreement(compiled(*card), case.function(*operands))
     return on_card(compiled, *card), operands
 
@@ -104,7 +104,7 @@ def _measure(case: Case, inductor: bool, peak_gflops: float | None) -> dict[str,
     call, operands = card_call(case)
     contestants = {OURS: call, **dict(_on_cpu(case, operands))}
     if inductor:
-        own = torch.compile(case.function, dynamic=False, backend="inductor")
+        own = torch.compile(case.function, backend="inductor")
         contestants["inductor"] = lambda: own(*operands)
     row = measured(contestants, case.function, operands, peak_gflops)
     row["card us"] = torch_spyre.last_report().card_us

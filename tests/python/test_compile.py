@@ -347,3 +347,34 @@ def test_a_scalar_tensor_that_is_returned_is_a_new_one():
         scalar = compiled(x)[1]
         assert scalar.device.type == "cpu" and scalar.item() == 3
         scalar += 1
+
+
+def test_a_call_fetches_no_stream_that_its_function_does_not_look_at(monkeypatch):
+    x, compiled = numbers(4, 64).to("spyre"), torch.compile(lambda x: x + 1)
+    compiled(x)
+    fetched = []
+    current = torch.accelerator.current_stream
+    monkeypatch.setattr(
+        torch.accelerator, "current_stream", lambda *a: fetched.append(a) or current(*a)
+    )
+    assert torch.equal(compiled(x).cpu(), (x + 1).cpu())
+    assert not fetched
+
+
+def test_functions_that_look_at_streams_find_them():
+    x, own = numbers(4, 64).to("spyre"), torch.Stream(device="spyre")
+
+    @torch.compile
+    def with_stream(x):
+        return x + 1, torch.accelerator.current_stream()
+
+    @torch.compile
+    def on_own(x):
+        with own:
+            y = x + 1
+        return y * 2
+
+    assert with_stream(x)[1] == torch.accelerator.current_stream()
+    with own:
+        assert with_stream(x)[1] == own
+    assert torch.equal(on_own(x).cpu(), ((x + 1) * 2).cpu())

@@ -29,6 +29,21 @@ def untraced(function: Function) -> Function:
     return function
 
 
+def forget_unused_stream() -> None:
+    """Where Dynamo is compiling a graph whose function does not look at streams, calls of it no
+    longer do either: on a host with an accelerator each fetches the current stream, for whatever
+    might refer to it, and that takes longer than a brief kernel."""
+    from torch._dynamo import graph_bytecode_inputs, symbolic_convert
+
+    translator = getattr(symbolic_convert.tls, "current_tx", None)
+    objects = graph_bytecode_inputs.index_to_bytecode_constructor
+    if translator is None or list(objects) != [graph_bytecode_inputs.CURRENT_STREAM_INDEX]:
+        return
+    streams = translator.symbolic_stream_state.cur_stream_stack
+    if len(streams) == 1 and not streams[0].is_realized():
+        objects.clear()
+
+
 def graph_breaks() -> int:
     """Graph breaks of the process since the last torch.compiler.reset()."""
     return len(torch._dynamo.utils.graph_break_reasons)

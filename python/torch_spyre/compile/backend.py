@@ -23,7 +23,7 @@ import torch
 
 from .. import _C, _fallback, config, passes
 from .._pytorch import dynamo_interface, partition, pytree, structured
-from .._pytorch.dynamo import aot_autograd
+from .._pytorch.dynamo import aot_autograd, forget_unused_stream
 from .._pytorch.fx import results_of
 from ..debug import artefacts, compile_log, failures
 from ..program_table import ProgramTable
@@ -111,6 +111,7 @@ def compile_graph_of_user(
             partition_fn=_split_passes,
             keep_inference_input_mutations=True,
         )(gm, example_inputs)
+    forget_unused_stream()
     return named_dims.naming(compiled, names)
 
 
