@@ -19,6 +19,23 @@ static void set_spans(footprint *f)
         f->span[n + 1] = f->span[n] + l->stride[n] * (l->extent[n] - 1);
 }
 
+static bool names_rows(const plan_tile *tile, uint32_t operand)
+{
+    return operand == isa_row_operand(tile->instruction->opcode);
+}
+
+// Which rows an index names is not known: any that there are.
+static void add_rows(const isa_instruction *i, run_levels *l)
+{
+    const int64_t rows = i->row_count, lanes = i->row_lanes;
+    if (lanes == 0) {
+        levels_add(l, i->row_stride, rows);
+        return;
+    }
+    levels_add(l, isa_row_offset(i, 1), rows < lanes ? rows : lanes);
+    levels_add(l, i->row_stride, (rows - 1) / lanes + 1);
+}
+
 static bool too_far(const isa_operand *o, const plan_tile *tile, uint32_t operand,
                     const loop_nest *place)
 {
@@ -26,6 +43,10 @@ static bool too_far(const isa_operand *o, const plan_tile *tile, uint32_t operan
     for (uint32_t n = 0; n < place->depth; n++) {
         wide stride = o->loop_stride[n];
         reach += (stride < 0 ? -stride : stride) * place->iterations[n];
+    }
+    if (names_rows(tile, operand)) {
+        wide stride = tile->instruction->row_stride;
+        reach += (stride < 0 ? -stride : stride) * tile->instruction->row_count;
     }
     return reach > FARTHEST || o->offset > FARTHEST || o->offset < -FARTHEST;
 }
@@ -53,8 +74,7 @@ static footprint footprint_of(const plan_tile *tile, uint32_t operand,
     const isa_operand *o = &tile->instruction->operand[operand];
     footprint f = {.arg = o->arg, .stores = operand == 0, .cores = kernel->active_cores};
     f.levels.bytes = spyre_format_bytes(o->format);
-    // Which rows are chosen is not known: all of the argument, for every core.
-    if (operand == isa_row_operand(tile->instruction->opcode) || too_far(o, tile, operand, place)) {
+    if (too_far(o, tile, operand, place)) {
         f.levels.bytes = 2 * FARTHEST;
         for (uint32_t c = 0; c < ISA_CORES; c++) f.base[c] = -FARTHEST;
     } else {
@@ -62,6 +82,7 @@ static footprint footprint_of(const plan_tile *tile, uint32_t operand,
             levels_add(&f.levels, tile->stride[operand][d], tile->extent[d]);
         for (uint32_t n = 0; n < place->depth; n++)
             levels_add(&f.levels, o->loop_stride[n], place->iterations[n]);
+        if (names_rows(tile, operand)) add_rows(tile->instruction, &f.levels);
         set_bases(kernel, o, &f);
         levels_merge(&f.levels);
     }

@@ -7,7 +7,8 @@
 
 #include "isa/isa.h"
 
-enum { LEVELS_MOST = ISA_MAX_DIMS + ISA_MAX_LOOPS };
+// Of dims, of loops, and of rows that an index names: rows, and those that share a stick.
+enum { LEVELS_MOST = ISA_MAX_DIMS + ISA_MAX_LOOPS + 2 };
 
 // Runs of `bytes` bytes, the first one `low` bytes behind element 0 of the operand.
 typedef struct {

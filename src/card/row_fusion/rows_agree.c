@@ -93,30 +93,41 @@ static bool find_way(const rows_window *w, const rows_shape *shape, rows_tiles *
 
 enum { LEAST_STICKS_ALONE = 64 };
 
-static bool copies(const isa_instruction *i)
-{
-    return opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY &&
-           i->operand[0].format == i->operand[1].format;
-}
-
 // Of a table or a norm there is none.
 static bool has_formula(const isa_instruction *i)
 {
     return vector_applies(i->op, i->operand_count - 1u);
 }
 
-// A stream gains nothing where it is short, where its tile copies, compares or looks up codes,
-// which need not be converted, is a norm, whose loops keep weights in registers, where fp32 is
-// written, which takes longer than what makes it, or where one operand has an element for each
-// stick.
-static bool stream_gains_alone(const rows_shape *shape, const rows_tile *t)
+// One of several kernels between barriers: cores go through them one by one.
+static bool is_among_kernels(const rows_window *w)
 {
+    const plan_phase *own = &w->phases[w->first], *next = own + 1;
+    const bool goes_on =
+        w->first + 1 < w->count && plan_is_plain(next) && next->kernel->no_barrier;
+    return own->kernel->no_barrier || goes_on;
+}
+
+// A copy that converts gains where a core's share of it goes alone, in short runs, of which a
+// vector program has the next ones fetched; all cores as one tile have long runs.
+static bool cast_gains_alone(const rows_window *w, const rows_tile *t)
+{
+    return t->operand[0].place.format != t->operand[1].place.format && is_among_kernels(w);
+}
+
+// A stream gains nothing where it is short, where its tile compares or looks up codes, which need
+// not be converted, is a norm, whose loops keep weights in registers, where fp32 is written, which
+// takes longer than what makes it, or where one operand has an element for each stick.
+static bool stream_gains_alone(const rows_window *w, const rows_shape *shape, const rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
     const bool narrow = t->operand[0].place.format == SPYRE_FORMAT_SEN169_FP16;
-    if (t->role != ROWS_STREAMS || !narrow || tile_codes(t->tile) ||
-        copies(t->tile->instruction) || !has_formula(t->tile->instruction) ||
+    if (t->role != ROWS_STREAMS || tile_codes(t->tile) ||
         (uint64_t)shape->rows * shape->sticks < LEAST_STICKS_ALONE)
         return false;
-    for (uint32_t o = 1; o < t->tile->instruction->operand_count; o++)
+    if (opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY) return cast_gains_alone(w, t);
+    if (!narrow || !has_formula(i)) return false;
+    for (uint32_t o = 1; o < i->operand_count; o++)
         if (t->operand[o].lane == 0 && !rows_nest_stands(&t->operand[o].place.stick)) return false;
     return true;
 }
@@ -152,5 +163,5 @@ bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles
     }
     if (kernels > 1) return wide >= 2;
     return (streams >= 1 && wide >= 2) || reduces ||
-           (streams == 1 && stream_gains_alone(shape, &tiles->items[0]));
+           (streams == 1 && stream_gains_alone(w, shape, &tiles->items[0]));
 }

@@ -29,8 +29,8 @@ static inline uint32_t element(const uint8_t *line, size_t n)
     return value;
 }
 
-// What 32 bits give: as integer_apply() with the low 32 bits, or as the opfunc's formula, whose results
-// 32 bits have. The right shift is arithmetic; beyond 31 bits it leaves the sign.
+// As integer_apply() with the low 32 bits, or as the opfunc's formula, whose results 32 bits have.
+// The right shift is arithmetic; beyond 31 bits it leaves the sign.
 #define INT32_OPS(ROW)                                                                       \
     ROW(ADD, x + y)                                                                          \
     ROW(SUB, x - y)                                                                          \

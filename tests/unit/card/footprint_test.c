@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Footprints of random accesses, with dims, a loop and parameters of cores, against the bytes that
-// they touch one by one.
+// Footprints of random accesses, with dims, a loop, rows that an index names and parameters of
+// cores, against the bytes that they touch one by one.
 #include "program.h"
 
 #include "card/footprint/footprint.h"
@@ -32,10 +32,9 @@ static isa_operand random_operand(uint64_t *seed, uint32_t loops)
     return o;
 }
 
-static void touch(access *a, const isa_instruction *i, const isa_operand *o, uint32_t core,
-                  uint32_t iteration, const int64_t *parameters)
+static void touch_from(access *a, const isa_instruction *i, const isa_operand *o, uint32_t core,
+                       int64_t base)
 {
-    int64_t base = o->offset + parameters[core] + o->loop_stride[0] * iteration;
     for (uint32_t x = 0; x < i->extent[0]; x++) {
         for (uint32_t y = 0; y < i->extent[1]; y++) {
             int64_t at = base + o->stride[0] * x + o->stride[1] * y;
@@ -45,26 +44,52 @@ static void touch(access *a, const isa_instruction *i, const isa_operand *o, uin
     }
 }
 
+static void touch(access *a, const isa_instruction *i, const isa_operand *o, uint32_t core,
+                  int64_t base)
+{
+    const bool by_row = isa_row_operand(i->opcode) != ISA_NO_OPERAND;
+    for (int64_t row = 0; row < (by_row ? i->row_count : 1); row++)
+        touch_from(a, i, o, core, base + (by_row ? isa_row_offset(i, row) : 0));
+}
+
+// Rows of an index, in whole sticks where several share one.
+static void choose_rows(isa_instruction *i, uint64_t *seed)
+{
+    i->row_lanes = next_random(seed) % 3;
+    i->row_count = (1 + next_random(seed) % 3) * (i->row_lanes ? i->row_lanes : 1);
+    const int64_t stride = random_stride(seed);
+    i->row_stride = i->row_lanes ? 2 * i->row_lanes + (stride < 0 ? -stride : stride) : stride;
+}
+
+static void emit_access(isa_program *p, uint64_t *seed, isa_operand memory)
+{
+    const isa_operand lx = in_lx(8192, DL16), index = in_lx(16384, SPYRE_FORMAT_IEEE_INT32);
+    const bool by_row = next_random(seed) % 3 == 0, stores = next_random(seed) % 2;
+    const isa_opcode opcode = by_row ? (stores ? ISA_SCATTER : ISA_GATHER)
+                                     : (stores ? ISA_STORE : ISA_LOAD);
+    isa_operand operands[] = {lx, lx, index};
+    operands[!stores] = memory;
+    isa_instruction *i = emit_flat(p, opcode, 1, by_row ? 3 : 2, operands);
+    i->dim_count = DIMS;
+    for (uint32_t d = 0; d < DIMS; d++) i->extent[d] = 1 + next_random(seed) % 6;
+    i->operand[!stores] = memory;
+    if (by_row) choose_rows(i, seed);
+}
+
 static void make_access(access *a, uint64_t *seed)
 {
     isa_program *p = a->program = new_program(1);
     uint32_t loops = next_random(seed) % 2, iterations = loops ? 1 + next_random(seed) % 4 : 1;
-    bool stores = next_random(seed) % 2;
     int64_t *parameters = begin_kernel(p, next_random(seed) % 2 ? 7 : 5, 1);
     for (uint32_t core = 0; core < CORES; core++)
         parameters[core] = 2 * (int64_t)(core * (next_random(seed) % 64));
     if (loops) emit(p, ISA_LOOP)->count = iterations;
-    isa_operand memory = random_operand(seed, loops), lx = in_lx(8192, DL16);
+    const isa_operand memory = random_operand(seed, loops);
     uint32_t at = p->code.count;
-    isa_instruction *i = emit_flat(p, stores ? ISA_STORE : ISA_LOAD, 1, 2,
-                                   stores ? (isa_operand[]){memory, lx}
-                                          : (isa_operand[]){lx, memory});
-    i->dim_count = DIMS;
-    for (uint32_t d = 0; d < DIMS; d++) i->extent[d] = 1 + next_random(seed) % 6;
-    i->operand[stores ? 0 : 1] = memory;
+    emit_access(p, seed, memory);
     if (loops) emit(p, ISA_END_LOOP);
     end_kernel(p);
-    i = p->code.items[at];
+    const isa_instruction *i = p->code.items[at];
     plan_tile *tiles[8] = {NULL};
     footprint_list list = {0};
     const plan_kernel kernel = {.source = &p->kernels.items[0], .begin = 1,
@@ -75,7 +100,8 @@ static void make_access(access *a, uint64_t *seed)
     a->found = list.items[0];
     for (uint32_t core = 0; core < CORES; core++)
         for (uint32_t n = 0; n < iterations && kernel.source->active_cores >> core & 1u; n++)
-            touch(a, i, &memory, core, n, parameters);
+            touch(a, i, &memory, core,
+                  memory.offset + parameters[core] + memory.loop_stride[0] * n);
 }
 
 static bool conflict(const access *a, const access *b)

@@ -376,6 +376,38 @@ static void fuse_rows__ends_where_nothing_is_handed_on(void **state)
     free_program(p);
 }
 
+static void copy_in_loop(isa_program *p, bool in_loop, isa_opcode opcode, int64_t lx,
+                         uint32_t bytes)
+{
+    if (in_loop) emit(p, ISA_LOOP)->count = 1;
+    copy_kernel(p, opcode, lx, 0, bytes);
+    if (in_loop) emit(p, ISA_END_LOOP);
+}
+
+// A cast to fp32, or from it, by itself: where loops around the other kernels are barriers it is a
+// tile, which all cores may share.
+static void fuse_rows__casts_among_kernels_are_streams(void **state)
+{
+    (void)state;
+    const shape s = {64, 2, true, 1, false, true, 0, 0};
+    const layout whole[2] = {WHOLE, WHOLE};
+    for (uint32_t n = 0; n < 4; n++) {
+        const bool widens = n & 1u, in_loop = n & 2u;
+        const isa_operand narrow = buffer(0), wide = in_lx(2 * BUFFER_BYTES, FP32);
+        isa_program *p = new_program(1);
+        copy_in_loop(p, in_loop, ISA_LOAD, 0, STAGE);
+        begin_kernel(p, 1, 0);
+        emit_whole(p, &s, OPFUNC_IDENTITY, 2,
+                   (isa_operand[]){widens ? wide : narrow, widens ? narrow : wide}, whole, false);
+        end_kernel(p);
+        copy_in_loop(p, in_loop, ISA_STORE, widens ? 2 * BUFFER_BYTES : 0, BUFFER_BYTES / 2);
+        emit(p, ISA_HALT);
+        fill_memory();
+        assert_int_equal(check(p, 0), in_loop ? 0 : 1);
+        free_program(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +418,7 @@ int main(void)
         cmocka_unit_test(fuse_rows__less_than_a_stick_is_none),
         cmocka_unit_test(fuse_rows__all_lanes_of_sums_are_no_stream),
         cmocka_unit_test(fuse_rows__ends_where_nothing_is_handed_on),
+        cmocka_unit_test(fuse_rows__casts_among_kernels_are_streams),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
