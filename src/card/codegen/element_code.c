@@ -86,7 +86,7 @@ static void load_halves(unit_code *c, quarters *to, uint32_t pair, bool plain)
 
 void code_load_elements(unit_code *c, quarters *to)
 {
-    const bool plain = c->is_plain && c->plain.of[c->step - c->program->steps];
+    const bool plain = c->is_plain && c->choice.plain.of[c->step - c->program->steps];
     code_elements(c, true);
     code_release_all(c, to);
     prefetch_elements(c);
@@ -361,7 +361,7 @@ static void round_rare(unit_code *c, const cold_code *cold)
 void code_round(unit_code *c)
 {
     const size_t n = (size_t)(c->step - c->program->steps);
-    const bool within = c->is_plain ? c->rounded.of[n] : c->always.of[n];
+    const bool within = c->is_plain ? c->choice.rounded.of[n] : c->choice.always.of[n];
     if (c->step->rounding == VECTOR_ROUND && !within) {
         round_fast(c);
         return;

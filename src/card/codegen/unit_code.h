@@ -74,10 +74,8 @@ typedef struct {
         bool held;                          // in registers, else in memory
         quarters at;
     } slot[VECTOR_SLOTS];
-    step_marks plain;                       // LOADs that are looked at before: where all they load
-    step_marks rounded;                     // is plain, these steps need no look at their range,
-    step_marks always;                      // else these
-    bool looks;                             // there are such LOADs
+    plain_choice choice;
+    bool looks;                             // LOADs are looked at before
     bool is_plain;                          // the code that is made now is for plain elements
     size_t wild, next;                      // the jump to the code for others, what is behind both
     uint32_t pairs;                         // of quarters that a result depends on, the first ones
@@ -167,7 +165,7 @@ void code_round(unit_code *c);              // as the step says
 void code_exp(unit_code *c);
 void code_cold(unit_code *c);
 
-// The jump c->wild where elements of c->plain steps are not plain (plain_code.c).
+// The jump c->wild where elements of c->choice.plain are not plain (plain_code.c).
 void code_check_plain(unit_code *c);
 
 // In place, to the significand of SEN169_FP16.

@@ -2,11 +2,17 @@
 //
 // Ranges as powers of two, from step to step. A value v other than 0 has 2^least <= |v| <= 2^most
 // and is a multiple of 2^unit; rounding to fewer bits changes none of that. A sum cannot be less
-// than the unit of its terms.
+// than the unit of its terms, nor than the unit that the smaller one has where it comes near to the
+// larger one:
+//
+//     0.2 + v, v of 9 fraction bits: beyond 2^-4, or v is a multiple of 2^-13 and so is the sum
 #include "card/codegen/value_range.h"
 
 typedef struct {
-    bool known;
+    bool known;                             // else it may be infinite or NaN, too
+    bool zero;                              // it may be
+    bool valid;                             // a value of SEN169_FP16 once it has its significand
+    int32_t fraction;                       // bits
     int32_t least, unit, most;
 } range;
 
@@ -14,11 +20,13 @@ typedef struct {
     range x, y, slot[VECTOR_SLOTS];
 } ranges;
 
-enum { FAR = 96, LEAST_ROUNDED = -30, MOST_ROUNDED = 32 };
+enum {
+    FAR = 96, FRACTION = 9, FRACTION_F32 = 23,
+    LEAST_VALUE = -31, LEAST_ROUNDED = -30, MOST_ROUNDED = 32,
+    LEAST_MOST = 4,                         // larger elements are no rarity
+};
 
 static const range unknown = {.known = false};
-static const range plain_element = {true, VECTOR_PLAIN_LEAST, VECTOR_PLAIN_LEAST - 9,
-                                    VECTOR_PLAIN_MOST};
 
 static int32_t smaller(int32_t a, int32_t b)
 {
@@ -30,27 +38,67 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
+// Of a value with `fraction`, `least` and `most`.
 static range within(range r)
 {
+    r.unit = larger(r.unit, r.least - r.fraction);
     return r.known && r.unit > -FAR && r.most < FAR ? r : unknown;
+}
+
+static range value_between(int32_t least, int32_t most, bool zero)
+{
+    return (range){.known = true, .zero = zero, .valid = true, .fraction = FRACTION,
+                   .least = least, .unit = least - FRACTION, .most = most};
+}
+
+static range rounded(range r)
+{
+    r.fraction = FRACTION;
+    return within(r);
+}
+
+// A value of SEN169_FP16, rounded with a look at its range.
+static range looked_at(range r)
+{
+    if (!r.known || r.most > MOST_ROUNDED) return unknown;
+    r.zero = r.valid = true;
+    r.least = larger(r.least, LEAST_VALUE);
+    return rounded(r);
 }
 
 static range either(range a, range b)
 {
-    return (range){a.known && b.known, smaller(a.least, b.least), smaller(a.unit, b.unit),
-                   larger(a.most, b.most)};
+    return (range){.known = a.known && b.known, .zero = a.zero || b.zero,
+                   .valid = a.valid && b.valid, .fraction = larger(a.fraction, b.fraction),
+                   .least = smaller(a.least, b.least), .unit = smaller(a.unit, b.unit),
+                   .most = larger(a.most, b.most)};
 }
 
 static range sum(range a, range b)
 {
-    const int32_t unit = smaller(a.unit, b.unit);
-    return within((range){a.known && b.known, unit, unit, larger(a.most, b.most) + 1});
+    const int32_t near = larger(a.least, b.least) - 1 - larger(a.fraction, b.fraction);
+    const int32_t unit = smaller(a.unit, b.unit), both = larger(unit, near);
+    range r = {.known = a.known && b.known, .zero = true, .fraction = FRACTION_F32,
+               .least = both, .unit = unit, .most = larger(a.most, b.most) + 1};
+    r.valid = both >= LEAST_ROUNDED && (!a.zero || b.valid) && (!b.zero || a.valid);
+    if (a.zero) r.least = smaller(r.least, b.least);
+    if (b.zero) r.least = smaller(r.least, a.least);
+    r.valid = r.valid && r.most <= MOST_ROUNDED;
+    return within(r);
 }
 
 static range product(range a, range b)
 {
-    return within((range){a.known && b.known, a.least + b.least, a.unit + b.unit,
-                          a.most + b.most});
+    range r = {.known = a.known && b.known, .zero = a.zero || b.zero, .fraction = FRACTION_F32,
+               .least = a.least + b.least, .unit = a.unit + b.unit, .most = a.most + b.most};
+    r.valid = r.least >= LEAST_ROUNDED && r.most <= MOST_ROUNDED;
+    return within(r);
+}
+
+static range positive(range r)
+{
+    r.zero = true;
+    return r;
 }
 
 static range of_opfunc(opfunc op, const ranges *r)
@@ -64,8 +112,8 @@ static range of_opfunc(opfunc op, const ranges *r)
     case OPFUNC_WHERE3: return either(r->x, r->y);
     case OPFUNC_ABS:
     case OPFUNC_NEG:
-    case OPFUNC_RELUFWD:
     case OPFUNC_IDENTITY: return r->x;
+    case OPFUNC_RELUFWD: return positive(r->x);
     default: return unknown;
     }
 }
@@ -81,13 +129,18 @@ static void take_slot(uint32_t op, ranges *r)
     }
 }
 
-static void take_step(const vector_step *s, bool plain, ranges *r)
+static void take_step(const vector_step *s, bool plain, int32_t most, ranges *r)
 {
-    const range element = plain || s->plain ? plain_element : unknown;
+    range element = unknown;
+    if (plain) element = value_between(VECTOR_PLAIN_LEAST, most, true);
+    if (s->plain) element = value_between(VECTOR_PLAIN_LEAST, VECTOR_PLAIN_MOST, true);
+    if (s->ranged) element = value_between(s->least, s->most, false);
     switch (s->op) {
     case VECTOR_LOAD_X:
+    case VECTOR_ROWS_X:
     case VECTOR_KEPT_X: r->x = element; break;
     case VECTOR_LOAD_Y:
+    case VECTOR_ROWS_Y:
     case VECTOR_KEPT_Y: r->y = element; break;
     case VECTOR_X_TO_Y: r->y = r->x; break;
     case VECTOR_SUB_F32:
@@ -95,11 +148,9 @@ static void take_step(const vector_step *s, bool plain, ranges *r)
     case VECTOR_MUL_F32: r->x = product(r->x, r->y); break;
     case VECTOR_WIDE_Y:
     case VECTOR_LINE_Y:
-    case VECTOR_ROWS_Y:
     case VECTOR_SPREAD_Y:
     case VECTOR_ZERO_Y: r->y = unknown; break;
     case VECTOR_WIDE_X:
-    case VECTOR_ROWS_X:
     case VECTOR_SPREAD_X:
     case VECTOR_EXP:
     case VECTOR_LOOK_UP: r->x = unknown; break;
@@ -112,16 +163,19 @@ static void take_step(const vector_step *s, bool plain, ranges *r)
     }
 }
 
-// *out: steps that need no look where the elements of `plain` steps are plain. Returns how many.
-static uint32_t find_rounded(const vector_program *w, const step_marks *plain, step_marks *out)
+// *out: steps that need no look where the elements of `plain` steps are plain, and at most 2^most.
+// Returns how many.
+static uint32_t find_rounded(const vector_program *w, const step_marks *plain, int32_t most,
+                             step_marks *out)
 {
     ranges r = {.x = unknown};
     uint32_t count = 0;
     for (uint32_t n = 0; n < w->count; n++) {
-        take_step(&w->steps[n], plain->of[n], &r);
-        const bool rounds = w->steps[n].rounding == VECTOR_ROUND;
-        out->of[n] = rounds && r.x.known && r.x.least >= LEAST_ROUNDED && r.x.most <= MOST_ROUNDED;
-        if (rounds && !out->of[n]) r.x = unknown;
+        const vector_rounding rounding = w->steps[n].rounding;
+        take_step(&w->steps[n], plain->of[n], most, &r);
+        out->of[n] = rounding == VECTOR_ROUND && r.x.known && r.x.valid;
+        if (rounding == VECTOR_ROUND && !out->of[n]) r.x = looked_at(r.x);
+        else if (rounding != VECTOR_AS_IS) r.x = rounded(r.x);
         count += out->of[n];
     }
     return count;
@@ -132,26 +186,50 @@ static bool loads(const vector_step *s)
     return s->op == VECTOR_LOAD_X || s->op == VECTOR_LOAD_Y;
 }
 
-bool choose_plain(const vector_program *w, step_marks *out_plain, step_marks *out_rounded,
-                  step_marks *out_always)
+static uint32_t count_roundings(const vector_program *w)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < w->count; n++) count += w->steps[n].rounding == VECTOR_ROUND;
+    return count;
+}
+
+// The largest `most`; a smaller one where half of the steps that would need a look need none with
+// it. Returns how many need none.
+static uint32_t choose_most(const vector_program *w, const step_marks *plain, int32_t *out_most)
+{
+    const uint32_t all = count_roundings(w);
+    step_marks marks;
+    *out_most = VECTOR_PLAIN_MOST;
+    uint32_t best = find_rounded(w, plain, VECTOR_PLAIN_MOST, &marks);
+    for (int32_t most = VECTOR_PLAIN_MOST / 2; most >= LEAST_MOST; most /= 2) {
+        const uint32_t count = find_rounded(w, plain, most, &marks);
+        if (count == best || 2 * (count - best) < all - best) continue;
+        *out_most = most;
+        best = count;
+    }
+    return best;
+}
+
+bool choose_plain(const vector_program *w, plain_choice *out)
 {
     const step_marks none = {.of = {false}};
-    step_marks tried = none, rounded;
+    step_marks tried = none;
     for (uint32_t n = 0; n < w->count; n++) {
         const uint32_t op = w->steps[n].op;
         if (op >= VECTOR_STORE && op <= VECTOR_STORE_LOOK_UP) break;
         tried.of[n] = loads(&w->steps[n]);
     }
-    const uint32_t most = find_rounded(w, &tried, out_rounded);
+    const uint32_t best = choose_most(w, &tried, &out->most);
     uint32_t wanted = 0;
     for (uint32_t n = 0; n < w->count; n++) {
         if (!tried.of[n]) continue;
         tried.of[n] = false;
-        if (find_rounded(w, &tried, &rounded) == most) continue;
+        if (find_rounded(w, &tried, out->most, &out->rounded) == best) continue;
         tried.of[n] = true;
         wanted++;
     }
-    *out_plain = tried;
-    const uint32_t always = find_rounded(w, &none, out_always);
-    return wanted && wanted <= most - always;
+    out->plain = tried;
+    find_rounded(w, &tried, out->most, &out->rounded);
+    const uint32_t always = find_rounded(w, &none, out->most, &out->always);
+    return wanted && wanted <= best - always;
 }

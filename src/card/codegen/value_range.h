@@ -20,10 +20,15 @@ typedef struct {
     bool of[CODE_MOST_STEPS];
 } step_marks;
 
-// Steps whose VECTOR_ROUND does what VECTOR_SIGNIFICAND would: *out_always; and *out_rounded where
-// all elements of the LOADs *out_plain, which stand in front of all stores, are plain. False where
-// looking at these costs more.
-bool choose_plain(const vector_program *w, step_marks *out_plain, step_marks *out_rounded,
-                  step_marks *out_always);
+typedef struct {
+    step_marks plain;                       // LOADs that are looked at before, in front of all
+                                            // stores: where all they load is plain,
+    int32_t most;                           // and at most 2^most,
+    step_marks rounded;                     // VECTOR_ROUND of these steps does what
+    step_marks always;                      // VECTOR_SIGNIFICAND would; of these always
+} plain_choice;
+
+// False where looking at the elements costs more.
+bool choose_plain(const vector_program *w, plain_choice *out);
 
 #endif

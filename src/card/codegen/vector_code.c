@@ -484,11 +484,11 @@ bool write_vector_code(code_buffer *b, const vector_program *w)
     unit_code *c = calloc(1, sizeof *c);
     if (!c) return false;
     *c = (unit_code){.b = *b, .program = w};
-    c->looks = choose_plain(w, &c->plain, &c->rounded, &c->always);
+    c->looks = choose_plain(w, &c->choice);
     bool good = write_code(c);
     if (!good && c->looks) {                // twice the steps may be too much
-        const step_marks always = c->always;
-        *c = (unit_code){.b = *b, .program = w, .always = always};
+        const plain_choice choice = c->choice;
+        *c = (unit_code){.b = *b, .program = w, .choice = choice};
         good = write_code(c);
     }
     *b = c->b;

@@ -14,6 +14,10 @@ enum { STICK = SIMD_LANES };
 typedef struct {
     const row_fusion *c;
     uint8_t *step[ROWS_MOST_STEPS];         // of elements of row 0
+    vector_step bound[ROWS_MOST_STEPS];     // what steps are in the block
+    vector_loop *code[ROWS_MOST_STEPS];     // of the vector program that begins there
+    bool coded[ROWS_MOST_STEPS];            // it is known, and may be NULL
+    bool fetched[ROWS_MOST_STEPS];          // of one element a row: those of a block
     bool halves[ROWS_MOST_STEPS];           // they lie with the host
     bool begins;                            // the block: nothing is loaded yet that is once
     bool plain[ROWS_MOST_STEPS];            // of kept values that are loaded once, by area
@@ -62,6 +66,13 @@ static void load_halves(const uint8_t *at, int64_t stride, size_t count, float *
     }
 }
 
+// One element for all rows, which nothing writes meanwhile.
+static bool is_same_for_all(const rows_step *s)
+{
+    const bool in_memory = !s->place.own && s->place.space == ISA_SPACE_MEMORY;
+    return s->filled || (in_memory && rows_nest_stands(&s->place.row));
+}
+
 // From row 0, or from the block where the place is the row fusion's own.
 static void fetch_rows(const progress *g, uint32_t n, const uint8_t *at, float *out)
 {
@@ -78,15 +89,30 @@ static void fetch_rows(const progress *g, uint32_t n, const uint8_t *at, float *
     for (size_t row = 0; s->inverse && row < g->count; row++) out[row] = 1.0f / out[row];
 }
 
+// Between multiples of 4, so that few programs differ by it.
+static void find_range(const rows_step *s, vector_step *w)
+{
+    const float value = w->values[0];
+    const uint32_t size = float_bits(value) & 0x7FFFFFFF;
+    const int32_t exponent = (int32_t)(size >> 23) - 127;
+    w->ranged = is_same_for_all(s) && size != 0 && exponent < 32 &&
+                dl16_to_float(dl16_from_float(value)) == value;
+    if (!w->ranged) return;
+    w->least = (int8_t)(exponent & ~3);
+    w->most = (int8_t)(w->least + 4);
+}
+
 // A sum of x and y, where y is one element a row and the step before has fetched it, may need no
 // look at its range.
-static void narrow_rounding(const progress *g, vector_step *w)
+static bool sums_stay_within(const progress *g, const vector_step *w)
 {
-    bool adds = w->op == VECTOR_APPLY + OPFUNC_ADD || w->op == VECTOR_APPLY + OPFUNC_SUB;
-    if (!adds || w->rounding != VECTOR_ROUND || (w - 1)->op != VECTOR_ROWS_Y) return;
-    for (size_t row = 0; row < g->count; row++)
-        if (!dl16_sums_stay_within((w - 1)->values[row])) return;
-    w->rounding = VECTOR_SIGNIFICAND;
+    const rows_step *y = &g->c->steps.items[w - g->bound - 1];
+    const bool adds = w->op == VECTOR_APPLY + OPFUNC_ADD || w->op == VECTOR_APPLY + OPFUNC_SUB;
+    if (!adds || y->op != VECTOR_ROWS_Y) return false;
+    const size_t rows = is_same_for_all(y) ? 1 : g->count;
+    for (size_t row = 0; row < rows; row++)
+        if (!dl16_sums_stay_within((w - 1)->values[row])) return false;
+    return true;
 }
 
 bool rows_stores(uint32_t op)
@@ -208,18 +234,6 @@ static const int64_t *list_rows(const progress *g, uint32_t n)
     return g->row_at[n];
 }
 
-// Where the block has its elements of a step.
-static void bind_elements(const progress *g, uint32_t n, vector_step *w)
-{
-    const rows_step *s = &g->c->steps.items[n];
-    const size_t next = g->first + g->c->block;
-    const int64_t before = before_block(g, &s->place);
-    w->at = g->step[n] + before;
-    w->row_at = s->row_at ? s->row_at : list_rows(g, n);
-    w->stick_at = s->stick_at;
-    if (next < g->c->rows) w->ahead = rows_nest_at(&s->place.row, next) - before;
-}
-
 static uint32_t op_in_slot(uint32_t op, uint32_t slot)
 {
     switch (op) {
@@ -231,16 +245,19 @@ static uint32_t op_in_slot(uint32_t op, uint32_t slot)
     }
 }
 
-static void bind(const progress *g, uint32_t n, vector_step *w)
+// What stays from block to block.
+static void bind(progress *g, uint32_t n)
 {
     const rows_step *s = &g->c->steps.items[n];
+    vector_step *w = &g->bound[n];
     *w = (vector_step){.op = s->passes ? op_in_slot(s->op, s->area) : s->op,
                        .rounding = s->rounding,
+                       .row_at = s->row_at,
+                       .stick_at = s->stick_at,
                        .upper = s->place.upper,
                        .table = s->table,
                        .constant = s->constant,
                        .halves = g->halves[n],
-                       .plain = rows_takes_kept(s->op) && !s->passes && g->plain[s->area],
                        .holds = s->passes,
                        .slot = s->area,
                        .begins = s->begins,
@@ -249,17 +266,48 @@ static void bind(const progress *g, uint32_t n, vector_step *w)
                        .rest = s->rest,
                        .rest_of_each = s->rest_of_each,
                        .begin = s->begin};
-    if (rows_takes_rows(s->op)) {
-        w->values = g->rows[n];
-        fetch_rows(g, n, g->step[n], w->values);
-        return;
-    }
-    if (rows_takes_elements(s->op)) bind_elements(g, n, w);
-    w->streams = s->streams && (uintptr_t)w->at % ROWS_LINE_BYTES == 0;
+    if (rows_takes_rows(s->op)) w->values = g->rows[n];
     if (rows_takes_kept(s->op) && !s->passes)
         w->values = g->kept[(size_t)s->area * g->c->sticks * g->c->block];
     if (s->op == VECTOR_LINE_Y) w->values = line_of(g, s);
     if (vector_sums(s->op)) w->values = g->sums[s->area][0];
+}
+
+// Where the block has its elements of a step. True when they go past the caches.
+static bool move_elements(const progress *g, uint32_t n, vector_step *w)
+{
+    const rows_step *s = &g->c->steps.items[n];
+    const size_t next = g->first + g->c->block;
+    const int64_t before = before_block(g, &s->place);
+    w->at = g->step[n] + before;
+    if (!s->row_at) w->row_at = list_rows(g, n);
+    w->ahead = next < g->c->rows ? rows_nest_at(&s->place.row, next) - before : 0;
+    return s->streams && (uintptr_t)w->at % ROWS_LINE_BYTES == 0;
+}
+
+// What a step is in another block. True when that takes other code.
+static bool move(progress *g, uint32_t n, bool first)
+{
+    const rows_step *s = &g->c->steps.items[n];
+    vector_step *w = &g->bound[n];
+    vector_rounding rounding = s->rounding;
+    bool streams = false, plain = false;
+    if (rows_takes_rows(s->op)) {
+        if (!g->fetched[n] || !is_same_for_all(s)) fetch_rows(g, n, g->step[n], w->values);
+        if (!g->fetched[n]) find_range(s, w);
+        g->fetched[n] = true;
+    } else if (rows_takes_elements(s->op)) {
+        streams = move_elements(g, n, w);
+    } else if (rows_takes_kept(s->op)) {
+        plain = !s->passes && g->plain[s->area];
+    } else if (!first && rounding == VECTOR_ROUND && sums_stay_within(g, w)) {
+        rounding = VECTOR_SIGNIFICAND;
+    }
+    if (w->rounding == rounding && w->streams == streams && w->plain == plain) return false;
+    w->rounding = rounding;
+    w->streams = streams;
+    w->plain = plain;
+    return true;
 }
 
 // All iterations of the innermost loop, the last of which looks ahead to the next block's first.
@@ -277,11 +325,10 @@ static void run_innermost(const progress *g, const rows_item *item, vector_step 
         steps[n].ahead = further[count];
         moving[count++] = n;
     }
-    vector_loop *const code = vector_code_of(w);
     for (uint32_t i = 0; i < g->c->iterations[last]; i++) {
         if (i + 1 == g->c->iterations[last])
             for (uint32_t n = 0; n < count; n++) steps[moving[n]].ahead = ahead[n];
-        simd_in_use()->run_program(w, code);
+        simd_in_use()->run_program(w, g->code[item->first]);
         for (uint32_t n = 0; n < count; n++) steps[moving[n]].at += further[n];
     }
 }
@@ -299,15 +346,16 @@ static void look_at_kept(progress *g, const rows_item *item)
 
 static void run_vector_program(progress *g, const rows_item *item)
 {
-    vector_step steps[ROWS_MOST_STEPS];
-    for (uint32_t n = 0; n < item->count; n++) {
-        bind(g, item->first + n, &steps[n]);
-        if (n > 0) narrow_rounding(g, &steps[n]);
-    }
+    const uint32_t at = item->first;
+    vector_step *steps = &g->bound[at];
     vector_program w = {.steps = steps, .count = item->count, .rows = g->count,
                         .sticks = g->c->sticks, .rows_ahead = g->c->rows_ahead};
+    for (uint32_t n = 0; n < item->count; n++)
+        if (move(g, at + n, n == 0)) g->coded[at] = false;
+    if (!g->coded[at]) g->code[at] = vector_code_of(&w);
+    g->coded[at] = true;
     if (g->c->inner && !item->once) run_innermost(g, item, steps, &w);
-    else simd_in_use()->run_program(&w, vector_code_of(&w));
+    else simd_in_use()->run_program(&w, g->code[at]);
 }
 
 static void run_tile(const progress *g, const rows_item *item, uint8_t *const *base,
@@ -351,6 +399,8 @@ static void place_steps(const core_run *run, progress *g, const plan_phase *firs
         g->halves[n] = rows_takes_elements(s->op) && in_halves(run, &s->place);
         if (rows_takes_elements(s->op)) g->step[n] = address_of(run, g, &s->place, first);
         if (s->op == VECTOR_LINE_Y) fetch_line(g, n);
+        bind(g, n);
+        g->coded[n] = g->fetched[n] = false;
     }
 }
 

@@ -83,6 +83,8 @@ typedef struct {
     bool streams;                       // STORE: whole lines of the host's caches, which the result
                                         // is much larger than; LOAD_X, WIDE_X: stick by stick
     bool plain;                         // kept values: all are plain, and of SEN169_FP16
+    bool ranged;                        // rows: all values are of SEN169_FP16, none is 0, with
+    int8_t least, most;                 // sizes from 2^least to 2^most
     bool holds;                         // opfunc of three inputs: the first is in `slot`
     uint32_t slot;
     bool wide;                          // the element that is spread is IEEE_FP32

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random vector programs as machine code and op by op: the same bytes in memory. Ops stand in any
-// order, over codes, halves and fp32 of every kind, with sums of whole and of partial rows.
+// order, over codes, halves and fp32 of every kind, with sums of whole and of partial rows; or are
+// sums and products alone, whose ranges are known, of the least and largest plain elements as well.
 #include "support/rounds.h"
 #include "unit/check.h"
 
@@ -12,17 +13,18 @@
 enum {
     LANES = 64, ROWS = 11, STICKS = 3, UNITS = ROWS * STICKS, ELEMENTS = UNITS * LANES,
     MOST_STEPS = 40, KEPT = 3, PLAIN = KEPT - 1, SUMS = 3, AREAS = 4, SLOTS = 6,
+    RANGES = 4,
 };
 
 // All that a program reads and writes.
 typedef struct {
     uint16_t codes[AREAS][ELEMENTS];
     float wide[AREAS][ELEMENTS], kept[KEPT][ELEMENTS], sums[SUMS][ROWS * LANES];
-    float rows[ROWS], line[STICKS * LANES];
+    float rows[ROWS], ranged[RANGES][ROWS], line[STICKS * LANES];
     int64_t row_at[ROWS], stick_at[STICKS], wide_row_at[ROWS], wide_stick_at[STICKS];
 } memory;
 
-static _Alignas(64) memory at_first, by_op, by_code;
+static _Alignas(64) memory by_op, by_code;
 
 static float any_float(uint64_t *seed)
 {
@@ -41,6 +43,20 @@ static float any_float(uint64_t *seed)
 static uint32_t below(uint64_t *seed, uint32_t count)
 {
     return (uint32_t)(check_random(seed) >> 33) % count;
+}
+
+// Of SEN169_FP16, with a size of at least 2^least and below 2^(least + powers), often one of both.
+static uint16_t code_between(uint64_t *seed, int32_t least, int32_t powers)
+{
+    const uint32_t first = (uint32_t)(least + 31) << 9, last = first + ((uint32_t)powers << 9) - 1;
+    const uint32_t how = below(seed, 8), sign = below(seed, 2) << 15;
+    if (how < 2) return (uint16_t)((how ? last : first) | sign);
+    return (uint16_t)((first + below(seed, last - first + 1)) | sign);
+}
+
+static int32_t least_of(uint32_t range)
+{
+    return (int32_t)range * 4 - 12;
 }
 
 // One element of `plain` is of any size, or all are of those that are plain when it is 0; the last
@@ -71,6 +87,8 @@ static void fill(memory *m, uint32_t plain, uint64_t *seed)
     for (size_t n = 0; n < STICKS * LANES; n++) m->line[n] = any_float(seed);
     for (size_t n = 0; n < ROWS; n++) {
         m->rows[n] = any_float(seed);
+        for (uint32_t range = 0; range < RANGES; range++)
+            m->ranged[range][n] = dl16_to_float(code_between(seed, least_of(range), 4));
         m->row_at[n] = (int64_t)n * LANES * 2;
         m->wide_row_at[n] = (int64_t)n * LANES * 4;
     }
@@ -222,6 +240,70 @@ static uint32_t sums_alone(uint64_t *seed, memory *m, vector_step *steps)
     return made;
 }
 
+static vector_step any_ranged(uint64_t *seed, memory *m)
+{
+    const uint32_t range = below(seed, RANGES);
+    return (vector_step){.op = below(seed, 8) ? VECTOR_ROWS_Y : VECTOR_ROWS_X, .ranged = true,
+                         .least = (int8_t)least_of(range), .most = (int8_t)(least_of(range) + 4),
+                         .values = m->ranged[range]};
+}
+
+static vector_step any_load(uint64_t *seed, memory *m, uint32_t op)
+{
+    return (vector_step){.op = op, .at = (uint8_t *)m->codes[below(seed, 2)],
+                         .row_at = m->row_at, .stick_at = m->stick_at,
+                         .halves = below(seed, 8) == 0};
+}
+
+// All bits of x: a store would round it again.
+static vector_step kept(memory *m, uint32_t area)
+{
+    return (vector_step){.op = VECTOR_KEEP, .values = m->kept[area]};
+}
+
+// What sums and products make of elements.
+static uint32_t chain(uint64_t *seed, memory *m, vector_step *steps)
+{
+    static const opfunc ops[] = {OPFUNC_MUL, OPFUNC_MUL, OPFUNC_MUL, OPFUNC_ADD, OPFUNC_SUB,
+                                 OPFUNC_MAXIMUM};
+    const uint32_t count = 1 + below(seed, 8);
+    uint32_t made = 0, held = 0;
+    steps[made++] = any_load(seed, m, VECTOR_LOAD_X);
+    for (uint32_t n = 0; n < count; n++) {
+        const uint32_t slot = below(seed, 2), how = below(seed, 8);
+        if (how < 3) steps[made++] = any_ranged(seed, m);
+        else if (how < 6) steps[made++] = any_load(seed, m, VECTOR_LOAD_Y);
+        else if (held >> slot & 1) steps[made++] = (vector_step){.op = VECTOR_HELD_Y(slot)};
+        else steps[made++] = (vector_step){.op = VECTOR_X_TO_Y};
+        steps[made++] = (vector_step){.op = VECTOR_APPLY + ops[below(seed, 6)],
+                                      .rounding = VECTOR_ROUND};
+        if (below(seed, 3) == 0) {
+            steps[made++] = (vector_step){.op = VECTOR_HOLD_X(slot)};
+            held |= 1u << slot;
+        }
+        if (below(seed, 3) == 0) steps[made++] = kept(m, 1);
+        if (below(seed, 8) == 0)
+            steps[made++] = (vector_step){.op = VECTOR_APPLY + (below(seed, 2) ? OPFUNC_ABS
+                                                                               : OPFUNC_RELUFWD)};
+    }
+    steps[made++] = kept(m, 0);
+    return made;
+}
+
+// All but one of `rare` are plain.
+static void fill_chain(uint64_t *seed, memory *m, uint32_t rare)
+{
+    const int32_t powers = below(seed, 2) ? 19 : 31;
+    for (size_t area = 0; area < 2; area++)
+        for (size_t n = 0; n < ELEMENTS; n++)
+            m->codes[area][n] = rare && !below(seed, rare) ? (uint16_t)below(seed, 1 << 16)
+                                : below(seed, 32) ? code_between(seed, -15, powers)
+                                                  : 0;
+    for (size_t range = 0; range < RANGES; range++)
+        for (size_t n = 0; n < ROWS; n++)
+            m->ranged[range][n] = dl16_to_float(code_between(seed, least_of((uint32_t)range), 4));
+}
+
 static void move_to(memory *from, memory *to, vector_step *steps, uint32_t count)
 {
     const ptrdiff_t bytes = (char *)to - (char *)from;
@@ -232,39 +314,76 @@ static void move_to(memory *from, memory *to, vector_step *steps, uint32_t count
     }
 }
 
+#if defined(__x86_64__)
+static const uint32_t rare[] = {16, 256, 4096, 0};
+
+// by_op, to which the steps belong, by op, and the same by code.
+static void compare(const vector_program *w, vector_step *steps, uint32_t round)
+{
+    by_code = by_op;
+    simd_avx512.run_program(w, NULL);
+    move_to(&by_op, &by_code, steps, w->count);
+    vector_loop *loop = vector_code_of(w);
+    assert_non_null(loop);
+    simd_avx512.run_program(w, loop);
+    move_to(&by_code, &by_op, steps, w->count);
+    for (size_t n = 0; n < sizeof(memory); n++) {
+        if (((uint8_t *)&by_op)[n] == ((uint8_t *)&by_code)[n]) continue;
+        for (uint32_t s = 0; s < w->count; s++)
+            print_error("step %u: op %u (opfunc %d) rounding %d%s%s rest %u\n", s, steps[s].op,
+                        steps[s].op >= VECTOR_APPLY
+                            ? (int)((steps[s].op - VECTOR_APPLY) % OPFUNC_COUNT)
+                            : -1,
+                        steps[s].rounding, steps[s].halves ? " halves" : "",
+                        steps[s].holds ? " holds" : "", steps[s].rest);
+        fail_msg("round %u: byte %zu of %zu differs", round, n, sizeof(memory));
+    }
+}
+
+// The table of programs has room for so many.
+static uint32_t rounds_of(uint32_t standard)
+{
+    const uint32_t asked = test_rounds(standard);
+    return asked < CODE_MOST_PROGRAMS / 2 ? asked : CODE_MOST_PROGRAMS / 2;
+}
+#endif
+
 static void vector_code__does_what_its_ops_do(void **state)
 {
     (void)state;
 #if defined(__x86_64__)
-    static const uint32_t rare[] = {16, 256, 4096, 0};
     uint64_t seed = 5;
     if (simd_in_use() != &simd_avx512) skip();
-    // The table of programs has room for so many.
-    const uint32_t asked = test_rounds(1500);
-    const uint32_t rounds = asked < CODE_MOST_PROGRAMS ? asked : CODE_MOST_PROGRAMS;
+    const uint32_t rounds = rounds_of(1500);
     for (uint32_t round = 0; round < rounds; round++) {
         vector_step steps[MOST_STEPS + 1];
-        fill(&at_first, rare[round % 4], &seed);
-        by_op = by_code = at_first;
+        fill(&by_op, rare[round % 4], &seed);
         const uint32_t count = round % 8 == 3 ? sums_alone(&seed, &by_op, steps)
                                               : any_program(&seed, &by_op, steps);
         const vector_program w = {.steps = steps, .count = count, .rows = 1 + below(&seed, ROWS),
                                   .sticks = 1 + below(&seed, STICKS)};
-        simd_avx512.run_program(&w, NULL);
-        move_to(&by_op, &by_code, steps, count);
-        vector_loop *loop = vector_code_of(&w);
-        assert_non_null(loop);
-        simd_avx512.run_program(&w, loop);
-        for (size_t n = 0; n < sizeof(memory); n++) {
-            if (((uint8_t *)&by_op)[n] == ((uint8_t *)&by_code)[n]) continue;
-            for (uint32_t s = 0; s < count; s++)
-                print_error("step %u: op %u (opfunc %d) rounding %d%s%s rest %u\n", s, steps[s].op,
-                            steps[s].op >= VECTOR_APPLY
-                                ? (int)((steps[s].op - VECTOR_APPLY) % OPFUNC_COUNT)
-                                : -1,
-                            steps[s].rounding, steps[s].halves ? " halves" : "",
-                            steps[s].holds ? " holds" : "", steps[s].rest);
-            fail_msg("round %u: byte %zu of %zu differs", round, n, sizeof(memory));
+        compare(&w, steps, round);
+    }
+#else
+    skip();
+#endif
+}
+
+static void vector_code__looks_at_values_that_may_leave_the_format(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    uint64_t seed = 7;
+    if (simd_in_use() != &simd_avx512) skip();
+    const uint32_t rounds = rounds_of(1500);
+    fill(&by_op, 0, &seed);
+    for (uint32_t round = 0; round < rounds; round++) {
+        vector_step steps[MOST_STEPS + 1];
+        const uint32_t count = chain(&seed, &by_op, steps);
+        const vector_program w = {.steps = steps, .count = count, .rows = ROWS, .sticks = STICKS};
+        for (uint32_t n = 0; n < 4; n++) {
+            fill_chain(&seed, &by_op, rare[n]);
+            compare(&w, steps, round);
         }
     }
 #else
@@ -274,6 +393,9 @@ static void vector_code__does_what_its_ops_do(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(vector_code__does_what_its_ops_do)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vector_code__does_what_its_ops_do),
+        cmocka_unit_test(vector_code__looks_at_values_that_may_leave_the_format),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
