@@ -251,13 +251,13 @@ static operand argument(int32_t offset, uint32_t quarter)
     return at_offset(SLOTS, offset + (int32_t)quarter * QUARTER_BYTES);
 }
 
-void code_formula(unit_code *c)
+// Of x and y, in `to`.
+static void call_with_registers(unit_code *c, const quarters *to)
 {
     _Static_assert(offsetof(vector_step, op) == 0, "the step's address");
     for (uint32_t q = 0; q < QUARTERS; q++) {
         code_store(c, argument(CALL_X, q), c->x.reg[q]);
         code_store(c, argument(CALL_Y, q), c->y.reg[q]);
-        code_release(c, c->x.reg[q]);
     }
     for (zmm reg = 0; reg < CODE_REGISTERS; reg++)
         if (c->users[reg]) code_store(c, waiting(reg), reg);
@@ -265,10 +265,62 @@ void code_formula(unit_code *c)
     for (zmm reg = 0; reg < CODE_REGISTERS; reg++)
         if (c->users[reg]) code_load(c, reg, waiting(reg));
     code_load_constants(c);
+    for (uint32_t q = 0; q < QUARTERS; q++) code_load(c, to->reg[q], argument(CALL_X, q));
+}
+
+// k1 &= x - quotient * y is not 0.
+static void find_inexact(unit_code *c, zmm quotient, zmm x, zmm y)
+{
+    const zmm rest = code_new(c);
+    code_op(c, VMOVAPS, rest, 0, in_zmm(quotient));
+    code_op(c, VFMSUB213PS, rest, y, in_zmm(x));
+    encode(&c->b, VCMPPS, 1, rest, code_number(c, 0.0f),
+           (encoding){.lanes = 1, .has_byte = true, .byte = CODE_NOT_EQUAL});
+    code_release(c, rest);
+}
+
+// to = quotients that are rounded down, and then to SEN169_FP16. One that is no whole number has
+// not been rounded across one. k2: some other one is not exact, or is larger than 2^13, or none.
+static void divide_down(unit_code *c, const quarters *to)
+{
+    const float limit = 0x1p13f;
+    const zmm most = code_new(c), size = code_new(c), down = code_new(c);
+    uint32_t bits;
+    memcpy(&bits, &limit, sizeof bits);
     for (uint32_t q = 0; q < QUARTERS; q++) {
-        c->x.reg[q] = code_new(c);
-        code_load(c, c->x.reg[q], argument(CALL_X, q));
+        const zmm value = to->reg[q];
+        code_op(c, VDIVPS, value, c->x.reg[q], in_zmm(c->y.reg[q]));
+        code_op(c, VPADDD, q ? size : most, value, in_zmm(value));
+        if (q) code_op(c, VPMAXUD, most, most, in_zmm(size));
+        round_whole(c, down, value, ROUND_DOWN);
+        code_compare(c, 1, CODE_EQUAL, down, in_zmm(value));
+        find_inexact(c, value, c->x.reg[q], c->y.reg[q]);
+        encode_either(&c->b, 2, q ? 2 : 1, 1);
+        code_op(c, VMOVAPS, value, 0, in_zmm(down));
+        code_round_bits(c, value);
     }
+    code_op_byte(c, VPCMPUD, 1, most, code_constant(c, 2 * bits), 5);
+    encode_either(&c->b, 2, 2, 1);
+    code_release(c, most);
+    code_release(c, size);
+    code_release(c, down);
+}
+
+void code_formula(unit_code *c)
+{
+    const bool divides = c->step->op == VECTOR_FORMULA + OPFUNC_FLOORDIV;
+    const bool quickly = divides && c->step->rounding == VECTOR_ROUND;
+    size_t done = 0;
+    quarters to;
+    for (uint32_t q = 0; q < QUARTERS; q++) to.reg[q] = code_new(c);
+    if (quickly) {
+        divide_down(c, &to);
+        encode_test_mask(&c->b, 2);
+        done = encode_jump(&c->b, JUMP_IF_ZERO);
+    }
+    call_with_registers(c, &to);
+    if (quickly) set_jump(&c->b, done, c->b.size);
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, to.reg[q]);
 }
 
 // --- Sums
@@ -298,6 +350,8 @@ void code_combine(unit_code *c, uint32_t op, zmm sum, zmm value)
         code_release(c, square);
         break;
     }
+    case VECTOR_PRODUCT:
+    case VECTOR_WIDE_PRODUCT: code_op(c, VMULPS, sum, sum, in_zmm(value)); break;
     case VECTOR_MAX: code_op(c, VMAXPS, sum, sum, in_zmm(value)); break;
     case VECTOR_MIN: code_op(c, VMINPS, sum, sum, in_zmm(value)); break;
     case VECTOR_WIDE_MAX: combine_nan_first(c, VMAXPS, sum, value); break;

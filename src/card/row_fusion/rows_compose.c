@@ -323,6 +323,7 @@ static bool find_sum(const isa_instruction *i, vector_op *out)
     opfunc op = i->opcode == ISA_REDUCESQ ? OPFUNC_SUM : i->op;
     switch ((int)op) {
     case OPFUNC_SUM: *out = i->opcode == ISA_REDUCESQ ? VECTOR_SQUARES : VECTOR_SUM; return true;
+    case OPFUNC_PROD: *out = VECTOR_PRODUCT; return true;
     case OPFUNC_MAX: *out = VECTOR_MAX; return true;
     case OPFUNC_MIN: *out = VECTOR_MIN; return true;
     default: return false;

@@ -186,10 +186,12 @@ ALWAYS_INLINE void gather_sums(const pair *x, uint32_t op, const vector_step *s,
     case VECTOR_SQUARES: GATHER_ROWS(ADD_EXACT_SQUARE) break;
     case VECTOR_MAX: GATHER_ROWS(v_max) break;
     case VECTOR_MIN: GATHER_ROWS(v_min) break;
+    case VECTOR_PRODUCT: GATHER_ROWS(MULTIPLY) break;
     case VECTOR_WIDE_SUM: GATHER_HALVES(ADD_UP) break;
     case VECTOR_WIDE_SQUARES: GATHER_HALVES(ADD_SQUARE) break;
     case VECTOR_WIDE_MAX: GATHER_HALVES(LARGEST) break;
     case VECTOR_WIDE_MIN: GATHER_HALVES(SMALLEST) break;
+    case VECTOR_WIDE_PRODUCT: GATHER_HALVES(MULTIPLY) break;
     default: break;
     }
 }
@@ -240,6 +242,7 @@ static void begin_sums(const vector_program *w)
         v_store((uint8_t *)values, a);                                                        \
     }
 ROW_FOLDER(fold_row_sum, ADD_UP)
+ROW_FOLDER(fold_row_product, MULTIPLY)
 ROW_FOLDER(fold_row_max, LARGEST)
 ROW_FOLDER(fold_row_min, SMALLEST)
 
@@ -259,7 +262,8 @@ static void end_sums(const vector_step *s, size_t rows)
     void (*end)(float *, size_t) = !s->folds           ? order_row
                                    : op == VECTOR_MAX ? fold_row_max
                                    : op == VECTOR_MIN ? fold_row_min
-                                                      : fold_row_sum;
+                                   : op == VECTOR_PRODUCT ? fold_row_product
+                                                          : fold_row_sum;
     for (size_t row = 0; row < rows; row++)
         end(s->values + row * STICK_LANES, wide ? HALF_PAIRS : UNIT_PAIRS);
 }
@@ -364,10 +368,12 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, slot_pairs *held, const vector_st
     case VECTOR_SQUARES:
     case VECTOR_MAX:
     case VECTOR_MIN:
+    case VECTOR_PRODUCT:
     case VECTOR_WIDE_SUM:
     case VECTOR_WIDE_SQUARES:
     case VECTOR_WIDE_MAX:
     case VECTOR_WIDE_MIN:
+    case VECTOR_WIDE_PRODUCT:
         if (s->rest && (s->rest_of_each || u->stick + 1 == u->sticks))
             gather_rest(copy_of(x), s, u);
         else gather_sums(x, op, s, u);

@@ -81,8 +81,8 @@ typedef struct {
     simd_function *f32[OPFUNC_COUNT], *f64[OPFUNC_COUNT];      // null: none
     simd_function *quotient;                                   // REALDIV on SEN169_FP16
     simd_lookup *lookup;
-    simd_reducer *sum, *max, *min, *square;
-    simd_folder *fold_sum, *fold_max, *fold_min;
+    simd_reducer *sum, *product, *max, *min, *square;
+    simd_folder *fold_sum, *fold_product, *fold_max, *fold_min;
     simd_multiplier *multiply;
     size_t few_rows;
     vector_runner *run_program;

@@ -10,6 +10,7 @@ enum { AHEAD = 4 };                         // sticks
 enum { BLOCK_LANES = 64, BLOCK_STEPS = BLOCK_LANES / STEP };
 
 #define ADD_UP(a, b)     ((a) + (b))
+#define MULTIPLY(a, b)   ((a) * (b))
 #define ADD_SQUARE(a, b) ((a) + (b) * (b))
 // Of values of SEN169_FP16, whose squares fp32 holds exactly.
 #define ADD_EXACT_SQUARE(a, b) v_fma(b, b, a)
@@ -136,6 +137,7 @@ static inline bool has_whole_steps(const simd_reduction *r, const uint8_t *at)
 
 REDUCER(reduce_sum, ADD_UP, ADD_UP, AS_IT_IS)
 REDUCER(reduce_square, ADD_SQUARE, ADD_EXACT_SQUARE, AS_IT_IS)
+REDUCER(reduce_product, MULTIPLY, MULTIPLY, AS_IT_IS)
 REDUCER(reduce_max, LARGEST, v_max, NAN_STAYS)
 REDUCER(reduce_min, SMALLEST, v_min, NAN_STAYS)
 
@@ -161,5 +163,6 @@ REDUCER(reduce_min, SMALLEST, v_min, NAN_STAYS)
         v_store((uint8_t *)values, first);                                                     \
     }
 FOLDER(fold_sum, ADD_UP)
+FOLDER(fold_product, MULTIPLY)
 FOLDER(fold_max, LARGEST)
 FOLDER(fold_min, SMALLEST)

@@ -33,12 +33,12 @@ enum { VECTOR_SLOTS = 32 };
 // Sums of rows, of 64 lanes or, of IEEE_FP32, whose sticks have so many, of 32.
 static inline bool vector_sums(uint32_t op)
 {
-    return op >= VECTOR_SUM && op <= VECTOR_WIDE_MIN;
+    return op >= VECTOR_SUM && op <= VECTOR_WIDE_PRODUCT;
 }
 
 static inline bool vector_sums_wide(uint32_t op)
 {
-    return op >= VECTOR_WIDE_SUM && op <= VECTOR_WIDE_MIN;
+    return op >= VECTOR_WIDE_SUM && op <= VECTOR_WIDE_PRODUCT;
 }
 
 // What leaves a sum of `op` as it is.
@@ -51,6 +51,8 @@ static inline float vector_neutral(uint32_t op)
     case VECTOR_WIDE_MAX: return -INFINITY;
     case VECTOR_MIN:
     case VECTOR_WIDE_MIN: return INFINITY;
+    case VECTOR_PRODUCT:
+    case VECTOR_WIDE_PRODUCT: return 1.0f;
     default: return 0.0f;
     }
 }

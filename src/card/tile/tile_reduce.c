@@ -91,6 +91,7 @@ static simd_reducer *find_reducer(const isa_instruction *i)
     if (i->opcode == ISA_REDUCESQ) return table->square;
     switch ((int)i->op) {
     case OPFUNC_SUM: return table->sum;
+    case OPFUNC_PROD: return table->product;
     case OPFUNC_MAX: return table->max;
     case OPFUNC_MIN: return table->min;
     default: return NULL;
@@ -162,6 +163,7 @@ static simd_folder *find_folder(opfunc op)
     const simd_table *table = simd_in_use();
     switch ((int)op) {
     case OPFUNC_SUM: return table->fold_sum;
+    case OPFUNC_PROD: return table->fold_product;
     case OPFUNC_MAX: return table->fold_max;
     case OPFUNC_MIN: return table->fold_min;
     default: return NULL;

@@ -371,8 +371,8 @@ static void scale_sums(maker *m, const held *sums)
 
 static void reduce_kernel(maker *m)
 {
-    static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_SUM, OPFUNC_MIN};
-    const opfunc op = ops[below(m, 3)];
+    static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_SUM, OPFUNC_MIN, OPFUNC_PROD};
+    const opfunc op = ops[below(m, 4)];
     const held *from = any_held(m, false);
     uint32_t order[DIMS], rows = 1;
     if (!from || from->by.parts[STICKS] > 1) return;

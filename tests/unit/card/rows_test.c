@@ -96,12 +96,12 @@ static void stream_kernel(isa_program *p, const shape *s, bool loops, uint64_t *
 
 static void reduce_kernel(isa_program *p, const shape *s, bool loops, uint64_t *seed)
 {
-    static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_MIN, OPFUNC_SUM};
+    static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_MIN, OPFUNC_SUM, OPFUNC_PROD};
     isa_operand from = any_buffer(s, seed);
     isa_operand sums = in_lx(SUMS, FP32);
     isa_operand to = row_values(next_random(seed) % 2);
     bool squares = next_random(seed) % 4 == 0;
-    opfunc op = squares ? OPFUNC_SUM : ops[next_random(seed) % 3];
+    opfunc op = squares ? OPFUNC_SUM : ops[next_random(seed) % 4];
     if (!squares && next_random(seed) % 3 == 0) {
         reduce_lanes(p, s, op, from, sums, to);
         return;

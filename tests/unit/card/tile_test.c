@@ -34,7 +34,8 @@ static int close_card(void **state)
 }
 
 // FLOATS: often small numbers. ONE_NAN: which of two NaNs a sum keeps is the host's choice.
-typedef enum { BITS, FLOATS, ONE_NAN } content;
+// FACTORS: from 1/2 to 2, so that products are numbers.
+typedef enum { BITS, FLOATS, ONE_NAN, FACTORS } content;
 
 static void fill_area(uint64_t *seed, content what)
 {
@@ -44,6 +45,7 @@ static void fill_area(uint64_t *seed, content what)
         if (what != BITS && bits % 16 == 0) value = (float)(int)(bits >> 8 & 31) - 16.0f;
         if (what == ONE_NAN && isnan(value)) value = NAN;
         if (what != BITS) bits = float_bits(value);
+        if (what == FACTORS) bits = (bits & 0x80FFFFFF) | 0x3F000000;
         memcpy(before + n, &bits, 4);
     }
 }
@@ -347,13 +349,13 @@ static void tile__reduce(void **state)
     static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MAX, OPFUNC_MIN, OPFUNC_PROD};
     uint64_t seed = 77;
     for (uint32_t round = 0; round < test_rounds(400); round++) {
-        fill_area(&seed, ONE_NAN);
+        const bool square = round % 4 == 3, integers = !square && round % 5 < 2;
+        const opfunc op = square ? (opfunc)0 : ops[integers ? round / 5 % 4 : round / 4 % 4];
+        fill_area(&seed, op == OPFUNC_PROD ? FACTORS : ONE_NAN);
         isa_program *p = new_program(0);
         begin_kernel(p, 1, 0);
-        bool square = round % 4 == 3;
         isa_instruction *i = emit(p, square ? ISA_REDUCESQ : ISA_REDUCE);
-        bool integers = !square && round % 5 < 2;
-        if (!square) i->op = ops[integers ? round / 5 % 4 : round % 3];
+        i->op = op;
         random_shape(i, &seed);
         i->operand_count = 2;
         spyre_format sum = integers ? SPYRE_FORMAT_IEEE_INT32 : FP32;
@@ -366,14 +368,15 @@ static void tile__reduce(void **state)
 static void tile__fold(void **state)
 {
     (void)state;
-    static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MAX, OPFUNC_MIN};
+    static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MAX, OPFUNC_MIN, OPFUNC_PROD};
     uint64_t seed = 78;
     for (uint32_t round = 0; round < test_rounds(100); round++) {
-        fill_area(&seed, ONE_NAN);
+        const opfunc op = ops[round % 4];
+        fill_area(&seed, op == OPFUNC_PROD ? FACTORS : ONE_NAN);
         isa_program *p = new_program(0);
         begin_kernel(p, 1, 0);
         isa_instruction *i = emit(p, ISA_FOLD);
-        i->op = ops[round % 3];
+        i->op = op;
         random_shape(i, &seed);
         for (uint32_t d = 0; d < i->dim_count; d++) i->extent[d] = 1 + next_random(&seed) % 7;
         i->extent[i->dim_count - 1] = 1u << next_random(&seed) % 8;

@@ -147,7 +147,7 @@ static vector_step any_step(uint64_t *seed, memory *m, uint32_t held)
         break;
     case 3: s.op = wide[below(seed, 3)]; break;
     case 4: s.op = values[below(seed, 4)]; break;
-    case 5: s.op = VECTOR_SUM + below(seed, VECTOR_WIDE_MIN + 1 - VECTOR_SUM); break;
+    case 5: s.op = VECTOR_SUM + below(seed, VECTOR_WIDE_PRODUCT + 1 - VECTOR_SUM); break;
     case 6: s.op = below(seed, 2) ? VECTOR_ROWS_Y : VECTOR_LINE_Y; break;
     case 7: s.op = VECTOR_SUB_F32 + below(seed, 3); break;
     case 8: s.op = VECTOR_APPLY + any_opfunc(seed, 1); break;
@@ -255,13 +255,19 @@ static vector_step any_load(uint64_t *seed, memory *m, uint32_t op)
                          .halves = below(seed, 8) == 0};
 }
 
+static vector_step any_wide(uint64_t *seed, memory *m)
+{
+    return (vector_step){.op = VECTOR_WIDE_Y, .at = (uint8_t *)m->wide[below(seed, 2)],
+                         .row_at = m->wide_row_at, .stick_at = m->wide_stick_at, .upper = 128};
+}
+
 // All bits of x: a store would round it again.
 static vector_step kept(memory *m, uint32_t area)
 {
     return (vector_step){.op = VECTOR_KEEP, .values = m->kept[area]};
 }
 
-// What sums and products make of elements.
+// What sums and products make of elements, some of fp32.
 static uint32_t chain(uint64_t *seed, memory *m, vector_step *steps)
 {
     static const opfunc ops[] = {OPFUNC_MUL, OPFUNC_MUL, OPFUNC_MUL, OPFUNC_ADD, OPFUNC_SUB,
@@ -273,10 +279,12 @@ static uint32_t chain(uint64_t *seed, memory *m, vector_step *steps)
         const uint32_t slot = below(seed, 2), how = below(seed, 8);
         if (how < 3) steps[made++] = any_ranged(seed, m);
         else if (how < 6) steps[made++] = any_load(seed, m, VECTOR_LOAD_Y);
+        else if (how == 6 && below(seed, 4) == 0) steps[made++] = any_wide(seed, m);
         else if (held >> slot & 1) steps[made++] = (vector_step){.op = VECTOR_HELD_Y(slot)};
         else steps[made++] = (vector_step){.op = VECTOR_X_TO_Y};
-        steps[made++] = (vector_step){.op = VECTOR_APPLY + ops[below(seed, 6)],
-                                      .rounding = VECTOR_ROUND};
+        const uint32_t op = below(seed, 10) ? VECTOR_APPLY + ops[below(seed, 6)]
+                                            : VECTOR_FORMULA + OPFUNC_FLOORDIV;
+        steps[made++] = (vector_step){.op = op, .rounding = VECTOR_ROUND};
         if (below(seed, 3) == 0) {
             steps[made++] = (vector_step){.op = VECTOR_HOLD_X(slot)};
             held |= 1u << slot;
@@ -391,11 +399,54 @@ static void vector_code__looks_at_values_that_may_leave_the_format(void **state)
 #endif
 }
 
+// x is a multiple of y, or next to one.
+static void fill_multiples(uint64_t *seed, memory *m)
+{
+    for (size_t n = 0; n < ELEMENTS; n++) {
+        const uint32_t bits = (uint32_t)(check_random(seed) >> 16);
+        const float y = below(seed, 2) ? float_from_bits((bits & 0x80FFFFFF) | 0x3F000000)
+                                       : dl16_to_float(code_between(seed, -9, 12));
+        const float times = 1.0f + (float)below(seed, 1u << below(seed, 13));
+        const float x = (below(seed, 2) ? times : -times) * y;
+        m->wide[0][n] = float_from_bits(float_bits(x) + below(seed, 3) - 1);
+        m->wide[1][n] = y;
+    }
+}
+
+static void vector_code__quotients_next_to_whole_numbers(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    uint64_t seed = 9;
+    if (simd_in_use() != &simd_avx512) skip();
+    vector_step steps[] = {
+        {.op = VECTOR_WIDE_X, .at = (uint8_t *)by_op.wide[0]},
+        {.op = VECTOR_WIDE_Y, .at = (uint8_t *)by_op.wide[1]},
+        {.op = VECTOR_FORMULA + OPFUNC_FLOORDIV, .rounding = VECTOR_ROUND},
+        kept(&by_op, 0),
+    };
+    for (uint32_t n = 0; n < 2; n++) {
+        steps[n].row_at = by_op.wide_row_at;
+        steps[n].stick_at = by_op.wide_stick_at;
+        steps[n].upper = 128;
+    }
+    const vector_program w = {.steps = steps, .count = 4, .rows = ROWS, .sticks = STICKS};
+    fill(&by_op, 0, &seed);
+    for (uint32_t round = 0; round < test_rounds(300); round++) {
+        fill_multiples(&seed, &by_op);
+        compare(&w, steps, round);
+    }
+#else
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vector_code__does_what_its_ops_do),
         cmocka_unit_test(vector_code__looks_at_values_that_may_leave_the_format),
+        cmocka_unit_test(vector_code__quotients_next_to_whole_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

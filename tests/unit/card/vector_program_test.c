@@ -273,6 +273,7 @@ static float expected_sum(vector_op op, float sum, float x)
 {
     if (op == VECTOR_SUM) return sum + x;
     if (op == VECTOR_SQUARES) return sum + x * x;
+    if (op == VECTOR_PRODUCT) return sum * x;
     return opfunc_combine(op == VECTOR_MAX ? OPFUNC_MAX : OPFUNC_MIN, sum, x);
 }
 
@@ -292,9 +293,8 @@ static float expected_row(vector_op op, size_t row, float begin)
     }
     for (size_t half = lanes / 2; half > 0; half /= 2)
         for (size_t n = 0; n < half; n++)
-            lane[n] = op == VECTOR_MAX || op == VECTOR_MIN
-                          ? expected_sum(op, lane[n], lane[n + half])
-                          : lane[n] + lane[n + half];
+            lane[n] = op == VECTOR_SQUARES ? lane[n] + lane[n + half]
+                                           : expected_sum(op, lane[n], lane[n + half]);
     return lane[0];
 }
 
