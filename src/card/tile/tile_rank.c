@@ -82,10 +82,25 @@ static void enter_one(const ranking *r, uint8_t *entries, const int32_t *values,
     }
 }
 
+// Rankings of one entry, which lie side by side.
+BASE_CLONES
+static void enter_greatest(int64_t *entries, const int32_t *values, size_t count, uint32_t position)
+{
+    for (size_t n = 0; n < count; n++) {
+        const int64_t entry = rank_entry(values[n], position);
+        entries[n] = entry > entries[n] ? entry : entries[n];
+    }
+}
+
 static void enter_each(const ranking *r, uint8_t *entries, const int32_t *values, size_t count,
                        uint32_t position)
 {
     int64_t stride = r->i->operand[0].stride[r->last], tail = (int64_t)(r->ranks - 1) * r->apart;
+    const bool aligned = (uintptr_t)entries % sizeof(int64_t) == 0;
+    if (r->ranks == 1 && stride == sizeof(int64_t) && aligned) {
+        enter_greatest((int64_t *)(void *)entries, values, count, position);
+        return;
+    }
     for (size_t n = 0; n < count; n++) {
         uint8_t *first = entries + (int64_t)n * stride;
         int64_t entry = rank_entry(values[n], position);
