@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Iterations are claimed in chunks from one atomic counter. A run is published by a new generation
-// number, and ends when every worker that joined it has left, so that the job description may live
-// on the caller's stack. Who waits stays awake for a while before it sleeps on a condition: to wake
-// a thread takes longer than many a run.
+// Iterations are divided into as many ranges as there are threads. A thread claims chunks of its
+// own range, the same of every run, and then of the others': so its caches have what it made in the
+// run before, which on some hosts no other thread's caches share. A run is published by a new
+// generation number, and ends when every worker that joined it has left, so that the job
+// description may live on the caller's stack. Who waits stays awake for a while before it sleeps on
+// a condition: to wake a thread takes longer than many a run.
 #define _GNU_SOURCE             // sched_getaffinity
 #include "base/thread.h"
 
@@ -16,18 +18,24 @@
 #include "base/clock.h"
 
 enum {
-    CHUNKS_A_THREAD = 8,
+    CHUNKS_A_RANGE = 8,
+    MOST_RANGES = 16,               // more threads share them
     AWAKE_NANOSECONDS = 50000,      // about what it takes a host to wake a thread
     TEAM_AWAKE_NANOSECONDS = 1000000,   // the threads of OpenMP spin for 3 ms and more
     LOOKS_A_CLOCK = 64,             // clocks take longer than looks
 };
 
+// On a line of the host's caches of its own.
+typedef struct {
+    _Alignas(64) atomic_size_t next;
+    size_t end, chunk;
+} range;
+
 typedef struct {
     pool_fn *fn;
     void *context;
-    size_t count;
-    size_t chunk;
-    atomic_size_t next;
+    uint32_t ranges;
+    range range[MOST_RANGES];
     atomic_uint joined;             // threads of a team
     atomic_llong ended_ns;          // when a thread of the team did the last of it
 } job;
@@ -84,18 +92,38 @@ spyre_status thread_default_count(uint32_t *out_count)
     return NULL;
 }
 
-// Whether the thread had a part in it.
-static bool work(job *j, uint32_t index)
+static void divide(job *j, size_t count, uint32_t threads)
+{
+    j->ranges = threads < MOST_RANGES ? threads : MOST_RANGES;
+    for (uint32_t n = 0; n < j->ranges; n++) {
+        range *r = &j->range[n];
+        atomic_init(&r->next, count * n / j->ranges);
+        r->end = count * (n + 1) / j->ranges;
+        r->chunk = (r->end - count * n / j->ranges + CHUNKS_A_RANGE - 1) / CHUNKS_A_RANGE;
+    }
+}
+
+// Whether there was any of it left.
+static bool work_in(job *j, range *r, uint32_t index)
 {
     bool any = false;
-    depth++;
     for (;;) {
-        size_t begin = atomic_fetch_add_explicit(&j->next, j->chunk, memory_order_relaxed);
-        if (begin >= j->count) break;
-        size_t end = j->count - begin < j->chunk ? j->count : begin + j->chunk;
+        if (atomic_load_explicit(&r->next, memory_order_relaxed) >= r->end) return any;
+        size_t begin = atomic_fetch_add_explicit(&r->next, r->chunk, memory_order_relaxed);
+        if (begin >= r->end) return any;
+        size_t end = r->end - begin < r->chunk ? r->end : begin + r->chunk;
         for (size_t i = begin; i < end; i++) j->fn(j->context, i, index);
         any = true;
     }
+}
+
+// Whether the thread had a part in it. `own` says which range it begins with.
+static bool work(job *j, uint32_t index, uint32_t own)
+{
+    bool any = false;
+    depth++;
+    for (uint32_t n = 0; n < j->ranges; n++)
+        any |= work_in(j, &j->range[(own + n) % j->ranges], index);
     depth--;
     return any;
 }
@@ -131,10 +159,21 @@ bool thread_has_team(void)
     return team.run != NULL;
 }
 
+// Which range a thread of a team begins with. The calling one has the first.
+static uint32_t own_range(const job *j)
+{
+    static atomic_uint threads;
+    static _Thread_local uint32_t number;
+    if (thread_has_team()) return 0;
+    if (!number) number = atomic_fetch_add(&threads, 1) + 1;
+    return 1 + (number - 1) % (j->ranges - 1);
+}
+
 static void join_team(void *context)
 {
     job *j = context;
-    if (work(j, atomic_fetch_add(&j->joined, 1))) atomic_store(&j->ended_ns, clock_now_ns());
+    const uint32_t index = atomic_fetch_add(&j->joined, 1);
+    if (work(j, index, own_range(j))) atomic_store(&j->ended_ns, clock_now_ns());
 }
 
 static bool team_is_ready(void)
@@ -248,7 +287,7 @@ static void *worker_main(void *argument)
         seen = atomic_load(&p->generation);
         job *j = join(p);
         if (!j) continue;
-        work(j, self->index);
+        work(j, self->index, self->index);
         leave(p);
     }
 }
@@ -326,21 +365,20 @@ static void run_shared(pool *p, job *j)
 {
     set_current(p, j);
     publish(p);
-    work(j, 0);
+    work(j, 0, 0);
     set_current(p, NULL);
     await_workers(p);
 }
 
 void pool_run(pool *workers, size_t count, pool_fn *fn, void *context)
 {
-    job j = {.fn = fn, .context = context, .count = count};
-    size_t chunks = (size_t)workers->threads * CHUNKS_A_THREAD;
-    j.chunk = count / chunks ? count / chunks : 1;
+    job j = {.fn = fn, .context = context};
+    divide(&j, count, workers->threads);
     bool alone = workers->threads == 1 || count <= 1 || (depth && team.run);
     if (!alone && depth == 0) pthread_mutex_lock(&workers->turn);
     else if (!alone) alone = pthread_mutex_trylock(&workers->turn) != 0;
     if (alone) {
-        work(&j, 0);
+        work(&j, 0, 0);
         return;
     }
     if (!run_by_team(&j, workers->threads)) run_shared(workers, &j);

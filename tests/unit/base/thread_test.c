@@ -230,6 +230,40 @@ static void thread__runs_of_a_thread_are_its_team_s(void **state)
     free(c);
 }
 
+typedef struct {
+    atomic_uint first[2];           // the index that each worker begins with, plus 1
+} beginnings;
+
+// Holds its thread until the other one has begun, for ten seconds at most.
+static void begin_both(void *context, size_t index, uint32_t worker)
+{
+    beginnings *b = context;
+    const struct timespec millisecond = {.tv_nsec = 1000000};
+    unsigned none = 0;
+    if (!atomic_compare_exchange_strong(&b->first[worker], &none, (unsigned)index + 1)) return;
+    for (int n = 0; n < 10000 && !atomic_load(&b->first[1 - worker]); n++)
+        nanosleep(&millisecond, NULL);
+}
+
+// So that what it made in one run is near it in the next.
+static void thread__each_begins_with_its_own_range(void **state)
+{
+    (void)state;
+    pool *workers;
+    assert_ok(pool_create(2, &workers));
+    for (int run = 0; run < 20; run++) {
+        thread_use_team(run % 2 ? run_in_team : NULL);
+        beginnings b = {0};
+        pool_run(workers, 32, begin_both, &b);
+        const unsigned low = b.first[0] < b.first[1] ? b.first[0] : b.first[1];
+        assert_int_equal(low, 1);
+        assert_int_equal(b.first[0] + b.first[1] - low, 17);
+        if (run % 2 == 0) assert_int_equal(b.first[0], 1);
+    }
+    thread_use_team(NULL);
+    pool_destroy(workers);
+}
+
 static void thread__count_comes_from_the_environment(void **state)
 {
     (void)state;
@@ -268,6 +302,7 @@ int main(void)
         cmocka_unit_test(thread__several_callers_take_turns),
         cmocka_unit_test(thread__runs_of_a_thread_are_its_team_s),
         cmocka_unit_test(thread__a_late_team_rests),
+        cmocka_unit_test(thread__each_begins_with_its_own_range),
         cmocka_unit_test(thread__count_comes_from_the_environment),
         cmocka_unit_test(thread__pool_size_is_checked),
     };
