@@ -435,6 +435,8 @@ def _weight_gradient(
     features = grad.shape[1]
     w = windows_of(x.shape[2:], sizes[2:], stride, padding, dilation)
     w = w._replace(counts=list(grad.shape[2:]))
+    if x.shape[1] == groups > 1 and not are_tiles(w):
+        return _of_own_channels(x, grad, w).reshape(sizes)
     parts = x.unflatten(1, (groups, -1)).movedim(1, 0)  # [groups, N, C / groups, ..]
     rows = grad.movedim(1, 0).reshape(groups, features // groups, -1)
     if are_tiles(w) or _has_rows(x, w, groups):
@@ -443,6 +445,17 @@ def _weight_gradient(
     wide = padded(parts, w, 0.0).transpose(1, 2)
     at_taps = [at_tap(wide, w, tap).flatten(2).transpose(1, 2) for tap in taps(w)]
     return torch.stack([_long_product(rows, columns) for columns in at_taps], -1).reshape(sizes)
+
+
+def _of_own_channels(x: torch.Tensor, grad: torch.Tensor, w: Windows) -> torch.Tensor:
+    """[C, features / C, taps] where each channel has features of its own: its product has few rows
+    and one column, and is faster as elements that are multiplied and summed, as many channels at a
+    time as a stick holds."""
+    arrived = grad.unflatten(1, (x.shape[1], -1)).float()
+    wide = padded(x, w, 0.0).unsqueeze(2)
+    summed = [0, *range(3, arrived.dim())]
+    sums = [(at_tap(wide, w, tap).float() * arrived).sum(summed) for tap in taps(w)]
+    return torch.stack(sums, -1).to(x.dtype)
 
 
 def _long_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -144,11 +144,6 @@ def _layer_norm(
     return _aten.native_layer_norm.default(x, sizes, weight, bias, eps)[0]
 
 
-def _layer_norm_backward(*args: Any) -> Any:
-    # The CPU's kernel wants statistics in another dtype than devices give.
-    return native_layer_norm_backward(*args)
-
-
 def _equal(x: Tensor, y: Tensor) -> bool:
     if x.shape != y.shape or x.dtype != y.dtype or x.device != y.device:
         return bool(run_on_cpu(_aten.equal.default, (x, y), {}))
@@ -194,11 +189,6 @@ def _nested_fits(_x: Tensor, _mask: Tensor) -> bool:
     return False
 
 
-def _log_sigmoid_backward(grad: Tensor, x: Tensor, buffer: Tensor) -> Any:
-    # What the CPU's kernel keeps in the buffer, devices do not.
-    return log_sigmoid_backward(grad, x, buffer)
-
-
 def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
     from ..compile import attention
@@ -226,10 +216,12 @@ def register() -> list[torch.library.Library]:
     aten.impl("zero_", untraced(_zero_))
     aten.impl("convolution_overrideable", untraced(_convolution))
     aten.impl("convolution_backward_overrideable", untraced(_convolution_backward))
-    aten.impl("native_layer_norm_backward", untraced(_layer_norm_backward))
     aten.impl("equal", untraced(_equal))
     aten.impl("narrow_copy", untraced(_narrow_copy))
-    aten.impl("log_sigmoid_backward", untraced(_log_sigmoid_backward))
+    # The CPU's kernels want statistics in another dtype than devices give, or a buffer that devices
+    # do not keep.
+    operator_of(_aten.native_layer_norm_backward.default).composition = native_layer_norm_backward
+    operator_of(_aten.log_sigmoid_backward.default).composition = log_sigmoid_backward
     register_kernel("layer_norm", _layer_norm)  # without gradients (core/dispatch.cpp)
     # PyTorch's compositions for devices: one resizes its first argument, one refuses devices, four
     # take any dtype, one asks for a kernel that there is for the CPU.

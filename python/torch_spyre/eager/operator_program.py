@@ -8,7 +8,7 @@ reason why there is none.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -194,6 +194,8 @@ class Operator:
     """
 
     grows = True  # whether calls that grow share a program
+    # Called where there is no program, instead of the CPU's kernel.
+    composition: Callable[..., Any] | None = None
     compiled = 0  # of all operators, how often
 
     def __init__(self, op: OpOverload, in_place: bool = False):
@@ -336,7 +338,7 @@ class Operator:
         """Decomposed where it is not one program: what is registered, and what the CPU has not."""
         if self.op in fallback_ops:
             return NotImplemented
-        function = spyre_decompositions.get(self.op)
+        function = spyre_decompositions.get(self.op) or self.composition
         if function is None and is_of_devices(self.op):
             function = parts.get(self.op)
         return NotImplemented if function is None else function(*args, **kwargs)
@@ -352,12 +354,17 @@ class Operator:
             return None, None  # no work that could fall back
         if not operand_dtypes.are_accepted(self.op, values):
             return None, operand_dtypes.REFUSAL
+        has_scalars = any(m is not v for m, v in zip(marked, values, strict=True))
+        has_own_parts = self.op in parts or self.op in spyre_decompositions
+        if has_own_parts and not has_scalars:  # as torch.compile() would
+            known = self._build_of_parts(values, tensors, "")
+            if known[0] is not None:
+                return known
         try:
             return self._build(values, marked, tensors), None
         except _Nothing:
             return None, None
         except _C.Unsupported as refusal:
-            has_scalars = any(m is not v for m, v in zip(marked, values, strict=True))
             if has_scalars or any(tensor.numel() == 0 for tensor in tensors):
                 return None, str(refusal)
             return self._build_of_parts(values, tensors, str(refusal))
