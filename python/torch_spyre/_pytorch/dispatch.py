@@ -37,6 +37,7 @@ __all__ = [
     "every_decomposition",
     "has_gaps",
     "hint_of",
+    "is_composed_of_out",
     "is_decomposed_by_autograd",
     "is_of_devices",
     "is_traced_in_parts",
@@ -121,9 +122,13 @@ def call_parts(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
 
 
+_OF_OUT = "CompositeExplicitAutogradNonFunctional"
+
+
 def is_decomposed_by_autograd(full_name: str) -> bool:
-    """Whether "aten::linear" is differentiated through its parts."""
-    return torch._C._dispatch_has_kernel_for_dispatch_key(full_name, "CompositeImplicitAutograd")
+    """Whether "aten::linear" is differentiated through its parts; structured operators are not."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return has_kernel(full_name, "CompositeImplicitAutograd") and not has_kernel(full_name, _OF_OUT)
 
 
 def operator_named(name: str) -> OpOverload | None:
@@ -143,6 +148,13 @@ def has_device_kernel(op: OpOverload) -> bool:
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     keys = ("PrivateUse1", "CompositeExplicitAutograd")
     return op.namespace not in _OWN_NAMESPACES and any(has_kernel(op.name(), key) for key in keys)
+
+
+def is_composed_of_out(op: OpOverload) -> bool:
+    """Whether PyTorch makes the functional operator of an allocation and its out= form, unless a
+    device has a kernel for it."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return not op._schema.is_mutable and has_kernel(op.name(), _OF_OUT)
 
 
 def is_of_devices(op: OpOverload) -> bool:

@@ -14,12 +14,14 @@ from .. import _C
 from .._pytorch.dispatch import (
     OpOverload,
     call_composite,
+    is_composed_of_out,
     is_decomposed_by_autograd,
     log_sigmoid_backward,
     native_layer_norm_backward,
     schema_of,
 )
 from .._pytorch.dynamo import untraced
+from ..compile import decompositions
 from ..compile.parts.lines import FLOATS, computed
 from ..compile.registered import composed
 from .dispatch import dispatch
@@ -34,30 +36,49 @@ Kernel = Callable[..., Any]
 _NOT_DIRECT = {
     "_to_copy", "clone", "copy", "copy_", "empty", "empty_like", "fill", "full", "full_like",
     "lift_fresh_copy", "new_empty", "new_full", "new_ones", "new_zeros", "ones", "ones_like",
-    "scalar_tensor", "zeros", "zeros_like", "arange", "_unsafe_view",
+    "scalar_tensor", "zeros", "zeros_like", "arange", "_unsafe_view", "new_empty_strided",
 }  # fmt: skip
 
 
 def direct_operators() -> Iterator[tuple[str, OpOverload]]:
-    """Operators that are registered one by one. PyTorch would compose many of them of an
-    allocation and the out= form; asked directly, the compiler chooses the layout of a result.
-    Views and what PyTorch differentiates through its parts stay PyTorch's."""
+    """Operators that are registered one by one: those of the compiler, and those that it takes
+    apart. PyTorch would compose many of them of an allocation and the out= form; asked directly,
+    the compiler chooses the layout of a result. Views and what PyTorch differentiates through its
+    parts stay PyTorch's."""
     for name in _C.op_names():
         if "overrideable" in name:  # attention.py
             continue
         if not name.startswith("aten."):
             continue
         packet, overload = name.removeprefix("aten.").split(".")
-        if packet in _NOT_DIRECT:
-            continue
         op = getattr(getattr(_aten, packet), overload)
-        schema = schema_of(op)
-        full_name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
-        if is_decomposed_by_autograd(full_name):
-            continue
-        if any(argument.alias_info is not None for argument in schema.arguments):
-            continue
-        yield full_name.removeprefix("aten::"), op
+        if _is_direct(op):
+            yield name_of(op), op
+    for op in decompositions.table():
+        if isinstance(op, OpOverload) and _is_taken_apart(op):
+            yield name_of(op), op
+
+
+def name_of(op: OpOverload) -> str:
+    """As torch.library takes it: "add.Tensor", "relu"."""
+    name: str = op.name()
+    return name.removeprefix("aten::")
+
+
+def _is_direct(op: OpOverload) -> bool:
+    schema = schema_of(op)
+    return (
+        op.overloadpacket.__name__ not in _NOT_DIRECT
+        and not is_decomposed_by_autograd(op.name())
+        and not any(argument.alias_info is not None for argument in schema.arguments)
+    )
+
+
+def _is_taken_apart(op: OpOverload) -> bool:
+    """Copies of views are PyTorch's: it makes the view and copies that."""
+    copies_view = op.overloadpacket.__name__.endswith("_copy")
+    known = op.namespace != "aten" or str(op) in _C.op_names()
+    return is_composed_of_out(op) and _is_direct(op) and not copies_view and not known
 
 
 def _kernel(op: OpOverload) -> Kernel:
