@@ -222,6 +222,8 @@ NATIVES: dict[str, Pattern] = {
                                  ((8, 4, 128, 128), (4, 4, 3, 3))),
     "conv2d of few channels strided": of(_conv(padding=1, stride=2),
                                          ((8, 3, 224, 224), (32, 3, 3, 3))),
+    "conv2d to few features": of(_conv(padding=1), ((1, 320, 64, 64), (4, 320, 3, 3)),
+                                 ((4, 64, 128, 128), (1, 64, 3, 3))),
     "conv2d of small patches": of(_conv(stride=4), ((8, 3, 224, 224), (96, 3, 4, 4))),
     "depthwise conv2d 7x7": of(_conv(padding=3, groups=96), ((8, 96, 56, 56), (96, 1, 7, 7))),
     "conv_transpose1d": of(lambda x, w: F.conv_transpose1d(x, w, stride=2),

@@ -23,6 +23,9 @@ CASES = {
     "columns, steps that taps do not divide": ((1, 2, 20, 64), (3, 2, 3, 3), (3, 1), 1, (2, 1), 1),
     "columns of 16 channels": ((2, 16, 9, 64), (16, 16, 3, 3), 1, (0, 1), 1, 1),
     "columns of tiles": ((2, 3, 13, 129), (7, 3, 3, 2), (3, 2), 0, 1, 1),
+    "few features": ((2, 40, 9, 33), (2, 40, 3, 3), 1, 1, 1, 1),
+    "few features, dilated": ((1, 64, 12, 40), (3, 64, 3, 2), 1, (2, 3), (2, 3), 1),
+    "one feature": ((3, 70, 8, 64), (1, 70, 1, 5), 1, (0, 2), 1, 1),
     "dilated and strided": ((2, 70, 9, 12), (5, 70, 3, 2), (2, 3), (1, 0), (1, 2), 1),
     "one channel, taps of one dim": ((1, 1, 10, 20), (1, 1, 1, 5), 1, 0, 2, 1),
     "one channel, taps of lines": ((1, 1, 18, 2), (1, 1, 4, 1), 1, 0, 2, 1),
@@ -85,8 +88,10 @@ def test_a_weight_whose_channels_are_two_dims_of_its_storage(groups):
 
 @pytest.mark.parametrize("name", [
     "few channels", "few channels in steps", "patches", "columns in steps", "columns of tiles",
+    "few features, dilated",
 ])  # fmt: skip
 def test_channels_last(name):
+    torch._dynamo.reset()
     shapes, how = CASES[name][:2], CASES[name][2:]
     x, w = (numbers(*shape) for shape in shapes)
     x = x.to("spyre").contiguous(memory_format=torch.channels_last)
@@ -129,6 +134,8 @@ TURNED = {
     "3d of few channels": (
         F.conv3d, (2, 2, 5, 6, 66), (3, 2, 3, 2, 3), {"padding": (2, 0, 1), "dilation": (2, 1, 1)},
     ),
+    "1d of few features": (F.conv1d, (2, 20, 70), (2, 20, 5), {"padding": 2, "bias": 2}),
+    "3d of few features": (F.conv3d, (2, 30, 4, 5, 34), (1, 30, 3, 2, 3), {"padding": (1, 0, 2)}),
     "transpose 1d": (F.conv_transpose1d, (2, 4, 9), (4, 6, 3), {}),
     "transpose 1d of 2": (F.conv_transpose1d, (2, 4, 70), (4, 6, 4), {"stride": 2, "padding": 1}),
     "transpose 2d": (

@@ -2,7 +2,8 @@
 """Convolutions that the compiler makes of others: it knows those of one to three dims.
 
 Of images of few channels, windows are columns of matrices, or what they hold along a dim becomes
-channels; windows side by side are rows of a matrix. One of three dims is one for every image and
+channels; windows side by side are rows of a matrix. Of few features, they sum up what one product
+with the image makes. One of three dims is one for every image and
 group; a transposed convolution whose windows overlap is one for each combination of rests of its
 result's places by the strides.
 """
@@ -11,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 
 from .._pytorch.dispatch import check_convolution
 from .parts.blocks_of_rows import blocks_for, in_blocks, is_of_few_channels, one_feature_a_channel
+from .parts.few_features import is_of_few_features, of_few_features
 from .parts.lines import computed
 from .parts.pooling import (
     Windows,
@@ -80,6 +81,8 @@ def convolution(
         if not shared and is_of_few_channels(x, weight, w, groups):
             return _of_few_channels(x, weight, bias, w)
     if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
+        if is_of_few_features(x, weight, w):
+            return _in_order_of(x, weight, of_few_features(x, weight, bias, w))
         if is_of_columns(x, weight, w):
             return _of_columns(x, weight, bias, w)
         few = x.shape[1] < _FEW_CHANNELS
@@ -296,19 +299,20 @@ def _by_phases(
         for at, one in enumerate(chosen):
             start, length = before[at] + one.first, counts[at] + one.reach
             image = image.narrow(at + 2, start, length)
-            kernel = kernel[(slice(None),) * (at + 2) + (one.taps,)]
+            kernel = _taps_of(kernel, at + 2, one.taps)
         ones, none, steps = [1] * rank, [0] * rank, [one.step for one in chosen]
-        return _forward(image, _laid_out(kernel), bias, ones, none, steps, groups)
+        return _forward(image, kernel, bias, ones, none, steps, groups)
 
     return result(())
 
 
-def _laid_out(weight: torch.Tensor) -> torch.Tensor:
-    """A copy where strides are no multiples of each other, as of every second of three taps: by
+def _taps_of(weight: torch.Tensor, dim: int, chosen: slice) -> torch.Tensor:
+    """A view, or copies where steps do not divide the dim, as every second of three taps: by
     itself, no operator of the card takes such a weight."""
-    strides = sorted(s for s, n in zip(weight.stride(), weight.shape, strict=True) if n > 1)
-    laid_out = all(wide % narrow == 0 for narrow, wide in pairwise(strides))
-    return weight if laid_out else weight.contiguous()
+    size = weight.shape[dim]
+    if size % chosen.step == 0:
+        return weight[(slice(None),) * dim + (chosen,)]
+    return torch.stack([weight.select(dim, tap) for tap in range(*chosen.indices(size))], dim)
 
 
 def _has_channels_last(x: torch.Tensor) -> bool:

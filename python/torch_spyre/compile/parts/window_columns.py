@@ -36,20 +36,20 @@ def columns_of(x: torch.Tensor, w: Windows) -> torch.Tensor:
     """[N, C, .., line] -> [N, .., C * elements of a window, windows of a line]"""
     rank = len(w.counts)
     # Lines of zeros first: zeros within the lines would give them another length.
-    x = padded(x, _along(w, range(rank - 1), w.sizes), 0.0)
-    along = _along(w, [rank - 1], x.shape[2:])
-    wide = padded(x, along, 0.0)
-    x = torch.stack([at_tap(wide, along, tap) for tap in taps(along)], 2)
+    x = padded(x, along(w, range(rank - 1), w.sizes), 0.0)
+    lines = along(w, [rank - 1], x.shape[2:])
+    wide = padded(x, lines, 0.0)
+    x = torch.stack([at_tap(wide, lines, tap) for tap in taps(lines)], 2)
     for dim in range(rank - 1):
         reach = w.dilation[dim] * (w.kernel[dim] - 1) + 1
         x = x.unfold(dim + 3, reach, w.stride[dim])[..., :: w.dilation[dim]]
         x = x.narrow(dim + 3, 0, w.counts[dim])
-    lines, kernel = range(3, rank + 2), range(rank + 3, 2 * rank + 2)
-    x = x.permute(0, *lines, 1, *kernel, 2, rank + 2)
+    counts, kernel = range(3, rank + 2), range(rank + 3, 2 * rank + 2)
+    x = x.permute(0, *counts, 1, *kernel, 2, rank + 2)
     return x.flatten(rank, -2)
 
 
-def _along(w: Windows, dims: Sequence[int], sizes: Sequence[int]) -> Windows:
+def along(w: Windows, dims: Sequence[int], sizes: Sequence[int]) -> Windows:
     """Windows of these dims alone, of one element along the others."""
 
     def kept(numbers: list[int], default: int) -> list[int]:
