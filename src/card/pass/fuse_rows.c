@@ -235,6 +235,15 @@ static uint32_t find_barrier(const rows_window *w, uint32_t first)
     return k < w->count ? k - first + 1 : UINT32_MAX;
 }
 
+// In LX, for later kernels. Threads have shares of all cores' rows, and then cores: what they read
+// would be each other's.
+static bool leaves_streams(const row_fusion *c)
+{
+    for (uint32_t n = 0; n < c->steps.count; n++)
+        if (rows_stores(c->steps.items[n].op) && rows_step_in_lx(&c->steps.items[n])) return true;
+    return false;
+}
+
 // Between phases that row fusions do not know.
 static spyre_status fuse_joined(rows_window *w)
 {
@@ -246,7 +255,7 @@ static spyre_status fuse_joined(rows_window *w)
         if (!has_tiles(w->phases[first].kernel) || least > ROWS_MOST_KERNELS) continue;
         TRY(rows_window_move(w, first, &tiles, &kernels));
         TRY(try_fewer(w, kernels, least, &tiles, &found));
-        if (!found) continue;
+        if (!found || leaves_streams(found)) continue;
         w->phases[first].kernel->rows = found;
         first += found->kernels - 1;
     }

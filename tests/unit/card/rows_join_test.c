@@ -464,13 +464,22 @@ static const uint8_t *run(card_program *loaded, card_mode mode)
     return card_memory(the_card, 0, MEMORY);
 }
 
+// What threads would leave each other in LX is no part of one.
+static void assert_leaves_no_streams(const row_fusion *c)
+{
+    for (uint32_t n = 0; n < c->steps.count; n++)
+        assert_false(rows_stores(c->steps.items[n].op) && rows_step_in_lx(&c->steps.items[n]));
+}
+
 // How many row fusions of all cores a plan has.
 static uint32_t count_joined(const card_program *loaded)
 {
     uint32_t count = 0;
     for (uint32_t n = 0; n < loaded->phases.count; n++) {
         const plan_kernel *kernel = loaded->phases.items[n].kernel;
-        count += kernel && kernel->rows && kernel->rows->joined;
+        if (!kernel || !kernel->rows || !kernel->rows->joined) continue;
+        assert_leaves_no_streams(kernel->rows);
+        count++;
     }
     return count;
 }
