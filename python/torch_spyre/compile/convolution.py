@@ -3,9 +3,8 @@
 
 Of images of few channels, windows are columns of matrices, or what they hold along a dim becomes
 channels; windows side by side are rows of a matrix. Of few features, they sum up what one product
-with the image makes. One of three dims is one for every image and
-group; a transposed convolution whose windows overlap is one for each combination of rests of its
-result's places by the strides.
+with the image makes. One of three dims is one for every image and group; a transposed convolution
+whose windows overlap is one for each combination of rests of its result's places by the strides.
 """
 
 from __future__ import annotations
@@ -92,6 +91,9 @@ def convolution(
             return _of_more_channels(x, weight, bias, w)
         if few and x.dim() < 5:
             return _of_rows(x, weight, bias, w)
+    grouped = 1 < groups < x.shape[1] and x.dim() < 5
+    if grouped and not transposed and is_of_columns(x, weight, w, groups):
+        return _of_columns(x, weight, bias, w, groups)
     if not transposed:
         cut, stride, padding, dilation = _cut(x, weight, stride, padding, dilation)
         many = weight.shape[0] // groups
@@ -180,11 +182,15 @@ def _of_rows(
 
 
 def _of_columns(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows, groups: int = 1
 ) -> torch.Tensor:
     """The same the other way around, for results in the order of their lines: the product of the
     weight and the windows' columns."""
-    product = weight.flatten(1) @ columns_of(x, w)
+    columns, rows = columns_of(x, w), weight.flatten(1)
+    if groups > 1:
+        columns, rows = columns.unflatten(-2, (groups, -1)), rows.unflatten(0, (groups, -1))
+    product = rows @ columns
+    product = product.flatten(-3, -2) if groups > 1 else product
     product = product if bias is None else product + bias.view(-1, 1)
     return _in_order_of(x, weight, product.movedim(-2, 1))
 

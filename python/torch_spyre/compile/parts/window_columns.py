@@ -21,12 +21,12 @@ _MOST_COPIES = 32
 _MOST_ELEMENTS = 1 << 26
 
 
-def is_of_columns(x: torch.Tensor, weight: torch.Tensor, w: Windows) -> bool:
-    """Whether lines fill sticks better than channels and features."""
+def is_of_columns(x: torch.Tensor, weight: torch.Tensor, w: Windows, groups: int = 1) -> bool:
+    """Whether lines fill sticks better than channels and features of a group."""
     sizes = (*x.shape, *w.counts)
     if not all(isinstance(size, int) and size > 0 for size in sizes):
         return False
-    products = weight.shape[0] * weight.shape[1] / filled(w.counts[-1])
+    products = weight.shape[0] // groups * weight.shape[1] / filled(w.counts[-1])
     few = w.kernel[-1] <= _MOST_COPIES and elements(x, w) <= _MOST_ELEMENTS
     steps = zip(w.stride[:-1], w.dilation[:-1], strict=True)
     return products <= _MOST_PRODUCTS and few and all(s % d == 0 or d % s == 0 for s, d in steps)
