@@ -66,7 +66,9 @@ def parts_of(
     table = decompositions.table()
     if op not in table:
         return None
-    gm, single, empty = _trace(op, values, tensors, table)
+    wanted = results_of(op, values)
+    wanted = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
+    gm, single, empty = _trace(op, values, tensors, table, wanted)
     if in_place:
         fx.replace_first(gm)
     narrow = keeps_narrow(table[op])
@@ -92,7 +94,7 @@ def parts_of(
             raise _C.Unsupported("its decomposition has results other than tensors")
         outputs.append(number)
     found = [None if result is None else builder.values[result] for result in builder.outputs]
-    _expect_results(op, values, found)
+    _expect_results(op, wanted, found)
     return Parts(builder.graph, outputs, single)
 
 
@@ -104,10 +106,14 @@ class _NotTaken(Exception):
 
 
 def _trace(
-    op: OpOverload, values: Arguments, tensors: Sequence[Tensor], table: Any
+    op: OpOverload,
+    values: Arguments,
+    tensors: Sequence[Tensor],
+    table: Any,
+    wanted: Sequence[Tensor | None],
 ) -> tuple[torch.fx.GraphModule, bool, set[int]]:
-    """The graph, which returns a list; whether the call returns a single tensor; and which results
-    are EMPTY, None in the list."""
+    """The graph, which returns a list, in the strides of `wanted`; whether the call returns a
+    single tensor; and which results are EMPTY, None in the list."""
     from .._pytorch import fx
 
     places = {id(tensor): index for index, tensor in enumerate(tensors)}
@@ -130,7 +136,7 @@ def _trace(
             if tensors_both and result.shape == (0,) and result.dtype == first.dtype:
                 empty.add(index)
                 results[index] = None
-        return results
+        return [_in_order_of(*pair) for pair in zip(wanted, results, strict=True)]
 
     try:
         with warnings.catch_warnings():  # of what PyTorch's tracer does, maybe errors to the caller
@@ -147,6 +153,22 @@ def _trace(
         raise _C.Unsupported(f"{NOT_TAKEN}: {first}") from None
 
 
+def _in_order_of(wanted: Tensor | None, result: Any) -> Any:
+    """The result with its dims in memory as those of `wanted`, where that is dense."""
+    if wanted is None or not isinstance(result, Tensor) or wanted.shape != result.shape:
+        return result
+    long = [dim for dim, size in enumerate(wanted.shape) if size > 1]
+    if all(wanted.stride(dim) == result.stride(dim) for dim in long):
+        return result
+    order, step = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), dim)), 1
+    for dim in reversed(order):  # by numbers: `wanted` is of another device than what is traced
+        if wanted.shape[dim] > 1 and wanted.stride(dim) != step:
+            return result
+        step *= wanted.shape[dim]
+    back = [order.index(dim) for dim in range(len(order))]
+    return result.permute(order).contiguous().permute(back)
+
+
 # Their parts keep float32 for the gradient, as PyTorch's kernels for devices do; what PyTorch says
 # of their results is of the CPU.
 _KEEP_FLOAT32 = {
@@ -156,10 +178,10 @@ _KEEP_FLOAT32 = {
 }
 
 
-def _expect_results(op: OpOverload, values: Arguments, found: Sequence[Tensor | None]) -> None:
+def _expect_results(
+    op: OpOverload, wanted: Sequence[Tensor | None], found: Sequence[Tensor | None]
+) -> None:
     """Some decompositions give other results than the operator."""
-    wanted = results_of(op, values)
-    wanted = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
     pairs = [(w, f) for w, f in zip(wanted, found, strict=True) if f is not None]
     wide = op in _KEEP_FLOAT32
     if any(w is None or w.shape != f.shape or (w.dtype != f.dtype and not wide) for w, f in pairs):
