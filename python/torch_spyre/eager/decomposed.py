@@ -160,9 +160,10 @@ def _in_order_of(wanted: Tensor | None, result: Any) -> Any:
     long = [dim for dim, size in enumerate(wanted.shape) if size > 1]
     if all(wanted.stride(dim) == result.stride(dim) for dim in long):
         return result
-    order, step = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), dim)), 1
+    strides, step = wanted.stride(), 1
+    order = sorted(range(wanted.dim()), key=lambda dim: (-strides[dim], dim))
     for dim in reversed(order):  # by numbers: `wanted` is of another device than what is traced
-        if wanted.shape[dim] > 1 and wanted.stride(dim) != step:
+        if wanted.shape[dim] > 1 and strides[dim] != step:
             return result
         step *= wanted.shape[dim]
     back = [order.index(dim) for dim in range(len(order))]
