@@ -227,6 +227,8 @@ NATIVES: dict[str, Pattern] = {
                                  ((4, 64, 128, 128), (1, 64, 3, 3))),
     "conv2d of small patches": of(_conv(stride=4), ((8, 3, 224, 224), (96, 3, 4, 4))),
     "depthwise conv2d 7x7": of(_conv(padding=3, groups=96), ((8, 96, 56, 56), (96, 1, 7, 7))),
+    "depthwise conv2d of padded patches": of(_conv(stride=2, padding=1, groups=64),
+                                             ((8, 64, 56, 56), (64, 1, 2, 2))),
     "conv_transpose1d": of(lambda x, w: F.conv_transpose1d(x, w, stride=2),
                            ((4, 64, 1000), (64, 32, 4))),
     "conv_transpose2d overlapping": of(_transposed(stride=2, padding=1),

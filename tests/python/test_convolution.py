@@ -35,6 +35,8 @@ CASES = {
     "one window": ((2, 9, 5, 9), (3, 9, 5, 9), 1, 0, 1, 1),
     "one window of each channel": ((2, 66, 3, 5), (66, 1, 3, 3), 1, 0, 1, 66),
     "depthwise in steps": ((2, 70, 9, 8), (70, 1, 3, 3), 2, 1, 1, 70),
+    "depthwise tiles, padded": ((2, 40, 8, 12), (40, 1, 2, 3), (2, 3), (1, 1), 1, 40),
+    "depthwise tiles, padded, that leave a rest": ((1, 5, 9, 8), (10, 1, 3, 3), 3, 1, 1, 5),
     "depthwise, taps of one dim": ((1, 5, 6, 7), (5, 1, 1, 3), 1, 0, 2, 5),
     "several features a channel": ((1, 3, 6, 7), (6, 1, 3, 2), 1, 1, 1, 3),
     "patches": ((2, 3, 16, 24), (70, 3, 8, 8), 8, 0, 1, 1),

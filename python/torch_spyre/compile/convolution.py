@@ -25,6 +25,7 @@ from .parts.pooling import (
     at_tap,
     in_turn,
     leave_rest,
+    lie_side_by_side,
     padded,
     taps,
     windows_of,
@@ -73,7 +74,7 @@ def convolution(
         return NOT_TAKEN
     w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
     if groups == x.shape[1] and not transposed and x.dim() < 5:
-        if max(w.kernel) > 1 and weight.shape[0] == groups and are_tiles(w):
+        if max(w.kernel) > 1 and weight.shape[0] == groups and lie_side_by_side(w):
             return _in_order_of(x, weight, _of_tiles(x, weight, bias, w))
         # Several features of one channel share columns, but no blocks.
         shared = groups == 1 and weight.shape[0] > 1 and is_of_columns(x, weight, w)
@@ -126,6 +127,7 @@ def _of_tiles(
 ) -> torch.Tensor:
     """[N, C, ..] by [C, 1, ..]: windows side by side are no windows that slide, but dims."""
     rank = len(w.kernel)
+    x = padded(x, w, 0.0) if any(w.padding) else x
     for dim, (n, k) in enumerate(zip(w.counts, w.kernel, strict=True)):
         x = x.narrow(2 + 2 * dim, 0, n * k).unflatten(2 + 2 * dim, (n, k))
     pairs = [size for k in w.kernel for size in (1, k)]

@@ -55,9 +55,14 @@ def windows_of(
 def are_tiles(w: Windows) -> bool:
     """Whether windows lie side by side and end in their dims, so that each element is of one window
     at most."""
-    dense = all(d == 1 or k == 1 for k, d in zip(w.kernel, w.dilation, strict=True))
     ends = all(n * k <= size for n, k, size in zip(w.counts, w.kernel, w.sizes, strict=True))
-    return w.stride == w.kernel and not any(w.padding) and dense and ends
+    return lie_side_by_side(w) and not any(w.padding) and ends
+
+
+def lie_side_by_side(w: Windows) -> bool:
+    """Whether they are tiles once the input is padded."""
+    dense = all(d == 1 or k == 1 for k, d in zip(w.kernel, w.dilation, strict=True))
+    return w.stride == w.kernel and dense
 
 
 def leave_rest(w: Windows) -> bool:
