@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "card/codegen/unit_code.h"
-#include "card/simd/exp_dl16.h"
 #include "tensor/numeric.h"
 
 static void prefetch_elements(unit_code *c)
@@ -318,29 +317,38 @@ void code_store_elements(unit_code *c)
 
 // --- Rounding
 
+// most, fewest: the largest and, zeros aside, the least size of what is rounded, times 2.
+static zmm round_quarter(unit_code *c, uint32_t q, zmm most, zmm fewest, zmm size)
+{
+    const zmm to = code_new(c);
+    code_op(c, VPADDD, to, c->x.reg[q], code_constant(c, 1u << 13));
+    code_op(c, VPANDD, to, to, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
+    code_op(c, VPADDD, q ? size : most, to, in_zmm(to));
+    if (q) code_op(c, VPMAXUD, most, most, in_zmm(size));
+    code_op(c, VPADDD, q ? size : fewest, q ? size : most, code_constant(c, ~0u));
+    if (q) code_op(c, VPMINUD, fewest, fewest, in_zmm(size));
+    return to;
+}
+
 static void round_fast(unit_code *c)
 {
     const uint32_t least = 2 * DL16_EXPONENT_OFFSET + (2u << DL16_FRACTION_SHIFT);
-    const uint32_t span = 2 * DL16_MERGED_BITS - least;
     cold_code cold = {.x = c->x, .scratch = code_new(c)};
-    const zmm most = code_new(c);
-    for (uint32_t q = 0; q < QUARTERS; q++) {
-        const zmm to = cold.result.reg[q] = code_new(c), beyond = q ? cold.scratch : most;
-        code_op(c, VPADDD, to, c->x.reg[q], code_constant(c, 1u << 13));
-        code_op(c, VPANDD, to, to, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
-        code_op(c, VPADDD, beyond, to, in_zmm(to));
-        code_op(c, VPSUBD, beyond, beyond, code_constant(c, least));
-        if (q) code_op(c, VPMAXUD, most, most, in_zmm(beyond));
-    }
-    code_op_byte(c, VPCMPUD, 1, most, code_constant(c, span), 5);
+    const zmm most = code_new(c), fewest = code_new(c);
+    for (uint32_t q = 0; q < QUARTERS; q++)
+        cold.result.reg[q] = round_quarter(c, q, most, fewest, cold.scratch);
+    code_op_byte(c, VPCMPUD, 1, most, code_constant(c, 2 * DL16_MERGED_BITS), 5);
+    code_op_byte(c, VPCMPUD, 2, fewest, code_constant(c, least - 1), 1);
+    encode_either(&c->b, 1, 1, 2);
     encode_test_mask(&c->b, 1);
     add_cold(c, cold);
     code_release(c, most);
+    code_release(c, fewest);
     code_release(c, cold.scratch);
     for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, cold.result.reg[q]);
 }
 
-// Zeros, infinity and NaN among the values to round.
+// What becomes zero or infinite, infinity and NaN among the values to round.
 static void round_rare(unit_code *c, const cold_code *cold)
 {
     for (uint32_t q = 0; q < QUARTERS; q++) {
@@ -390,40 +398,37 @@ void code_cold(unit_code *c)
 
 // --- Look-ups
 
-// Entries of the codes in the high halves of `codes`, in the low halves of the result.
-static zmm look_up_high(unit_code *c, zmm codes)
+enum { EIGHT_BYTES = 16 };
+
+// Entries of eight codes in memory, each loaded into its lane.
+static zmm look_up_eight(unit_code *c, int32_t codes)
 {
-    const zmm at = code_new(c), found = code_new(c);
-    operand table = at_offset(RCX, 0);
-    table.gathers = true;
-    table.vector_index = at;
-    table.scale = 4;
-    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_RIGHT, at, codes, 17);
-    encode_all_lanes(&c->b, 1);
+    const zmm found = code_new(c);
     code_op(c, VPXORD, found, found, in_zmm(found));
-    code_masked(c, VPGATHERDD, found, 1, 0, table);
-    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_RIGHT, at, codes, 12);
-    code_op(c, VPANDD, at, at, code_constant(c, 16));
-    code_op(c, VPSRLVD, found, found, in_zmm(at));
-    code_release(c, at);
+    for (uint8_t n = 0; n < 8; n++) {
+        if (n % 4) encode_shift_right(&c->b, RAX, 16);
+        else encode_load(&c->b, RAX, at_offset(SLOTS, codes + 2 * n));
+        encode_low_word(&c->b, RDX, RAX);
+        code_op_byte(c, VPINSRW, found, found, at_index(RCX, RDX, 2, 0), n);
+    }
     return found;
 }
 
-// Entries of a pair of x, in a new register.
+// Entries of a pair of x, in a new register. Gathers take as long again (look_up.h).
 static zmm look_up_pair(unit_code *c, uint32_t pair)
 {
+    const int32_t at = CALL_X + (int32_t)pair * QUARTER_BYTES;
     const zmm codes = code_new(c);
     narrow(c, codes, &c->x, pair);
-    const zmm odd = look_up_high(c, codes);
-    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_LEFT, codes, codes, 16);
-    const zmm even = look_up_high(c, codes);
-    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_LEFT, odd, odd, 16);
-    encode_number(&c->b, RAX, 0xAAAAAAAA);
-    encode_mask_from_rax(&c->b, 1);
-    code_masked(c, VPBLENDMW, even, 1, even, in_zmm(odd));
-    code_release(c, odd);
+    code_store(c, at_offset(SLOTS, at), codes);
     code_release(c, codes);
-    return even;
+    const zmm all = look_up_eight(c, at);
+    for (uint8_t n = 1; n < QUARTER_BYTES / EIGHT_BYTES; n++) {
+        const zmm eight = look_up_eight(c, at + n * EIGHT_BYTES);
+        code_op_byte(c, VINSERTI32X4, all, all, in_zmm(eight), n);
+        code_release(c, eight);
+    }
+    return all;
 }
 
 static void load_table(unit_code *c)
@@ -460,40 +465,4 @@ void code_store_look_up(unit_code *c)
         code_release(c, found);
         load_table(c);
     }
-}
-
-// --- exp (exp_dl16.h)
-
-static zmm exp_quarter(unit_code *c, zmm of)
-{
-    static const float power_of[] = {EXP_COEFFICIENTS};
-    const zmm x = code_new(c), turns = code_new(c), f = code_new(c), power = code_new(c);
-    const zmm log2e = code_in_register(c, code_number(c, EXP_LOG2E));
-    code_op(c, VMINPS, x, of, code_number(c, INFINITY));
-    code_op(c, VMOVAPS, turns, 0, in_zmm(x));
-    code_op(c, VFMADD213PS, turns, log2e, code_number(c, EXP_ROUNDER));
-    code_op(c, VSUBPS, power, turns, code_number(c, EXP_ROUNDER));
-    code_op(c, VMOVAPS, f, 0, in_zmm(x));
-    code_op(c, VFMSUB213PS, f, log2e, in_zmm(power));
-    code_op(c, VFMADD231PS, f, x, code_number(c, EXP_LOG2E_REST));
-    code_op(c, VMOVAPS, power, 0, code_number(c, power_of[0]));
-    for (uint32_t n = 1; n < sizeof power_of / sizeof *power_of; n++)
-        code_op(c, VFMADD213PS, power, f, code_number(c, power_of[n]));
-    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_LEFT, turns, turns, 23);
-    code_op(c, VPADDD, power, power, in_zmm(turns));
-    code_compare(c, 1, CODE_GREATER, x, code_number(c, EXP_LEAST));
-    code_compare(c, 2, CODE_GREATER, x, code_number(c, EXP_MOST));
-    code_op(c, VPADDD, power, power, code_constant(c, 1u << 13));
-    code_zeroed(c, VPANDD, power, 1, power, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
-    code_masked(c, VMOVAPS, power, 2, 0, code_number(c, INFINITY));
-    code_release(c, x);
-    code_release(c, turns);
-    code_release(c, f);
-    code_release(c, log2e);
-    return power;
-}
-
-void code_exp(unit_code *c)
-{
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, exp_quarter(c, c->x.reg[q]));
 }

@@ -5,7 +5,7 @@
 //
 //     P0  R X B R' 0 map        bits of register numbers are inverted: R' R of the register,
 //     P1  W first 1 prefix      X B of the last operand, V' and four bits of `first`
-//     P2  z 10 0 V' lanes       10: 512 bits
+//     P2  z 10 0 V' lanes       10: 512 bits, 00: 128
 #include "card/codegen/encode.h"
 
 #include <string.h>
@@ -51,14 +51,12 @@ static void refer(code_buffer *b, uint32_t constant, bool has_byte)
 static void put_memory(code_buffer *b, uint32_t middle, const operand *o, int32_t unit)
 {
     enum { OFFSET_BYTE = 0x40, OFFSET_WORD = 0x80, HAS_SIB = 4, NO_SIB_INDEX = 4 };
-    const uint32_t scale = o->scale == 8 ? 3 : o->scale == 4 ? 2 : 0, base = o->base & 7u;
-    const uint32_t index = o->gathers              ? o->vector_index
-                           : o->index == NO_INDEX ? NO_SIB_INDEX
-                                                  : o->index;
+    const uint32_t scale = (uint32_t)__builtin_ctz(o->scale), base = o->base & 7u;
+    const uint32_t index = o->index == NO_INDEX ? NO_SIB_INDEX : o->index;
     const bool none = o->offset == 0 && base != RBP;
     const int32_t units = unit ? o->offset / unit : 0;
     const bool is_byte = units * unit == o->offset && units == (int8_t)units;
-    const bool has_sib = o->gathers || o->index != NO_INDEX || base == RSP;
+    const bool has_sib = o->index != NO_INDEX || base == RSP;
     put(b, (none ? 0u : is_byte ? OFFSET_BYTE : OFFSET_WORD) | middle | (has_sib ? HAS_SIB : base));
     if (has_sib) put(b, scale << 6 | (index & 7) << 3 | base);
     if (!none && is_byte) put(b, (uint8_t)units);
@@ -128,18 +126,16 @@ static uint32_t inverted(uint32_t number, uint32_t bit)
 void encode(code_buffer *b, avx512 op, uint8_t reg, zmm first, operand last, encoding e)
 {
     const bool plain = last.kind == OPERAND_MEMORY;
-    const uint32_t index = last.gathers                          ? last.vector_index
-                           : plain && last.index != NO_INDEX ? last.index
-                                                              : 0;
+    const uint32_t index = plain && last.index != NO_INDEX ? last.index : 0;
     const uint32_t b_bit = last.kind == OPERAND_ZMM ? last.reg : plain ? last.base : 0;
     const uint32_t x = last.kind == OPERAND_ZMM ? inverted(last.reg, 4) : inverted(index, 3);
-    const uint32_t v = last.gathers ? inverted(index, 4) : inverted(first, 4);
+    const uint32_t bits = op == VPINSRW ? 0 : 2;
     const bool moves = op == VMOVUPS || op == VMOVUPS_STORE || op == VMOVNTPS;
     put(b, 0x62);
     put(b, inverted(reg, 3) << 7 | x << 6 | inverted(b_bit, 3) << 5 | inverted(reg, 4) << 4 |
                rows[op].map);
     put(b, (uint32_t)rows[op].w << 7 | (~(uint32_t)first & 15) << 3 | 4 | rows[op].prefix);
-    put(b, (uint32_t)e.zeroes << 7 | 2 << 5 | v << 3 | e.lanes);
+    put(b, (uint32_t)e.zeroes << 7 | bits << 5 | inverted(first, 4) << 3 | e.lanes);
     put(b, rows[op].opcode);
     put_operand(b, reg, &last, e.has_byte, moves ? REGISTER_BYTES : 0);
     if (e.has_byte) put(b, e.byte);
@@ -166,6 +162,12 @@ static operand in_gpr(gpr r)
 void encode_load(code_buffer *b, gpr to, operand from)
 {
     scalar(b, 0x8B, to, from);
+}
+
+// MOVZX.
+void encode_low_word(code_buffer *b, gpr to, gpr from)
+{
+    scalar(b, 0x0FB7, to, in_gpr(from));
 }
 
 void encode_save(code_buffer *b, operand to, gpr from)
@@ -218,6 +220,12 @@ void encode_and_number(code_buffer *b, gpr to, int32_t number)
 void encode_shift_left(code_buffer *b, gpr to, uint8_t bits)
 {
     scalar(b, 0xC1, 4, in_gpr(to));
+    put(b, bits);
+}
+
+void encode_shift_right(code_buffer *b, gpr to, uint8_t bits)
+{
+    scalar(b, 0xC1, 5, in_gpr(to));
     put(b, bits);
 }
 
@@ -294,15 +302,6 @@ void encode_mask_from_rax(code_buffer *b, mask to)
     put(b, 0xFB);
     put(b, 0x92);
     put(b, 0xC0u | (uint32_t)to << 3);
-}
-
-// KXNORW.
-void encode_all_lanes(code_buffer *b, mask to)
-{
-    put(b, 0xC5);
-    put(b, 0x84 | (~(uint32_t)to & 15) << 3);
-    put(b, 0x46);
-    put(b, 0xC0u | (uint32_t)to << 3 | to);
 }
 
 // KORTESTD, of 32 lanes.

@@ -42,9 +42,7 @@ typedef struct {
     enum { OPERAND_ZMM, OPERAND_MEMORY, OPERAND_CONSTANT } kind;
     zmm reg;
     gpr base, index;
-    zmm vector_index;                       // of a gather, when `gathers`
-    bool gathers;
-    uint8_t scale;                          // 1, 4 or 8
+    uint8_t scale;                          // 1, 2, 4 or 8
     int32_t offset;
     uint32_t constant;
 } operand;
@@ -75,6 +73,7 @@ void encode(code_buffer *b, avx512 op, uint8_t reg, zmm first, operand last, enc
 // --- Scalar
 
 void encode_load(code_buffer *b, gpr to, operand from);             // to = 64 bits of memory
+void encode_low_word(code_buffer *b, gpr to, gpr from);             // to = 16 bits of it
 void encode_save(code_buffer *b, operand to, gpr from);             // 64 bits of memory = from
 void encode_add_memory(code_buffer *b, gpr to, operand from);
 void encode_load_address(code_buffer *b, gpr to, operand from);
@@ -85,6 +84,7 @@ void encode_and(code_buffer *b, gpr to, gpr from);
 void encode_add_number(code_buffer *b, gpr to, int32_t number);
 void encode_and_number(code_buffer *b, gpr to, int32_t number);
 void encode_shift_left(code_buffer *b, gpr to, uint8_t bits);
+void encode_shift_right(code_buffer *b, gpr to, uint8_t bits);
 void encode_number(code_buffer *b, gpr to, uint32_t number);        // without its flags
 void encode_address(code_buffer *b, gpr to, uintptr_t address);
 void encode_call(code_buffer *b, gpr function);
@@ -96,7 +96,6 @@ void encode_return(code_buffer *b);
 void encode_store_fence(code_buffer *b);                            // for streams
 void encode_prefetch(code_buffer *b, operand at);                   // to the first cache
 void encode_mask_from_rax(code_buffer *b, mask to);                 // 32 bits of it
-void encode_all_lanes(code_buffer *b, mask to);                     // 16 of them
 void encode_test_mask(code_buffer *b, mask m);                      // for JUMP_IF_ZERO and its like
 void encode_either(code_buffer *b, mask to, mask one, mask two);    // 32 lanes of both
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "card/codegen/unit_code.h"
+#include "card/simd/exp_dl16.h"
+#include "tensor/numeric.h"
 
 typedef struct {
     opfunc op;
@@ -217,6 +219,42 @@ void code_opfunc(unit_code *c, uint32_t op)
         if (in.op == OPFUNC_WHERE3 && in.first.kind == OPERAND_ZMM) code_release(c, in.first.reg);
         code_set(c, &c->x, q, to);
     }
+}
+
+// --- exp (exp_dl16.h)
+
+static zmm exp_quarter(unit_code *c, zmm of)
+{
+    static const float power_of[] = {EXP_COEFFICIENTS};
+    const zmm x = code_new(c), turns = code_new(c), f = code_new(c), power = code_new(c);
+    const zmm log2e = code_in_register(c, code_number(c, EXP_LOG2E));
+    code_op(c, VMINPS, x, of, code_number(c, INFINITY));
+    code_op(c, VMOVAPS, turns, 0, in_zmm(x));
+    code_op(c, VFMADD213PS, turns, log2e, code_number(c, EXP_ROUNDER));
+    code_op(c, VSUBPS, power, turns, code_number(c, EXP_ROUNDER));
+    code_op(c, VMOVAPS, f, 0, in_zmm(x));
+    code_op(c, VFMSUB213PS, f, log2e, in_zmm(power));
+    code_op(c, VFMADD231PS, f, x, code_number(c, EXP_LOG2E_REST));
+    code_op(c, VMOVAPS, power, 0, code_number(c, power_of[0]));
+    for (uint32_t n = 1; n < sizeof power_of / sizeof *power_of; n++)
+        code_op(c, VFMADD213PS, power, f, code_number(c, power_of[n]));
+    code_shift(c, SHIFT_DWORDS, CODE_SHIFT_LEFT, turns, turns, 23);
+    code_op(c, VPADDD, power, power, in_zmm(turns));
+    code_compare(c, 1, CODE_GREATER, x, code_number(c, EXP_LEAST));
+    code_compare(c, 2, CODE_GREATER, x, code_number(c, EXP_MOST));
+    code_op(c, VPADDD, power, power, code_constant(c, 1u << 13));
+    code_zeroed(c, VPANDD, power, 1, power, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
+    code_masked(c, VMOVAPS, power, 2, 0, code_number(c, INFINITY));
+    code_release(c, x);
+    code_release(c, turns);
+    code_release(c, f);
+    code_release(c, log2e);
+    return power;
+}
+
+void code_exp(unit_code *c)
+{
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, exp_quarter(c, c->x.reg[q]));
 }
 
 // --- Formulas, which are called

@@ -162,7 +162,6 @@ void code_store_wide(unit_code *c);
 void code_look_up(unit_code *c);
 void code_store_look_up(unit_code *c);
 void code_round(unit_code *c);              // as the step says
-void code_exp(unit_code *c);
 void code_cold(unit_code *c);
 
 // The jump c->wild where elements of c->choice.plain are not plain (plain_code.c).
@@ -174,6 +173,7 @@ void code_round_bits(unit_code *c, zmm reg);
 // --- Opfuncs (opfunc_code.c)
 
 void code_opfunc(unit_code *c, uint32_t op);
+void code_exp(unit_code *c);
 void code_formula(unit_code *c);
 
 // Makes the sum that op says of `sum` and value, in `sum`.
