@@ -223,6 +223,7 @@ NATIVES: dict[str, Pattern] = {
                                  ((8, 4, 128, 128), (4, 4, 3, 3))),
     "conv2d of few channels strided": of(_conv(padding=1, stride=2),
                                          ((8, 3, 224, 224), (32, 3, 3, 3))),
+    "conv2d of many small images": of(F.conv2d, ((128, 6, 14, 14), (16, 6, 5, 5))),
     "conv2d to few features": of(_conv(padding=1), ((1, 320, 64, 64), (4, 320, 3, 3)),
                                  ((4, 64, 128, 128), (1, 64, 3, 3))),
     "conv2d of small patches": of(_conv(stride=4), ((8, 3, 224, 224), (96, 3, 4, 4))),

@@ -24,6 +24,8 @@ CASES = {
     "columns of 16 channels": ((2, 16, 9, 64), (16, 16, 3, 3), 1, (0, 1), 1, 1),
     "columns of groups": ((2, 6, 9, 66), (4, 3, 3, 3), 1, 1, 1, 2),
     "columns of groups in steps": ((1, 8, 12, 70), (12, 2, 3, 2), (2, 1), (1, 0), (1, 2), 4),
+    "columns of images": ((70, 6, 9, 11), (16, 6, 3, 5), (2, 1), (1, 0), (1, 2), 1),
+    "columns of images in groups": ((64, 4, 7, 8), (6, 2, 3, 3), 1, 1, 1, 2),
     "columns of tiles": ((2, 3, 13, 129), (7, 3, 3, 2), (3, 2), 0, 1, 1),
     "few features": ((2, 40, 9, 33), (2, 40, 3, 3), 1, 1, 1, 1),
     "few features, dilated": ((1, 64, 12, 40), (3, 64, 3, 2), 1, (2, 3), (2, 3), 1),
@@ -92,7 +94,7 @@ def test_a_weight_whose_channels_are_two_dims_of_its_storage(groups):
 
 @pytest.mark.parametrize("name", [
     "few channels", "few channels in steps", "patches", "columns in steps", "columns of tiles",
-    "few features, dilated", "columns of groups",
+    "few features, dilated", "columns of groups", "columns of images",
 ])  # fmt: skip
 def test_channels_last(name):
     torch._dynamo.reset()
@@ -134,6 +136,7 @@ def test_gradients():
 
 TURNED = {
     "1d of few channels": (F.conv1d, (2, 2, 140), (5, 2, 7), {"stride": 2, "padding": 3}),
+    "1d of many images": (F.conv1d, (64, 3, 20), (8, 3, 5), {"stride": 2, "padding": 2, "bias": 8}),
     "2d of few channels": (F.conv2d, (2, 2, 9, 66), (3, 2, 3, 3), {"padding": 1, "bias": 3}),
     "2d of small groups": (F.conv2d, (2, 6, 9, 66), (9, 2, 3, 3), {"padding": 1, "groups": 3}),
     "3d of few channels": (

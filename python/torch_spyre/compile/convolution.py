@@ -30,7 +30,12 @@ from .parts.pooling import (
     taps,
     windows_of,
 )
-from .parts.window_columns import columns_of, is_of_columns
+from .parts.window_columns import (
+    columns_of,
+    images_fill_more,
+    is_of_columns,
+    with_lines_of_images,
+)
 from .parts.window_rows import elements, image_of, rows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
@@ -188,13 +193,16 @@ def _of_columns(
 ) -> torch.Tensor:
     """The same the other way around, for results in the order of their lines: the product of the
     weight and the windows' columns."""
-    columns, rows = columns_of(x, w), weight.flatten(1)
+    of_images = images_fill_more(x, w)
+    columns = columns_of(*(with_lines_of_images(x, w) if of_images else (x, w)))
+    rows = weight.flatten(1)
     if groups > 1:
         columns, rows = columns.unflatten(-2, (groups, -1)), rows.unflatten(0, (groups, -1))
     product = rows @ columns
     product = product.flatten(-3, -2) if groups > 1 else product
     product = product if bias is None else product + bias.view(-1, 1)
-    return _in_order_of(x, weight, product.movedim(-2, 1))
+    product = product.transpose(0, -1).squeeze(-1) if of_images else product.movedim(-2, -1)
+    return _in_order_of(x, weight, product.movedim(-1, 1))
 
 
 def _of_more_channels(

@@ -4,7 +4,8 @@ the product of its weight and these columns. Their sticks run along the lines, a
 and of the result do, so few channels or features leave no stick empty.
 
 A shift along the lines is one within sticks, so the image is copied once for each tap along them;
-the other taps are lines of these copies."""
+the other taps are lines of these copies. Many small images are one whose lines have an element of
+each, along which nothing shifts."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from .window_rows import elements
 
 _MOST_PRODUCTS = 512  # of a tap, for each lane in use: more cost less with sticks of channels
 _MOST_COPIES = 32
+_WORTH_IMAGES = 4  # by how much a stick has to be fuller with images
 _MOST_ELEMENTS = 1 << 26
 
 
@@ -26,10 +28,25 @@ def is_of_columns(x: torch.Tensor, weight: torch.Tensor, w: Windows, groups: int
     sizes = (*x.shape, *w.counts)
     if not all(isinstance(size, int) and size > 0 for size in sizes):
         return False
-    products = weight.shape[0] // groups * weight.shape[1] / filled(w.counts[-1])
-    few = w.kernel[-1] <= _MOST_COPIES and elements(x, w) <= _MOST_ELEMENTS
-    steps = zip(w.stride[:-1], w.dilation[:-1], strict=True)
+    of_images = images_fill_more(x, w)
+    share = filled(x.shape[0] if of_images else w.counts[-1])
+    products = weight.shape[0] // groups * weight.shape[1] / share
+    few = (of_images or w.kernel[-1] <= _MOST_COPIES) and elements(x, w) <= _MOST_ELEMENTS
+    rank = len(w.kernel) if of_images else len(w.kernel) - 1
+    steps = zip(w.stride[:rank], w.dilation[:rank], strict=True)
     return products <= _MOST_PRODUCTS and few and all(s % d == 0 or d % s == 0 for s, d in steps)
+
+
+def images_fill_more(x: torch.Tensor, w: Windows) -> bool:
+    """Whether sticks are fuller with an element of each image, as of many small ones."""
+    return x.dim() < 5 and filled(x.shape[0]) > _WORTH_IMAGES * filled(w.counts[-1])
+
+
+def with_lines_of_images(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, Windows]:
+    """All images as one, [1, C, .., N], and its windows: no taps are along its lines."""
+    images = x.shape[0]
+    pairs = zip(w, (images, 1, 1, 0, 1, images), strict=True)
+    return x.movedim(0, -1).unsqueeze(0), Windows(*([*numbers, n] for numbers, n in pairs))
 
 
 def columns_of(x: torch.Tensor, w: Windows) -> torch.Tensor:
