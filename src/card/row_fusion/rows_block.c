@@ -134,13 +134,20 @@ static size_t passing_rows(const row_fusion *c)
     return rows < LEAST_ROWS ? LEAST_ROWS : rows;
 }
 
+// Of as few blocks as there are of at most so many rows: none of them is a short one.
+static size_t share_evenly(size_t rows, size_t most)
+{
+    const size_t blocks = (rows - 1) / most + 1;
+    return (rows - 1) / blocks + 1;
+}
+
 static uint32_t choose_block(const rows_builder *b)
 {
     const row_fusion *c = b->c;
     size_t row = (size_t)c->sticks * (c->kept ? c->kept * STICK_BYTES : STICK_BYTES / 2);
     size_t rows = (c->kept ? KEPT_BYTES : PASSING_BYTES) / row;
     if (rows < 1) rows = 1;
-    if (c->items.count == 1) rows = passing_rows(c);
+    if (c->items.count == 1) rows = share_evenly(c->rows, passing_rows(c));
     else if (passes_once(c) && !sticks_are_nearer(c)) rows = ROWS_MOST_ROWS;
     if (c->inner && rows > LOADED_ROWS / c->sticks) rows = LOADED_ROWS / c->sticks + 1;
     if (rows > ROWS_MOST_ROWS) rows = ROWS_MOST_ROWS;

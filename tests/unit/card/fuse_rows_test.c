@@ -227,7 +227,7 @@ static void fuse_rows__blocks_fit_the_first_cache(void **state)
         opfunc op;
         uint8_t operands;
         uint32_t block;
-    } cases[] = {{OPFUNC_SQRT, 2, 64}, {OPFUNC_ADD, 3, 42}};
+    } cases[] = {{OPFUNC_SQRT, 2, 64}, {OPFUNC_ADD, 3, 39}};
     const shape s = {192, 1, true, 3, false, false, 0, 0};
     const layout whole[3] = {WHOLE, WHOLE, WHOLE};
     fill_memory();
