@@ -88,9 +88,10 @@ def convolution(
     if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
         if is_of_few_features(x, weight, w):
             return _in_order_of(x, weight, of_few_features(x, weight, bias, w))
-        if is_of_columns(x, weight, w):
-            return _of_columns(x, weight, bias, w)
         few = x.shape[1] < _FEW_CHANNELS
+        in_place = x.dim() == 5 and _is_known(x, groups)  # copies of three dims are many
+        if is_of_columns(x, weight, w) and (few or not in_place):
+            return _of_columns(x, weight, bias, w)
         if are_tiles(w) and (few or leave_rest(w)):
             return _of_rows(x, weight, bias, w)
         if few and max(w.kernel) <= _MOST_COPIES:
