@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 import torch_spyre
 from inputs import half
+from torch_spyre.eager.operator_program import operator_of
 
 # Image without its batch, batch or none, kernel, and how windows lie.
 CASES = {
@@ -89,3 +90,36 @@ def test_windows_that_overlap_in_two_dims():
     torch._dynamo.reset()
     result = torch.compile(windows, dynamic=False)(x.to("spyre"))
     torch.testing.assert_close(result.cpu(), windows(x), atol=0.01, rtol=0.01)
+
+
+def _card_bytes(op, *args):
+    """What the program of an eager call reads and writes of the card's memory."""
+    program, _tensors, reason = operator_of(op).find(args, {})
+    assert program is not None, reason
+    counters = program.launch.executable.counters(0)
+    return sum(c["memory_read_bytes"] + c["memory_written_bytes"] for c in counters)
+
+
+def test_columns_that_leave_are_not_written_element_by_element():
+    """Channels are the sticks of the windows, places those of the result; each element of a stick
+    of its own would be 64 times as many bytes."""
+    x = torch.randint(-9, 9, (2, 32, 28, 28)).half()
+    card = x.to("spyre")
+    columns = F.unfold(card, 3, padding=1)
+    assert torch.equal(columns.cpu(), F.unfold(x, 3, padding=1))
+    moved = _card_bytes(torch.ops.aten.im2col.default, card, [3, 3], [1, 1], [1, 1], [1, 1])
+    assert moved < 12 * columns.numel() * 2
+
+
+def test_a_copy_with_colours_last_fills_more_of_its_sticks():
+    x = torch.randint(-9, 9, (2, 3, 64, 64)).half()
+    patches = x.to("spyre").view(2, 3, 4, 16, 4, 16).permute(0, 2, 4, 3, 5, 1)
+    copy = patches.contiguous()
+    layout = copy.device_tensor_layout()
+    assert layout.stride_map[-1] == 3  # along 16 places, not along three colours
+    wanted = x.view(2, 3, 4, 16, 4, 16).permute(0, 2, 4, 3, 5, 1).contiguous()
+    assert torch.equal(copy.cpu(), wanted)
+    weight = torch.randn(8, 768).half()
+    rows = F.linear(copy.view(2, 16, 768), weight.to("spyre"))
+    exact = F.linear(wanted.view(2, 16, 768).float(), weight.float())
+    torch.testing.assert_close(rows.cpu().float(), exact, rtol=1e-2, atol=0.2)

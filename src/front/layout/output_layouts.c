@@ -99,6 +99,24 @@ static void find_sticks(const loop_graph *loops, uint8_t *out)
     }
 }
 
+// Gives a copy whose loops run over dims of its source that do not follow each other a loop for
+// each dim, but for the loop of the sticks that are to be filled.
+static spyre_status follow_source_dims(loop_graph *loops, loop_op *op)
+{
+    const loop_access *from = &op->operand[0];
+    const loop_buffer *source = &loops->buffers.items[from->buffer];
+    loop_location place;
+    if (!loop_locate(loops, op, from, &place)) return NULL;
+    for (uint32_t v = 0; v < op->var_count && op->var_count < LOOP_MAX_VARS; v++) {
+        if (v == op->stick || from->stride[v] <= 0) continue;
+        const loop_dim *dim = &source->dim[loop_dim_at(source, from->stride[v])];
+        int64_t inner = dim->stride * dim->extent / from->stride[v];
+        if (inner <= 1 || inner >= op->extent[v] || op->extent[v] % inner) continue;
+        TRY(loop_split_var(loops, op, v, inner));
+    }
+    return NULL;
+}
+
 // Appends a copy of buffer `id` into a new output buffer of the default layout. `writer` is an op
 // that fills `id`: it takes the blame when the copy cannot be expressed.
 static spyre_status copy_out(restickifier *r, uint32_t id, const loop_op *writer,
@@ -116,6 +134,7 @@ static spyre_status copy_out(restickifier *r, uint32_t id, const loop_op *writer
     take_host_dims(to);
     to->output = from.output;
     loops->buffers.items[id].output = -1;
+    TRY(follow_source_dims(loops, &op));
     TRY(restickify_operand(r, &op, 0, op.stick));
     return VEC_PUSH(loops->memory, r->ops, op);
 }

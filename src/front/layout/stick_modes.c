@@ -296,7 +296,7 @@ static void keep_whole_sticks(const loop_op *op, stick_mode_list *list)
 // one fills more (colours of a pixel).
 static bool has_short_inside(const loop_buffer *buffer)
 {
-    enum { EMPTY = 8 };
+    enum { EMPTY = 4 };
     int64_t longest = 0;
     for (uint32_t d = 1; d < buffer->dim_count; d++)
         if (buffer->dim[d].extent > longest) longest = buffer->dim[d].extent;
