@@ -14,7 +14,7 @@ enum { STICK = SIMD_LANES };
 typedef struct {
     const row_fusion *c;
     uint8_t *step[ROWS_MOST_STEPS];         // of elements of row 0
-    vector_step bound[ROWS_MOST_STEPS];     // what steps are in the block
+    vector_step *bound;                     // what steps are in the block
     vector_loop *code[ROWS_MOST_STEPS];     // of the vector program that begins there
     bool coded[ROWS_MOST_STEPS];            // it is known, and may be NULL
     bool fetched[ROWS_MOST_STEPS];          // of one element a row: those of a block
@@ -445,7 +445,8 @@ void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_r
     float by_row[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
     int64_t row_at[ROWS_MOST_STEPS][ROWS_MOST_LISTED];
     _Alignas(64) uint8_t own[ROWS_MOST_OWN * ROWS_OWN_BYTES];
-    progress g = {.c = c, .kept = kept, .sums = sums, .rows = by_row,
+    vector_step bound[ROWS_MOST_STEPS];
+    progress g = {.c = c, .bound = bound, .kept = kept, .sums = sums, .rows = by_row,
                   .row_at = row_at, .own = own};
     do run_rows(run, &g, first, rows);
     while (next_iteration(&g, 0, c->loops - c->inner));
