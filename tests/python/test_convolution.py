@@ -108,6 +108,20 @@ def test_channels_last(name):
         torch.testing.assert_close(actual.cpu().float(), expected, atol=5e-2, rtol=2e-2)
 
 
+def test_few_features_of_any_number_of_images():
+    torch._dynamo.reset()
+    weight = numbers(3, 64, 3, 3)
+    function = torch.compile(lambda x, w: F.conv2d(x, w, padding=1))
+    for images in (2, 3, 5):
+        x = numbers(images, 64, 12, 40)
+        given = x.to("spyre")
+        torch._dynamo.mark_dynamic(given, 0)
+        with torch_spyre.fallback("error"):
+            actual = function(given, weight.to("spyre")).cpu().float()
+        expected = F.conv2d(x.float(), weight.float(), padding=1)
+        torch.testing.assert_close(actual, expected, atol=5e-2, rtol=2e-2)
+
+
 @pytest.mark.host("aten.convolution")
 def test_layers():
     for layer, x in (

@@ -24,9 +24,10 @@ _LEAST_FILLED = 0.4  # of the sticks along lines
 
 def is_of_few_features(x: torch.Tensor, weight: torch.Tensor, w: Windows) -> bool:
     """Whether the product's rows are about as many as channels, and windows take all of each."""
-    sizes = (*x.shape, *w.counts)
+    images, *sizes = *x.shape, *w.counts
     return (
-        all(isinstance(size, int) and size > 0 for size in sizes)
+        images != 0
+        and all(isinstance(size, int) and size > 0 for size in sizes)
         and weight.shape[0] <= _MOST_FEATURES
         and weight.shape[0] * math.prod(w.kernel) <= _MOST_ROWS * x.shape[1]
         and max(w.stride) == 1
