@@ -135,7 +135,7 @@ void code_store_wide(unit_code *c)
     static const uint32_t high[] = {4, 0, 5, 0, 12, 0, 13, 0, 6, 0, 7, 0, 14, 0, 15, 0};
     code_elements(c, false);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
-        const zmm a = c->x.reg[2 * pair], b = c->x.reg[2 * pair + 1];
+        const zmm a = c->now.x.reg[2 * pair], b = c->now.x.reg[2 * pair + 1];
         go_to_pair(c, RAX, pair);
         for (uint32_t half = 0; half < 2; half++) {
             const zmm to = code_in_register(c, constant_words(&c->b, half ? high : low));
@@ -234,11 +234,11 @@ static void add_cold(unit_code *c, cold_code cold)
 
 static void store_halves(unit_code *c, uint32_t pair)
 {
-    cold_code cold = {.does = COLD_STORE_HALVES, .x = c->x};
+    cold_code cold = {.does = COLD_STORE_HALVES, .x = c->now.x};
     const zmm a = code_new(c), b = code_new(c), to = code_new(c);
     cold.scratch = code_new(c);
-    code_op(c, VMOVAPS, a, 0, in_zmm(c->x.reg[2 * pair]));
-    code_op(c, VMOVAPS, b, 0, in_zmm(c->x.reg[2 * pair + 1]));
+    code_op(c, VMOVAPS, a, 0, in_zmm(c->now.x.reg[2 * pair]));
+    code_op(c, VMOVAPS, b, 0, in_zmm(c->now.x.reg[2 * pair + 1]));
     code_round_bits(c, a);
     code_round_bits(c, b);
     narrow_halves(c, to, cold.scratch, a, b);
@@ -275,11 +275,11 @@ static void store_rare_halves(unit_code *c, const cold_code *cold)
 // A NaN is one of the negative merged codes, which are rare.
 static void store_codes(unit_code *c)
 {
-    cold_code cold = {.does = COLD_STORE, .x = c->x, .scratch = code_new(c)};
+    cold_code cold = {.does = COLD_STORE, .x = c->now.x, .scratch = code_new(c)};
     cold.result.reg[2] = code_new(c);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
         cold.result.reg[pair] = code_new(c);
-        narrow_numbers(c, cold.result.reg[pair], c->x.reg[2 * pair], c->x.reg[2 * pair + 1]);
+        narrow_numbers(c, cold.result.reg[pair], cold.x.reg[2 * pair], cold.x.reg[2 * pair + 1]);
     }
     const zmm *codes = cold.result.reg;
     code_op(c, VPMAXUW, cold.scratch, codes[0], in_zmm(codes[1]));
@@ -321,7 +321,7 @@ void code_store_elements(unit_code *c)
 static zmm round_quarter(unit_code *c, uint32_t q, zmm most, zmm fewest, zmm size)
 {
     const zmm to = code_new(c);
-    code_op(c, VPADDD, to, c->x.reg[q], code_constant(c, 1u << 13));
+    code_op(c, VPADDD, to, c->now.x.reg[q], code_constant(c, 1u << 13));
     code_op(c, VPANDD, to, to, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
     code_op(c, VPADDD, q ? size : most, to, in_zmm(to));
     if (q) code_op(c, VPMAXUD, most, most, in_zmm(size));
@@ -333,7 +333,7 @@ static zmm round_quarter(unit_code *c, uint32_t q, zmm most, zmm fewest, zmm siz
 static void round_fast(unit_code *c)
 {
     const uint32_t least = 2 * DL16_EXPONENT_OFFSET + (2u << DL16_FRACTION_SHIFT);
-    cold_code cold = {.x = c->x, .scratch = code_new(c)};
+    cold_code cold = {.x = c->now.x, .scratch = code_new(c)};
     const zmm most = code_new(c), fewest = code_new(c);
     for (uint32_t q = 0; q < QUARTERS; q++)
         cold.result.reg[q] = round_quarter(c, q, most, fewest, cold.scratch);
@@ -345,7 +345,7 @@ static void round_fast(unit_code *c)
     code_release(c, most);
     code_release(c, fewest);
     code_release(c, cold.scratch);
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, cold.result.reg[q]);
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->now.x, q, cold.result.reg[q]);
 }
 
 // What becomes zero or infinite, infinity and NaN among the values to round.
@@ -376,9 +376,9 @@ void code_round(unit_code *c)
     }
     for (uint32_t q = 0; c->step->rounding != VECTOR_AS_IS && q < QUARTERS; q++) {
         const zmm to = code_new(c);
-        code_op(c, VPADDD, to, c->x.reg[q], code_constant(c, 1u << 13));
+        code_op(c, VPADDD, to, c->now.x.reg[q], code_constant(c, 1u << 13));
         code_op(c, VPANDD, to, to, code_constant(c, ~0u << DL16_FRACTION_SHIFT));
-        code_set(c, &c->x, q, to);
+        code_set(c, &c->now.x, q, to);
     }
 }
 
@@ -419,7 +419,7 @@ static zmm look_up_pair(unit_code *c, uint32_t pair)
 {
     const int32_t at = CALL_X + (int32_t)pair * QUARTER_BYTES;
     const zmm codes = code_new(c);
-    narrow(c, codes, &c->x, pair);
+    narrow(c, codes, &c->now.x, pair);
     code_store(c, at_offset(SLOTS, at), codes);
     code_release(c, codes);
     const zmm all = look_up_eight(c, at);
@@ -441,7 +441,7 @@ void code_look_up(unit_code *c)
     load_table(c);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
         const zmm found = look_up_pair(c, pair);
-        widen(c, found, &c->x, pair);
+        widen(c, found, &c->now.x, pair);
         code_release(c, found);
     }
 }
@@ -449,12 +449,12 @@ void code_look_up(unit_code *c)
 void code_store_look_up(unit_code *c)
 {
     if (c->step->halves) {
-        const quarters x = c->x;
+        const quarters x = c->now.x;
         for (uint32_t q = 0; q < QUARTERS; q++) code_share(c, x.reg[q]);
         code_look_up(c);
         code_elements(c, true);
         for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) store_halves(c, pair);
-        for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, x.reg[q]);
+        for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->now.x, q, x.reg[q]);
         return;
     }
     load_table(c);

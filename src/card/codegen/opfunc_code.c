@@ -200,7 +200,7 @@ static operand first_input(unit_code *c, uint32_t quarter)
 {
     const uint32_t slot = c->step->slot;
     if (!c->step->holds) return at_offset(RAX, (int32_t)quarter * QUARTER_BYTES);
-    if (c->slot[slot].held) return in_zmm(code_share(c, c->slot[slot].at.reg[quarter]));
+    if (c->now.slot[slot].held) return in_zmm(code_share(c, c->now.slot[slot].at.reg[quarter]));
     return code_slot_at(slot, quarter);
 }
 
@@ -212,12 +212,12 @@ void code_opfunc(unit_code *c, uint32_t op)
     if (in.op == OPFUNC_WHERE3 && !c->step->holds) code_values(c, KEPT_BYTES);
     for (uint32_t q = 0; q < QUARTERS; q++) {
         const zmm to = code_new(c);
-        in.a = c->x.reg[q];
-        in.b = c->y.reg[q];
+        in.a = c->now.x.reg[q];
+        in.b = c->now.y.reg[q];
         if (in.op == OPFUNC_WHERE3) in.first = first_input(c, q);
         if (!make_with_nan(c, to, &in)) make(c, to, &in);
         if (in.op == OPFUNC_WHERE3 && in.first.kind == OPERAND_ZMM) code_release(c, in.first.reg);
-        code_set(c, &c->x, q, to);
+        code_set(c, &c->now.x, q, to);
     }
 }
 
@@ -254,7 +254,8 @@ static zmm exp_quarter(unit_code *c, zmm of)
 
 void code_exp(unit_code *c)
 {
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, exp_quarter(c, c->x.reg[q]));
+    quarters *x = &c->now.x;
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, x, q, exp_quarter(c, x->reg[q]));
 }
 
 // --- Formulas, which are called
@@ -294,8 +295,8 @@ static void call_with_registers(unit_code *c, const quarters *to)
 {
     _Static_assert(offsetof(vector_step, op) == 0, "the step's address");
     for (uint32_t q = 0; q < QUARTERS; q++) {
-        code_store(c, argument(CALL_X, q), c->x.reg[q]);
-        code_store(c, argument(CALL_Y, q), c->y.reg[q]);
+        code_store(c, argument(CALL_X, q), c->now.x.reg[q]);
+        code_store(c, argument(CALL_Y, q), c->now.y.reg[q]);
     }
     for (zmm reg = 0; reg < CODE_REGISTERS; reg++)
         if (c->users[reg]) code_store(c, waiting(reg), reg);
@@ -327,12 +328,12 @@ static void divide_down(unit_code *c, const quarters *to)
     memcpy(&bits, &limit, sizeof bits);
     for (uint32_t q = 0; q < QUARTERS; q++) {
         const zmm value = to->reg[q];
-        code_op(c, VDIVPS, value, c->x.reg[q], in_zmm(c->y.reg[q]));
+        code_op(c, VDIVPS, value, c->now.x.reg[q], in_zmm(c->now.y.reg[q]));
         code_op(c, VPADDD, q ? size : most, value, in_zmm(value));
         if (q) code_op(c, VPMAXUD, most, most, in_zmm(size));
         round_whole(c, down, value, ROUND_DOWN);
         code_compare(c, 1, CODE_EQUAL, down, in_zmm(value));
-        find_inexact(c, value, c->x.reg[q], c->y.reg[q]);
+        find_inexact(c, value, c->now.x.reg[q], c->now.y.reg[q]);
         encode_either(&c->b, 2, q ? 2 : 1, 1);
         code_op(c, VMOVAPS, value, 0, in_zmm(down));
         code_round_bits(c, value);
@@ -358,7 +359,7 @@ void code_formula(unit_code *c)
     }
     call_with_registers(c, &to);
     if (quickly) set_jump(&c->b, done, c->b.size);
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->x, q, to.reg[q]);
+    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->now.x, q, to.reg[q]);
 }
 
 // --- Sums

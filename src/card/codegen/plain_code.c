@@ -53,12 +53,12 @@ static void check_format(unit_code *c, bool halves, mask beyond)
     code_release(c, most);
 }
 
-void code_check_plain(unit_code *c)
+size_t code_check_plain(unit_code *c)
 {
     const bool codes = some_plain(c, false), halves = some_plain(c, true);
     if (codes) check_format(c, false, 2);
     if (halves) check_format(c, true, codes ? 3 : 2);
     if (codes && halves) encode_either(&c->b, 2, 2, 3);
     encode_test_mask(&c->b, 2);
-    c->wild = encode_jump(&c->b, JUMP_IF_NOT_ZERO);
+    return encode_jump(&c->b, JUMP_IF_NOT_ZERO);
 }

@@ -21,13 +21,13 @@ void code_release(unit_code *c, zmm reg)
 // Stores a slot and releases its registers; false when no slot has any.
 static bool store_a_slot(unit_code *c)
 {
-    for (uint32_t slot = 0; slot < VECTOR_SLOTS; slot++) {
-        if (!c->slot[slot].held) continue;
+    for (uint32_t slot = 0; slot < VECTOR_SLOTS && !c->paired; slot++) {
+        if (!c->now.slot[slot].held) continue;
         for (uint32_t q = 0; q < QUARTERS; q++) {
-            code_store(c, code_slot_at(slot, q), c->slot[slot].at.reg[q]);
-            code_release(c, c->slot[slot].at.reg[q]);
+            code_store(c, code_slot_at(slot, q), c->now.slot[slot].at.reg[q]);
+            code_release(c, c->now.slot[slot].at.reg[q]);
         }
-        c->slot[slot].held = false;
+        c->now.slot[slot].held = false;
         return true;
     }
     return false;
@@ -143,6 +143,11 @@ zmm code_in_register(unit_code *c, operand o)
 
 // --- Addresses
 
+operand code_quarter_at(gpr base, int32_t offset, uint32_t quarter)
+{
+    return at_offset(base, offset + (int32_t)quarter * QUARTER_BYTES);
+}
+
 operand code_slot_at(uint32_t slot, uint32_t quarter)
 {
     return at_offset(SLOTS, (int32_t)(slot * UNIT_BYTES + quarter * QUARTER_BYTES));
@@ -202,7 +207,7 @@ void code_find_elements(unit_code *c)
 static void load_further(unit_code *c, gpr to)
 {
     encode_load(&c->b, to, c->by_rows ? CODE_FIELD(stick_at) : CODE_FIELD(row_at));
-    encode_load(&c->b, to, at_index(to, c->by_rows ? STICK : ROW, 8, 0));
+    encode_load(&c->b, to, at_index(to, c->by_rows ? STICK : ROW, 8, c->second ? 8 : 0));
 }
 
 void code_go_further(unit_code *c)
@@ -213,7 +218,7 @@ void code_go_further(unit_code *c)
 
 void code_elements(unit_code *c, bool ahead)
 {
-    const bool follows = code_follows(c->step, code_leading_step(c->program));
+    const bool follows = !c->second && code_follows(c->step, code_leading_step(c->program));
     c->further = follows ? FURTHER : RCX;
     if (!follows) load_further(c, RCX);
     encode_load(&c->b, RAX, begin_of(c, false));
@@ -234,4 +239,5 @@ void code_values(unit_code *c, gpr offset)
 {
     encode_load(&c->b, RAX, CODE_FIELD(values));
     encode_add(&c->b, RAX, offset);
+    if (c->second && offset != STICK_BYTES) encode_add_number(&c->b, RAX, UNIT_BYTES);
 }

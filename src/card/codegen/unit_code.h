@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How machine code of a vector program is made (vector_code.h). Its loops and sums are in
-// vector_code.c, what goes between elements and registers in element_code.c, opfuncs in
-// opfunc_code.c, registers and instructions in unit_code.c. The definition of every op is
-// program_body.h; a test compares the two.
+// vector_code.c, sums in sum_code.c, what goes between elements and registers in element_code.c,
+// opfuncs in opfunc_code.c, registers and instructions in unit_code.c. The definition of every op
+// is program_body.h; a test compares the two.
 //
 // A unit, 64 elements, is four quarters: both registers of both pairs of program_body.h. x and y
 // say where in zmm0 to zmm23 their quarters are now. Results get a register of their own, so
@@ -62,22 +62,29 @@ typedef struct {
     enum { COLD_ROUND, COLD_STORE, COLD_STORE_HALVES } does;
 } cold_code;
 
+// What a unit has between its steps.
 typedef struct {
-    code_buffer b;
-    const vector_program *program;
-    const vector_step *step;                // that is made now
     quarters x, y;
-    uint8_t users[CODE_REGISTERS];
-    cold_code cold[CODE_MOST_COLD];
-    uint32_t colds;
     struct {
         bool held;                          // in registers, else in memory
         quarters at;
     } slot[VECTOR_SLOTS];
+} unit_values;
+
+typedef struct {
+    code_buffer b;
+    const vector_program *program;
+    const vector_step *step;                // that is made now
+    unit_values now, other;                 // of two rows in turns: of this one, of the other one
+    bool paired, second;                    // it goes by two rows; this is the second of them
+    uint8_t users[CODE_REGISTERS];
+    cold_code cold[CODE_MOST_COLD];
+    uint32_t colds;
     plain_choice choice;
     bool looks;                             // LOADs are looked at before
     bool is_plain;                          // the code that is made now is for plain elements
-    size_t wild, next;                      // the jump to the code for others, what is behind both
+    size_t wild[2], alone, next;            // jumps to the code for others, and for the last row;
+                                            // what is behind all
     uint32_t pairs;                         // of quarters that a result depends on, the first ones
     bool by_rows;                           // all sticks of a row, then the next row: its sums stay
     quarters sums[2];                       // in registers, of the step
@@ -146,6 +153,8 @@ void code_elements(unit_code *c, bool ahead);
 operand code_element_at(const unit_code *c, int32_t offset);
 operand code_pair_at(const unit_code *c, uint32_t pair);
 
+operand code_quarter_at(gpr base, int32_t offset, uint32_t quarter);
+
 // Where a slot lies in memory.
 operand code_slot_at(uint32_t slot, uint32_t quarter);
 
@@ -164,11 +173,21 @@ void code_store_look_up(unit_code *c);
 void code_round(unit_code *c);              // as the step says
 void code_cold(unit_code *c);
 
-// The jump c->wild where elements of c->choice.plain are not plain (plain_code.c).
-void code_check_plain(unit_code *c);
+// The jump where elements of c->choice.plain are not plain (plain_code.c).
+size_t code_check_plain(unit_code *c);
 
 // In place, to the significand of SEN169_FP16.
 void code_round_bits(unit_code *c, zmm reg);
+
+// --- Sums of rows (sum_code.c)
+
+// Pairs of quarters that enter the sums of a program of loads and sums alone; else all.
+uint32_t code_pairs_taken(const vector_program *w);
+
+void code_choose_loops(unit_code *c);
+void code_sum(unit_code *c);
+void code_load_sums(unit_code *c);          // those that stay in registers, of a row
+void code_store_sums(unit_code *c);
 
 // --- Opfuncs (opfunc_code.c)
 

@@ -16,17 +16,12 @@ static void share_all(unit_code *c, quarters *to, const quarters *from)
     for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, code_share(c, from->reg[q]));
 }
 
-static operand quarter_at(gpr base, int32_t offset, uint32_t quarter)
-{
-    return at_offset(base, offset + (int32_t)quarter * QUARTER_BYTES);
-}
-
 static void load_quarters(unit_code *c, quarters *to, gpr base, int32_t offset)
 {
     code_release_all(c, to);
     for (uint32_t q = 0; q < QUARTERS; q++) {
         const zmm reg = code_new(c);
-        code_load(c, reg, quarter_at(base, offset, q));
+        code_load(c, reg, code_quarter_at(base, offset, q));
         code_set(c, to, q, reg);
     }
 }
@@ -34,7 +29,7 @@ static void load_quarters(unit_code *c, quarters *to, gpr base, int32_t offset)
 static void store_quarters(unit_code *c, const quarters *from, gpr base, int32_t offset)
 {
     for (uint32_t q = 0; q < QUARTERS; q++)
-        code_store(c, quarter_at(base, offset, q), from->reg[q]);
+        code_store(c, code_quarter_at(base, offset, q), from->reg[q]);
 }
 
 static void load_values(unit_code *c, quarters *to, gpr offset)
@@ -48,7 +43,7 @@ static void repeat_row(unit_code *c, quarters *to)
     encode_load(&c->b, RAX, CODE_FIELD(values));
     code_release_all(c, to);
     const zmm value = code_new(c);
-    code_op(c, VBROADCASTSS, value, 0, at_index(RAX, ROW, 4, 0));
+    code_op(c, VBROADCASTSS, value, 0, at_index(RAX, ROW, 4, c->second ? 4 : 0));
     code_set_all(c, to, value);
 }
 
@@ -58,163 +53,6 @@ static void zero(unit_code *c, quarters *to)
     const zmm value = code_new(c);
     code_op(c, VPXORD, value, value, in_zmm(value));
     code_set_all(c, to, value);
-}
-
-// --- Sums of rows
-
-// Lanes of a quarter among the first `rest` of a stick: both registers of a pair take turns of 4.
-static uint32_t lanes_of(uint32_t quarter, uint32_t rest)
-{
-    uint32_t lanes = 0;
-    for (uint32_t n = 0; n < 16; n++) {
-        const uint32_t lane = quarter / 2 * 32 + n / 4 * 8 + quarter % 2 * 4 + n % 4;
-        if (lane < rest) lanes |= 1u << n;
-    }
-    return lanes;
-}
-
-// Padding of each stick adds nothing to a sum.
-static bool is_all_padding(const vector_step *s, uint32_t quarter)
-{
-    const bool sums = s->op == VECTOR_SUM || s->op == VECTOR_WIDE_SUM;
-    return sums && s->rest && s->rest_of_each && lanes_of(quarter, s->rest) == 0;
-}
-
-// Pairs of quarters that enter the sums of a program of loads and sums alone; else all.
-static uint32_t pairs_taken(const vector_program *w)
-{
-    uint32_t pairs = 1;
-    for (uint32_t n = 0; n < w->count; n++) {
-        const vector_step *s = &w->steps[n];
-        if (s->op != VECTOR_LOAD_X && s->op != VECTOR_SUM) return QUARTERS / 2;
-        for (uint32_t q = 2; s->op == VECTOR_SUM && q < QUARTERS; q++)
-            if (!is_all_padding(s, q)) pairs = QUARTERS / 2;
-    }
-    return pairs;
-}
-
-// k1 = lanes of a quarter that are no padding, RDX is the next stick.
-static void mask_padding(unit_code *c, uint32_t quarter)
-{
-    const uint32_t lanes = lanes_of(quarter, c->step->rest);
-    encode_number(&c->b, RAX, c->step->rest_of_each ? lanes : 0xFFFF);
-    if (!c->step->rest_of_each) {
-        encode_number(&c->b, RCX, lanes);
-        encode_compare(&c->b, RDX, STICKS);
-        encode_move_if_equal(&c->b, RAX, RCX);
-    }
-    encode_mask_from_rax(&c->b, 1);
-}
-
-// x, but the neutral element for lanes that are padding.
-static quarters without_padding(unit_code *c)
-{
-    quarters of;
-    const zmm neutral = code_in_register(c, code_number(c, vector_neutral(c->step->op)));
-    encode_load_address(&c->b, RDX, at_offset(STICK, 1));
-    for (uint32_t q = 0; q < QUARTERS; q++) {
-        const uint32_t lanes = c->step->rest_of_each ? lanes_of(q, c->step->rest) : 0;
-        if (lanes == 0xFFFF || is_all_padding(c->step, q)) {
-            of.reg[q] = code_share(c, c->x.reg[q]);
-            continue;
-        }
-        of.reg[q] = code_new(c);
-        mask_padding(c, q);
-        code_masked(c, VBLENDMPS, of.reg[q], 1, neutral, in_zmm(c->x.reg[q]));
-    }
-    code_release(c, neutral);
-    return of;
-}
-
-static uint32_t registers_of(const vector_step *s)
-{
-    return vector_sums_wide(s->op) ? 2 : QUARTERS;
-}
-
-// Sums of so many registers join what `sums` has: of wide ones both halves of x, in turn.
-static void add_up(unit_code *c, const quarters *sums, const quarters *x)
-{
-    const uint32_t op = c->step->op, count = registers_of(c->step);
-    for (uint32_t q = 0; q < QUARTERS; q++)
-        if (!is_all_padding(c->step, q)) code_combine(c, op, sums->reg[q % count], x->reg[q]);
-}
-
-static const quarters *sums_in_registers(const unit_code *c)
-{
-    for (uint32_t n = 0; c->by_rows && n < 2; n++)
-        if (c->summing[n] == c->step) return &c->sums[n];
-    return NULL;
-}
-
-static void add_up_in_memory(unit_code *c, const quarters *x)
-{
-    quarters sums;
-    code_values(c, ROW_BYTES);
-    for (uint32_t n = 0; n < registers_of(c->step); n++) {
-        sums.reg[n] = code_new(c);
-        code_load(c, sums.reg[n], quarter_at(RAX, 0, n));
-    }
-    add_up(c, &sums, x);
-    for (uint32_t n = 0; n < registers_of(c->step); n++) {
-        code_store(c, quarter_at(RAX, 0, n), sums.reg[n]);
-        code_release(c, sums.reg[n]);
-    }
-}
-
-static void sum(unit_code *c)
-{
-    const quarters *held = sums_in_registers(c);
-    const quarters x = c->step->rest ? without_padding(c) : c->x;
-    if (held) add_up(c, held, &x);
-    else add_up_in_memory(c, &x);
-    for (uint32_t q = 0; c->step->rest && q < QUARTERS; q++) code_release(c, x.reg[q]);
-}
-
-static void load_sums(unit_code *c)
-{
-    for (uint32_t n = 0; n < 2 && c->summing[n]; n++) {
-        c->step = c->summing[n];
-        code_values(c, ROW_BYTES);
-        for (uint32_t r = 0; r < registers_of(c->step); r++)
-            code_load(c, c->sums[n].reg[r], quarter_at(RAX, 0, r));
-    }
-}
-
-static void store_sums(unit_code *c)
-{
-    for (uint32_t n = 0; n < 2 && c->summing[n]; n++) {
-        c->step = c->summing[n];
-        code_values(c, ROW_BYTES);
-        for (uint32_t r = 0; r < registers_of(c->step); r++)
-            code_store(c, quarter_at(RAX, 0, r), c->sums[n].reg[r]);
-    }
-}
-
-static bool loads_elements(uint32_t op)
-{
-    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_LOAD_Y ||
-           op == VECTOR_WIDE_Y;
-}
-
-// Sums stay in registers where a program stores nothing: no reader then depends on the order of
-// its units. Of several streams, or of one larger than the host's caches, sticks of a row are too
-// much for the sets of these: they often lie a multiple of their size apart.
-static void choose_loops(unit_code *c)
-{
-    uint32_t sums = 0, streams = 0;
-    c->by_rows = true;
-    for (uint32_t n = 0; n < c->program->count; n++) {
-        const vector_step *s = &c->program->steps[n];
-        if (s->op >= VECTOR_STORE && s->op <= VECTOR_STORE_LOOK_UP) c->by_rows = false;
-        if (loads_elements(s->op)) streams += s->streams ? 2 : 1;
-        if (!vector_sums(s->op)) continue;
-        if (sums == 2) c->by_rows = false;
-        else c->summing[sums++] = s;
-    }
-    if (!sums || streams > 1) c->by_rows = false;
-    for (uint32_t n = 0; c->by_rows && n < sums; n++)
-        for (uint32_t r = 0; r < registers_of(c->summing[n]); r++)
-            c->sums[n].reg[r] = code_new(c);
 }
 
 // --- Steps
@@ -233,38 +71,38 @@ static bool is_taken_later(const unit_code *c, uint32_t slot)
 
 static void drop_slot(unit_code *c, uint32_t slot)
 {
-    for (uint32_t q = 0; c->slot[slot].held && q < QUARTERS; q++)
-        code_release(c, c->slot[slot].at.reg[q]);
-    c->slot[slot].held = false;
+    for (uint32_t q = 0; c->now.slot[slot].held && q < QUARTERS; q++)
+        code_release(c, c->now.slot[slot].at.reg[q]);
+    c->now.slot[slot].held = false;
 }
 
 static void hold(unit_code *c, uint32_t slot, const quarters *from)
 {
     drop_slot(c, slot);
-    c->slot[slot].held = is_taken_later(c, slot);
-    for (uint32_t q = 0; c->slot[slot].held && q < QUARTERS; q++)
-        c->slot[slot].at.reg[q] = code_share(c, from->reg[q]);
+    c->now.slot[slot].held = is_taken_later(c, slot);
+    for (uint32_t q = 0; c->now.slot[slot].held && q < QUARTERS; q++)
+        c->now.slot[slot].at.reg[q] = code_share(c, from->reg[q]);
 }
 
 static void take_held(unit_code *c, uint32_t slot, quarters *to)
 {
-    if (c->slot[slot].held) share_all(c, to, &c->slot[slot].at);
+    if (c->now.slot[slot].held) share_all(c, to, &c->now.slot[slot].at);
     else load_quarters(c, to, SLOTS, (int32_t)(slot * UNIT_BYTES));
 }
 
 static void take_slot(unit_code *c, uint32_t op)
 {
     const uint32_t slot = (op - VECTOR_HELD) / 4;
-    if (op == VECTOR_HOLD_X(slot)) hold(c, slot, &c->x);
-    else if (op == VECTOR_HOLD_Y(slot)) hold(c, slot, &c->y);
-    else take_held(c, slot, op == VECTOR_HELD_X(slot) ? &c->x : &c->y);
+    if (op == VECTOR_HOLD_X(slot)) hold(c, slot, &c->now.x);
+    else if (op == VECTOR_HOLD_Y(slot)) hold(c, slot, &c->now.y);
+    else take_held(c, slot, op == VECTOR_HELD_X(slot) ? &c->now.x : &c->now.y);
 }
 
 // A slot whose value no step behind this one takes has no registers any more.
 static void drop_slots(unit_code *c)
 {
     for (uint32_t slot = 0; slot < VECTOR_SLOTS; slot++)
-        if (c->slot[slot].held && !is_taken_later(c, slot)) drop_slot(c, slot);
+        if (c->now.slot[slot].held && !is_taken_later(c, slot)) drop_slot(c, slot);
 }
 
 static void keep(unit_code *c, const quarters *from)
@@ -277,8 +115,8 @@ static void in_fp32(unit_code *c, avx512 op)
 {
     for (uint32_t q = 0; q < QUARTERS; q++) {
         const zmm to = code_new(c);
-        code_op(c, op, to, c->x.reg[q], in_zmm(c->y.reg[q]));
-        code_set(c, &c->x, q, to);
+        code_op(c, op, to, c->now.x.reg[q], in_zmm(c->now.y.reg[q]));
+        code_set(c, &c->now.x, q, to);
     }
 }
 
@@ -286,19 +124,19 @@ static void take_step(unit_code *c)
 {
     const uint32_t op = c->step->op;
     switch (op) {
-    case VECTOR_LOAD_X: code_load_elements(c, &c->x); break;
-    case VECTOR_LOAD_Y: code_load_elements(c, &c->y); break;
-    case VECTOR_WIDE_X: code_load_wide(c, &c->x); break;
-    case VECTOR_WIDE_Y: code_load_wide(c, &c->y); break;
-    case VECTOR_KEPT_X: load_values(c, &c->x, KEPT_BYTES); break;
-    case VECTOR_KEPT_Y: load_values(c, &c->y, KEPT_BYTES); break;
-    case VECTOR_LINE_Y: load_values(c, &c->y, STICK_BYTES); break;
-    case VECTOR_ROWS_X: repeat_row(c, &c->x); break;
-    case VECTOR_ROWS_Y: repeat_row(c, &c->y); break;
-    case VECTOR_SPREAD_X: code_spread(c, &c->x); break;
-    case VECTOR_SPREAD_Y: code_spread(c, &c->y); break;
-    case VECTOR_X_TO_Y: share_all(c, &c->y, &c->x); break;
-    case VECTOR_ZERO_Y: zero(c, &c->y); break;
+    case VECTOR_LOAD_X: code_load_elements(c, &c->now.x); break;
+    case VECTOR_LOAD_Y: code_load_elements(c, &c->now.y); break;
+    case VECTOR_WIDE_X: code_load_wide(c, &c->now.x); break;
+    case VECTOR_WIDE_Y: code_load_wide(c, &c->now.y); break;
+    case VECTOR_KEPT_X: load_values(c, &c->now.x, KEPT_BYTES); break;
+    case VECTOR_KEPT_Y: load_values(c, &c->now.y, KEPT_BYTES); break;
+    case VECTOR_LINE_Y: load_values(c, &c->now.y, STICK_BYTES); break;
+    case VECTOR_ROWS_X: repeat_row(c, &c->now.x); break;
+    case VECTOR_ROWS_Y: repeat_row(c, &c->now.y); break;
+    case VECTOR_SPREAD_X: code_spread(c, &c->now.x); break;
+    case VECTOR_SPREAD_Y: code_spread(c, &c->now.y); break;
+    case VECTOR_X_TO_Y: share_all(c, &c->now.y, &c->now.x); break;
+    case VECTOR_ZERO_Y: zero(c, &c->now.y); break;
     case VECTOR_SUB_F32: in_fp32(c, VSUBPS); break;
     case VECTOR_MUL_F32: in_fp32(c, VMULPS); break;
     case VECTOR_ADD_F32: in_fp32(c, VADDPS); break;
@@ -307,10 +145,10 @@ static void take_step(unit_code *c)
     case VECTOR_STORE: code_store_elements(c); break;
     case VECTOR_STORE_WIDE: code_store_wide(c); break;
     case VECTOR_STORE_LOOK_UP: code_store_look_up(c); break;
-    case VECTOR_KEEP: keep(c, &c->x); break;
-    case VECTOR_KEEP_Y: keep(c, &c->y); break;
+    case VECTOR_KEEP: keep(c, &c->now.x); break;
+    case VECTOR_KEEP_Y: keep(c, &c->now.y); break;
     default:
-        if (vector_sums(op)) sum(c);
+        if (vector_sums(op)) code_sum(c);
         else if (op >= VECTOR_HELD) take_slot(c, op);
         else if (vector_is_formula(op)) code_formula(c);
         else code_opfunc(c, op);
@@ -319,33 +157,84 @@ static void take_step(unit_code *c)
     if (!vector_is_formula(op)) code_round(c);
 }
 
+// To the other row.
+static void turn(unit_code *c)
+{
+    const unit_values now = c->now;
+    c->now = c->other;
+    c->other = now;
+    c->second = !c->second;
+}
+
+static void next_row(unit_code *c)
+{
+    encode_add_number(&c->b, ROW_BYTES, UNIT_BYTES);
+    encode_add_number(&c->b, KEPT_BYTES, UNIT_BYTES);
+}
+
 static void take_all_steps(unit_code *c)
 {
-    zero(c, &c->x);
-    share_all(c, &c->y, &c->x);
+    for (uint32_t unit = 0; unit <= c->paired; unit++) {
+        zero(c, &c->now.x);
+        share_all(c, &c->now.y, &c->now.x);
+        if (c->paired) turn(c);
+    }
     for (uint32_t n = 0; n < c->program->count; n++) {
         c->step = &c->program->steps[n];
-        take_step(c);
-        drop_slots(c);
+        for (uint32_t unit = 0; unit <= c->paired; unit++) {
+            take_step(c);
+            drop_slots(c);
+            if (c->paired) turn(c);
+        }
     }
 }
 
-// A unit. Where it depends on its elements whether values need a look at their range, the code for
-// those that do stands behind everything else.
+// The jump where there is no second row.
+static size_t look_for_second(unit_code *c)
+{
+    encode_load_address(&c->b, RAX, at_offset(ROW, 1));
+    encode_compare(&c->b, RAX, ROWS);
+    return encode_jump(&c->b, JUMP_IF_ZERO);
+}
+
+// A unit, or two. Where it depends on their elements whether values need a look at their range, the
+// code for one that does stands behind everything else.
 static void take_steps(unit_code *c)
 {
     c->is_plain = c->looks;
+    if (c->paired) c->alone = look_for_second(c);
     code_go_further(c);
-    if (c->looks) code_check_plain(c);
+    for (uint32_t unit = 0; unit <= c->paired; unit++) {
+        if (c->looks) c->wild[unit] = code_check_plain(c);
+        c->second = c->paired && !unit;
+    }
     take_all_steps(c);
+    if (c->paired) {
+        next_row(c);
+        encode_add_number(&c->b, ROW, 1);
+    }
     c->next = c->b.size;
+}
+
+// The first of two units alone.
+static void part_pair(unit_code *c)
+{
+    set_jump(&c->b, c->alone, c->b.size);
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        code_release(c, c->other.x.reg[q]);
+        code_release(c, c->other.y.reg[q]);
+    }
+    c->paired = false;
 }
 
 static void take_wild_steps(unit_code *c)
 {
-    if (!c->looks) return;
+    if (!c->looks && !c->paired) return;
+    for (uint32_t unit = 0; c->looks && unit <= c->paired; unit++)
+        set_jump(&c->b, c->wild[unit], c->b.size);
     c->is_plain = false;
-    set_jump(&c->b, c->wild, c->b.size);
+    if (c->paired) part_pair(c);
+    code_go_further(c);
     take_all_steps(c);
     set_jump(&c->b, encode_jump(&c->b, JUMP), c->next);
 }
@@ -399,8 +288,7 @@ static void stick_by_stick(unit_code *c)
     clear(c, ROW_BYTES);
     const size_t row = begin_loop(c, ROW);
     take_steps(c);
-    encode_add_number(&c->b, ROW_BYTES, UNIT_BYTES);
-    encode_add_number(&c->b, KEPT_BYTES, UNIT_BYTES);
+    next_row(c);
     end_loop(c, ROW, ROWS, row);
     encode_add_number(&c->b, STICK_BYTES, UNIT_BYTES);
     end_loop(c, STICK, STICKS, stick);
@@ -415,7 +303,7 @@ static void row_by_row(unit_code *c)
     encode_load(&c->b, NEXT, AHEAD);
     encode_add(&c->b, NEXT, ROW);
     code_find_elements(c);
-    load_sums(c);
+    code_load_sums(c);
     encode_move(&c->b, KEPT_BYTES, ROW_BYTES);
     clear(c, STICK_BYTES);
     const size_t stick = begin_loop(c, STICK);
@@ -425,7 +313,7 @@ static void row_by_row(unit_code *c)
     encode_add(&c->b, KEPT_BYTES, RAX);
     encode_add_number(&c->b, STICK_BYTES, UNIT_BYTES);
     end_loop(c, STICK, STICKS, stick);
-    store_sums(c);
+    code_store_sums(c);
     encode_add_number(&c->b, ROW_BYTES, UNIT_BYTES);
     end_loop(c, ROW, ROWS, row);
 }
@@ -462,11 +350,11 @@ static void leave(unit_code *c)
 static bool write_code(unit_code *c)
 {
     // x and y are somewhere from the beginning.
-    c->users[0] = 2 * QUARTERS;
+    c->users[0] = (c->paired ? 4 : 2) * QUARTERS;
     enter(c);
     code_load_constants(c);
-    c->pairs = pairs_taken(c->program);
-    choose_loops(c);
+    c->pairs = code_pairs_taken(c->program);
+    code_choose_loops(c);
     if (c->by_rows) row_by_row(c);
     else stick_by_stick(c);
     leave(c);
@@ -478,18 +366,38 @@ static bool write_code(unit_code *c)
     return !c->fails && !c->b.overflows;
 }
 
+// Two units in turns where one alone waits for each of its steps: the host does not look as far
+// ahead as to the next. Steps that go through memory would wait for each other.
+static bool gains_by_pairs(const vector_program *w)
+{
+    enum { MANY_STEPS = 8 };
+    uint32_t steps = 0;
+    for (uint32_t n = 0; n < w->count; n++) {
+        const uint32_t op = w->steps[n].op;
+        const bool divides = op == VECTOR_FORMULA + OPFUNC_FLOORDIV;
+        if (vector_sums(op) || op == VECTOR_LOOK_UP || op == VECTOR_STORE_LOOK_UP) return false;
+        if (vector_is_formula(op) && !divides) return false;
+        steps += divides ? MANY_STEPS : op >= VECTOR_APPLY && op < VECTOR_FORMULA;
+    }
+    return steps >= MANY_STEPS;
+}
+
 bool write_vector_code(code_buffer *b, const vector_program *w)
 {
     _Static_assert(sizeof(size_t) == 8, "machine code of x86-64");
+    // Two units, or twice the steps, may be too much.
+    enum { PAIRED = 2, LOOKS = 1 };
     unit_code *c = calloc(1, sizeof *c);
+    bool good = false;
     if (!c) return false;
-    *c = (unit_code){.b = *b, .program = w};
-    c->looks = choose_plain(w, &c->choice);
-    bool good = write_code(c);
-    if (!good && c->looks) {                // twice the steps may be too much
-        const plain_choice choice = c->choice;
-        *c = (unit_code){.b = *b, .program = w, .choice = choice};
+    plain_choice choice;
+    const uint32_t looks = choose_plain(w, &choice) ? LOOKS : 0;
+    uint32_t way = looks | (gains_by_pairs(w) ? PAIRED : 0);
+    for (;; way = way & PAIRED ? way & LOOKS : 0) {
+        *c = (unit_code){.b = *b, .program = w, .choice = choice, .looks = way & LOOKS,
+                         .paired = way & PAIRED};
         good = write_code(c);
+        if (good || !way) break;
     }
     *b = c->b;
     free(c);

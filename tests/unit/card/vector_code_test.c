@@ -194,13 +194,22 @@ static vector_step bound_of(void)
                          .rounding = VECTOR_ROUND};
 }
 
+// A program with the step does not go by two units in turns.
+static bool stays_alone(uint32_t op)
+{
+    return vector_sums(op) || vector_is_formula(op) || op == VECTOR_LOOK_UP ||
+           op == VECTOR_STORE_LOOK_UP;
+}
+
 static uint32_t any_program(uint64_t *seed, memory *m, vector_step *steps)
 {
     const uint32_t count = 1 + below(seed, MOST_STEPS - 4);
     uint32_t made = 0, sums = 0;
     uint32_t held = 0;
+    const bool in_pairs = below(seed, 2);
     while (made < count) {
         vector_step s = any_step(seed, m, held);
+        if (in_pairs && stays_alone(s.op)) continue;
         for (uint32_t slot = 0; slot < SLOTS; slot++)
             if (s.op == VECTOR_HOLD_X(slot) || s.op == VECTOR_HOLD_Y(slot)) held |= 1u << slot;
         if (vector_sums(s.op)) {
@@ -272,7 +281,7 @@ static uint32_t chain(uint64_t *seed, memory *m, vector_step *steps)
 {
     static const opfunc ops[] = {OPFUNC_MUL, OPFUNC_MUL, OPFUNC_MUL, OPFUNC_ADD, OPFUNC_SUB,
                                  OPFUNC_MAXIMUM};
-    const uint32_t count = 1 + below(seed, 8);
+    const uint32_t count = 1 + below(seed, 14);
     uint32_t made = 0, held = 0;
     steps[made++] = any_load(seed, m, VECTOR_LOAD_X);
     for (uint32_t n = 0; n < count; n++) {
@@ -364,7 +373,7 @@ static void vector_code__does_what_its_ops_do(void **state)
     if (simd_in_use() != &simd_avx512) skip();
     const uint32_t rounds = rounds_of(1500);
     for (uint32_t round = 0; round < rounds; round++) {
-        vector_step steps[MOST_STEPS + 1];
+        vector_step steps[2 * MOST_STEPS];
         fill(&by_op, rare[round % 4], &seed);
         const uint32_t count = round % 8 == 3 ? sums_alone(&seed, &by_op, steps)
                                               : any_program(&seed, &by_op, steps);
@@ -386,7 +395,7 @@ static void vector_code__looks_at_values_that_may_leave_the_format(void **state)
     const uint32_t rounds = rounds_of(1500);
     fill(&by_op, 0, &seed);
     for (uint32_t round = 0; round < rounds; round++) {
-        vector_step steps[MOST_STEPS + 1];
+        vector_step steps[2 * MOST_STEPS];
         const uint32_t count = chain(&seed, &by_op, steps);
         const vector_program w = {.steps = steps, .count = count, .rows = ROWS, .sticks = STICKS};
         for (uint32_t n = 0; n < 4; n++) {
