@@ -121,7 +121,7 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_pieces(spyre_context *context
 // Elements from a view of one storage to those of a view of another, both of one format and with
 // the same sizes: bits stay as they are, and only these elements are written. `address` is the
 // storage's, `dense` the host tensor that its layout describes, `view` in that tensor's elements. A
-// source may have strides of 0, a target has each element once; the storages do not overlap.
+// source may have strides of 0, a target has each element once; the views share no element.
 // SPYRE_UNSUPPORTED, and nothing is done, for views that go along several dims of a layout at once.
 typedef struct {
     uint64_t address;

@@ -288,18 +288,52 @@ static bool expand_view(const spyre_view *to, spyre_view *view)
     return true;
 }
 
-// Bit for bit, from one storage to another of the same form. *out_done: false where views take
-// another way.
+// The indices of one dim of the dense tensor that a view reaches: [first, last]. False where it
+// goes along other dims, too, at once.
+static bool reach_of(const spyre_view *dense, const spyre_view *view, uint32_t dim,
+                     int64_t reach[2])
+{
+    int64_t step = dense->stride[dim], next = INT64_MAX;
+    for (uint32_t d = 0; d < dense->rank; d++)
+        if (d != dim && dense->size[d] > 1 && dense->stride[d] >= step && dense->stride[d] < next)
+            next = dense->stride[d];
+    reach[0] = reach[1] = view->offset % next / step;
+    for (uint32_t i = 0; i < view->rank; i++)
+        if (view->size[i] > 1 && view->stride[i] >= step && view->stride[i] < next) {
+            if (view->stride[i] % step) return false;
+            reach[1] += (view->size[i] - 1) * (view->stride[i] / step);
+        }
+    return reach[1] < dense->size[dim];
+}
+
+// Whether two views of a dense tensor have no element in common: there is a dim of which they reach
+// different indices (`x[:, :2]` and `x[:, 4:6]`). A view that runs over the end of a dim has none.
+static bool are_apart(const spyre_view *dense, const spyre_view *a, const spyre_view *b)
+{
+    bool apart = false;
+    for (uint32_t dim = 0; dim < dense->rank; dim++) {
+        int64_t of_a[2], of_b[2];
+        if (dense->size[dim] < 2) continue;
+        if (!reach_of(dense, a, dim, of_a) || !reach_of(dense, b, dim, of_b)) return false;
+        apart |= of_a[1] < of_b[0] || of_b[1] < of_a[0];
+    }
+    return apart;
+}
+
+// Bit for bit, from one storage to another of the same form, or between parts of one. *out_done:
+// false where views take another way.
 static bool copy_views(const tensor_info *source, const tensor_info *target, bool *out_done)
 {
     const storage *from = source->storage;
     storage *to = target->storage;
     spyre_view views[2];
     *out_done = false;
-    if (from == to || from->card != to->card || storage_is_over(from, to) ||
+    bool is_own = from == to;
+    if (from->card != to->card || (!is_own && storage_is_over(from, to)) ||
         source->torch_dtype != target->torch_dtype || !own_view(target, &views[0]) ||
         !own_view(source, &views[1]) ||
-        !tensor_is_disjoint(target) || !expand_view(&views[0], &views[1]))
+        !tensor_is_disjoint(target) || !expand_view(&views[0], &views[1]) ||
+        (is_own && !are_apart(&to->dense, &views[0], &views[1])))
         return true;
     if (!device_context() || !storage_own(to)) return false;
     spyre_card_view into = {to->address, &to->layout, &to->dense, &views[0]};

@@ -42,7 +42,7 @@ typedef struct {
 bool card_copy_build(const laid_view *target, const laid_view *source, card_copy *out);
 
 // Moves part `index` of `parts`, which are different elements; `target` and `source` hold the two
-// tensors and do not overlap.
+// tensors, or are one: the elements that are read are none of those that are written.
 void card_copy_run(const card_copy *copy, char *target, const char *source, uint32_t index,
                    uint32_t parts);
 

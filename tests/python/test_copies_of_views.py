@@ -102,3 +102,31 @@ def test_gathers_of_rows(shape, width):
     z[at.to("spyre")] = rows.to("spyre")
     table[at] = rows
     assert torch.equal(z.cpu(), table)
+
+
+@pytest.mark.parametrize(
+    "target, source",
+    [
+        ((..., slice(0, 2)), (..., slice(56, 58))),
+        ((slice(0, 2),), (slice(3, 5),)),
+        ((slice(None), slice(0, 60, 2)), (slice(None), slice(1, 61, 2))),
+        ((slice(0, 3),), (slice(1, 4),)),  # which share elements
+        ((slice(None), 3), (slice(None), 4)),
+    ],
+    ids=["columns", "rows", "in turn", "overlapping", "one column"],
+)
+def test_parts_of_one_tensor(target, source):
+    x = torch.randint(-9, 9, (5, 70, 60)).half()
+    card, wanted = x.to("spyre"), x.clone()
+    card[target].copy_(card[source])
+    wanted[target].copy_(x[source])
+    assert torch.equal(card.cpu(), wanted)
+
+
+def test_a_view_that_runs_over_rows_shares_elements_with_the_next_row():
+    x = torch.arange(40).half().view(4, 10)
+    card = x.to("spyre")
+    card.as_strided((10,), (1,), 5).copy_(card.as_strided((10,), (1,), 10))
+    wanted = x.clone()
+    wanted.as_strided((10,), (1,), 5).copy_(x.as_strided((10,), (1,), 10))
+    assert torch.equal(card.cpu(), wanted)
