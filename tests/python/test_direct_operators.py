@@ -37,7 +37,7 @@ def test_what_pytorch_would_make_of_an_allocation_has_a_kernel() -> None:
         and op.namespace == "aten"
         and is_composed_of_out(op)
         and not op.overloadpacket.__name__.endswith("_copy")
-        and op not in (_aten.copy.default, _aten.new_empty_strided.default)
+        and op.overloadpacket not in (_aten.copy, _aten.new_empty_strided, _aten.as_strided_scatter)
     ]
     assert len(composed) > 80
     assert [str(op) for op in composed if not has_kernel(op.name(), "PrivateUse1")] == []
@@ -128,9 +128,58 @@ def test_gradients_of_depthwise_weights(multiplier: int, stride: int, dilation: 
         lambda x: F.avg_pool2d(x, 2),
         lambda x: _aten.gelu_backward(x, x),
         lambda x: F.conv_transpose2d(x, x[:1].repeat(8, 1, 1, 1)[:, :3, :3, :3], stride=2),
+        lambda x: F.pad(x, (1, 2, 1, 0), mode="reflect"),
+        lambda x: F.pad(x, (1, 2, 1, 0), mode="replicate"),
+        lambda x: _aten.reflection_pad2d_backward(F.pad(x, (1, 1, 1, 1)), x, [1, 1, 1, 1]),
+        lambda x: F.pixel_shuffle(x, 2),
+        lambda x: F.batch_norm(x, None, None, training=True),
     ],
-    ids=["max pool", "nearest", "pool", "gelu", "transposed convolution"],
+    ids=[
+        "max pool",
+        "nearest",
+        "pool",
+        "gelu",
+        "transposed convolution",
+        "reflect",
+        "replicate",
+        "gradient of reflect",
+        "shuffle",
+        "batch norm",
+    ],
 )
-def test_strides_are_pytorchs(function) -> None:
+def test_strides_are_pytorchs(function) -> None:  # of images in channels_last
     x = torch.randn(2, 8, 6, 6).half().contiguous(memory_format=torch.channels_last)
     assert function(x.to("spyre")).stride() == function(x).stride()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, grad: F.batch_norm(x, None, None, training=True),
+        lambda x, grad: _aten._log_softmax_backward_data(grad, x, 1, torch.float16),
+        lambda x, grad: _aten._log_softmax_backward_data(x, x, 1, torch.float16),
+        lambda x, grad: _aten.hardsigmoid_backward(grad, x),
+        lambda x, grad: _aten.hardsigmoid_backward(x, grad),
+        lambda x, grad: _aten.elu_backward(grad, 1.0, 1.0, 1.0, False, x),
+        lambda x, grad: _aten.softplus_backward(grad, x, 1.0, 20.0),
+        lambda x, grad: F.logsigmoid(x),
+    ],
+    ids=["batch norm", "log_softmax", "log_softmax of turned", "hardsigmoid",
+         "hardsigmoid of turned", "elu", "softplus", "logsigmoid"],
+)  # fmt: skip
+def test_strides_of_turned_operands_are_pytorchs(function) -> None:
+    x, grad = torch.randn(4, 10, 6).half().transpose(1, 2), torch.randn(4, 6, 10).half()
+    wanted = function(x, grad)
+    y = function(x.to("spyre"), grad.to("spyre"))
+    assert y.stride() == wanted.stride()
+    torch.testing.assert_close(y.cpu().float(), wanted.float(), rtol=8e-3, atol=8e-3)
+
+
+def test_a_scatter_by_places_in_memory_keeps_what_lies_between() -> None:
+    source = torch.full((2, 2), -1)
+    for x in (torch.arange(48).view(6, 8)[1:4, 1:7:2], torch.arange(12).view(3, 4).t()):
+        there = torch.arange(48).to("spyre") if x.shape == (3, 3) else torch.arange(12).to("spyre")
+        there = there.as_strided(x.shape, x.stride(), x.storage_offset())
+        wanted = torch.as_strided_scatter(x, source, (2, 2), (4, 2), 3)
+        y = torch.as_strided_scatter(there, source.to("spyre"), (2, 2), (4, 2), 3)
+        assert y.stride() == wanted.stride() and torch.equal(y.cpu(), wanted)

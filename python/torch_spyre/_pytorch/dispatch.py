@@ -41,6 +41,7 @@ __all__ = [
     "is_decomposed_by_autograd",
     "is_of_devices",
     "is_traced_in_parts",
+    "memory_format_of",
     "log_sigmoid_backward",
     "map_parts",
     "native_layer_norm_backward",
@@ -247,6 +248,13 @@ def has_gaps(tensor: torch.Tensor) -> bool:
     """Whether the tensor is only a part of its storage; sizes may be symbolic."""
     dense = torch._prims_common.is_non_overlapping_and_dense_or_false(tensor)
     return not dense or tensor.storage_offset() != 0
+
+
+def memory_format_of(tensor: torch.Tensor) -> torch.memory_format:
+    """Channels_last, for images or volumes, where the strides are of that order, else contiguous:
+    the format that kernels of PyTorch give their results."""
+    memory_format: torch.memory_format = torch._prims_common.suggest_memory_format(tensor)
+    return memory_format
 
 
 def hint_of(value: Any) -> Any:

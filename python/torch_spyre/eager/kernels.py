@@ -37,6 +37,7 @@ _NOT_DIRECT = {
     "_to_copy", "clone", "copy", "copy_", "empty", "empty_like", "fill", "full", "full_like",
     "lift_fresh_copy", "new_empty", "new_full", "new_ones", "new_zeros", "ones", "ones_like",
     "scalar_tensor", "zeros", "zeros_like", "arange", "_unsafe_view", "new_empty_strided",
+    "as_strided_scatter",  # by places in memory, of which a kernel keeps those of elements alone
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .. import _C
 from .._pytorch import pytree
-from .._pytorch.dispatch import Arguments, OpOverload, schema_of
+from .._pytorch.dispatch import Arguments, OpOverload, memory_format_of, schema_of
 from .host import call
 
 _aten = torch.ops.aten
@@ -258,6 +258,43 @@ def _convolution(x: Tensor, weight: Tensor, *how: Any) -> Tensor:
     return result.contiguous(memory_format=torch.channels_last) if last else result
 
 
+def _in_format_of(op: OpOverload, place: int) -> Callable[..., Any]:
+    """In channels_last where that argument is, else contiguous, as on the CPU."""
+
+    def rule(*values: Any) -> Any:
+        x, results = values[place], _by_pytorch(op, values)
+        memory_format = memory_format_of(x)
+        return pytree.tree_map_only(
+            Tensor,
+            lambda y: y.contiguous(
+                memory_format=memory_format if y.dim() == x.dim() else torch.contiguous_format
+            ),
+            results,
+        )
+
+    return rule
+
+
+def _in_order_of_sum(op: OpOverload) -> Callable[..., Any]:
+    """Element-wise with two tensors; in the strides of their sum, as on the CPU."""
+
+    def rule(*values: Any) -> Tensor:
+        result: Tensor = _by_pytorch(op, values)
+        like: Tensor = _by_pytorch(
+            _aten.add.Tensor, [*(x for x in values if isinstance(x, Tensor)), 1]
+        )
+        return torch.empty_strided(result.shape, like.stride(), dtype=result.dtype, device="meta")
+
+    return rule
+
+
+def _in_rows(op: OpOverload) -> Callable[..., Any]:
+    """Contiguous, as on the CPU."""
+    return lambda *values: pytree.tree_map_only(
+        Tensor, lambda result: result.contiguous(), _by_pytorch(op, values)
+    )
+
+
 def _lstm_cell(
     gates: Tensor, _hidden_gates: Tensor, cell: Tensor, *_biases: Tensor | None
 ) -> tuple[Tensor, ...]:
@@ -313,6 +350,22 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         same += [op.Tensor, op.Scalar]
     same += [_aten.pow.Tensor_Scalar, _aten.fill.Scalar]
     comparisons = (_aten.eq, _aten.ne, _aten.lt, _aten.le, _aten.gt, _aten.ge)
+    formatted = {_aten.batch_norm_backward.default: 1}  # which argument has the format
+    for pad in ("reflection_pad2d", "reflection_pad3d", "replication_pad2d", "replication_pad3d"):
+        formatted[getattr(_aten, pad).default] = 0
+        formatted[getattr(_aten, f"{pad}_backward").default] = 1
+    formatted |= dict.fromkeys(
+        (_aten.native_batch_norm.default, _aten._native_batch_norm_legit.no_stats,
+         _aten._native_batch_norm_legit_functional.default,
+         _aten._native_batch_norm_legit_no_training.default,
+         _aten._batch_norm_with_update_functional.default,
+         _aten.max_unpool2d.default, _aten.pixel_shuffle.default), 0,
+    )  # fmt: skip
+    in_rows = (_aten._log_softmax_backward_data.default, _aten.native_layer_norm_backward.default,
+               _aten.log_sigmoid_forward.default)  # fmt: skip
+    of_sum = (_aten.elu_backward.default, _aten.hardsigmoid_backward.default,
+              _aten.logit_backward.default, _aten.softplus_backward.default,
+              _aten.xlogy.Tensor)  # fmt: skip
     return {
         **dict.fromkeys(same, _element_wise),
         **{overload: _comparison for op in comparisons for overload in (op.Tensor, op.Scalar)},
@@ -326,6 +379,9 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten._scaled_dot_product_fused_attention_overrideable_backward.default:
             _attention_backward,
         _aten.convolution.default: _convolution,
+        **{op: _in_format_of(op, place) for op, place in formatted.items()},
+        **{op: _in_order_of_sum(op) for op in of_sum},
+        **{op: _in_rows(op) for op in in_rows},
         _aten.multi_margin_loss_backward.default: _like_second,
         _aten.multilabel_margin_loss_backward.default: _like_second,
         _aten.multilabel_margin_loss_forward.default: _multilabel_margin,
