@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Patterns of common models (patterns.py), operators beyond them (natives.py) and what people write
-of them (everyday.py), compiled for the emulated card, beside PyTorch on the CPU. At the end: the
-geometric mean over what takes PyTorch long enough to count, and the cliffs."""
+of them (everyday.py), compiled or eagerly on the emulated card, beside PyTorch on the CPU. At the
+end: the geometric mean over what takes PyTorch long enough to count, and the cliffs."""
 
 import math
 import statistics
@@ -37,6 +37,19 @@ def run(only: str, inductor: bool, factor: int = 1) -> dict[str, dict[str, float
     return table.rows
 
 
+def run_eager(only: str) -> dict[str, dict[str, float]]:
+    """The same functions without torch.compile, operator by operator."""
+    title = "Breadth without torch.compile, milliseconds"
+    eager_ratios = [ratio for ratio in RATIOS if "inductor" not in ratio]
+    table = Table(title, [OURS, *EAGER, *eager_ratios], width=9, first=WIDE)
+    for label, function, variant in rows():
+        if only in label:
+            table.add(label, _measure_eager(function, variant, label))
+    if table.rows:
+        _conclude(table.rows)
+    return table.rows
+
+
 def rows(factor: int = 1) -> Iterator[tuple[str, Callable, tuple]]:
     """(label, function, operands' shapes) of every row."""
     for name, pattern in (patterns.PATTERNS | natives.NATIVES | everyday.EVERYDAY).items():
@@ -54,15 +67,30 @@ def card_call(function: Callable, variant: tuple) -> tuple[Callable[[], object],
     return on_card(torch.compile(function), *card), wide
 
 
+def _measure_eager(function: Callable, variant: tuple, label: str) -> dict[str, float]:
+    wide = patterns.operands(variant, torch.Generator().manual_seed(0))
+    card = [_cast(x, torch.float16).to("spyre") for x in wide]
+    with torch_spyre.fallback("silent"):
+        _require_agreement(function(*card), function(*wide), label)
+        contestants = {OURS: on_card(function, *card)} | _rivals(function, wide)
+        return with_ratios(best(contestants, ROUNDS, SECONDS_A_TURN))
+
+
+def _rivals(function: Callable, wide: list) -> dict[str, Callable[[], object]]:
+    """Calls of PyTorch's own kernels, by dtype."""
+    found = {}
+    for rival, dtype in zip(EAGER, _DTYPES, strict=True):
+        own = [_cast(x, dtype) for x in wide]
+        found[rival] = lambda own=own: function(*own)
+    return found
+
+
 def _measure(function: Callable, variant: tuple, inductor: bool, label: str) -> dict[str, float]:
     call, wide = card_call(function, variant)
     with torch_spyre.fallback("silent"):
         _require_agreement(call(), function(*wide), label)
         report = torch_spyre.last_report()
-        contestants = {OURS: call}
-        for rival, dtype in zip(EAGER, _DTYPES, strict=True):
-            own = [_cast(x, dtype) for x in wide]
-            contestants[rival] = lambda own=own: function(*own)
+        contestants = {OURS: call} | _rivals(function, wide)
         if inductor:
             alone = torch.compile(function, backend="inductor")
             contestants["inductor"] = lambda: alone(*wide)

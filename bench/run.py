@@ -39,6 +39,7 @@ import torch
 SECTIONS = {
     "operations": lambda o, peak: operations.run(o.only, not o.no_inductor, peak),
     "breadth": lambda o, _: breadth.run(o.only, not o.no_inductor),
+    "eager": lambda o, _: breadth.run_eager(o.only),
     "large": lambda o, _: breadth.run(o.only, inductor=False, factor=4),
     "minilm": lambda o, peak: minilm.run(o.only, not o.no_inductor, peak),
     "memory": lambda o, _: compilation.memory(o.only),
