@@ -30,12 +30,7 @@ from .parts.pooling import (
     taps,
     windows_of,
 )
-from .parts.window_columns import (
-    columns_of,
-    images_fill_more,
-    is_of_columns,
-    with_lines_of_images,
-)
+from .parts.window_columns import is_of_columns, of_columns
 from .parts.window_rows import elements, image_of, rows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
@@ -91,7 +86,7 @@ def convolution(
         few = x.shape[1] < _FEW_CHANNELS
         in_place = x.dim() == 5 and _is_known(x, groups)  # copies of three dims are many
         if is_of_columns(x, weight, w) and (few or not in_place):
-            return _of_columns(x, weight, bias, w)
+            return _in_order_of(x, weight, of_columns(x, weight, bias, w))
         if are_tiles(w) and (few or leave_rest(w)):
             return _of_rows(x, weight, bias, w)
         if few and max(w.kernel) <= _MOST_COPIES:
@@ -100,7 +95,7 @@ def convolution(
             return _of_rows(x, weight, bias, w)
     grouped = 1 < groups < x.shape[1] and x.dim() < 5
     if grouped and not transposed and is_of_columns(x, weight, w, groups):
-        return _of_columns(x, weight, bias, w, groups)
+        return _in_order_of(x, weight, of_columns(x, weight, bias, w, groups))
     if not transposed:
         cut, stride, padding, dilation = _cut(x, weight, stride, padding, dilation)
         many = weight.shape[0] // groups
@@ -187,23 +182,6 @@ def _of_rows(
     features = weight.shape[0]
     product = torch.nn.functional.linear(rows_of(x, w), weight.reshape(features, -1), bias)
     return _in_order_of(x, weight, product.unflatten(1, w.counts).movedim(-1, 1))
-
-
-def _of_columns(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows, groups: int = 1
-) -> torch.Tensor:
-    """The same the other way around, for results in the order of their lines: the product of the
-    weight and the windows' columns."""
-    of_images = images_fill_more(x, w)
-    columns = columns_of(*(with_lines_of_images(x, w) if of_images else (x, w)))
-    rows = weight.flatten(1)
-    if groups > 1:
-        columns, rows = columns.unflatten(-2, (groups, -1)), rows.unflatten(0, (groups, -1))
-    product = rows @ columns
-    product = product.flatten(-3, -2) if groups > 1 else product
-    product = product if bias is None else product + bias.view(-1, 1)
-    product = product.transpose(0, -1).squeeze(-1) if of_images else product.movedim(-2, -1)
-    return _in_order_of(x, weight, product.movedim(-1, 1))
 
 
 def _of_more_channels(

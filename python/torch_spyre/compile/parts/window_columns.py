@@ -28,7 +28,7 @@ def is_of_columns(x: torch.Tensor, weight: torch.Tensor, w: Windows, groups: int
     sizes = (*x.shape, *w.counts)
     if not all(isinstance(size, int) and size > 0 for size in sizes):
         return False
-    of_images = images_fill_more(x, w)
+    of_images = _images_fill_more(x, w)
     share = filled(x.shape[0] if of_images else w.counts[-1])
     products = weight.shape[0] // groups * weight.shape[1] / share
     few = (of_images or w.kernel[-1] <= _MOST_COPIES) and elements(x, w) <= _MOST_ELEMENTS
@@ -37,19 +37,35 @@ def is_of_columns(x: torch.Tensor, weight: torch.Tensor, w: Windows, groups: int
     return products <= _MOST_PRODUCTS and few and all(s % d == 0 or d % s == 0 for s, d in steps)
 
 
-def images_fill_more(x: torch.Tensor, w: Windows) -> bool:
+def of_columns(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows, groups: int = 1
+) -> torch.Tensor:
+    """[N, C, ..] by [features, C of a group, ..]: the product of the weight and the columns."""
+    of_images = _images_fill_more(x, w)
+    columns = _columns_of(*(_with_lines_of_images(x, w) if of_images else (x, w)))
+    rows = weight.flatten(1)
+    if groups > 1:
+        columns, rows = columns.unflatten(-2, (groups, -1)), rows.unflatten(0, (groups, -1))
+    product = rows @ columns  # [N, lines.., (groups,) features, windows of a line]
+    product = product.flatten(-3, -2) if groups > 1 else product
+    product = product if bias is None else product + bias.view(-1, 1)
+    product = product.transpose(0, -1).squeeze(-1) if of_images else product.transpose(-2, -1)
+    return product.movedim(-1, 1)
+
+
+def _images_fill_more(x: torch.Tensor, w: Windows) -> bool:
     """Whether sticks are fuller with an element of each image, as of many small ones."""
     return x.dim() < 5 and filled(x.shape[0]) > _WORTH_IMAGES * filled(w.counts[-1])
 
 
-def with_lines_of_images(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, Windows]:
+def _with_lines_of_images(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, Windows]:
     """All images as one, [1, C, .., N], and its windows: no taps are along its lines."""
     images = x.shape[0]
     pairs = zip(w, (images, 1, 1, 0, 1, images), strict=True)
     return x.movedim(0, -1).unsqueeze(0), Windows(*([*numbers, n] for numbers, n in pairs))
 
 
-def columns_of(x: torch.Tensor, w: Windows) -> torch.Tensor:
+def _columns_of(x: torch.Tensor, w: Windows) -> torch.Tensor:
     """[N, C, .., line] -> [N, .., C * elements of a window, windows of a line]"""
     rank = len(w.counts)
     # Lines of zeros first: zeros within the lines would give them another length.
