@@ -29,6 +29,7 @@ ROWS = {
     "gelu 4096x4096": "gelu 4096 x 4096",
     "add 4096x4096": "add 4096 x 4096",
 }
+OTHERS = {"eager", "large"}  # tables of rows that others have, too
 COLUMNS = {"x fp32": "fp32", "x fp16": "fp16", "x bf16": "bf16", "x inductor": "Inductor (fp32)"}
 
 
@@ -40,7 +41,8 @@ def describe(host: dict) -> str:
 
 def table(results: dict) -> list[str]:
     """The rows that a run has, as Markdown."""
-    measured = {row: values for t in results["tables"].values() for row, values in t.items()}
+    tables = [rows for name, rows in results["tables"].items() if name not in OTHERS]
+    measured = {row: values for rows in tables for row, values in rows.items()}
     lines = [
         describe(results["host"]) + ":",
         "",
