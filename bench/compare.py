@@ -16,18 +16,18 @@ def committed(processor: str) -> pathlib.Path | None:
 
 
 def ratios(results: dict) -> dict[str, float]:
-    """`row / column` -> ratio, where larger is better for the card."""
+    """`table: row / column` -> ratio, where larger is better for the card. Tables share rows."""
     return {
-        f"{row} / {column}": value
-        for table in results["tables"].values()
-        for row, cells in table.items()
+        f"{table}: {row} / {column}": value
+        for table, rows in results["tables"].items()
+        for row, cells in rows.items()
         for column, value in cells.items()
         if column.startswith("x ")
     }
 
 
 def worse(now: dict, before: dict) -> list[tuple[str, float, float]]:
-    """(row / column, ratio before, ratio now) of what fell by more than the tolerance."""
+    """(table: row / column, ratio before, ratio now) of what fell by more than the tolerance."""
     old = ratios(before)
     return [
         (name, old[name], value)
@@ -45,4 +45,4 @@ def report(results: dict) -> None:
     fallen = worse(results, json.loads(path.read_text()))
     print(f"\nRatios below {TOLERANCE:.0%} of {path.name}: {len(fallen)}")
     for name, before, now in fallen:
-        print(f"  {name:44s}{before:8.2f} -> {now:.2f}")
+        print(f"  {name:54s}{before:8.2f} -> {now:.2f}")

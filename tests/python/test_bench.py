@@ -36,7 +36,7 @@ def test_only_ratios_are_compared(compare):
 
 
 def test_a_fallen_ratio_is_reported(compare):
-    assert compare.worse(results(1.0), results(2.0)) == [("add / x fp32", 2.0, 1.0)]
+    assert compare.worse(results(1.0), results(2.0)) == [("operations: add / x fp32", 2.0, 1.0)]
     assert compare.worse(results(1.9), results(2.0)) == []
 
 
