@@ -78,8 +78,9 @@ def _is_direct(op: OpOverload) -> bool:
 def _is_taken_apart(op: OpOverload) -> bool:
     """Copies of views are PyTorch's: it makes the view and copies that."""
     copies_view = op.overloadpacket.__name__.endswith("_copy")
-    known = op.namespace != "aten" or str(op) in _C.op_names()
-    return is_composed_of_out(op) and _is_direct(op) and not copies_view and not known
+    has_row = str(op) in _C.op_names()
+    is_left = op.namespace != "aten" or copies_view or has_row
+    return not is_left and is_composed_of_out(op) and _is_direct(op)
 
 
 def _kernel(op: OpOverload) -> Kernel:

@@ -356,10 +356,11 @@ class Operator:
             return None, operand_dtypes.REFUSAL
         has_scalars = any(m is not v for m, v in zip(marked, values, strict=True))
         has_own_parts = self.op in parts or self.op in spyre_decompositions
+        of_parts: _Known | None = None
         if has_own_parts and not has_scalars:  # as torch.compile() would
-            known = self._build_of_parts(values, tensors, "")
-            if known[0] is not None:
-                return known
+            of_parts = self._build_of_parts(values, tensors, "it has no program as a whole")
+            if of_parts[0] is not None:
+                return of_parts
         try:
             return self._build(values, marked, tensors), None
         except _Nothing:
@@ -367,7 +368,7 @@ class Operator:
         except _C.Unsupported as refusal:
             if has_scalars or any(tensor.numel() == 0 for tensor in tensors):
                 return None, str(refusal)
-            return self._build_of_parts(values, tensors, str(refusal))
+            return of_parts or self._build_of_parts(values, tensors, str(refusal))
 
     def _build(
         self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]
