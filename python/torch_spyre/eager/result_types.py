@@ -34,7 +34,7 @@ def results_of(op: OpOverload, values: Arguments) -> Any:
     """What op(*values) would return, as tensors of the device `meta`; `values` are in the order of
     the schema. Raises Unsupported where PyTorch does not know it, or takes the arguments for wrong:
     its CPU kernel then says so in PyTorch's class."""
-    rule = _RULES.get(op)
+    rule = _RULES.get(op) or _ORDERS.get(op)
     if rule is not None:
         try:
             return rule(*values)
@@ -280,9 +280,10 @@ def _in_order_of_sum(op: OpOverload) -> Callable[..., Any]:
 
     def rule(*values: Any) -> Tensor:
         result: Tensor = _by_pytorch(op, values)
-        like: Tensor = _by_pytorch(
-            _aten.add.Tensor, [*(x for x in values if isinstance(x, Tensor)), 1]
-        )
+        operands = [x for x in values if isinstance(x, Tensor)]
+        if len(operands) < 2:
+            return result
+        like: Tensor = _by_pytorch(_aten.add.Tensor, [*operands, 1])
         return torch.empty_strided(result.shape, like.stride(), dtype=result.dtype, device="meta")
 
     return rule
@@ -350,22 +351,6 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         same += [op.Tensor, op.Scalar]
     same += [_aten.pow.Tensor_Scalar, _aten.fill.Scalar]
     comparisons = (_aten.eq, _aten.ne, _aten.lt, _aten.le, _aten.gt, _aten.ge)
-    formatted = {_aten.batch_norm_backward.default: 1}  # which argument has the format
-    for pad in ("reflection_pad2d", "reflection_pad3d", "replication_pad2d", "replication_pad3d"):
-        formatted[getattr(_aten, pad).default] = 0
-        formatted[getattr(_aten, f"{pad}_backward").default] = 1
-    formatted |= dict.fromkeys(
-        (_aten.native_batch_norm.default, _aten._native_batch_norm_legit.no_stats,
-         _aten._native_batch_norm_legit_functional.default,
-         _aten._native_batch_norm_legit_no_training.default,
-         _aten._batch_norm_with_update_functional.default,
-         _aten.max_unpool2d.default, _aten.pixel_shuffle.default), 0,
-    )  # fmt: skip
-    in_rows = (_aten._log_softmax_backward_data.default, _aten.native_layer_norm_backward.default,
-               _aten.log_sigmoid_forward.default)  # fmt: skip
-    of_sum = (_aten.elu_backward.default, _aten.hardsigmoid_backward.default,
-              _aten.logit_backward.default, _aten.softplus_backward.default,
-              _aten.xlogy.Tensor)  # fmt: skip
     return {
         **dict.fromkeys(same, _element_wise),
         **{overload: _comparison for op in comparisons for overload in (op.Tensor, op.Scalar)},
@@ -379,9 +364,6 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten._scaled_dot_product_fused_attention_overrideable_backward.default:
             _attention_backward,
         _aten.convolution.default: _convolution,
-        **{op: _in_format_of(op, place) for op, place in formatted.items()},
-        **{op: _in_order_of_sum(op) for op in of_sum},
-        **{op: _in_rows(op) for op in in_rows},
         _aten.multi_margin_loss_backward.default: _like_second,
         _aten.multilabel_margin_loss_backward.default: _like_second,
         _aten.multilabel_margin_loss_forward.default: _multilabel_margin,
@@ -405,4 +387,29 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
     }  # fmt: skip
 
 
-_RULES = _rules()
+def _orders() -> dict[OpOverload, Callable[..., Any]]:
+    """Of operators whose strides PyTorch predicts otherwise than its CPU kernels give them."""
+    formatted = {_aten.batch_norm_backward.default: 1}  # which argument has the format
+    for pad in ("reflection_pad2d", "reflection_pad3d", "replication_pad2d", "replication_pad3d"):
+        formatted[getattr(_aten, pad).default] = 0
+        formatted[getattr(_aten, f"{pad}_backward").default] = 1
+    formatted |= dict.fromkeys(
+        (_aten.native_batch_norm.default, _aten._native_batch_norm_legit.no_stats,
+         _aten._native_batch_norm_legit_functional.default,
+         _aten._native_batch_norm_legit_no_training.default,
+         _aten._batch_norm_with_update_functional.default,
+         _aten.max_unpool2d.default, _aten.pixel_shuffle.default), 0,
+    )  # fmt: skip
+    in_rows = (_aten._log_softmax_backward_data.default, _aten.native_layer_norm_backward.default,
+               _aten.log_sigmoid_forward.default)  # fmt: skip
+    of_sum = (_aten.elu_backward.default, _aten.hardsigmoid_backward.default,
+              _aten.logit_backward.default, _aten.softplus_backward.default,
+              _aten.xlogy.Tensor)  # fmt: skip
+    return {
+        **{op: _in_format_of(op, place) for op, place in formatted.items()},
+        **{op: _in_order_of_sum(op) for op in of_sum},
+        **{op: _in_rows(op) for op in in_rows},
+    }
+
+
+_RULES, _ORDERS = _rules(), _orders()
