@@ -5,6 +5,7 @@ operators alike."""
 
 from ..registered import parts as PARTS
 from . import (
+    activation_gradients,
     attention_gradient,
     class_losses,
     distances,
@@ -31,6 +32,7 @@ from . import (
 
 __all__ = [
     "PARTS",
+    "activation_gradients",
     "attention_gradient",
     "class_losses",
     "distances",
