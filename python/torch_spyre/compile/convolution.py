@@ -31,7 +31,7 @@ from .parts.pooling import (
     windows_of,
 )
 from .parts.window_columns import is_of_columns, of_columns
-from .parts.window_rows import elements, image_of, rows_of
+from .parts.window_rows import MOST_COPIES, MOST_ELEMENTS, elements, image_of, rows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten
@@ -39,10 +39,8 @@ _aten = torch.ops.aten
 # Fewer leave most of a stick empty at every tap of a window: there the taps along a dim become
 # channels, or, where they are too many to be copied one by one, the windows rows of a matrix.
 _FEW_CHANNELS = 8
-_MOST_COPIES = 32
-# Elements of such a matrix, where the windows overlap, for which the gradient of a weight is one
-# product: of few channels a group or many taps. Else it is one for every tap.
-_MOST_ELEMENTS = 1 << 26
+# From so many taps on, or of few channels a group, the gradient of a weight is one product with the
+# matrix of its windows, up to MOST_ELEMENTS of it where they overlap. Else it is one for every tap.
 _MANY_TAPS = 64
 _MOST_PHASES = 16  # convolutions that a transposed one becomes
 _PART_OF_SUM = 64  # products of float32 that are added one after the other
@@ -89,7 +87,7 @@ def convolution(
             return _in_order_of(x, weight, of_columns(x, weight, bias, w))
         if are_tiles(w) and (few or leave_rest(w)):
             return _of_rows(x, weight, bias, w)
-        if few and max(w.kernel) <= _MOST_COPIES:
+        if few and max(w.kernel) <= MOST_COPIES:
             return _of_more_channels(x, weight, bias, w)
         if few and x.dim() < 5:
             return _of_rows(x, weight, bias, w)
@@ -475,7 +473,7 @@ def _long_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def _has_rows(x: torch.Tensor, w: Windows, groups: int) -> bool:
     """Whether rows cost less than a product for every tap."""
     few = x.shape[1] // groups < _FEW_CHANNELS or math.prod(w.kernel) > _MANY_TAPS
-    return few and elements(x, w) <= _MOST_ELEMENTS
+    return few and elements(x, w) <= MOST_ELEMENTS
 
 
 spyre_decompositions[_aten.convolution_backward.default] = convolution_backward

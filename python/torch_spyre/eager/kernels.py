@@ -54,13 +54,14 @@ def direct_operators() -> Iterator[tuple[str, OpOverload]]:
         packet, overload = name.removeprefix("aten.").split(".")
         op = getattr(getattr(_aten, packet), overload)
         if _is_direct(op):
-            yield name_of(op), op
+            yield _name_of(op), op
+    rows = frozenset(_C.op_names())
     for op in decompositions.table():
-        if isinstance(op, OpOverload) and _is_taken_apart(op):
-            yield name_of(op), op
+        if isinstance(op, OpOverload) and str(op) not in rows and _is_taken_apart(op):
+            yield _name_of(op), op
 
 
-def name_of(op: OpOverload) -> str:
+def _name_of(op: OpOverload) -> str:
     """As torch.library takes it: "add.Tensor", "relu"."""
     name: str = op.name()
     return name.removeprefix("aten::")
@@ -77,9 +78,7 @@ def _is_direct(op: OpOverload) -> bool:
 
 def _is_taken_apart(op: OpOverload) -> bool:
     """Copies of views are PyTorch's: it makes the view and copies that."""
-    copies_view = op.overloadpacket.__name__.endswith("_copy")
-    has_row = str(op) in _C.op_names()
-    is_left = op.namespace != "aten" or copies_view or has_row
+    is_left = op.namespace != "aten" or op.overloadpacket.__name__.endswith("_copy")
     return not is_left and is_composed_of_out(op) and _is_direct(op)
 
 

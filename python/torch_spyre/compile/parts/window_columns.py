@@ -15,12 +15,10 @@ import torch
 
 from .blocks_of_rows import filled
 from .pooling import Windows, at_tap, padded, taps, windows_of
-from .window_rows import elements
+from .window_rows import MOST_COPIES, MOST_ELEMENTS, elements
 
 _MOST_PRODUCTS = 512  # of a tap, for each lane in use: more cost less with sticks of channels
-_MOST_COPIES = 32
 _WORTH_IMAGES = 4  # by how much a stick has to be fuller with images
-_MOST_ELEMENTS = 1 << 26
 
 
 def is_of_columns(x: torch.Tensor, weight: torch.Tensor, w: Windows, groups: int = 1) -> bool:
@@ -31,7 +29,7 @@ def is_of_columns(x: torch.Tensor, weight: torch.Tensor, w: Windows, groups: int
     of_images = _images_fill_more(x, w)
     share = filled(x.shape[0] if of_images else w.counts[-1])
     products = weight.shape[0] // groups * weight.shape[1] / share
-    few = (of_images or w.kernel[-1] <= _MOST_COPIES) and elements(x, w) <= _MOST_ELEMENTS
+    few = (of_images or w.kernel[-1] <= MOST_COPIES) and elements(x, w) <= MOST_ELEMENTS
     rank = len(w.kernel) if of_images else len(w.kernel) - 1
     steps = zip(w.stride[:rank], w.dilation[:rank], strict=True)
     return products <= _MOST_PRODUCTS and few and all(s % d == 0 or d % s == 0 for s, d in steps)

@@ -13,6 +13,9 @@ from .pooling import Windows, are_tiles
 
 _aten = torch.ops.aten
 
+MOST_COPIES = 32  # of an image, one for each tap along a dim
+MOST_ELEMENTS = 1 << 26  # of a matrix of windows that overlap
+
 
 def elements(x: torch.Tensor, w: Windows) -> int:
     """Those of rows_of(x, w)."""
