@@ -2,6 +2,7 @@
 //
 // Operators that PyTorch dispatches to C++ alone: those with a Storage, attention's choice, and the
 // kernel that sees any operator's arguments and hands them to C (eager.c).
+#include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
@@ -69,18 +70,50 @@ int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const a
     return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
 }
 
-// PyTorch composes attention of fewer dims than four, in float32: they are heads of one batch.
+// Dims that attention goes over as a batch: all but the rows and their width, and but the heads
+// where several of a query share one of a key.
+c10::SymIntArrayRef batch_dims(const at::Tensor &x, bool grouped)
+{
+    size_t kept = grouped ? 3 : 2;
+    auto sizes = x.sym_sizes();
+    return sizes.size() < kept ? c10::SymIntArrayRef() : sizes.slice(0, sizes.size() - kept);
+}
+
+// [.., L, E] as [batch, 1, L, E]; `grouped`, [.., H, L, E] as [batch, H, L, E].
+at::Tensor in_four_dims(const at::Tensor &x, c10::SymIntArrayRef batch, bool grouped)
+{
+    auto sizes = batch.vec();
+    for (int64_t dim = grouped ? -3 : -2; dim < 0; dim++) sizes.push_back(x.sym_size(dim));
+    at::Tensor one = x.expand_symint(sizes);
+    one = batch.empty() ? one.unsqueeze(0) : one.flatten(0, static_cast<int64_t>(batch.size()) - 1);
+    return grouped ? one : one.unsqueeze(1);
+}
+
+// PyTorch composes attention in float32 where its operands have other than four dims or are to be
+// broadcast; here the dims before the rows are one batch.
 at::Tensor attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
                      const std::optional<at::Tensor> &mask, double dropout, bool causal,
                      std::optional<double> scale, bool grouped)
 {
-    int64_t rank = query.dim();
-    if (rank < 2 || rank > 3 || key.dim() != rank || value.dim() != rank)
+    auto of_query = batch_dims(query, grouped), of_key = batch_dims(key, grouped);
+    bool plain = query.dim() == 4 && of_query == of_key && of_query == batch_dims(value, grouped);
+    int64_t least = grouped ? 3 : 2;
+    if (plain || std::min({query.dim(), key.dim(), value.dim()}) < least)
         return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal,
                                                         scale, grouped);
-    return attention(query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), mask, dropout,
-                     causal, scale, grouped)
-        .squeeze(0);
+    auto batch = at::infer_size_symdimvector(of_query, of_key);
+    batch = at::infer_size_symdimvector(batch, batch_dims(value, grouped));
+    std::optional<at::Tensor> wide = mask;
+    if (mask && mask->dim() > 2) {
+        batch = at::infer_size_symdimvector(batch, batch_dims(*mask, grouped));
+        wide = in_four_dims(*mask, batch, grouped);
+    }
+    at::Tensor result =
+        attention(in_four_dims(query, batch, grouped), in_four_dims(key, batch, grouped),
+                  in_four_dims(value, batch, grouped), wide, dropout, causal, scale, grouped);
+    std::vector<c10::SymInt> sizes(batch.begin(), batch.end());
+    for (int64_t dim = grouped ? 1 : 2; dim < 4; dim++) sizes.push_back(result.sym_size(dim));
+    return result.reshape_symint(sizes);
 }
 
 // Whether autograd of some kind may want a gradient, or a dispatch mode sees the calls.

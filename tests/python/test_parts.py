@@ -216,16 +216,35 @@ def test_attention_with_gradients(how):
     check(functools.partial(F.scaled_dot_product_attention, **how), inputs, 3e-2, True)
 
 
-@pytest.mark.parametrize("sizes", [(9, 16), (3, 9, 16)])
-def test_attention_of_fewer_dims_with_gradients(sizes):
-    mask = torch.rand(*sizes[:-1], 9) > 0.3
-    mask[..., 0] = True
+def _masked_attention(mask, *operands):
+    return F.scaled_dot_product_attention(*operands, attn_mask=mask.to(operands[0].device))
+
+
+@pytest.mark.parametrize("sizes", [(9, 16), (3, 9, 16), (2, 3, 2, 9, 16), (1, 2, 1, 3, 9, 16)])
+def test_attention_of_other_than_four_dims_with_gradients(sizes):
     inputs = [numbers(*sizes) for _ in range(3)]
     check(functools.partial(F.scaled_dot_product_attention, is_causal=True), inputs, 3e-2, True)
-    check(
-        lambda *x: F.scaled_dot_product_attention(*x, attn_mask=mask.to(x[0].device)),
-        inputs, 3e-2, True,
-    )  # fmt: skip
+    for leading in {sizes[:-2], sizes[1:-2], (1,) * (len(sizes) - 2), ()}:
+        mask = torch.rand(*leading, 9, 9) > 0.3
+        mask[..., 0] = True
+        check(functools.partial(_masked_attention, mask), inputs, 3e-2, True)
+    result = F.scaled_dot_product_attention(*(x.to("spyre") for x in inputs))
+    assert result.stride() == F.scaled_dot_product_attention(*inputs).stride()
+
+
+def test_grouped_attention_of_five_dims():
+    inputs = [numbers(2, 3, heads, 9, 16) for heads in (4, 2, 2)]
+    check(functools.partial(F.scaled_dot_product_attention, enable_gqa=True), inputs, 3e-2, True)
+
+
+BROADCAST = [(2, 4), (2, 1), (1, 4), (1, 1), (4,), (3, 2, 4), ()]
+
+
+@pytest.mark.parametrize("of_key", BROADCAST)
+@pytest.mark.parametrize("of_query", BROADCAST)
+def test_attention_of_operands_to_broadcast(of_query, of_key):
+    query, key = numbers(*of_query, 9, 16), numbers(*of_key, 5, 16)
+    check(lambda q, k: F.scaled_dot_product_attention(q, k, k), [query, key], 3e-2, True)
 
 
 def test_rrelu_outside_of_training():
