@@ -261,6 +261,12 @@ NATIVES: dict[str, Pattern] = {
                              ((4, 64, 1000), (4, 64, 1000), (64, 64, 3))),
     "gradient of a conv1d's weight": of(gradient(lambda x, w: F.conv1d(x, w, padding=1), 1),
                                         ((4, 64, 1000), (4, 64, 1000), (64, 64, 3))),
+    "gradient of a conv2d's weight of 16 channels": of(
+        gradient(lambda x, w: F.conv2d(x, w, padding=1), 1),
+        ((8, 32, 56, 56), (8, 16, 56, 56), (32, 16, 3, 3))),
+    "gradient of a conv3d's weight": of(
+        gradient(lambda x, w: F.conv3d(x, w, padding=1), 1),
+        ((2, 32, 8, 32, 32), (2, 16, 8, 32, 32), (32, 16, 3, 3, 3))),
     "gradient of conv_transpose2d": of(
         gradient(lambda x, w: F.conv_transpose2d(x, w, stride=2)),
         ((4, 32, 56, 56), (4, 64, 28, 28), (64, 32, 2, 2))),

@@ -158,6 +158,16 @@ TURNED = {
     ),
     "1d of few features": (F.conv1d, (2, 20, 70), (2, 20, 5), {"padding": 2, "bias": 2}),
     "3d of few features": (F.conv3d, (2, 30, 4, 5, 34), (1, 30, 3, 2, 3), {"padding": (1, 0, 2)}),
+    "1d of many channels": (F.conv1d, (3, 66, 40), (9, 66, 4), {"dilation": 2}),
+    "2d of many channels": (F.conv2d, (2, 12, 20, 17), (40, 12, 3, 3), {"padding": 1}),
+    "2d of many channels, dilated": (
+        F.conv2d, (1, 70, 12, 33), (17, 70, 2, 3), {"padding": (0, 2), "dilation": (3, 2)},
+    ),
+    "3d of many channels": (F.conv3d, (2, 20, 4, 6, 9), (16, 20, 3, 2, 3), {"padding": (1, 0, 1)}),
+    "transpose 2d of many channels": (
+        F.conv_transpose2d, (2, 33, 9, 11), (33, 10, 3, 2),
+        {"padding": 1, "dilation": (1, 2), "output_padding": (0, 1)},
+    ),
     "transpose 1d": (F.conv_transpose1d, (2, 4, 9), (4, 6, 3), {}),
     "transpose 1d of 2": (F.conv_transpose1d, (2, 4, 70), (4, 6, 4), {"stride": 2, "padding": 1}),
     "transpose 2d": (

@@ -30,8 +30,9 @@ from .parts.pooling import (
     taps,
     windows_of,
 )
+from .parts.weight_gradients import weight_gradient
 from .parts.window_columns import is_of_columns, of_columns
-from .parts.window_rows import MOST_COPIES, MOST_ELEMENTS, elements, image_of, rows_of
+from .parts.window_rows import MOST_COPIES, image_of, rows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten
@@ -39,11 +40,7 @@ _aten = torch.ops.aten
 # Fewer leave most of a stick empty at every tap of a window: there the taps along a dim become
 # channels, or, where they are too many to be copied one by one, the windows rows of a matrix.
 _FEW_CHANNELS = 8
-# From so many taps on, or of few channels a group, the gradient of a weight is one product with the
-# matrix of its windows, up to MOST_ELEMENTS of it where they overlap. Else it is one for every tap.
-_MANY_TAPS = 64
 _MOST_PHASES = 16  # convolutions that a transposed one becomes
-_PART_OF_SUM = 64  # products of float32 that are added one after the other
 
 
 def convolution(
@@ -414,66 +411,11 @@ def convolution_backward(
     to_weight = None
     if wanted[1]:
         pair = (grad, x) if transposed else (x, grad)
-        to_weight = _weight_gradient(*pair, weight.shape, stride, padding, dilation, groups)
+        w = windows_of(pair[0].shape[2:], weight.shape[2:], stride, padding, dilation)
+        w = w._replace(counts=list(pair[1].shape[2:]))
+        to_weight = weight_gradient(*pair, weight.shape, w, groups)
     to_bias = grad.sum([0, *range(2, grad.dim())]) if wanted[2] else None
     return to_input, to_weight, to_bias
-
-
-def _weight_gradient(
-    x: torch.Tensor,
-    grad: torch.Tensor,
-    sizes: Sequence[int],
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
-) -> torch.Tensor:
-    """[features, C / groups, ..] of x [N, C, ..] and grad [N, features, windows]."""
-    features = grad.shape[1]
-    w = windows_of(x.shape[2:], sizes[2:], stride, padding, dilation)
-    w = w._replace(counts=list(grad.shape[2:]))
-    if x.shape[1] == groups > 1 and not are_tiles(w):
-        return _of_own_channels(x, grad, w).reshape(sizes)
-    parts = x.unflatten(1, (groups, -1)).movedim(1, 0)  # [groups, N, C / groups, ..]
-    rows = grad.movedim(1, 0).reshape(groups, features // groups, -1)
-    if are_tiles(w) or _has_rows(x, w, groups):
-        columns = rows_of(parts.flatten(0, 1), w).reshape(groups, rows.shape[2], -1)
-        return _long_product(rows, columns).reshape(sizes)
-    wide = padded(parts, w, 0.0).transpose(1, 2)
-    at_taps = [at_tap(wide, w, tap).flatten(2).transpose(1, 2) for tap in taps(w)]
-    return torch.stack([_long_product(rows, columns) for columns in at_taps], -1).reshape(sizes)
-
-
-def _of_own_channels(x: torch.Tensor, grad: torch.Tensor, w: Windows) -> torch.Tensor:
-    """[C, features / C, taps] where each channel has features of its own: its product has few rows
-    and one column, and is faster as elements that are multiplied and summed, as many channels at a
-    time as a stick holds."""
-    arrived = grad.unflatten(1, (x.shape[1], -1)).float()
-    wide = padded(x, w, 0.0).unsqueeze(2)
-    summed = [0, *range(3, arrived.dim())]
-    sums = [(at_tap(wide, w, tap).float() * arrived).sum(summed) for tap in taps(w)]
-    return torch.stack(sums, -1).to(x.dtype)
-
-
-def _long_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """[groups, M, K] by [groups, K, N]. In float32 a long K is summed in parts: a product is one
-    chain of additions, of which each rounds."""
-    groups, rows, k = x.shape
-    if x.dtype is not torch.float32 or k <= _PART_OF_SUM:
-        return x @ y
-    missing = -k % _PART_OF_SUM
-    if missing:
-        x = _aten.constant_pad_nd(x, [0, missing])
-        y = _aten.constant_pad_nd(y, [0, 0, 0, missing])
-    parts = (k + missing) // _PART_OF_SUM
-    x = x.reshape(groups, rows, parts, _PART_OF_SUM).transpose(1, 2)
-    return (x @ y.reshape(groups, parts, _PART_OF_SUM, -1)).sum(1)
-
-
-def _has_rows(x: torch.Tensor, w: Windows, groups: int) -> bool:
-    """Whether rows cost less than a product for every tap."""
-    few = x.shape[1] // groups < _FEW_CHANNELS or math.prod(w.kernel) > _MANY_TAPS
-    return few and elements(x, w) <= MOST_ELEMENTS
 
 
 spyre_decompositions[_aten.convolution_backward.default] = convolution_backward

@@ -50,20 +50,60 @@ spyre_status make_node(rewriter *r, aten_op op, const spyre_arg *args, uint32_t 
     return op < ATEN_NATIVE_COUNT ? native_check(r->target, id) : NULL;
 }
 
-spyre_status before_cast(const rewriter *r, const tensor *x, tensor *out)
+// The views between a value and what they are views of: the node that made that.
+static uint32_t viewed(const spyre_graph *graph, uint32_t value)
+{
+    for (;;) {
+        uint32_t node = graph->values.items[value].node;
+        if (node == SPYRE_NO_ID || graph->nodes.items[node].layer != GRAPH_LAYER_VIEW) return value;
+        value = graph->nodes.items[node].args[0].of.value;
+    }
+}
+
+static uint32_t dim_of_stride(const spyre_view *view, int64_t size, int64_t stride)
+{
+    uint32_t dim = 0;
+    while (dim < view->rank && (view->size[dim] != size || view->stride[dim] != stride)) dim++;
+    return dim;
+}
+
+// The elements that `x` has of `made`, all of them, in the same order in `from`, which has the
+// dims of `made`; false where x is more than these dims in some order, and dims of 1.
+static bool same_dims(const spyre_view *x, const spyre_view *made, const spyre_view *from,
+                      spyre_view *out)
+{
+    *out = (spyre_view){.rank = x->rank, .offset = from->offset};
+    if (x->offset != made->offset || view_element_count(x) != view_element_count(made))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        out->size[i] = x->size[i];
+        if (x->size[i] == 1) continue;
+        uint32_t dim = dim_of_stride(made, x->size[i], x->stride[i]);
+        if (dim == made->rank) return false;
+        out->stride[i] = from->stride[dim];
+    }
+    return true;
+}
+
+spyre_status before_cast(rewriter *r, const tensor *x, tensor *out)
 {
     const spyre_graph *graph = r->target;
-    const graph_value *value = &graph->values.items[x->value];
-    spyre_view made;
+    spyre_view made, view;
     *out = *x;
-    if (x->dtype != SPYRE_DTYPE_F32 || value->node == SPYRE_NO_ID) return NULL;
+    const graph_value *value = &graph->values.items[viewed(graph, x->value)];
+    if (x->dtype != SPYRE_DTYPE_F32 || value->dtype != x->dtype || value->node == SPYRE_NO_ID)
+        return NULL;
     const graph_node *node = &graph->nodes.items[value->node];
-    if (node->op != ATEN_SPYRE_CAST) return NULL;
+    if (node->op != ATEN_SPYRE_CAST || !view_is_dense(&x->view)) return NULL;
     TRY(graph_view_constant(graph, &value->view, &made));
-    uint32_t of = node->args[0].of.value;
-    const graph_value *from = &graph->values.items[of];
-    bool narrow = from->dtype == SPYRE_DTYPE_F16 || from->dtype == SPYRE_DTYPE_BF16;
-    if (!narrow || !view_same(&x->view, &made)) return NULL;
-    *out = (tensor){.value = of, .dtype = from->dtype};
-    return graph_view_constant(graph, &from->view, &out->view);
+    tensor of = {.value = node->args[0].of.value};
+    of.dtype = graph->values.items[of.value].dtype;
+    if (of.dtype != SPYRE_DTYPE_F16 && of.dtype != SPYRE_DTYPE_BF16) return NULL;
+    TRY(graph_view_constant(graph, &graph->values.items[of.value].view, &of.view));
+    if (!same_dims(&x->view, &made, &of.view, &view)) return NULL;
+    if (view_same(&view, &of.view) && view.rank == of.view.rank) {
+        *out = of;
+        return NULL;
+    }
+    return make_view(r, &of, &view, NULL, out);
 }

@@ -30,8 +30,8 @@ SPYRE_MUST_CHECK spyre_status make_node(rewriter *r, aten_op op, const spyre_arg
                                         uint32_t arg_count, spyre_dtype dtype,
                                         const spyre_view *view, const tensor *into, tensor *out);
 
-// The 16-bit tensor that a cast to float32 reads, else x: sums of its numbers and comparisons of
-// them are the same, and it is half as long.
-SPYRE_MUST_CHECK spyre_status before_cast(const rewriter *r, const tensor *x, tensor *out);
+// What a cast to float32 reads of 16 bits, dims in the order that x has them in, else x: sums of
+// its numbers, comparisons and products of them are the same, and it is half as long.
+SPYRE_MUST_CHECK spyre_status before_cast(rewriter *r, const tensor *x, tensor *out);
 
 #endif

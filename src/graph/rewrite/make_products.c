@@ -245,6 +245,8 @@ static spyre_status narrow_factors(rewriter *r, tensor *x, tensor *y)
     if (x->dtype != SPYRE_DTYPE_F32 || dtype == x->dtype || dtype != narrow_dtype(r, y) ||
         aten_takes(ATEN_SPYRE_BATCHMATMUL, x->dtype, r->rules.extended))
         return NULL;
+    TRY(before_cast(r, x, x));
+    TRY(before_cast(r, y, y));
     TRY(make_cast(r, x, dtype, NULL, x));
     return make_cast(r, y, dtype, NULL, y);
 }
