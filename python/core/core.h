@@ -187,6 +187,8 @@ bool tensor_of_object(PyObject *object, tensor_info *out);
 // Everything of a tensor that a compiled program depends on, as bytes: their number. Above
 // `capacity` nothing is written (tensor_key.c).
 size_t tensor_write_key(const tensor_info *t, void *buffer, size_t capacity);
+// The keys of a list or tuple of tensors, as bytes; null with an exception set.
+PyObject *tensors_key(PyObject *tensors);
 // Same sizes, and same strides of the dims of more than one element.
 bool tensor_same_shape(int64_t rank, const int64_t *size, const int64_t *stride,
                        const int64_t *other_size, const int64_t *other_stride);
@@ -270,6 +272,9 @@ bool executable_start(spyre_executable *executable, uint32_t segment, uint32_t c
 // launch(segment, inputs, card, scalars=()) -> the results that own their memory; the others are
 // views(), which the caller makes.
 PyObject *executable_launch(PyObject *self, PyObject *args);
+// The same of a tuple of inputs, by the segment's number and without numbers.
+PyObject *executable_launch_tensors(spyre_executable *executable, uint32_t segment,
+                                    PyObject *inputs, uint32_t card);
 // The same by the interpreter of bundles.
 PyObject *executable_interpret(PyObject *self, PyObject *args);
 // run(tensors): launches a kernel of compile_op_specs() on its arguments in order; asynchronous.
@@ -303,6 +308,7 @@ bool graph_register(PyObject *module);          // graph_object.c
 bool executable_register(PyObject *module);     // executable.c
 bool compile_register(PyObject *module);        // compile.c
 bool eager_register(PyObject *module);          // eager.c
+bool graph_calls_register(PyObject *module);    // graph_calls.c
 bool program_register(PyObject *module);        // program.c
 bool ktir_register(PyObject *module);           // ktir.c
 const spyre_graph *graph_of_object(PyObject *object);       // null with TypeError set

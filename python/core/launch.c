@@ -248,6 +248,12 @@ PyObject *executable_launch(PyObject *self, PyObject *args)
     return start_with(spyre_launch_scalars, self, args);
 }
 
+PyObject *executable_launch_tensors(spyre_executable *executable, uint32_t segment,
+                                    PyObject *inputs, uint32_t card)
+{
+    return launch_segment(spyre_launch_scalars, executable, segment, inputs, card, NULL);
+}
+
 PyObject *executable_interpret(PyObject *self, PyObject *args)
 {
     return start_with(spyre_interpret_scalars, self, args);

@@ -24,6 +24,7 @@ static bool (*const parts[])(PyObject *module) = {
     copy_rows_register, extend_register,    fit_register,        range_register,
     graph_register,     loops_register,     executable_register, compile_register,
     eager_register,     program_register,   ktir_register,       profile_register,
+    graph_calls_register,
 };
 
 PyMODINIT_FUNC PyInit__C(void);

@@ -71,15 +71,15 @@ static PyObject *py_tensor_key(PyObject *Py_UNUSED(self), PyObject *tensor)
     return PyBytes_FromStringAndSize(buffer, (Py_ssize_t)length);
 }
 
-// tensors_key(list): the keys of its tensors, each behind its length; the length 0 stands for the
-// tensor before.
-static PyObject *py_tensors_key(PyObject *Py_UNUSED(self), PyObject *list)
+// Each key stands behind its length; the length 0 stands for the tensor before.
+PyObject *tensors_key(PyObject *tensors)
 {
-    if (!PyList_Check(list)) {
-        PyErr_SetString(PyExc_TypeError, "tensors_key: expected a list");
+    const bool is_tuple = PyTuple_Check(tensors);
+    if (!is_tuple && !PyList_Check(tensors)) {
+        PyErr_SetString(PyExc_TypeError, "tensors_key: expected a list or a tuple");
         return NULL;
     }
-    Py_ssize_t count = PyList_Size(list);
+    Py_ssize_t count = is_tuple ? PyTuple_Size(tensors) : PyList_Size(tensors);
     char *buffer = malloc((size_t)count * (sizeof(size_t) + KEY_BYTES) + 1), *at = buffer;
     if (!buffer) return PyErr_NoMemory();
     PyObject *key = NULL;
@@ -88,7 +88,8 @@ static PyObject *py_tensors_key(PyObject *Py_UNUSED(self), PyObject *list)
     for (Py_ssize_t i = 0; i < count; i++) {
         size_t length;
         char *own = at + sizeof length;
-        if (!key_of_object(PyList_GetItem(list, i), own, KEY_BYTES, &length)) {
+        PyObject *tensor = is_tuple ? PyTuple_GetItem(tensors, i) : PyList_GetItem(tensors, i);
+        if (!key_of_object(tensor, own, KEY_BYTES, &length)) {
             core_raise();
             goto done;
         }
@@ -107,6 +108,11 @@ done:
     return key;
 }
 
+static PyObject *py_tensors_key(PyObject *Py_UNUSED(self), PyObject *tensors)
+{
+    return tensors_key(tensors);
+}
+
 // widened_from(tensor) -> the dtype of 16 bits whose numbers a float32 tensor of the card is known
 // to hold, or None.
 static PyObject *py_widened_from(PyObject *Py_UNUSED(self), PyObject *tensor)
@@ -119,7 +125,7 @@ static PyObject *py_widened_from(PyObject *Py_UNUSED(self), PyObject *tensor)
 
 static PyMethodDef methods[] = {
     {"tensor_key", py_tensor_key, METH_O, "Type, view and layout of a tensor as bytes."},
-    {"tensors_key", py_tensors_key, METH_O, "The keys of a list of tensors, as bytes."},
+    {"tensors_key", py_tensors_key, METH_O, "The keys of a list or tuple of tensors, as bytes."},
     {"widened_from", py_widened_from, METH_O,
      "(tensor) -> the 16-bit dtype whose numbers a float32 tensor is known to hold, or None"},
     {NULL, NULL, 0, NULL},

@@ -5,8 +5,8 @@ a `card` is the number of a card, -1 the current one; a `Device` names one, None
 
 import enum
 import types
-from collections.abc import Callable, Sequence
-from typing import Literal, TypedDict, overload
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal, TypedDict, overload
 
 import torch
 
@@ -239,6 +239,34 @@ class Executable:
     def exchanges(self, ranks: int) -> str: ...
     def write(self, segment: int, stage: str, directory: str) -> None: ...
 
+class DirectLaunch:
+    """A program that is one launch: of a segment whose inputs are arguments of the graph, by their
+    numbers, and whose results, by theirs, are the graph's."""
+
+    def __init__(
+        self,
+        executable: Executable,
+        segment: int,
+        card: int,
+        inputs: tuple[int, ...],
+        results: tuple[int, ...],
+        /,
+    ) -> None: ...
+
+class GraphCalls:
+    """The function of a compiled graph. Where `conditions` are empty and `programs`, by the keys of
+    the arguments, has a program with a `direct` launch, the function launches it and sets `used` of
+    the program; it calls `other` where not."""
+
+    def __init__(
+        self,
+        programs: dict[Any, Any],
+        conditions: tuple[Collection[Any], ...],
+        other: Callable[..., Any],
+        /,
+    ) -> None: ...
+    def __call__(self, *args: Any) -> Any: ...
+
 class Exchange:
     """A collective of a compiled graph, as exchange_plan() has read it."""
 
@@ -394,7 +422,7 @@ def op_scalars(op: str, count: int) -> bytes: ...
 def scalar_like(rule: int, value: float, limit: float) -> float | None: ...
 def integer_range(tensor: torch.Tensor) -> tuple[int, int, bool]: ...
 def tensor_key(tensor: torch.Tensor) -> bytes: ...
-def tensors_key(tensors: list[torch.Tensor]) -> bytes: ...
+def tensors_key(tensors: list[torch.Tensor] | tuple[torch.Tensor, ...]) -> bytes: ...
 def start_runtime() -> None: ...
 def free_runtime() -> None: ...
 def is_started() -> bool: ...

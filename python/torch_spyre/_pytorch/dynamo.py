@@ -44,6 +44,47 @@ def forget_unused_stream() -> None:
         objects.clear()
 
 
+def forgo_records_of_calls() -> None:
+    """Where Dynamo is compiling a graph and nobody profiles, calls of it do not look for a profiler
+    that wants to know how long the code around the graph takes: it would take longer by that."""
+    from torch._dynamo import config, symbolic_convert
+
+    translator = getattr(symbolic_convert.tls, "current_tx", None)
+    profiles = torch.autograd.profiler._is_profiler_enabled
+    if translator is None or profiles or not config.record_runtime_overhead:
+        return
+    config.record_runtime_overhead = False
+    translator.output.add_cleanup_hook(lambda: setattr(config, "record_runtime_overhead", True))
+
+
+def adds_nothing(arguments: int, of_user: int) -> bool:
+    """Whether the function that AOTAutograd is making of a graph for inference only calls what is
+    being compiled: with the user's arguments as they are, none of which is written, for results
+    that are neither arguments nor views. `arguments` are those of the compiled graph."""
+    context = torch._guards.TracingContext.try_get()
+    meta: Any = context.fw_metadata if context else None
+    return (
+        meta is not None
+        and arguments == of_user
+        and not meta.num_mutated_inp_runtime_indices
+        and not meta.num_mutated_graph_handled_indices
+        and not meta.num_outputs_aliased
+        and not meta.num_intermediate_bases
+        and not meta.dynamic_outputs
+        and not meta.tokens
+        and not meta.is_rng_op_functionalized
+        and not meta.num_graphsafe_rng_states
+    )
+
+
+def untracked(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that Dynamo was told not to trace, for a caller that is not traced."""
+    from torch._dynamo.eval_frame import innermost_fn
+
+    function: Callable[..., Any] = innermost_fn(compiled)
+    return function
+
+
 def graph_breaks() -> int:
     """Graph breaks of the process since the last torch.compiler.reset()."""
     return len(torch._dynamo.utils.graph_break_reasons)

@@ -22,8 +22,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from .. import _C, _fallback, config, passes
-from .._pytorch import dynamo_interface, partition, pytree, structured
-from .._pytorch.dynamo import aot_autograd, forget_unused_stream
+from .._pytorch import dynamo, dynamo_interface, partition, pytree, structured
 from .._pytorch.fx import results_of
 from ..debug import artefacts, compile_log, failures
 from ..program_table import ProgramTable
@@ -91,11 +90,20 @@ def compile_graph_of_user(
     scopes = hint_scopes.about_dims(gm.graph)
     artefacts.show_graph("pre_grad_graphs", gm)
 
-    def forward(gm: torch.fx.GraphModule, example_inputs: Values) -> Runnable:
+    plain: list[CompiledGraph] = []  # what the inference is, if AOTAutograd adds nothing to it
+
+    def forward(gm: torch.fx.GraphModule, aten_inputs: Values) -> Runnable:
         hint_scopes.warn_of_lost_scopes(scopes, gm.graph)
         if of_aten:
             of_aten(gm)
-        return compile_aten(gm, example_inputs, settings)
+        return compile_aten(gm, aten_inputs, settings)
+
+    def inference(gm: torch.fx.GraphModule, aten_inputs: Values) -> Runnable:
+        run = forward(gm, aten_inputs)
+        graph = getattr(run, "graph", None)
+        if graph and dynamo.adds_nothing(len(aten_inputs), len(example_inputs)):
+            plain.append(graph)
+        return run
 
     def backward(gm: torch.fx.GraphModule, example_inputs: Values) -> Runnable:
         return compile_aten(gm, example_inputs, settings)
@@ -103,16 +111,17 @@ def compile_graph_of_user(
     report = failures.reported("compile_frontend")
     kept = attention.whole(), whole_operators.kept()
     with report, structured.graph_of_user(gm), kept[0], kept[1]:
-        compiled = aot_autograd(
+        compiled = dynamo.aot_autograd(
             fw_compiler=forward,
             bw_compiler=backward,
-            inference_compiler=forward,
+            inference_compiler=inference,
             decompositions=decompositions.table(),
             partition_fn=_split_passes,
             keep_inference_input_mutations=True,
         )(gm, example_inputs)
-    forget_unused_stream()
-    return named_dims.naming(compiled, names)
+    dynamo.forget_unused_stream()
+    dynamo.forgo_records_of_calls()
+    return named_dims.naming(plain[0].calls(compiled) if plain else compiled, names)
 
 
 def _split_passes(joint: torch.fx.GraphModule, inputs: Any, **options: Any) -> partition.Passes:
@@ -153,6 +162,7 @@ def compile_aten(
         return graph(args)
 
     run._boxed_call = True  # type: ignore[attr-defined]  # one list, which the callee may empty
+    run.graph = graph  # type: ignore[attr-defined]
     return run
 
 
@@ -232,6 +242,15 @@ class CompiledGraph:
         if self.takes_tensors_only:
             return _C.tensors_key(args)
         return tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
+
+    def calls(self, other: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of the graph's arguments that launches a program of one launch without Python
+        in between; `other` is called where there is no such program yet, or more to do."""
+        varies = self.growth or self.between or self.buckets is not None or self.scalars
+        if varies or not self.takes_tensors_only:
+            return other
+        conditions = (named_dims.declared(), _without_launch)
+        return _C.GraphCalls(self.programs, conditions, dynamo.untracked(other))
 
     def __call__(self, args: list[Any]) -> list[Any]:
         named = named_dims.in_use() and any(named_dims.dims_of(a) for a in args)
@@ -391,6 +410,7 @@ class CompiledGraph:
 
 
 _launches = contextvars.ContextVar("spyre_launches", default=True)
+_without_launch: list[None] = []  # an item for each without_launch(), of all contexts
 
 
 @contextlib.contextmanager
@@ -398,9 +418,11 @@ def without_launch() -> Iterator[None]:
     """Calls of compiled graphs inside compile what they miss and launch nothing: results have
     their sizes and dtypes, and zeros in them."""
     token = _launches.set(False)
+    _without_launch.append(None)
     try:
         yield
     finally:
+        _without_launch.pop()
         _launches.reset(token)
 
 
@@ -497,6 +519,7 @@ class _Eager:
     of a graph with tensors of the card."""
 
     takes_any_numbers = False
+    direct = None
 
     def __init__(self, gm: torch.fx.GraphModule, reason: str = ""):
         self.gm = gm

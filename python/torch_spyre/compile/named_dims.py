@@ -5,7 +5,7 @@ They belong to what a tensor holds, not to its shape: a flat tensor may have tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -74,6 +74,11 @@ def dims_of(value: object) -> str:
 
 def in_use() -> bool:
     return bool(_sizes)
+
+
+def declared() -> Collection[str]:
+    """The names, as they are at any time: empty unless in_use()."""
+    return _sizes
 
 
 def take_names(graph: torch.fx.Graph) -> dict[int, str]:

@@ -136,6 +136,7 @@ class Program:
         self._plan_lifetimes()
         self.only = self._plan_only()
         self.straight = None if self.watches[:1] != [None] else self.only
+        self.direct = self._make_direct()
         # No node may run on the host, which has the numbers of the first call.
         self.takes_any_numbers = all(
             segment.on_card and not self._may_leave_card(segment) for segment in self.segments
@@ -364,6 +365,21 @@ class Program:
         ]
         in_order = arguments == list(range(len(arguments)))
         return Straight(launch, arguments, outputs, in_order)
+
+    def _make_direct(self) -> _C.DirectLaunch | None:
+        """The launch of a straight graph that Python adds nothing to."""
+        straight = self.straight
+        if straight is None or type(straight.launch) is not handover.Launch:
+            return None
+        places = [place for place, _constant in straight.outputs if place is not None]
+        index = straight.launch.index
+        if self.preferred or straight.launch.views or self.executable.segment(index)["scalars"]:
+            return None
+        if len(places) < len(straight.outputs):
+            return None
+        return _C.DirectLaunch(
+            self.executable, index, self.device.index, tuple(straight.arguments), tuple(places)
+        )
 
     def __call__(self, args: list[Any], of_call: scalars.Call | None) -> list[Any]:
         """Runs with the arguments of the graph and the numbers among them."""
