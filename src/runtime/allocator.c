@@ -317,8 +317,11 @@ spyre_status allocator_take_as(allocator *a, const allocator_request *request,
 
 spyre_status allocator_take(allocator *a, uint64_t bytes, uint64_t *out_address)
 {
-    const allocator_request request = {.bytes = bytes, .segment = ALLOCATOR_ANY_SEGMENT,
-                                       .align_bytes = ALLOCATOR_BLOCK_BYTES};
+    allocator_request request = {.bytes = bytes, .segment = ALLOCATOR_ANY_SEGMENT,
+                                 .align_bytes = ALLOCATOR_ALIGN_BYTES};
+    const uint64_t rounded = allocator_round(bytes);
+    if (bytes < ALLOCATOR_LARGE_BYTES || best_fit(a, &request, rounded) == a->gap_count)
+        request.align_bytes = ALLOCATOR_BLOCK_BYTES;
     return allocator_take_as(a, &request, out_address);
 }
 

@@ -98,9 +98,9 @@ static void allocator__reserves_and_releases_whole_pages(void **state)
     allocator a;
     assert_ok(allocator_create(0, &a));
     uint64_t first, second, third;
-    assert_ok(allocator_take(&a, 3 * page, &first));    // from byte 128 of page 0 into page 3
+    assert_ok(allocator_take(&a, 3 * page, &first));    // from byte 4096 of page 0 into page 3
     assert_int_equal(a.reserved_bytes, 4 * page);
-    assert_ok(allocator_take(&a, page - 128, &second)); // the rest of page 3
+    assert_ok(allocator_take(&a, page - ALLOCATOR_ALIGN_BYTES, &second)); // the rest of page 3
     assert_int_equal(a.reserved_bytes, 4 * page);
     assert_ok(allocator_take(&a, 2 * page, &third));
     assert_int_equal(a.reserved_bytes, 6 * page);
@@ -126,6 +126,30 @@ static void allocator__reserves_and_releases_whole_pages(void **state)
     assert_ok(allocator_take(&a, 3 * page, &again));
     assert_int_equal(again, first);
     assert_int_equal(a.reserved_bytes, 4 * page);
+    allocator_destroy(&a);
+}
+
+static void allocator__aligns_large_blocks(void **state)
+{
+    (void)state;
+    enum { LARGE = ALLOCATOR_LARGE_BYTES, ALIGN = ALLOCATOR_ALIGN_BYTES };
+    allocator a;
+    assert_ok(allocator_create(0, &a));
+    uint64_t address[4], rest;
+    assert_ok(allocator_take(&a, LARGE, &address[0]));
+    assert_int_equal(address[0], ALIGN);
+    assert_ok(allocator_take(&a, LARGE - 128, &address[1]));
+    assert_int_equal(address[1], ALIGN + LARGE);
+    assert_ok(allocator_take(&a, 128, &address[2]));    // in front of the first one
+    assert_int_equal(address[2], 128);
+    assert_ok(allocator_take(&a, LARGE + 1, &address[3]));
+    assert_int_equal(address[3], ALIGN + 2 * LARGE);
+    for (int n = 0; n < 4; n++) assert_true(allocator_give(&a, address[n]));
+    // All of segment 0 is there for one that no multiple leaves room for.
+    for (int n = 1; n < ALLOCATOR_SEGMENTS; n++)
+        assert_ok(allocator_take(&a, CARD_SEGMENT_BYTES, &rest));
+    assert_ok(allocator_take(&a, CARD_SEGMENT_BYTES - 128, &rest));
+    assert_int_equal(rest, 128);
     allocator_destroy(&a);
 }
 
@@ -196,6 +220,7 @@ int main(void)
         cmocka_unit_test(allocator__segments_do_not_join),
         cmocka_unit_test(allocator__limit_counts_rounded_bytes),
         cmocka_unit_test(allocator__reserves_and_releases_whole_pages),
+        cmocka_unit_test(allocator__aligns_large_blocks),
         cmocka_unit_test(allocator__prefers_what_was_freed_last),
         cmocka_unit_test(allocator__random_blocks_never_overlap),
     };
