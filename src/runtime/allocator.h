@@ -15,9 +15,9 @@
 // A page is what the host backs and takes back: the size of a huge page of x86-64 and of arm64.
 enum { ALLOCATOR_BLOCK_BYTES = 128, ALLOCATOR_PAGE_BYTES = 2 << 20, ALLOCATOR_SEGMENTS = 7 };
 
-// Large blocks begin at multiples of a page, where there is room. Hosts first compare the bits within
-// a page of two addresses: a load a stick ahead of a store in another tensor would seem to be of what
-// is stored, and wait.
+// Large blocks begin at multiples of a page, where there is room. Hosts first compare the bits
+// within a page of two addresses: a load a stick ahead of a store in another tensor would seem to
+// be of what is stored, and wait.
 enum { ALLOCATOR_LARGE_BYTES = 64 << 10, ALLOCATOR_ALIGN_BYTES = 4096 };
 
 #define ALLOCATOR_ANY_SEGMENT UINT32_MAX
