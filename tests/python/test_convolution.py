@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions on the card, against float32 on the CPU."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -40,6 +42,8 @@ CASES = {
     "depthwise tiles, padded": ((2, 40, 8, 12), (40, 1, 2, 3), (2, 3), (1, 1), 1, 40),
     "depthwise tiles, padded, that leave a rest": ((1, 5, 9, 8), (10, 1, 3, 3), 3, 1, 1, 5),
     "depthwise, taps of one dim": ((1, 5, 6, 7), (5, 1, 1, 3), 1, 0, 2, 5),
+    "a factor for each channel": ((2, 70, 9, 8), (70, 1, 1, 1), 1, 0, 1, 70),
+    "factors in steps, several a channel": ((2, 6, 9, 8), (18, 1, 1, 1), (2, 3), (1, 2), 1, 6),
     "several features a channel": ((1, 3, 6, 7), (6, 1, 3, 2), 1, 1, 1, 3),
     "patches": ((2, 3, 16, 24), (70, 3, 8, 8), 8, 0, 1, 1),
     "pointwise": ((1, 5, 6, 8), (4, 5, 1, 1), 1, 0, 1, 1),
@@ -95,6 +99,7 @@ def test_a_weight_whose_channels_are_two_dims_of_its_storage(groups):
 @pytest.mark.parametrize("name", [
     "few channels", "few channels in steps", "patches", "columns in steps", "columns of tiles",
     "few features, dilated", "columns of groups", "columns of images",
+    "a factor for each channel", "factors in steps, several a channel",
 ])  # fmt: skip
 def test_channels_last(name):
     torch._dynamo.reset()
@@ -106,6 +111,30 @@ def test_channels_last(name):
         assert actual.is_contiguous(memory_format=torch.channels_last)
         expected = F.conv2d(x.cpu().float(), w.float(), None, *how)
         torch.testing.assert_close(actual.cpu().float(), expected, atol=5e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_factors_of_channels_with_gradients(rank):
+    """Of windows of one element, transposed ones too."""
+    for transposed, stride in ((False, 1), (False, 2), (True, 1), (True, 2)):
+        of = f"Conv{'Transpose' if transposed else ''}{rank}d"
+        layer = getattr(torch.nn, of)(6, 12, 1, stride, groups=6)
+        x = numbers(2, 6, *(7, 6, 5)[:rank]).float().requires_grad_()
+        expected = layer(x)
+        expected.square().sum().backward()
+        moved = copy.deepcopy(layer).half().to("spyre")
+        moved.zero_grad()
+        given = x.detach().half().to("spyre").requires_grad_()
+        with torch_spyre.fallback("error"):
+            actual = moved(given)
+            actual.float().square().sum().backward()
+        assert actual.stride() == expected.stride()
+        for a, b in ((actual, expected), (given.grad, x.grad)):
+            torch.testing.assert_close(a.cpu().float(), b, atol=5e-2, rtol=2e-2)
+        assert moved.weight.grad is not None and layer.weight.grad is not None
+        torch.testing.assert_close(
+            moved.weight.grad.cpu().float(), layer.weight.grad, atol=0.3, rtol=2e-2
+        )
 
 
 def test_few_features_of_any_number_of_images():

@@ -68,6 +68,9 @@ def convolution(
     if x.dim() not in (3, 4, 5) or x.dtype not in computed() or weight.dtype != x.dtype:
         return NOT_TAKEN
     w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    turned = transposed and (max(stride) > 1 or any([*padding, *output_padding]))
+    if groups == x.shape[1] > 1 and max(w.kernel) == 1 and not turned:
+        return _in_order_of(x, weight, _of_points(x, weight, bias, w))
     if groups == x.shape[1] and not transposed and x.dim() < 5:
         if max(w.kernel) > 1 and weight.shape[0] == groups and lie_side_by_side(w):
             return _in_order_of(x, weight, _of_tiles(x, weight, bias, w))
@@ -105,7 +108,7 @@ def convolution(
     if groups == 1 and are_tiles(w):
         return _by_tiles(x, weight, bias, w)
     if math.prod(stride) <= _MOST_PHASES:
-        return _by_phases(x, weight, bias, w, groups)
+        return _in_order_of(x, weight, _by_phases(x, weight, bias, w, groups))
     for dim, step in enumerate(stride):
         x = _spread(x, dim + 2, step)
     around = list[int]()
@@ -116,6 +119,16 @@ def convolution(
     ones, none = [1] * len(kernel), [0] * len(kernel)
     x = _aten.constant_pad_nd(x, around) if any(around) else x
     return _forward(x, _turned(weight, groups), bias, ones, none, dilation, groups)
+
+
+def _of_points(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, w: Windows
+) -> torch.Tensor:
+    """[N, C, ..] by [features, 1, ..], windows of one element: a factor for each feature."""
+    points = at_tap(padded(x, w, 0.0), w, next(taps(w))).unsqueeze(2)
+    each = [x.shape[1], -1, *[1] * len(w.kernel)]
+    made = points * weight.reshape(each)
+    return (made if bias is None else made + bias.reshape(each)).flatten(1, 2)
 
 
 def _of_tiles(
