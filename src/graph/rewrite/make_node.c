@@ -50,6 +50,16 @@ spyre_status make_node(rewriter *r, aten_op op, const spyre_arg *args, uint32_t 
     return op < ATEN_NATIVE_COUNT ? native_check(r->target, id) : NULL;
 }
 
+spyre_status make_view(rewriter *r, const tensor *x, const spyre_view *view, const tensor *into,
+                       tensor *out)
+{
+    spyre_arg args[1] = {tensor_arg(x)};
+    if (into && into->dtype != x->dtype)
+        return status_new(SPYRE_INVALID_ARGUMENT, "the result is %s, the operation gives %s",
+                          spyre_dtype_name(into->dtype), spyre_dtype_name(x->dtype));
+    return make_node(r, ATEN_SPYRE_VIEW, args, 1, x->dtype, view, into, out);
+}
+
 // The views between a value and what they are views of: the node that made that.
 static uint32_t viewed(const spyre_graph *graph, uint32_t value)
 {

@@ -19,16 +19,6 @@ spyre_status make_cat(rewriter *r, const tensor *items, uint32_t count, uint32_t
     return make_node(r, ATEN_SPYRE_CAT, args, 2, items[0].dtype, &view, into, out);
 }
 
-spyre_status make_view(rewriter *r, const tensor *x, const spyre_view *view, const tensor *into,
-                       tensor *out)
-{
-    spyre_arg args[1] = {tensor_arg(x)};
-    if (into && into->dtype != x->dtype)
-        return status_new(SPYRE_INVALID_ARGUMENT, "the result is %s, the operation gives %s",
-                          spyre_dtype_name(into->dtype), spyre_dtype_name(x->dtype));
-    return make_node(r, ATEN_SPYRE_VIEW, args, 1, x->dtype, view, into, out);
-}
-
 spyre_status make_reshape(rewriter *r, const tensor *x, const int64_t *size, uint32_t rank,
                           tensor *out)
 {

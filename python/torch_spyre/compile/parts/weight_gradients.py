@@ -2,10 +2,11 @@
 """Gradients of the weights of convolutions: products of the windows and of what arrives for each.
 
 Windows side by side are rows of a matrix, and so are those of few channels: one product. Else there
-is one for every tap, and the cheaper of two forms is taken. *Copies*: what the tap reads, copied.
+is one for every tap, and the cheaper form is taken. *Copies*: what the tap reads, copied.
 *Lines*: the padded image is one line of places, in which every tap is a shift by whole sticks, of
 channels or of features, and is read where it is; each image has sums of its own, which are added in
-float32, and what arrives is 0 at places where no window begins."""
+float32, and what arrives is 0 at places where no window begins. Of three dims, planes are images,
+where these are not so many that their sums cost more than the products."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ import torch
 
 from .lines import HALVES
 from .pooling import Windows, are_tiles, at_tap, padded, taps
+from .window_columns import along
 from .window_rows import MOST_ELEMENTS, elements, rows_of
 
 _aten = torch.ops.aten
@@ -26,8 +28,9 @@ _PART_OF_SUM = 64  # products of float32 that are added one after the other
 
 # Prices, in the time of a multiplication and addition within a product.
 _PACKED = 10  # an element of a factor
-_SUMMED = 64  # an image's part of a result
-_MOVED = 150  # an element that is copied from one stick to another
+_SUMMED = 130  # an image's part of a result
+_MOVED = 60  # a lane that is copied to be another stick's
+_MORE_CORES = 1.1  # what more images cost that more cores share
 _LANES = 64
 _HALF_STICK = 32  # what is multiplied of a stick
 
@@ -40,8 +43,15 @@ def weight_gradient(
         return _of_own_channels(x, grad, w).reshape(sizes)
     if are_tiles(w) or _has_rows(x, w, groups):
         return _of_rows(x, grad, w, groups).reshape(sizes)
-    lines = _price_of_lines(x, grad, w) if _has_lines(x, w, groups) else math.inf
-    if lines < _price_of_copies(x, grad, w, groups):
+    copies = _price_of_copies(x, grad, w, groups)
+    if groups > 1 or max(w.stride) > 1 or x.dtype not in HALVES:
+        return _of_copies(x, grad, w, groups).reshape(sizes)
+    images, lines = x.shape[0], _price_of_lines(x, grad, w, x.shape[0])
+    if len(w.kernel) == 3:
+        planes = w.kernel[0] * _price_of_lines(x, grad, _of_plane(w), images * w.counts[0])
+        if planes < _MORE_CORES * min(lines, copies):
+            return _of_planes(x, grad, w)
+    if lines < copies:
         return _of_lines(x, grad, w).reshape(sizes)
     return _of_copies(x, grad, w, groups).reshape(sizes)
 
@@ -97,24 +107,19 @@ def _long_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x @ y.reshape(groups, parts, _PART_OF_SUM, -1)).sum(1)
 
 
-def _has_lines(x: torch.Tensor, w: Windows, groups: int) -> bool:
-    return groups == 1 and max(w.stride) == 1 and x.dtype in HALVES
-
-
 def _price_of_copies(x: torch.Tensor, grad: torch.Tensor, w: Windows, groups: int) -> int:
     channels, features = x.shape[1] // groups, grad.shape[1] // groups
-    windows = math.prod(w.counts)
-    moved = _MOVED * windows * _in_whole(channels, _LANES)
-    product = _price_of_product(features, channels, windows)
+    sticks = math.prod(w.counts[:-1]) * _in_whole(w.counts[-1], _LANES)
+    moved = _MOVED * sticks * _in_whole(channels, _LANES)
+    product = _price_of_product(features, channels, math.prod(w.counts))
     return (product + moved) * x.shape[0] * groups * math.prod(w.kernel)
 
 
-def _price_of_lines(x: torch.Tensor, grad: torch.Tensor, w: Windows) -> int:
+def _price_of_lines(x: torch.Tensor, grad: torch.Tensor, w: Windows, images: int) -> int:
     _, _, places = _line_of(w)
     rows, columns = _sides(x.shape[1], grad.shape[1])
     summed = _SUMMED * rows * _in_whole(columns, _HALF_STICK)
-    product = _price_of_product(rows, columns, places)
-    return (product + summed) * x.shape[0] * math.prod(w.kernel)
+    return (_price_of_product(rows, columns, places) + summed) * images * math.prod(w.kernel)
 
 
 def _price_of_product(rows: int, columns: int, depth: int) -> int:
@@ -159,6 +164,20 @@ def _of_lines(x: torch.Tensor, grad: torch.Tensor, w: Windows) -> torch.Tensor:
         shift = sum(t * d * step for t, d, step in zip(tap, w.dilation, steps, strict=True))
         sums.append(product(shift).sum(0))
     return torch.stack(sums, -1).to(x.dtype)
+
+
+def _of_plane(w: Windows) -> Windows:
+    return Windows(*(numbers[1:] for numbers in w))
+
+
+def _of_planes(x: torch.Tensor, grad: torch.Tensor, w: Windows) -> torch.Tensor:
+    """[features, C, ..]: of every tap along the first dim, that of images with a dim less."""
+    first, inner = along(w, [0], w.sizes), _of_plane(w)
+    sizes = [grad.shape[1], x.shape[1], *inner.kernel]
+    wide, arrived = padded(x, first, 0.0), grad.movedim(2, 1).flatten(0, 1)
+    planes = [at_tap(wide, first, (tap, 0, 0)) for tap in range(w.kernel[0])]
+    images = [plane.movedim(2, 1).flatten(0, 1) for plane in planes]
+    return torch.stack([weight_gradient(one, arrived, sizes, inner, 1) for one in images], 2)
 
 
 def _product_of_lines(arrived: torch.Tensor, line: torch.Tensor) -> Callable[[int], torch.Tensor]:
