@@ -123,6 +123,19 @@ def test_parts_of_one_tensor(target, source):
     assert torch.equal(card.cpu(), wanted)
 
 
+def test_a_part_that_is_written_in_place_is_not_copied_to_itself():
+    x = torch.randint(-9, 9, (5, 70, 60)).half()
+    card, wanted = x.to("spyre"), x.clone()
+    kinds = torch.profiler.ProfilerActivity
+    with torch.profiler.profile(activities=[kinds.CPU, kinds.PrivateUse1]) as seen:
+        card[1:, 2:-1] += 3
+        torch.spyre.synchronize()
+    wanted[1:, 2:-1] += 3
+    assert torch.equal(card.cpu(), wanted)
+    names = {event.name for event in seen.events()}
+    assert not names & {"Memcpy (DtoH)", "Memcpy (HtoD)"}, names
+
+
 def test_a_view_that_runs_over_rows_shares_elements_with_the_next_row():
     x = torch.arange(40).half().view(4, 10)
     card = x.to("spyre")

@@ -285,6 +285,30 @@ def test_sums_with_gradients(name):
     check(function, inputs, 3e-2, True)
 
 
+LOSSES = {
+    "smooth_l1": lambda x, y, r: F.smooth_l1_loss(x, y, reduction=r, beta=0.7),
+    "smooth_l1 of 0": lambda x, y, r: F.smooth_l1_loss(x, y, reduction=r, beta=0.0),
+    "huber": lambda x, y, r: F.huber_loss(x, y, reduction=r, delta=1.5),
+}
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_of_losses_that_are_linear_far_off(name, dtype, reduction):
+    x = torch.tensor([3.0, -3.0, 0.25, -0.25, 0.7, -1.5, 0.0, float("inf"), float("nan")])
+    if dtype is torch.float16 or name.endswith(" 0"):  # 16 bits of the card have no NaN
+        x = x[:-1]
+    x = x.to(dtype)
+    y = torch.zeros_like(x)
+    gradients = []
+    for device in ("cpu", "spyre"):
+        leaf = x.clone().to(device).requires_grad_()
+        LOSSES[name](leaf, y.to(device), reduction).sum().backward()
+        gradients.append(leaf.grad.cpu().float())
+    torch.testing.assert_close(*gradients, rtol=3e-3, atol=0, equal_nan=True)
+
+
 def test_comparisons_of_float32():
     inf, nan = float("inf"), float("nan")
     values = torch.tensor([inf, -inf, nan, 0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 3.4e38, 1.0000001])

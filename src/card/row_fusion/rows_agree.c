@@ -132,16 +132,6 @@ static bool stream_gains_alone(const rows_window *w, const rows_shape *shape, co
     return true;
 }
 
-// A reduction gains where it has to convert its elements, or on one core, whose rows host threads
-// share.
-static bool reduction_gains_alone(const rows_window *w, const rows_tiles *tiles, const rows_tile *t)
-{
-    const uint32_t active = w->phases[w->first].kernel->source->active_cores;
-    const bool one_core = (active & (active - 1)) == 0 && !tiles->items[0].outer;
-    return t->role == ROWS_REDUCES &&
-           (one_core || t->operand[1].place.format == SPYRE_FORMAT_SEN169_FP16);
-}
-
 bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
                 rows_failure *out_failed)
 {
@@ -159,7 +149,7 @@ bool rows_agree(const rows_window *w, const rows_shape *shape, rows_tiles *tiles
         wide += t->role <= ROWS_REDUCES && !loads;
         streams += t->role == ROWS_STREAMS && !loads;
         kernels = t->kernel + 1;
-        reduces = reduces || reduction_gains_alone(w, tiles, t);
+        reduces = reduces || t->role == ROWS_REDUCES;
     }
     if (kernels > 1) return wide >= 2;
     return (streams >= 1 && wide >= 2) || reduces ||

@@ -496,7 +496,7 @@ spyre_status rewrite_bitwise(rewriter *r)
     TRY(rewrite_result(r, 0, &into));
     if (into.dtype != SPYRE_DTYPE_BOOL) return rewrite_binary(r);
     switch ((int)op) {
-    case OPFUNC_BITAND: return logical(r, OPFUNC_MUL);
+    case OPFUNC_BITAND: return logical(r, OPFUNC_MINIMUM);
     case OPFUNC_BITOR: return logical(r, OPFUNC_MAXIMUM);
     case OPFUNC_BITXOR: return logical(r, OPFUNC_NOTEQUAL);
     default: return status_new(SPYRE_UNSUPPORTED, "bools that are shifted");
