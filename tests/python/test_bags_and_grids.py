@@ -180,3 +180,14 @@ def test_images_of_one_channel_have_the_strides_of_pytorch(sizes, dtype, compile
     expected = sample(x, grid)
     assert found.stride() == expected.stride()
     torch.testing.assert_close(found.cpu().float(), expected, atol=3e-2, rtol=3e-2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("width", [64, 100])
+def test_sums_of_rows_that_go_to_one(dtype: torch.dtype, width: int) -> None:
+    times = torch.tensor([1, 3, 4, 5, 32, 40, 2, 9])
+    to = torch.arange(len(times)).repeat_interleave(times)
+    rows = torch.randint(-3, 4, (len(to), width)).to(dtype)
+    start = torch.randint(-3, 4, (len(times), width)).to(dtype)
+    found = torch.index_add(start.to("spyre"), 0, to.to("spyre"), rows.to("spyre"))
+    assert torch.equal(found.cpu(), torch.index_add(start, 0, to, rows))

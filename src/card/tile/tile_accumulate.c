@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clones.h"
+#include "card/simd/simd.h"
 #include "card/tile/row_offsets.h"
 #include "card/tile/runs.h"
 #include "tensor/accumulate.h"
@@ -157,6 +158,31 @@ static bool adds_rows(const joined_run *j, const uint8_t *to)
            j->stride == (int64_t)sizeof(float) && (uintptr_t)to % sizeof(float) == 0;
 }
 
+// How many of the rows go where the first one goes.
+static int64_t count_equal(const int64_t *offset, int64_t rows)
+{
+    int64_t n = 1;
+    while (n < rows && offset[n] == offset[0]) n++;
+    return n;
+}
+
+// Rows that are joined to one, as those of a bag: its sums stay in registers meanwhile.
+static void add_to_one(uint8_t *to, const row_shape *s, const value_run *from, simd_format format,
+                       int64_t rows)
+{
+    const simd_reduction r = {.accumulator = (float *)(void *)to,
+                              .in = from->at,
+                              .format = format,
+                              .rows = (size_t)s->parts,
+                              .count = (size_t)s->length,
+                              .depth = (size_t)rows,
+                              .turns = 1,
+                              .accumulator_row = s->to_part,
+                              .in_row = s->from_part,
+                              .step = s->from_row};
+    simd_in_use()->sum(&r);
+}
+
 // Where the rows from row `first` on go, of at most ROWS_AHEAD. They lie anywhere, so the host is
 // told of them before they are changed.
 static int64_t find_rows(const plan_tile *tile, const row_shape *s, const runs *r, int64_t first,
@@ -182,17 +208,26 @@ static void join_parts(const joined_run *j, uint8_t *to, const row_shape *s, con
         join_row(j, to + part * s->to_part, values + part * s->length, (size_t)s->length);
 }
 
-// As many rows at a time as a chunk has.
+enum { LEAST_EQUAL = 4 };
+
+// As many rows at a time as a chunk has, or as go to one row.
 static void join_dense_rows(const joined_run *j, const row_shape *s, uint8_t *to,
                             const int64_t *offset, const value_run *from, int64_t count)
 {
     const int64_t elements = s->parts * s->length, most = LANES_CHUNK / elements;
+    simd_format format;
+    const bool adds = adds_rows(j, to), reads = adds && simd_reads(from->format, &format);
     float values[LANES_CHUNK];
     for (int64_t n = 0, rows; n < count; n += rows) {
+        const value_run rest = {from->at + n * s->from_row, from->stride, from->format};
+        rows = reads ? count_equal(offset + n, count - n) : 1;
+        if (rows >= LEAST_EQUAL) {
+            add_to_one(to + offset[n], s, &rest, format, rows);
+            continue;
+        }
         rows = count - n < most ? count - n : most;
-        lanes_load_f32(values, from->at + n * s->from_row, from->stride, from->format,
-                       (size_t)(rows * elements));
-        if (adds_rows(j, to)) {
+        lanes_load_f32(values, rest.at, rest.stride, rest.format, (size_t)(rows * elements));
+        if (adds) {
             add_rows(to, offset + n, s, values, rows);
             continue;
         }

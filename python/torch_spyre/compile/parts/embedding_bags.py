@@ -41,11 +41,15 @@ def _bag_of_each(indices: torch.Tensor, offsets: torch.Tensor, bags: int) -> tor
 
 
 def _joined(
-    indices: torch.Tensor, bag: torch.Tensor, bags: int, padding: int
+    indices: torch.Tensor, offsets: torch.Tensor, bag: torch.Tensor, bags: int, padding: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The bag that each index is joined to, an own one behind all for the padding, and how many
     are joined to each."""
-    to = bag if padding < 0 else torch.where(indices == padding, bags, bag)
+    if padding < 0:
+        begins = offsets[:bags].to(torch.float32)
+        ends = torch.cat((begins[1:], begins.new_full((1,), float(indices.shape[0]))))
+        return bag, ends - begins
+    to = torch.where(indices == padding, bags, bag)
     return to, _counted(bags + 1, to)[:bags]
 
 
@@ -94,7 +98,7 @@ def embedding_bag(
     if size is not None and mode != MAX and padding < 0:
         return _even_bags(table, indices, size, mode, factors)
     bag = _bag_of_each(indices, offsets, bags)
-    to, sizes = _joined(indices, bag, bags, padding)
+    to, sizes = _joined(indices, offsets, bag, bags, padding)
     rows = _aten.embedding(table, indices)
     whole = positions(sizes).to(indices.dtype)
     if mode == MAX:
@@ -148,7 +152,7 @@ def embedding_bag_backward(
         parts = given.unsqueeze(1).expand(bags, size, grad.shape[1]).flatten(0, 1)
     else:
         bag = _bag_of_each(indices, offsets, bags)
-        _to, sizes = _joined(indices, bag, bags, padding)
+        _to, sizes = _joined(indices, offsets, bag, bags, padding)
         if mode == MAX:
             given = torch.where((positions(sizes) > 0).unsqueeze(1), grad, 0.0)
             return torch.scatter_add(zeros, 0, maxima.to(torch.int64), given)
