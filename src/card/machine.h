@@ -38,7 +38,8 @@ typedef struct {
     const plan_step *matmul;                // where it stopped, or null
     const remote_operand *remote;           // how the kernel's product reads, or null
     uint64_t executed;                      // steps, to tell progress from deadlock
-    advance state;
+    advance state;                          // FAULT only while a launch ends by it
+    uint32_t reached;                       // how far in the stage: the first kernel of an action
     bool lacks_memory;                      // the fault is the host's
     card_fault fault;
 } core_run;

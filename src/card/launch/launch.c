@@ -157,6 +157,15 @@ static spyre_status fault_status(const card_fault *fault)
                       (unsigned long long)fault->address, fault->text);
 }
 
+// The next launch finds no core in a fault.
+static spyre_status end_by_fault(card *c, const core_run *fault, card_fault *out_fault)
+{
+    for (uint32_t core = 0; core < ISA_CORES; core++) c->runs[core].state = ADVANCE_RAN;
+    if (fault->lacks_memory) return status_no_memory();
+    if (out_fault) *out_fault = fault->fault;
+    return fault_status(&fault->fault);
+}
+
 spyre_status card_launch(card *c, card_program *program, const card_argument *arguments,
                          uint32_t arg_count, card_fault *out_fault)
 {
@@ -170,11 +179,7 @@ spyre_status card_launch(card *c, card_program *program, const card_argument *ar
     bool left = ring_clear(c->messages, &sender, &receiver);
     if (c->check) check_end_launch(c->check);
     if (c->check && program->lx_dead_after) check_wipe_lx(c->check);
-    if (fault) {
-        if (fault->lacks_memory) return status_no_memory();
-        if (out_fault) *out_fault = fault->fault;
-        return fault_status(&fault->fault);
-    }
+    if (fault) return end_by_fault(c, fault, out_fault);
     if (card_stops(c)) return status_new(SPYRE_CANCELLED, "the launch was cancelled");
     if (left) {
         return status_new(SPYRE_DEVICE_FAULT,

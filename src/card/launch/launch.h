@@ -19,7 +19,8 @@ typedef struct {
     const plan_phase *first;                // of the stage
     const plan_stage *stage;
     bool divides_products;                  // host threads share them, not cores
-    uint32_t reached[ISA_CORES];            // how far in the stage each core came
+    atomic_bool faulted;                    // a core of the stage; threads write nothing else here,
+                                            // where all of them read
 } launch;
 
 // Lets `run` begin a kernel as a core, its list of tiles or its five queues.

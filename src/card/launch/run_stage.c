@@ -85,7 +85,7 @@ static bool run_action(launch *l, const plan_action *a, unit u)
         run->scratch = &l->owner->scratch[u.worker];
         run->remote = a->remote;
         if (l->stage->private_lx) run->lx = private_lx(l, u, n);
-        l->reached[core] = a->first;
+        run->reached = a->first;
         if (a->kind == ACTION_COPIES) messages_run(run, kernel->messages);
         if (a->kind != ACTION_ROWS) continue;
         rows_run(run, kernel->rows, &l->first[a->first], (row_range){0, kernel->rows->rows});
@@ -103,7 +103,10 @@ static void run_unit(void *context, size_t index, uint32_t worker)
     for (uint32_t k = 0; k < stage->actions.count && !card_stops(l->owner); k++) {
         const plan_action *a = &stage->actions.items[k];
         if (a->shares) run_share(l, a, u);
-        else if (!run_action(l, a, u)) return;
+        else if (!run_action(l, a, u)) {
+            atomic_store(&l->faulted, true);
+            return;
+        }
     }
 }
 
@@ -114,7 +117,7 @@ static core_run *earliest_fault(const launch *l)
         uint32_t core = (uint32_t)__builtin_ctz(left);
         core_run *run = &l->owner->runs[core];
         if (run->state != ADVANCE_FAULT) continue;
-        if (!earliest || l->reached[core] < l->reached[earliest->core]) earliest = run;
+        if (!earliest || run->reached < earliest->reached) earliest = run;
     }
     return earliest;
 }
@@ -127,8 +130,7 @@ core_run *launch_run_stage(launch *l, const plan_phase *first, const plan_stage 
     l->stage = stage;
     l->divides_products = stage->divides_products && units == 1 &&
                           launch_is_parallel(l, stage->weight_bytes);
-    for (uint32_t left = stage->cores; left; left &= left - 1)
-        l->owner->runs[__builtin_ctz(left)].state = ADVANCE_RAN;
     launch_share(l, units, run_unit, stage->weight_bytes);
-    return earliest_fault(l);
+    // What the threads have written of their cores is looked at where there is a fault only.
+    return atomic_load(&l->faulted) ? earliest_fault(l) : NULL;
 }
