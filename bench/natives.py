@@ -217,6 +217,8 @@ NATIVES: dict[str, Pattern] = {
                           ((4, 8, 128, 128), (4, 128, 8, 64))),
     # windows
     "grouped conv2d": of(_conv(padding=1, groups=4), ((4, 128, 28, 28), (128, 32, 3, 3))),
+    "conv2d of groups of 4": of(_conv(padding=1, groups=32), ((4, 128, 56, 56), (128, 4, 3, 3))),
+    "matmul of shared heads": of(torch.matmul, ((8, 16, 128, 64), (16, 64, 64))),
     "conv2d of small groups": of(_conv(padding=1, groups=32), ((4, 128, 56, 56), (128, 4, 3, 3))),
     "dilated conv2d": of(_conv(padding=2, dilation=2), ((4, 64, 28, 28), (64, 64, 3, 3))),
     "conv2d of few channels": of(_conv(padding=1), ((8, 3, 64, 64), (16, 3, 3, 3)),

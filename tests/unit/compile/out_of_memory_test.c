@@ -21,7 +21,7 @@
 
 #define BUNDLES SPYRE_TESTS_DIR "/golden/bundle"
 
-enum { MOST_CASES = 128, SOURCE_BYTES = 1 << 20, CORES = 2 };
+enum { MOST_CASES = 192, SOURCE_BYTES = 1 << 20, CORES = 2 };
 
 static spyre_context *context;
 static char scratch[SCRATCH_BYTES];             // all of it goes at the end
