@@ -13,6 +13,7 @@
 #include "base/environment.h"
 #include "card/machine.h"
 #include "card/machine/check.h"
+#include "card/row_fusion/rows.h"
 
 #define MEMORY_BYTES (CARD_SEGMENTS * CARD_SEGMENT_BYTES)
 #define LX_BYTES ((size_t)ISA_CORES * ISA_LX_BYTES)
@@ -56,7 +57,11 @@ static spyre_status build(card *c)
     c->scratch = calloc(threads, sizeof *c->scratch);
     TRY_ALLOC(c->scratch);
     size_t cache_bytes = second_cache_bytes();
-    for (uint32_t n = 0; n < threads; n++) c->scratch[n].cache_bytes = cache_bytes;
+    for (uint32_t n = 0; n < threads; n++) {
+        c->scratch[n].cache_bytes = cache_bytes;
+        c->scratch[n].fusion = rows_thread_create();
+        TRY_ALLOC(c->scratch[n].fusion);
+    }
     c->runs = calloc(ISA_CORES, sizeof *c->runs);
     TRY_ALLOC(c->runs);
     return ring_create(&c->messages);
@@ -91,6 +96,7 @@ void card_destroy(card *c)
     if (!c) return;
     if (c->scratch) {
         for (uint32_t i = 0; i < pool_threads(c->workers); i++) {
+            free(c->scratch[i].fusion);
             free(c->scratch[i].rows);
             free(c->scratch[i].columns);
             free(c->scratch[i].sums);

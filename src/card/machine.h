@@ -55,6 +55,7 @@ struct card {
     plan_scratch *scratch;                  // one a worker
     ring *messages;
     core_run *runs;                         // ISA_CORES
+    uint64_t stages;                        // that have begun, of all launches
     checker *check;                         // null: not wanted (check.h)
     atomic_bool stop;                       // no step begins any more
 };

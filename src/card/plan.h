@@ -20,8 +20,11 @@ typedef struct {
     uint32_t begin, end;
 } row_range;
 
+typedef struct rows_thread rows_thread;     // row_fusion/rows_run.c
+
 // Memory that a host thread reuses from tile to tile.
 typedef struct {
+    rows_thread *fusion;                    // from core to core of a row fusion
     void *rows, *columns;                   // packed operands of a matmul
     void *sums;                             // its results between parts of k
     void *results;                          // where its rows go

@@ -128,6 +128,7 @@ core_run *launch_run_stage(launch *l, const plan_phase *first, const plan_stage 
     uint32_t units = (cores - 1) / stage->group.cores + 1;
     l->first = first;
     l->stage = stage;
+    l->owner->stages++;
     l->divides_products = stage->divides_products && units == 1 &&
                           launch_is_parallel(l, stage->weight_bytes);
     launch_share(l, units, run_unit, stage->weight_bytes);

@@ -3,6 +3,7 @@
 // One core through a row fusion: addresses are found once, then moved from block to block of rows.
 #include "card/row_fusion/rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "card/codegen/vector_code.h"
@@ -29,6 +30,27 @@ typedef struct {
     size_t first, count;                    // rows of the block
     uint32_t iteration[ISA_MAX_LOOPS];      // of the loops around
 } progress;
+
+// What a host thread has of the core that it took last through a row fusion. In the next one of the
+// same stage steps have other addresses, and nothing else, unless loops change what they read.
+struct rows_thread {
+    progress g;
+    uint64_t stage;                         // card.stages; 0: of no use
+    const plan_phase *phase;                // the fusion's first
+    vector_step bound[ROWS_MOST_STEPS];
+    _Alignas(64) float kept[ROWS_KEPT_FLOATS / STICK][STICK];
+    _Alignas(64) float sums[ROWS_MOST_SUMS][ROWS_MOST_ROWS][STICK];
+    float rows[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
+    int64_t row_at[ROWS_MOST_STEPS][ROWS_MOST_LISTED];
+    _Alignas(64) uint8_t own[ROWS_MOST_OWN * ROWS_OWN_BYTES];
+};
+
+rows_thread *rows_thread_create(void)
+{
+    rows_thread *t = aligned_alloc(_Alignof(rows_thread), sizeof *t);
+    if (t) t->stage = 0;
+    return t;
+}
 
 // Whether a place lies with the host (CARD_HALVES).
 static bool in_halves(const core_run *run, const rows_place *p)
@@ -404,6 +426,22 @@ static void place_steps(const core_run *run, progress *g, const plan_phase *firs
     }
 }
 
+// Of another core. True where one element for all rows lies elsewhere, on whose range the code
+// depends.
+static bool replace_steps(const core_run *run, progress *g, const plan_phase *first)
+{
+    bool otherwise = false;
+    for (uint32_t n = 0; n < g->c->steps.count; n++) {
+        const rows_step *s = &g->c->steps.items[n];
+        if (!rows_takes_elements(s->op)) continue;
+        uint8_t *const at = address_of(run, g, &s->place, first);
+        otherwise |= at != g->step[n] && rows_takes_rows(s->op) && !s->filled && is_same_for_all(s);
+        g->step[n] = at;
+        if (s->op == VECTOR_LINE_Y) fetch_line(g, n);
+    }
+    return otherwise;
+}
+
 // The next iteration of the loops from `from` to `to`; false behind the last one.
 static bool next_iteration(progress *g, uint32_t from, uint32_t to)
 {
@@ -426,11 +464,12 @@ static void run_iterations(const core_run *run, progress *g, const plan_phase *f
     } while (c->inner > 1 && next_iteration(g, c->loops - c->inner, c->loops - 1));
 }
 
-// All blocks of rows, in one iteration of the other loops.
-static void run_rows(const core_run *run, progress *g, const plan_phase *first, row_range rows)
+// All blocks of rows, in one iteration of the other loops. `bound`: of another core, steps are.
+static void run_rows(const core_run *run, progress *g, const plan_phase *first, row_range rows,
+                     bool bound)
 {
     const row_fusion *c = g->c;
-    place_steps(run, g, first);
+    if (!bound || replace_steps(run, g, first)) place_steps(run, g, first);
     for (g->first = rows.begin; g->first < rows.end; g->first += c->block) {
         if (card_stops(run->owner)) break;
         g->count = rows.end - g->first < c->block ? rows.end - g->first : c->block;
@@ -440,15 +479,16 @@ static void run_rows(const core_run *run, progress *g, const plan_phase *first, 
 
 void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_range rows)
 {
-    _Alignas(64) float kept[ROWS_KEPT_FLOATS / STICK][STICK];
-    _Alignas(64) float sums[ROWS_MOST_SUMS][ROWS_MOST_ROWS][STICK];
-    float by_row[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
-    int64_t row_at[ROWS_MOST_STEPS][ROWS_MOST_LISTED];
-    _Alignas(64) uint8_t own[ROWS_MOST_OWN * ROWS_OWN_BYTES];
-    vector_step bound[ROWS_MOST_STEPS];
-    progress g = {.c = c, .bound = bound, .kept = kept, .sums = sums, .rows = by_row,
-                  .row_at = row_at, .own = own};
-    do run_rows(run, &g, first, rows);
-    while (next_iteration(&g, 0, c->loops - c->inner));
+    rows_thread *t = run->scratch->fusion;
+    progress *g = &t->g;
+    const uint64_t stage = run->owner->stages;
+    const bool bound = t->stage == stage && t->phase == first && g->c == c && !c->loops;
+    t->stage = stage;
+    t->phase = first;
+    if (!bound)
+        *g = (progress){.c = c, .bound = t->bound, .kept = t->kept, .sums = t->sums,
+                        .rows = t->rows, .row_at = t->row_at, .own = t->own};
+    do run_rows(run, g, first, rows, bound);
+    while (next_iteration(g, 0, c->loops - c->inner));
     run->state = ADVANCE_DONE;
 }
