@@ -118,7 +118,8 @@ bool matmul_add_few(matmul_part *p, matmul_range rows, uint32_t b, size_t stick,
                                    .ahead = next_stick(p, b, stick),
                                    .rows = end - begin,
                                    .depth = x->depth,
-                                   .run = run_of(x)};
+                                   .run = run_of(x),
+                                   .wanted = matmul_wanted(x)};
         if (p->few(&part)) continue;
         scale(p->packed_rows, packed_floats(p), 1 / SIMD_SCALE);
         p->few = NULL;

@@ -82,6 +82,12 @@ static inline size_t matmul_share(size_t count, size_t parts)
     return (count + parts - 1) / parts;
 }
 
+// Lanes of a stick that results have, in whole vectors; of sums that wait in C all.
+static inline size_t matmul_wanted(const product *x)
+{
+    return x->adds ? x->lanes : matmul_share(x->kept, 32) * 32;
+}
+
 // The part's sticks of operand b.
 static inline matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b)
 {
@@ -95,7 +101,7 @@ static inline matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b)
 // The rows of the group as [k / MATMUL_RUN][row][k % MATMUL_RUN], however k is cut into runs.
 void matmul_pack_rows(const matmul_part *p, const matmul_chunk *k);
 
-// Elements [begin, end) of the chunk's k, of one stick of columns, as
+// Elements [begin, end) of the chunk's k, of the wanted lanes of one stick of columns, as
 // [lane / MATMUL_RUN][k][lane % MATMUL_RUN].
 void matmul_pack_columns(const matmul_part *p, const matmul_chunk *k, const uint8_t *stick,
                          matmul_range elements);

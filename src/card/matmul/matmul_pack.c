@@ -122,7 +122,7 @@ void matmul_pack_columns(const matmul_part *p, const matmul_chunk *k, const uint
                          matmul_range elements)
 {
     const product *x = p->x;
-    size_t before = 0, depth = elements.end - elements.begin;
+    size_t before = 0, depth = elements.end - elements.begin, wanted = matmul_wanted(x);
     float *to = p->packed_columns;
     for (uint32_t n = k->begin; n < k->end && before < elements.end; n++) {
         const product_index *run = &x->runs.items[n];
@@ -131,9 +131,9 @@ void matmul_pack_columns(const matmul_part *p, const matmul_chunk *k, const uint
         before += run->run;
         if (begin >= end) continue;
         const uint8_t *from = stick + run->at[PRODUCT_B] + (int64_t)begin * x->line;
-        for (size_t lane = 0; lane < x->lanes; lane += MATMUL_RUN) {
+        for (size_t lane = 0; lane < wanted; lane += MATMUL_RUN) {
             packed_lines l = {from + (int64_t)lane * p->element, x->line, x->line * LINES_AHEAD,
-                              end - begin, matmul_least(x->lanes - lane, MATMUL_RUN)};
+                              end - begin, matmul_least(wanted - lane, MATMUL_RUN)};
             pack_lines(p, &l, to + lane * depth);
         }
         to += (end - begin) * MATMUL_RUN;

@@ -89,7 +89,7 @@ typedef struct {
                                         // are the results
     size_t sums_row;                    // row of the group that sums begins with
     int64_t column;                     // bytes from a result's column 0
-    size_t wanted;                      // lanes, rounded up to a multiple of 32
+    size_t wanted;                      // lanes
     bool rounds;                        // the wanted lanes to SEN169_FP16 and nothing else
     bool last;                          // of k
     matmul_ahead ahead;
@@ -188,7 +188,7 @@ static void multiply_stick(matmul_part *p, const matmul_chunk *k, uint32_t b, si
     destination d = {.results = p->results + b * p->count,
                      .sums_row = rows.begin,
                      .column = column->at[PRODUCT_C],
-                     .wanted = x->adds ? x->lanes : matmul_share(x->kept, 32) * 32};
+                     .wanted = matmul_wanted(x)};
     d.rounds = x->result == SPYRE_FORMAT_SEN169_FP16 && x->kept == d.wanted;
     if (p->few && multiply_few(p, &d, rows, b, stick)) return;
     if (sums_wait) {

@@ -55,7 +55,8 @@ typedef void simd_folder(float *values, size_t count);
 // to[n] = table[from[n]] over SEN169_FP16 codes, 65,536 entries.
 typedef void simd_lookup(uint8_t *to, const uint8_t *from, const uint16_t *table, size_t count);
 
-// sums[row][lane] += fma over k of a[row][k] * b[k][lane], for rows of 1 to the table's few_rows.
+// sums[row][lane] += fma over k of a[row][k] * b[k][lane], for rows of 1 to the table's few_rows
+// and the first `wanted` lanes, 1 to 64; those behind may stay as they are.
 // b are SEN169_FP16 codes, taken for the upper bits of an fp32 without moving their exponents, so
 // that they are 2^-96 of their values; a are 2^96 of theirs, each below 2^32. False, and sums are
 // undefined, where a code has no such fp32: the merged one, and those of the lowest exponent but
@@ -72,7 +73,7 @@ typedef struct {
     size_t a_next;
     const uint8_t *const *b;
     int64_t line, ahead;
-    size_t rows, depth, run;
+    size_t rows, depth, run, wanted;
 } simd_product;
 typedef bool simd_multiplier(const simd_product *p);
 enum { SIMD_LANES = 64, SIMD_MOST_ROWS = 8, SIMD_LEAST_FOLD = 16 };

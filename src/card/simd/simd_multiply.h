@@ -81,16 +81,30 @@ ALWAYS_INLINE void multiply_part(const simd_product *p, few_state *s, few_part x
     s->seen = seen;
 }
 
-// All rows and lanes, `steps` of lanes at a time.
+// Steps of lanes that are wanted.
+ALWAYS_INLINE size_t wanted_steps(const simd_product *p)
+{
+    return (p->wanted + STEP - 1) / STEP;
+}
+
+// All rows and wanted lanes, `steps` of lanes at a time.
 ALWAYS_INLINE void multiply_block(const simd_product *p, few_state *s, size_t rows, size_t steps,
                                   size_t begin, size_t end)
 {
     const size_t second = rows > STEP_ROWS ? rows / 2 : rows;
-    for (size_t first = 0; first < BLOCK_STEPS; first += steps) {
+    for (size_t first = 0; first < wanted_steps(p); first += steps) {
         multiply_part(p, s, (few_part){0, second, first, steps, second < rows}, begin, end);
         if (second < rows)
             multiply_part(p, s, (few_part){second, rows - second, first, steps, false}, begin, end);
     }
+}
+
+ALWAYS_INLINE void multiply_depth(const simd_product *p, few_state *s, size_t rows, size_t steps)
+{
+    const bool reads_once = rows <= STEP_ROWS && steps * STEP * 2 >= CACHE_LINE;
+    const size_t block = reads_once ? p->depth : BLOCK_DEPTH;
+    for (size_t begin = 0; begin < p->depth; begin += block)
+        multiply_block(p, s, rows, steps, begin, least(begin + block, p->depth));
 }
 
 ALWAYS_INLINE bool multiply_rows(const simd_product *p, size_t rows)
@@ -101,11 +115,9 @@ ALWAYS_INLINE bool multiply_rows(const simd_product *p, size_t rows)
     for (size_t row = 0; row < rows; row++)
         for (size_t n = 0; n < BLOCK_STEPS; n++)
             s.sums[row][n] = pair_load_turns(sums + 4 * (row * BLOCK_LANES + n * STEP));
-    const size_t steps = rows <= BLOCK_ROWS ? BLOCK_STEPS : 1;
-    const bool reads_once = rows <= STEP_ROWS && steps * STEP * 2 >= CACHE_LINE;
-    const size_t block = reads_once ? p->depth : BLOCK_DEPTH;
-    for (size_t begin = 0; begin < p->depth; begin += block)
-        multiply_block(p, &s, rows, steps, begin, least(begin + block, p->depth));
+    if (rows <= BLOCK_ROWS && wanted_steps(p) == BLOCK_STEPS)
+        multiply_depth(p, &s, rows, BLOCK_STEPS);
+    else multiply_depth(p, &s, rows, 1);
     if (!all_scaled(&s.seen)) return false;
     for (size_t row = 0; row < rows; row++)
         for (size_t n = 0; n < BLOCK_STEPS; n++)
