@@ -4,6 +4,7 @@
 // one does that has nothing more to load; it is an iteration like the others here:
 //
 //     loop 2 { relu arg1+0 }; relu arg1+8192    ->    loop 3 { relu arg1+0 }
+//     loop 3 { loop 2 { relu } }; relu          ->    loop 7 { relu }
 //
 // A reduction of rows that end in part of a stick is two tiles, one of whole sticks and one of what
 // is left; here they are one, which knows how many lanes of the last stick enter. So is one of the
@@ -62,17 +63,54 @@ static bool continues(const rows_tile *looped, const rows_tile *rest)
     return same;
 }
 
-// Of the tiles from `first` on, the latter half may be the iteration behind the loop of the former.
-static void join_last_iteration(rows_tiles *tiles, uint32_t first)
+// The loops of the tile from `depth` on go on from iteration to iteration as one would.
+static bool are_one_loop(const rows_tile *t, uint32_t depth)
+{
+    const isa_instruction *i = t->tile->instruction;
+    for (uint32_t n = depth; n + 1 < t->loops.depth; n++)
+        for (uint32_t o = 0; o < i->operand_count; o++)
+            if (i->operand[o].loop_stride[n] !=
+                i->operand[o].loop_stride[n + 1] * t->loops.iterations[n + 1])
+                return false;
+    return true;
+}
+
+static spyre_status make_one_loop(arena *scratch, uint32_t depth, rows_tile *t)
+{
+    plan_tile *tile;
+    isa_instruction *one = isa_clone(scratch, t->tile->instruction);
+    TRY_ALLOC(one);
+    for (; t->loops.depth > depth + 1; t->loops.depth--) {
+        const uint32_t inmost = t->loops.depth - 1;
+        t->loops.iterations[inmost - 1] *= t->loops.iterations[inmost];
+        for (uint32_t o = 0; o < one->operand_count; o++) {
+            int64_t *stride = &one->operand[o].loop_stride[inmost];
+            stride[-1] = stride[0];
+            stride[0] = 0;
+        }
+    }
+    TRY(plan_make_tile(scratch, one, &tile));
+    t->tile = tile;
+    return NULL;
+}
+
+// Of the tiles from `first` on, the latter half may be the iteration behind the loop of the former,
+// or behind loops that are one.
+static spyre_status join_last_iteration(arena *scratch, rows_tiles *tiles, uint32_t first)
 {
     const uint32_t half = (tiles->count - first) / 2;
     rows_tile *looped = tiles->items + first;
-    if ((tiles->count - first) % 2) return;
-    for (uint32_t n = 0; n < half; n++)
-        if (!continues(&looped[n], &looped[half + n])) return;
+    if ((tiles->count - first) % 2) return NULL;
+    for (uint32_t n = 0; n < half; n++) {
+        const uint32_t depth = looped[half + n].loops.depth;
+        if (looped[n].loops.depth > depth + 1 && are_one_loop(&looped[n], depth))
+            TRY(make_one_loop(scratch, depth, &looped[n]));
+        if (!continues(&looped[n], &looped[half + n])) return NULL;
+    }
     for (uint32_t n = 0; n < half; n++)
         looped[n].loops.iterations[looped[n].loops.depth - 1]++;
     tiles->count -= half;
+    return NULL;
 }
 
 // --- The last stick
@@ -310,7 +348,7 @@ spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarde
         TRY(VEC_PUSH(scratch, out, t));
     }
     if (out->count == own) return NULL;
-    join_last_iteration(out, own);
+    TRY(join_last_iteration(scratch, out, own));
     TRY(absorb_loops(scratch, out, own, out_good));
     for (uint32_t n = own; n < out->count; n++) find_reach(&out->items[n]);
     *out_good = *out_good && out->count - own <= ROWS_MOST_STEPS;
