@@ -67,11 +67,18 @@ static double ranks_of(const loop_op *op)
     return ranks;
 }
 
+// The products of a depthwise convolution are fp32, twice as many sticks: one pass makes them, the
+// next one adds them.
+static double passes_of(const loop_op *op)
+{
+    return op->op == OPFUNC_DEPTHWISECONV2D ? 2 * 2 : ranks_of(op);
+}
+
 static double compute_of(const loop_op *op, const cost_basis *basis, const division *d)
 {
     double cores = (double)division_cores(op, d), largest = 0;
     for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
-    return ranks_of(op) * cost_vector_us(largest, cores);
+    return passes_of(op) * cost_vector_us(largest, cores);
 }
 
 // us per byte of the smaller direction.
