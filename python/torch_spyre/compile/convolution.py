@@ -70,21 +70,21 @@ def convolution(
     w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
     turned = transposed and (max(stride) > 1 or any([*padding, *output_padding]))
     if groups == x.shape[1] > 1 and max(w.kernel) == 1 and not turned:
-        return _in_order_of(x, weight, _of_points(x, weight, bias, w))
+        return _in_format_of(x, weight, _of_points(x, weight, bias, w))
     if groups == x.shape[1] and not transposed and x.dim() < 5:
         if max(w.kernel) > 1 and weight.shape[0] == groups and lie_side_by_side(w):
-            return _in_order_of(x, weight, _of_tiles(x, weight, bias, w))
+            return _in_format_of(x, weight, _of_tiles(x, weight, bias, w))
         # Several features of one channel share columns, but no blocks.
         shared = groups == 1 and weight.shape[0] > 1 and is_of_columns(x, weight, w)
         if not shared and is_of_few_channels(x, weight, w, groups):
             return _of_few_channels(x, weight, bias, w)
     if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
         if is_of_few_features(x, weight, w):
-            return _in_order_of(x, weight, of_few_features(x, weight, bias, w))
+            return _in_format_of(x, weight, of_few_features(x, weight, bias, w))
         few = x.shape[1] < _FEW_CHANNELS
         in_place = x.dim() == 5 and _is_known(x, groups)  # copies of three dims are many
         if is_of_columns(x, weight, w) and (few or not in_place):
-            return _in_order_of(x, weight, of_columns(x, weight, bias, w))
+            return _in_format_of(x, weight, of_columns(x, weight, bias, w))
         if are_tiles(w) and (few or leave_rest(w)):
             return _of_rows(x, weight, bias, w)
         if few and max(w.kernel) <= MOST_COPIES:
@@ -93,7 +93,7 @@ def convolution(
             return _of_rows(x, weight, bias, w)
     grouped = 1 < groups < x.shape[1] and x.dim() < 5
     if grouped and not transposed and is_of_columns(x, weight, w, groups):
-        return _in_order_of(x, weight, of_columns(x, weight, bias, w, groups))
+        return _in_format_of(x, weight, of_columns(x, weight, bias, w, groups))
     if not transposed:
         cut, stride, padding, dilation = _cut(x, weight, stride, padding, dilation)
         many = weight.shape[0] // groups
@@ -108,7 +108,7 @@ def convolution(
     if groups == 1 and are_tiles(w):
         return _by_tiles(x, weight, bias, w)
     if math.prod(stride) <= _MOST_PHASES:
-        return _in_order_of(x, weight, _by_phases(x, weight, bias, w, groups))
+        return _in_format_of(x, weight, _by_phases(x, weight, bias, w, groups))
     for dim, step in enumerate(stride):
         x = _spread(x, dim + 2, step)
     around = list[int]()
@@ -153,7 +153,7 @@ def _of_few_channels(
     each = one_feature_a_channel(x, weight.shape[0])
     blocks = blocks_for(x.shape[0], each.shape[1], w)
     if blocks:
-        return _in_order_of(x, weight, in_blocks(each, weight, bias, w, blocks))
+        return _in_format_of(x, weight, in_blocks(each, weight, bias, w, blocks))
     if each is x:
         return NOT_TAKEN
     return _forward(each, weight, bias, w.stride, w.padding, w.dilation, each.shape[1])
@@ -189,7 +189,7 @@ def _of_rows(
     """[N, C, ..] by [features, C, ..]: a product of the windows' rows."""
     features = weight.shape[0]
     product = torch.nn.functional.linear(rows_of(x, w), weight.reshape(features, -1), bias)
-    return _in_order_of(x, weight, product.unflatten(1, w.counts).movedim(-1, 1))
+    return _in_format_of(x, weight, product.unflatten(1, w.counts).movedim(-1, 1))
 
 
 def _of_more_channels(
@@ -214,7 +214,7 @@ def _of_more_channels(
     wider = weight.movedim(dim + 2, 1).flatten(1, 2).unsqueeze(dim + 2).contiguous()
     how = strides, paddings, dilations
     result: torch.Tensor = _aten.convolution(image, wider, bias, *how, False, [0] * rank, 1)
-    return _in_order_of(x, weight, result)
+    return _in_format_of(x, weight, result)
 
 
 def _by_tiles(
@@ -323,7 +323,7 @@ def _has_channels_last(x: torch.Tensor) -> bool:
     return x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
 
 
-def _in_order_of(x: torch.Tensor, weight: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
+def _in_format_of(x: torch.Tensor, weight: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
     """Dense, in channels_last where an operand is."""
     last = _has_channels_last(x) or _has_channels_last(weight)
     return made.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
