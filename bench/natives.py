@@ -229,6 +229,7 @@ NATIVES: dict[str, Pattern] = {
     "conv2d to few features": of(_conv(padding=1), ((1, 320, 64, 64), (4, 320, 3, 3)),
                                  ((4, 64, 128, 128), (1, 64, 3, 3))),
     "conv2d of small patches": of(_conv(stride=4), ((8, 3, 224, 224), (96, 3, 4, 4))),
+    "depthwise conv2d 1x1": of(_conv(groups=48), ((8, 48, 80, 80), (48, 1, 1, 1))),
     "depthwise conv2d 7x7": of(_conv(padding=3, groups=96), ((8, 96, 56, 56), (96, 1, 7, 7))),
     "depthwise conv2d of padded patches": of(_conv(stride=2, padding=1, groups=64),
                                              ((8, 64, 56, 56), (64, 1, 2, 2))),

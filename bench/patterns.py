@@ -157,6 +157,9 @@ PATTERNS: dict[str, Pattern] = {
     # norms
     "layer_norm": of(lambda x, w, b: F.layer_norm(x, w.shape, w, b),
                      ((32, 128, 384), (384,), (384,)), ((2048, 2048), (2048,), (2048,))),
+    "layer_norm of narrow rows": of(
+        lambda x, w, b: F.layer_norm(x, w.shape, w, b),
+        ((8, 3136, 96), (96,), (96,)), ((8, 3136, 64), (64,), (64,))),
     "layer_norm by hand": of(_layer_norm_by_hand, ((4096, 768), (768,), (768,))),
     "rms_norm": of(lambda x, w: F.rms_norm(x, w.shape, w),
                    ((4096, 2048), (2048,)), ((512, 4096), (4096,))),
@@ -169,6 +172,7 @@ PATTERNS: dict[str, Pattern] = {
     "normalize": one(lambda x: F.normalize(x, dim=-1), (4096, 384)),
     # softmax
     "softmax": one(lambda x: x.softmax(-1), (8, 12, 256, 256), (64, 1000), (128, 32000)),
+    "softmax of windows": one(lambda x: x.softmax(-1), (256, 3, 49, 49)),
     "softmax of dim 0": one(lambda x: x.softmax(0), (1024, 1024)),
     "softmax of dim 1": one(lambda x: x.softmax(1), (8, 512, 256)),
     "log_softmax": one(lambda x: x.log_softmax(-1), (512, 32000), (4096, 512)),

@@ -115,6 +115,18 @@ static spyre_status join_last_iteration(arena *scratch, rows_tiles *tiles, uint3
 
 // --- The last stick
 
+static bool same_memory(const isa_operand *a, const isa_operand *b)
+{
+    return a->space == b->space && a->format == b->format && a->arg == b->arg &&
+           a->slot == b->slot &&
+           memcmp(a->loop_stride, b->loop_stride, sizeof a->loop_stride) == 0;
+}
+
+static bool same_dims(const isa_operand *a, const isa_operand *b, uint32_t dims)
+{
+    return same_memory(a, b) && memcmp(a->stride, b->stride, dims * sizeof *a->stride) == 0;
+}
+
 // The operand without dim `at`, and without lanes.
 static bool same_without(const isa_operand *whole, const isa_operand *part, uint32_t dims,
                          uint32_t at)
@@ -123,9 +135,7 @@ static bool same_without(const isa_operand *whole, const isa_operand *part, uint
         if (d == at) of++;
         if (whole->stride[of] != part->stride[d]) return false;
     }
-    return whole->space == part->space && whole->format == part->format &&
-           whole->arg == part->arg && whole->slot == part->slot &&
-           memcmp(whole->loop_stride, part->loop_stride, sizeof part->loop_stride) == 0;
+    return same_memory(whole, part);
 }
 
 // The dim of sticks that `part` lacks; dim_count when there is none such. No other dim is summed.
@@ -146,6 +156,51 @@ static uint32_t find_sticks(const isa_instruction *whole, const isa_instruction 
     return at;
 }
 
+static void insert_dim(isa_instruction *i, uint32_t at, uint32_t extent)
+{
+    for (uint32_t d = i->dim_count++; d > at; d--) {
+        i->extent[d] = i->extent[d - 1];
+        for (uint32_t o = 0; o < i->operand_count; o++)
+            i->operand[o].stride[d] = i->operand[o].stride[d - 1];
+    }
+    i->extent[at] = extent;
+    for (uint32_t o = 0; o < i->operand_count; o++) i->operand[o].stride[at] = 0;
+}
+
+static bool same_elements(const plan_tile *a, const plan_tile *b)
+{
+    bool same = a->dim_count == b->dim_count &&
+                memcmp(a->extent, b->extent, a->dim_count * sizeof *a->extent) == 0;
+    for (uint32_t o = 0; o < a->instruction->operand_count && same; o++)
+        same = same_memory(&a->instruction->operand[o], &b->instruction->operand[o]) &&
+               memcmp(a->stride[o], b->stride[o], a->dim_count * sizeof *a->stride[o]) == 0;
+    return same;
+}
+
+// Rows of one stick have no dim of sticks, and may be one dim with their lanes: such ones, of which
+// `part` is the last stick, with its dims and one of sticks. Others, as they are.
+static spyre_status with_sticks(arena *scratch, const plan_tile *rows, const isa_instruction *part,
+                                const isa_instruction **out_rows)
+{
+    const isa_instruction *i = rows->instruction;
+    const uint32_t lanes = part->dim_count - 1u;
+    plan_tile *alike;
+    *out_rows = i;
+    if (part->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || lanes == 0 ||
+        part->dim_count == ISA_MAX_DIMS)
+        return NULL;
+    isa_instruction *dims = isa_clone(scratch, part);
+    TRY_ALLOC(dims);
+    dims->extent[lanes] = SIMD_LANES;
+    TRY(plan_make_tile(scratch, dims, &alike));
+    if (!same_elements(rows, alike)) return NULL;
+    for (uint32_t o = 0; o < i->operand_count; o++) dims->operand[o].offset = i->operand[o].offset;
+    insert_dim(dims, lanes, 1);
+    dims->operand[1].stride[lanes] = part->operand[1].offset - i->operand[1].offset;
+    *out_rows = dims;
+    return NULL;
+}
+
 // `part` goes on where the sticks of `whole` end, with the first lanes of one more; false where it
 // does not.
 static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile *part,
@@ -156,8 +211,10 @@ static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile 
     *out_joined = false;
     if (!is_reduction(a) || whole->rest || a->opcode != b->opcode || a->op != b->op ||
         whole->loops.depth != part->loops.depth ||
-        !same_loops(&whole->loops, &part->loops, part->loops.depth) || a->dim_count < 2)
+        !same_loops(&whole->loops, &part->loops, part->loops.depth))
         return NULL;
+    TRY(with_sticks(scratch, whole->tile, b, &a));
+    if (a->dim_count < 2) return NULL;
     const uint32_t at = find_sticks(a, b), left = b->extent[b->dim_count - 1];
     const uint32_t lanes = rows_sums_of(a->operand[1].format);
     if (at == a->dim_count || a->extent[a->dim_count - 1] != lanes || left >= lanes) return NULL;
@@ -216,13 +273,6 @@ static spyre_status widen_sticks(arena *scratch, const isa_kernel *kernel, rows_
 
 // --- Part of the second run
 
-static bool same_dims(const isa_operand *a, const isa_operand *b, uint32_t dims)
-{
-    return a->space == b->space && a->format == b->format && a->arg == b->arg &&
-           a->slot == b->slot && memcmp(a->stride, b->stride, dims * sizeof *a->stride) == 0 &&
-           memcmp(a->loop_stride, b->loop_stride, sizeof a->loop_stride) == 0;
-}
-
 // Two tiles of the same rows, over all lanes of a run of IEEE_FP32 and over the first ones of
 // another; what is summed but lanes is summed by the loops around both.
 static bool are_runs(const isa_kernel *kernel, const rows_tile *low, const rows_tile *high)
@@ -245,17 +295,6 @@ static bool are_runs(const isa_kernel *kernel, const rows_tile *low, const rows_
            begins_sticks(kernel, a, 1) && begins_sticks(kernel, b, 1);
 }
 
-static void insert_dim(isa_instruction *i, uint32_t at, uint32_t extent)
-{
-    for (uint32_t d = i->dim_count++; d > at; d--) {
-        i->extent[d] = i->extent[d - 1];
-        for (uint32_t o = 0; o < i->operand_count; o++)
-            i->operand[o].stride[d] = i->operand[o].stride[d - 1];
-    }
-    i->extent[at] = extent;
-    for (uint32_t o = 0; o < i->operand_count; o++) i->operand[o].stride[at] = 0;
-}
-
 static spyre_status join_runs(arena *scratch, const isa_kernel *kernel, rows_tile *low,
                               const rows_tile *high, bool *out_joined)
 {
@@ -272,6 +311,50 @@ static spyre_status join_runs(arena *scratch, const isa_kernel *kernel, rows_til
     low->tile = tile;
     low->rest = a->extent[lanes] + b->extent[lanes];
     low->rest_of_each = true;
+    return NULL;
+}
+
+static void find_reach(rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        t->reach[o] = plan_range(t->tile, o);
+        for (uint32_t n = 0; n < t->loops.depth; n++)
+            range_repeat(&t->reach[o], i->operand[o].loop_stride[n], t->loops.iterations[n]);
+    }
+}
+
+static bool writes_into(const rows_tile *from, const rows_tile *t, uint32_t o)
+{
+    const isa_operand *result = &from->tile->instruction->operand[0];
+    const isa_operand *other = &t->tile->instruction->operand[o];
+    const bool same = result->space == other->space &&
+                      (result->space == ISA_SPACE_LX || result->arg == other->arg);
+    return same && ranges_overlap(from->reach[0], t->reach[o]);
+}
+
+// Neither reduction reads or writes what the other writes.
+static bool may_pass(const rows_tile *earlier, const rows_tile *t)
+{
+    rows_tile a = *earlier, b = *t;
+    find_reach(&a);
+    find_reach(&b);
+    return !writes_into(&a, &b, 0) && !writes_into(&a, &b, 1) && !writes_into(&b, &a, 1);
+}
+
+// A reduction that is the rest of one before it, which others may stand between: a sum and a sum of
+// squares take turns.
+static spyre_status join_reduction(arena *scratch, const isa_kernel *kernel, rows_tiles *tiles,
+                                   uint32_t own, const rows_tile *t, bool *out_joined)
+{
+    *out_joined = false;
+    for (uint32_t n = tiles->count; n-- > own && is_reduction(t->tile->instruction);) {
+        rows_tile *earlier = &tiles->items[n];
+        if (!is_reduction(earlier->tile->instruction)) return NULL;
+        TRY(join_part(scratch, earlier, t, out_joined));
+        if (!*out_joined) TRY(join_runs(scratch, kernel, earlier, t, out_joined));
+        if (*out_joined || !may_pass(earlier, t)) return NULL;
+    }
     return NULL;
 }
 
@@ -317,16 +400,6 @@ static spyre_status absorb_loops(arena *scratch, rows_tiles *tiles, uint32_t fir
     return NULL;
 }
 
-static void find_reach(rows_tile *t)
-{
-    const isa_instruction *i = t->tile->instruction;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        t->reach[o] = plan_range(t->tile, o);
-        for (uint32_t n = 0; n < t->loops.depth; n++)
-            range_repeat(&t->reach[o], i->operand[o].loop_stride[n], t->loops.iterations[n]);
-    }
-}
-
 spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarded,
                           const plan_kernel *kernel, arena *scratch, rows_tiles *out,
                           bool *out_good)
@@ -340,9 +413,7 @@ spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarde
         rows_tile t = {.tile = forwarded[at], .at = at, .loops = place};
         bool joined = false;
         if (!may_fuse(t.tile->instruction->opcode)) return NULL;
-        rows_tile *last = out->count > own ? &out->items[out->count - 1] : NULL;
-        if (last) TRY(join_part(scratch, last, &t, &joined));
-        if (last && !joined) TRY(join_runs(scratch, kernel->source, last, &t, &joined));
+        TRY(join_reduction(scratch, kernel->source, out, own, &t, &joined));
         if (joined) continue;
         TRY(widen_sticks(scratch, kernel->source, &t));
         TRY(VEC_PUSH(scratch, out, t));

@@ -50,12 +50,30 @@ static uint32_t row_level(const rows_shape *shape, uint32_t at)
     return last && !last->sticks ? last->level : at;
 }
 
+// Rows of one stick lie side by side, as their sums do: one axis of a tile, two here.
+static bool part_rows_from_lanes(rows_axes *list, uint32_t operands, int64_t lanes)
+{
+    for (uint32_t n = 0; n < list->count; n++) {
+        rows_axis rows = list->axes[n];
+        if (rows.stride[0] != 4 || rows.loop || rows.extent <= lanes) continue;
+        if (rows.extent % lanes || list->count == ROWS_MOST_AXES) return false;
+        list->axes[n].extent = lanes;
+        rows.extent /= lanes;
+        for (uint32_t o = 0; o < operands; o++) rows.stride[o] *= lanes;
+        list->axes[list->count++] = rows;
+        return true;
+    }
+    return true;
+}
+
 static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
 {
     rows_axes list;
     rows_shape shape = {.rows = 1, .sticks = 1};
     bool wide = t->tile->instruction->operand[1].format == SPYRE_FORMAT_IEEE_FP32;
     rows_axes_of(t, &list);
+    if (!wide && !part_rows_from_lanes(&list, t->tile->instruction->operand_count, ROWS_LANES))
+        return;
     if (!rows_axes_sort(&list, 1)) return;
     // Sums of 64 lanes have both runs of a stick.
     for (uint32_t n = 0; n < list.count; n++)

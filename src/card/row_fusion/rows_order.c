@@ -176,11 +176,19 @@ static bool reads_inside(const plan_phase *first, const rows_tile *tiles, const 
     return false;
 }
 
-// Stores over what is nowhere but inside of the row fusion.
+// Both stand in a loop that becomes rows: an iteration of b comes before the next one of a.
+static bool take_turns(const rows_tile *a, const rows_tile *b)
+{
+    const uint32_t outside = a->outer > a->cores ? a->outer : a->cores;
+    return a->kernel == b->kernel && a->loops.depth > outside && b->loops.depth > outside;
+}
+
+// Stores over what is nowhere but inside of the row fusion, or was read before.
 static bool lies_over(const plan_phase *first, const rows_tile *tiles, const side *a, const side *b)
 {
     if (!b->writes || a->tile == b->tile) return false;
-    return a->writes ? a->tile->stays_inside : reads_inside(first, tiles, a);
+    if (a->writes) return a->tile->stays_inside;
+    return !take_turns(a->tile, b->tile) && reads_inside(first, tiles, a);
 }
 
 bool rows_in_order(const plan_phase *first, const rows_tile *tiles, const rows_tile *a,

@@ -95,19 +95,45 @@ static bool is_same_for_all(const rows_step *s)
     return s->filled || (in_memory && rows_nest_stands(&s->place.row));
 }
 
+static void copy_elements(uint8_t *to, const uint8_t *from, int64_t stride, size_t count,
+                          size_t bytes)
+{
+    if (bytes == 2) {
+        for (size_t n = 0; n < count; n++) memcpy(to + 2 * n, from + (int64_t)n * stride, 2);
+        return;
+    }
+    for (size_t n = 0; n < count; n++) memcpy(to + bytes * n, from + (int64_t)n * stride, bytes);
+}
+
+// Elements of rows in several runs become neighbours, to be converted at once.
+static void gather_rows(const rows_nest *nest, size_t first, const uint8_t *at, size_t bytes,
+                        size_t count, uint8_t *out)
+{
+    for (size_t done = 0, run; done < count; done += run) {
+        run = rows_nest_run(nest, first + done, count - done);
+        copy_elements(out + done * bytes, at + rows_nest_at(nest, first + done),
+                      rows_nest_stride(nest), run, bytes);
+    }
+}
+
 // From row 0, or from the block where the place is the row fusion's own.
 static void fetch_rows(const progress *g, uint32_t n, const uint8_t *at, float *out)
 {
     const rows_step *s = &g->c->steps.items[n];
     const rows_nest *nest = &s->place.row;
     const size_t first = s->place.own ? 0 : g->first;
+    const size_t bytes = g->halves[n] ? 2 : (size_t)spyre_format_bytes(s->place.format);
+    const uint8_t *from = at + rows_nest_at(nest, first);
+    int64_t stride = rows_nest_stride(nest);
+    uint8_t gathered[ROWS_MOST_ROWS * 4];
     for (size_t row = 0; s->filled && row < g->count; row++) out[row] = s->begin;
-    for (size_t done = 0, run; !s->filled && done < g->count; done += run) {
-        const uint8_t *from = at + rows_nest_at(nest, first + done);
-        run = rows_nest_run(nest, first + done, g->count - done);
-        if (g->halves[n]) load_halves(from, rows_nest_stride(nest), run, out + done);
-        else lanes_load_f32(out + done, from, rows_nest_stride(nest), s->place.format, run);
+    if (!s->filled && rows_nest_run(nest, first, g->count) < g->count) {
+        gather_rows(nest, first, at, bytes, g->count, gathered);
+        from = gathered;
+        stride = (int64_t)bytes;
     }
+    if (g->halves[n]) load_halves(from, stride, g->count, out);
+    else if (!s->filled) lanes_load_f32(out, from, stride, s->place.format, g->count);
     for (size_t row = 0; s->inverse && row < g->count; row++) out[row] = 1.0f / out[row];
 }
 

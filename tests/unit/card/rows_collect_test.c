@@ -3,8 +3,8 @@
 // Tiles in loops and behind them, as row fusions collect them.
 #include "rows_programs.h"
 
-// All of a buffer in seven tiles, two by two in a loop of three and one behind them; with `gap` bytes
-// more from pair to pair it is not all.
+// All of a buffer in seven tiles, two by two in a loop of three and one behind them; with `gap`
+// bytes more from pair to pair it is not all.
 static void seven_tiles(isa_program *p, const shape *tile, int64_t gap)
 {
     const layout layouts[ISA_MAX_OPERANDS] = {WHOLE, WHOLE};

@@ -231,6 +231,20 @@ static inline void emit_spread(isa_program *p, const shape *s, isa_operand to, i
     i->operand[0].stride[i->dim_count++] = 2;
 }
 
+// Rows of one stick as the compiler has them: side by side they are one dim with their lanes.
+static inline void drop_stick(isa_instruction *i)
+{
+    const bool dense = i->operand[1].stride[0] == 64 * i->operand[1].stride[2] &&
+                       i->extent[2] == 64 && i->operand[1].format == DL16;
+    i->extent[1] = i->extent[2];
+    for (uint32_t o = 0; o < 2; o++) i->operand[o].stride[1] = i->operand[o].stride[2];
+    i->dim_count = 2;
+    if (!dense) return;
+    i->extent[0] *= i->extent[1];
+    for (uint32_t o = 0; o < 2; o++) i->operand[o].stride[0] = i->operand[o].stride[1];
+    i->dim_count = 1;
+}
+
 // REDUCE of `sticks` of every row from one on, of so many lanes each; of none: of that one alone.
 static inline void reduce_sticks(isa_program *p, const shape *s, const isa_instruction *like,
                                  uint32_t first, uint32_t sticks, uint32_t lanes)
@@ -254,35 +268,53 @@ static inline void reduce_sticks(isa_program *p, const shape *s, const isa_instr
     i->operand[0].stride[i->dim_count - 1] = 4;
     i->operand[1].stride[i->dim_count - 1] = by.lane;
     if (s->nested) nest_rows(i, s, 0, sticks ? 1 : ISA_MAX_DIMS, layouts);
+    else if (sticks == 1) drop_stick(i);
 }
 
-// Of fp32, a row has half as many sums, and twice as many sticks.
+// Of fp32, a row has half as many sums, and twice as many sticks. One reduction, or as many as
+// there are `ways`, in turns: all of whole sticks, then all of what is left.
+static inline void reduce_in_turns(isa_program *p, const shape *s, const isa_opcode *ways,
+                                   uint32_t count, const isa_instruction *like,
+                                   const isa_operand *to)
+{
+    const isa_operand *from = &like->operand[1];
+    const bool wide = from->format == FP32;
+    const uint32_t lanes = wide ? 32 : 64, sticks = wide ? 2 * s->sticks : s->sticks;
+    const uint32_t padding = s->padding % lanes;
+    const bool rest = padding && sticks > 1 && !s->nested;
+    isa_instruction each[2] = {*like, *like};
+    for (uint32_t n = 0; n < count; n++) {
+        each[n].opcode = ways[n];
+        each[n].queue = isa_describe(ways[n])->queue;
+        if (ways[n] != ISA_REDUCE) each[n].op = (opfunc)0;
+        each[n].operand[0].offset += n * SUMS_BYTES;
+        isa_instruction *fill = emit_flat(p, ISA_FILL, s->rows * lanes, 1, each[n].operand);
+        fill->constant[0] = opfunc_reduction_identity(like->op);
+    }
+    for (uint32_t n = 0; n < count; n++)
+        reduce_sticks(p, s, &each[n], 0, rest ? sticks - 1 : sticks, lanes);
+    for (uint32_t n = 0; rest && n < count; n++)
+        reduce_sticks(p, s, &each[n], sticks - 1, 0, lanes - padding);
+    for (uint32_t n = 0; n < count; n++) {
+        isa_instruction *i = emit(p, ISA_FOLD);
+        i->op = like->op;
+        i->dim_count = 2;
+        i->extent[0] = s->rows;
+        i->extent[1] = lanes;
+        i->operand_count = 1;
+        i->operand[0] = each[n].operand[0];
+        i->operand[0].stride[0] = 4 * lanes;
+        i->operand[0].stride[1] = 4;
+        i = emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to[n], each[n].operand[0]});
+        lay_rows(i, s, 1, 4 * lanes);
+    }
+}
+
 static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcode, opfunc op,
                                 isa_operand from, isa_operand sums, isa_operand to)
 {
-    const bool wide = from.format == FP32;
-    const uint32_t lanes = wide ? 32 : 64, sticks = wide ? 2 * s->sticks : s->sticks;
-    const uint32_t padding = s->padding % lanes;
-    isa_instruction *fill = emit_flat(p, ISA_FILL, s->rows * lanes, 1, &sums);
-    fill->constant[0] = opfunc_reduction_identity(op);
-    isa_instruction like = {.opcode = opcode, .queue = isa_describe(opcode)->queue,
-                            .operand_count = 2, .operand = {sums, from}};
-    if (opcode == ISA_REDUCE) like.op = op;
-    const bool rest = padding && sticks > 1 && !s->nested;
-    reduce_sticks(p, s, &like, 0, rest ? sticks - 1 : sticks, lanes);
-    if (rest) reduce_sticks(p, s, &like, sticks - 1, 0, lanes - padding);
-    isa_instruction *i;
-    i = emit(p, ISA_FOLD);
-    i->op = op;
-    i->dim_count = 2;
-    i->extent[0] = s->rows;
-    i->extent[1] = lanes;
-    i->operand_count = 1;
-    i->operand[0] = sums;
-    i->operand[0].stride[0] = 4 * lanes;
-    i->operand[0].stride[1] = 4;
-    i = emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums});
-    lay_rows(i, s, 1, 4 * lanes);
+    const isa_instruction like = {.op = op, .operand_count = 2, .operand = {sums, from}};
+    reduce_in_turns(p, s, &opcode, 1, &like, &to);
 }
 
 // Of the first lanes of every stick, more than a run has; in fp32 two tiles in a loop

@@ -101,6 +101,13 @@ static void reduce_kernel(isa_program *p, const shape *s, bool loops, uint64_t *
     isa_operand sums = in_lx(SUMS, FP32);
     isa_operand to = row_values(next_random(seed) % 2);
     bool squares = next_random(seed) % 4 == 0;
+    if (squares && next_random(seed) % 2) {
+        const isa_instruction like = {.op = OPFUNC_SUM, .operand_count = 2,
+                                      .operand = {sums, from}};
+        reduce_in_turns(p, s, (isa_opcode[]){ISA_REDUCE, ISA_REDUCESQ}, 2, &like,
+                        (isa_operand[]){row_values(0), row_values(1)});
+        return;
+    }
     opfunc op = squares ? OPFUNC_SUM : ops[next_random(seed) % 4];
     if (!squares && next_random(seed) % 3 == 0) {
         reduce_lanes(p, s, op, from, sums, to);
