@@ -193,6 +193,15 @@ TURNED = {
         F.conv2d, (1, 70, 12, 33), (17, 70, 2, 3), {"padding": (0, 2), "dilation": (3, 2)},
     ),
     "3d of many channels": (F.conv3d, (2, 20, 4, 6, 9), (16, 20, 3, 2, 3), {"padding": (1, 0, 1)}),
+    "2d of many channels in steps": (
+        F.conv2d, (2, 36, 19, 24), (20, 36, 3, 4), {"stride": (2, 3), "padding": (1, 0)},
+    ),
+    "3d of many channels in steps": (
+        F.conv3d, (1, 16, 6, 9, 10), (24, 16, 3, 3, 3), {"stride": (1, 2, 2), "padding": 1},
+    ),
+    "transpose 2d of many channels in steps": (
+        F.conv_transpose2d, (2, 34, 7, 9), (34, 12, 4, 4), {"stride": 2, "padding": 1},
+    ),
     "transpose 2d of many channels": (
         F.conv_transpose2d, (2, 33, 9, 11), (33, 10, 3, 2),
         {"padding": 1, "dilation": (1, 2), "output_padding": (0, 1)},

@@ -44,10 +44,10 @@ def weight_gradient(
     if are_tiles(w) or _has_rows(x, w, groups):
         return _of_rows(x, grad, w, groups).reshape(sizes)
     copies = _price_of_copies(x, grad, w, groups)
-    if groups > 1 or max(w.stride) > 1 or x.dtype not in HALVES:
+    if groups > 1 or x.dtype not in HALVES:
         return _of_copies(x, grad, w, groups).reshape(sizes)
     images, lines = x.shape[0], _price_of_lines(x, grad, w, x.shape[0])
-    if len(w.kernel) == 3:
+    if len(w.kernel) == 3 and w.stride[0] == 1:
         planes = w.kernel[0] * _price_of_lines(x, grad, _of_plane(w), images * w.counts[0])
         if planes < _MORE_CORES * min(lines, copies):
             return _of_planes(x, grad, w)
@@ -139,9 +139,12 @@ def _sides(channels: int, features: int) -> tuple[int, int]:
 
 
 def _line_of(w: Windows) -> tuple[list[int], list[int], int]:
-    """Places of a padded image along each dim; from one to the next in the line of all; and as many
-    in it as there are from the first window to the last."""
-    extents = [n + (k - 1) * d for n, k, d in zip(w.counts, w.kernel, w.dilation, strict=True)]
+    """Places of a padded image along each dim, every stride one of them; from one to the next in
+    the line of all; and as many in it as there are from the first window to the last."""
+    extents = [
+        n + (k - 1) * d // s
+        for n, k, d, s in zip(w.counts, w.kernel, w.dilation, w.stride, strict=True)
+    ]
     steps = [math.prod(extents[dim + 1 :]) for dim in range(len(extents))]
     return extents, steps, 1 + sum((n - 1) * s for n, s in zip(w.counts, steps, strict=True))
 
@@ -152,18 +155,35 @@ def _of_lines(x: torch.Tensor, grad: torch.Tensor, w: Windows) -> torch.Tensor:
     behind = [extent - n for extent, n in zip(extents, w.counts, strict=True)]
     around = [more for size in reversed(behind) for more in (0, size)]
     grad = _aten.constant_pad_nd(grad, around) if any(around) else grad
-    wide = padded(x, w, 0.0)
-    for dim, extent in enumerate(extents, 2):  # without what no window reads
-        wide = wide if wide.shape[dim] == extent else wide.narrow(dim, 0, extent)
-    line = wide.flatten(2)
-    if not any(w.padding):  # else it is a copy already; products read whole sticks of it
-        line = _aten.constant_pad_nd(line, [0, _LANES])
-    product = _product_of_lines(grad.flatten(2)[..., :count], line)
+    lines = _lines_of(x, w, extents)
+    products = dict[tuple[int, ...], Callable[[int], torch.Tensor]]()
     sums = list[torch.Tensor]()
     for tap in taps(w):
-        shift = sum(t * d * step for t, d, step in zip(tap, w.dilation, steps, strict=True))
-        sums.append(product(shift).sum(0))
+        pairs = [divmod(t * d, s) for t, d, s in zip(tap, w.dilation, w.stride, strict=True)]
+        rest = tuple(r for (_, r), s in zip(pairs, w.stride, strict=True) if s > 1)
+        if rest not in products:
+            products[rest] = _product_of_lines(grad.flatten(2)[..., :count], lines[rest])
+        shift = sum(turn * step for (turn, _), step in zip(pairs, steps, strict=True))
+        sums.append(products[rest](shift).sum(0))
     return torch.stack(sums, -1).to(x.dtype)
+
+
+def _lines_of(x: torch.Tensor, w: Windows, extents: Sequence[int]) -> torch.Tensor:
+    """[rests by strides beyond 1.., N, C, places]"""
+    wide = padded(x, w, 0.0)
+    rests = list[int]()
+    for dim, (extent, s) in reversed(list(enumerate(zip(extents, w.stride, strict=True), 2))):
+        size = extent * s  # without what no window reads
+        wide = wide if wide.shape[dim] == size else wide.narrow(dim, 0, size)
+        if s > 1:
+            wide = wide.unflatten(dim, (extent, s))
+            rests = [dim + 1, *(rest + 1 for rest in rests)]
+    others = [dim for dim in range(wide.dim()) if dim not in rests]
+    lines = wide.permute(*rests, *others).contiguous() if rests else wide
+    lines = lines.flatten(len(rests) + 2)
+    if rests or not any(w.padding):  # products read whole sticks: more than there is
+        lines = _aten.constant_pad_nd(lines, [0, _LANES])
+    return lines
 
 
 def _of_plane(w: Windows) -> Windows:
