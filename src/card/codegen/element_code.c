@@ -188,21 +188,28 @@ static zmm round_magnitude(unit_code *c, zmm x)
     return to;
 }
 
-// Codes of a pair of x in turns of four, in `to`. A NaN has the merged code without its sign: for
-// signs alone it is made infinite, so that nothing waits for that.
-static void narrow(unit_code *c, zmm to, const quarters *x, uint32_t pair)
+// Codes of two registers in turns of four, in `to`; of a NaN the merged code with any sign.
+static void narrow_numbers(unit_code *c, zmm to, zmm a, zmm b)
 {
-    const zmm a = x->reg[2 * pair], b = x->reg[2 * pair + 1];
     const zmm codes = round_magnitude(c, a), more = round_magnitude(c, b);
     code_op(c, VPACKUSDW, codes, codes, in_zmm(more));
-    code_op(c, VMINPS, to, a, code_number(c, INFINITY));
-    code_op(c, VMINPS, more, b, code_number(c, INFINITY));
-    code_op(c, VPACKSSDW, to, to, in_zmm(more));
+    code_op(c, VPACKSSDW, to, a, in_zmm(b));
     code_op(c, VPMINUW, codes, codes, code_words(c, DL16_MERGED));
     // 0xD8: the second where the third is set, else the first.
     code_op_byte(c, VPTERNLOGD, to, codes, code_words(c, DL16_MERGED), 0xD8);
     code_release(c, codes);
     code_release(c, more);
+}
+
+// Codes of a pair of x, in `to`.
+static void narrow(unit_code *c, zmm to, const quarters *x, uint32_t pair)
+{
+    const zmm a = code_new(c), b = code_new(c);
+    code_op(c, VMINPS, a, x->reg[2 * pair], code_number(c, INFINITY));
+    code_op(c, VMINPS, b, x->reg[2 * pair + 1], code_number(c, INFINITY));
+    narrow_numbers(c, to, a, b);
+    code_release(c, a);
+    code_release(c, b);
 }
 
 // Two registers of fp32 to IEEE_FP16 in turns of four, in `to`.
@@ -265,13 +272,38 @@ static void store_rare_halves(unit_code *c, const cold_code *cold)
     narrow_halves(c, r[2], cold->scratch, r[0], r[1]);
 }
 
+// A NaN is one of the negative merged codes, which are rare.
 static void store_codes(unit_code *c)
 {
+    cold_code cold = {.does = COLD_STORE, .x = c->now.x, .scratch = code_new(c)};
+    cold.result.reg[2] = code_new(c);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
-        const zmm codes = code_new(c);
-        narrow(c, codes, &c->now.x, pair);
-        code_store_unit(c, code_pair_at(c, pair), codes);
-        code_release(c, codes);
+        cold.result.reg[pair] = code_new(c);
+        narrow_numbers(c, cold.result.reg[pair], cold.x.reg[2 * pair], cold.x.reg[2 * pair + 1]);
+    }
+    const zmm *codes = cold.result.reg;
+    code_op(c, VPMAXUW, cold.scratch, codes[0], in_zmm(codes[1]));
+    code_op_byte(c, VPCMPUW, 1, cold.scratch, code_words(c, 0xFFFF), CODE_EQUAL);
+    encode_test_mask(&c->b, 1);
+    add_cold(c, cold);
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        code_store_unit(c, code_pair_at(c, pair), codes[pair]);
+        code_release(c, codes[pair]);
+    }
+    code_release(c, cold.result.reg[2]);
+    code_release(c, cold.scratch);
+}
+
+// Signs without those of NaN.
+static void store_rare_codes(unit_code *c, const cold_code *cold)
+{
+    const zmm a = cold->scratch, b = cold->result.reg[2];
+    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+        code_op(c, VMINPS, a, cold->x.reg[2 * pair], code_number(c, INFINITY));
+        code_op(c, VMINPS, b, cold->x.reg[2 * pair + 1], code_number(c, INFINITY));
+        code_op(c, VPACKSSDW, a, a, in_zmm(b));
+        // 0xE4: the first where the third is set, else the second.
+        code_op_byte(c, VPTERNLOGD, cold->result.reg[pair], a, code_words(c, DL16_MERGED), 0xE4);
     }
 }
 
@@ -357,6 +389,7 @@ void code_cold(unit_code *c)
         set_jump(&c->b, cold->from, c->b.size);
         switch (cold->does) {
         case COLD_ROUND: round_rare(c, cold); break;
+        case COLD_STORE: store_rare_codes(c, cold); break;
         case COLD_STORE_HALVES: store_rare_halves(c, cold); break;
         }
         set_jump(&c->b, encode_jump(&c->b, JUMP), cold->back);

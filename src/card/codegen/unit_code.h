@@ -59,7 +59,7 @@ typedef struct {
     size_t from, back;                      // the jump to it, the label behind that
     quarters x, result;
     zmm scratch;
-    enum { COLD_ROUND, COLD_STORE_HALVES } does;
+    enum { COLD_ROUND, COLD_STORE, COLD_STORE_HALVES } does;
 } cold_code;
 
 // What a unit has between its steps.
