@@ -44,7 +44,9 @@ def weight_gradient(
     if are_tiles(w) or _has_rows(x, w, groups):
         return _of_rows(x, grad, w, groups).reshape(sizes)
     copies = _price_of_copies(x, grad, w, groups)
-    if groups > 1 or x.dtype not in HALVES:
+    # Signals in steps: next to the gradient of the input, what a line per rest saves is lost.
+    steps_of_signals = len(w.kernel) == 1 and w.stride[0] > 1
+    if groups > 1 or x.dtype not in HALVES or steps_of_signals:
         return _of_copies(x, grad, w, groups).reshape(sizes)
     images, lines = x.shape[0], _price_of_lines(x, grad, w, x.shape[0])
     if len(w.kernel) == 3 and w.stride[0] == 1:
