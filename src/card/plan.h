@@ -95,6 +95,9 @@ typedef struct {
 // Opens or closes a loop when the next instruction, number `at`, does.
 void loop_nest_follow(loop_nest *nest, const isa_instruction *i, uint32_t at);
 
+// Whether the outermost `depth` loops of both are the same ones.
+bool loop_nest_same(const loop_nest *a, const loop_nest *b, uint32_t depth);
+
 // A product that is the only reader of the rows that messages would copy: it reads them in LX of
 // the senders, where they stay until the next barrier.
 struct remote_operand {

@@ -16,6 +16,13 @@ void loop_nest_follow(loop_nest *place, const isa_instruction *i, uint32_t at)
     }
 }
 
+bool loop_nest_same(const loop_nest *a, const loop_nest *b, uint32_t depth)
+{
+    bool same = a->depth >= depth && b->depth >= depth;
+    for (uint32_t n = 0; n < depth && same; n++) same = a->loop_id[n] == b->loop_id[n];
+    return same;
+}
+
 // Ends the innermost loop; a loop without steps disappears.
 static spyre_status close_loop(arena *memory, step_list *steps, uint32_t opened, uint32_t at)
 {

@@ -38,3 +38,24 @@ bool rows_axes_sort(rows_axes *list, uint32_t o)
     }
     return true;
 }
+
+void rows_insert_dim(isa_instruction *i, uint32_t at, uint32_t extent)
+{
+    for (uint32_t d = i->dim_count++; d > at; d--) {
+        i->extent[d] = i->extent[d - 1];
+        for (uint32_t o = 0; o < i->operand_count; o++)
+            i->operand[o].stride[d] = i->operand[o].stride[d - 1];
+    }
+    i->extent[at] = extent;
+    for (uint32_t o = 0; o < i->operand_count; o++) i->operand[o].stride[at] = 0;
+}
+
+void rows_find_reach(rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        t->reach[o] = plan_range(t->tile, o);
+        for (uint32_t n = 0; n < t->loops.depth; n++)
+            range_repeat(&t->reach[o], i->operand[o].loop_stride[n], t->loops.iterations[n]);
+    }
+}

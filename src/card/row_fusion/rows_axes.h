@@ -34,4 +34,10 @@ int64_t rows_axes_elements(const rows_axes *list, bool loops);
 // By rising stride of operand o; false when a stride is not positive.
 bool rows_axes_sort(rows_axes *list, uint32_t o);
 
+// A dim of stride 0 in all operands.
+void rows_insert_dim(isa_instruction *i, uint32_t at, uint32_t extent);
+
+// Sets the bytes that operands touch in all iterations.
+void rows_find_reach(rows_tile *t);
+
 #endif

@@ -42,6 +42,20 @@ SPYRE_MUST_CHECK spyre_status rows_collect(const isa_program *program, plan_tile
                                            const plan_kernel *kernel, arena *scratch,
                                            rows_tiles *out, bool *out_good);
 
+// --- Parts of sticks (rows_rest.c)
+
+// A reduction that is the rest of one before it, from tile `own` on, becomes part of it. Others may
+// stand between them: a sum and a sum of squares take turns.
+SPYRE_MUST_CHECK spyre_status rows_join_reduction(arena *scratch, const isa_kernel *kernel,
+                                                  rows_tiles *tiles, uint32_t own,
+                                                  const rows_tile *t, bool *out_joined);
+
+// A reduction of the first lanes of every stick gets all of them, and a note of how many count.
+SPYRE_MUST_CHECK spyre_status rows_widen_sticks(arena *scratch, const isa_kernel *kernel,
+                                                rows_tile *t);
+
+// --- Cores (rows_join_cores.c)
+
 // Makes tiles from `first` on, all those of a kernel, the tiles of all its cores: cores are loops
 // around. *out_good is false where cores do not lie at equal distances.
 SPYRE_MUST_CHECK spyre_status rows_join_cores(const isa_kernel *kernel, arena *scratch,

@@ -6,32 +6,18 @@
 //     loop 2 { relu arg1+0 }; relu arg1+8192    ->    loop 3 { relu arg1+0 }
 //     loop 3 { loop 2 { relu } }; relu          ->    loop 7 { relu }
 //
-// A reduction of rows that end in part of a stick is two tiles, one of whole sticks and one of what
-// is left; here they are one, which knows how many lanes of the last stick enter. So is one of the
-// first lanes of every stick, as feature maps have them that are narrower than a stick; in fp32 it
-// is two tiles, of the first run and of part of the second. Loops around one tile become its dims:
+// What rows have in part of a stick goes with the rest of them (rows_rest.c). Loops around one tile
+// become its dims:
 //
 //     fill; loop 8 { sum [2, 32]; sum [2, 24] }; fold  ->  fill; sum [8, 2, 2, 32], 56 lanes; fold
 #include <string.h>
 
-#include "card/row_fusion/rows_build.h"
+#include "card/row_fusion/rows_axes.h"
 
 static bool may_fuse(isa_opcode opcode)
 {
     return opcode == ISA_VECTOR || opcode == ISA_FILL || opcode == ISA_FOLD ||
            opcode == ISA_REDUCE || opcode == ISA_REDUCESQ || opcode == ISA_LOAD;
-}
-
-static bool same_loops(const loop_nest *a, const loop_nest *b, uint32_t depth)
-{
-    bool same = a->depth >= depth && b->depth >= depth;
-    for (uint32_t n = 0; n < depth && same; n++) same = a->loop_id[n] == b->loop_id[n];
-    return same;
-}
-
-static bool is_reduction(const isa_instruction *i)
-{
-    return i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ;
 }
 
 // --- The last iteration
@@ -53,7 +39,7 @@ static bool continues(const rows_tile *looped, const rows_tile *rest)
 {
     const isa_instruction *a = looped->tile->instruction, *b = rest->tile->instruction;
     bool same = looped->loops.depth == rest->loops.depth + 1 &&
-                same_loops(&looped->loops, &rest->loops, rest->loops.depth) &&
+                loop_nest_same(&looped->loops, &rest->loops, rest->loops.depth) &&
                 a->opcode == b->opcode && a->op == b->op && a->dim_count == b->dim_count &&
                 a->operand_count == b->operand_count &&
                 memcmp(a->extent, b->extent, a->dim_count * sizeof *a->extent) == 0 &&
@@ -113,251 +99,6 @@ static spyre_status join_last_iteration(arena *scratch, rows_tiles *tiles, uint3
     return NULL;
 }
 
-// --- The last stick
-
-static bool same_memory(const isa_operand *a, const isa_operand *b)
-{
-    return a->space == b->space && a->format == b->format && a->arg == b->arg &&
-           a->slot == b->slot &&
-           memcmp(a->loop_stride, b->loop_stride, sizeof a->loop_stride) == 0;
-}
-
-static bool same_dims(const isa_operand *a, const isa_operand *b, uint32_t dims)
-{
-    return same_memory(a, b) && memcmp(a->stride, b->stride, dims * sizeof *a->stride) == 0;
-}
-
-// The operand without dim `at`, and without lanes.
-static bool same_without(const isa_operand *whole, const isa_operand *part, uint32_t dims,
-                         uint32_t at)
-{
-    for (uint32_t d = 0, of = 0; d < dims; d++, of++) {
-        if (d == at) of++;
-        if (whole->stride[of] != part->stride[d]) return false;
-    }
-    return same_memory(whole, part);
-}
-
-// The dim of sticks that `part` lacks; dim_count when there is none such. No other dim is summed.
-static uint32_t find_sticks(const isa_instruction *whole, const isa_instruction *part)
-{
-    const uint32_t none = whole->dim_count, lanes = none - 1;
-    uint32_t at = none;
-    for (uint32_t d = 0; d < lanes; d++) {
-        if (whole->operand[0].stride[d] != 0) continue;
-        if (at != none) return none;
-        at = d;
-    }
-    if (at == none || part->dim_count + 1u != none) return none;
-    for (uint32_t d = 0, of = 0; d + 1u < part->dim_count; d++, of++) {
-        if (d == at) of++;
-        if (whole->extent[of] != part->extent[d]) return none;
-    }
-    return at;
-}
-
-static void insert_dim(isa_instruction *i, uint32_t at, uint32_t extent)
-{
-    for (uint32_t d = i->dim_count++; d > at; d--) {
-        i->extent[d] = i->extent[d - 1];
-        for (uint32_t o = 0; o < i->operand_count; o++)
-            i->operand[o].stride[d] = i->operand[o].stride[d - 1];
-    }
-    i->extent[at] = extent;
-    for (uint32_t o = 0; o < i->operand_count; o++) i->operand[o].stride[at] = 0;
-}
-
-static bool same_elements(const plan_tile *a, const plan_tile *b)
-{
-    bool same = a->dim_count == b->dim_count &&
-                memcmp(a->extent, b->extent, a->dim_count * sizeof *a->extent) == 0;
-    for (uint32_t o = 0; o < a->instruction->operand_count && same; o++)
-        same = same_memory(&a->instruction->operand[o], &b->instruction->operand[o]) &&
-               memcmp(a->stride[o], b->stride[o], a->dim_count * sizeof *a->stride[o]) == 0;
-    return same;
-}
-
-// Rows of one stick have no dim of sticks, and may be one dim with their lanes: such ones, of which
-// `part` is the last stick, with its dims and one of sticks. Others, as they are.
-static spyre_status with_sticks(arena *scratch, const plan_tile *rows, const isa_instruction *part,
-                                const isa_instruction **out_rows)
-{
-    const isa_instruction *i = rows->instruction;
-    const uint32_t lanes = part->dim_count - 1u;
-    plan_tile *alike;
-    *out_rows = i;
-    if (part->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || lanes == 0 ||
-        part->dim_count == ISA_MAX_DIMS)
-        return NULL;
-    isa_instruction *dims = isa_clone(scratch, part);
-    TRY_ALLOC(dims);
-    dims->extent[lanes] = SIMD_LANES;
-    TRY(plan_make_tile(scratch, dims, &alike));
-    if (!same_elements(rows, alike)) return NULL;
-    for (uint32_t o = 0; o < i->operand_count; o++) dims->operand[o].offset = i->operand[o].offset;
-    insert_dim(dims, lanes, 1);
-    dims->operand[1].stride[lanes] = part->operand[1].offset - i->operand[1].offset;
-    *out_rows = dims;
-    return NULL;
-}
-
-// `part` goes on where the sticks of `whole` end, with the first lanes of one more; false where it
-// does not.
-static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile *part,
-                              bool *out_joined)
-{
-    const isa_instruction *a = whole->tile->instruction, *b = part->tile->instruction;
-    plan_tile *tile;
-    *out_joined = false;
-    if (!is_reduction(a) || whole->rest || a->opcode != b->opcode || a->op != b->op ||
-        whole->loops.depth != part->loops.depth ||
-        !same_loops(&whole->loops, &part->loops, part->loops.depth))
-        return NULL;
-    TRY(with_sticks(scratch, whole->tile, b, &a));
-    if (a->dim_count < 2) return NULL;
-    const uint32_t at = find_sticks(a, b), left = b->extent[b->dim_count - 1];
-    const uint32_t lanes = rows_sums_of(a->operand[1].format);
-    if (at == a->dim_count || a->extent[a->dim_count - 1] != lanes || left >= lanes) return NULL;
-    const uint32_t sticks = a->extent[at] + 1;
-    const int64_t behind = a->operand[1].stride[at] * a->extent[at];
-    if (sticks * lanes % SIMD_LANES || b->operand[0].offset != a->operand[0].offset ||
-        b->operand[1].offset - a->operand[1].offset != behind ||
-        !same_without(&a->operand[0], &b->operand[0], b->dim_count, at) ||
-        !same_without(&a->operand[1], &b->operand[1], b->dim_count, at))
-        return NULL;
-    isa_instruction *joined = isa_clone(scratch, a);
-    TRY_ALLOC(joined);
-    joined->extent[at] = sticks;
-    TRY(plan_make_tile(scratch, joined, &tile));
-    whole->tile = tile;
-    whole->rest = SIMD_LANES - lanes + left;
-    whole->rest_sticks = sticks * lanes / SIMD_LANES;
-    *out_joined = true;
-    return NULL;
-}
-
-// --- Part of every stick
-
-// The operand's first elements, of all cores and iterations, begin sticks.
-static bool begins_sticks(const isa_kernel *kernel, const isa_instruction *i, uint32_t o)
-{
-    const isa_operand *operand = &i->operand[o];
-    uint64_t bytes = (uint64_t)operand->offset;
-    for (uint32_t d = 0; d + 1u < i->dim_count; d++) bytes |= (uint64_t)operand->stride[d];
-    for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++) bytes |= (uint64_t)operand->loop_stride[n];
-    if (operand->space == ISA_SPACE_MEMORY && operand->slot != ISA_NO_SLOT)
-        for (uint32_t core = 0; core < ISA_CORES; core++)
-            bytes |= (uint64_t)kernel->parameters[(size_t)core * kernel->slot_count +
-                                                  operand->slot];
-    return bytes % SPYRE_STICK_BYTES == 0;
-}
-
-static spyre_status widen_sticks(arena *scratch, const isa_kernel *kernel, rows_tile *t)
-{
-    const isa_instruction *i = t->tile->instruction;
-    const uint32_t lanes = i->dim_count - 1u;
-    plan_tile *tile;
-    if (!is_reduction(i) || i->dim_count < 2 || i->extent[lanes] >= SIMD_LANES ||
-        i->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || i->operand[1].stride[lanes] != 2 ||
-        i->operand[0].stride[lanes] != 4 || !begins_sticks(kernel, i, 1))
-        return NULL;
-    isa_instruction *whole = isa_clone(scratch, i);
-    TRY_ALLOC(whole);
-    t->rest = i->extent[lanes];
-    t->rest_of_each = true;
-    whole->extent[lanes] = SIMD_LANES;
-    TRY(plan_make_tile(scratch, whole, &tile));
-    t->tile = tile;
-    return NULL;
-}
-
-// --- Part of the second run
-
-// Two tiles of the same rows, over all lanes of a run of IEEE_FP32 and over the first ones of
-// another; what is summed but lanes is summed by the loops around both.
-static bool are_runs(const isa_kernel *kernel, const rows_tile *low, const rows_tile *high)
-{
-    const isa_instruction *a = low->tile->instruction, *b = high->tile->instruction;
-    const uint32_t lanes = a->dim_count - 1u;
-    if (!is_reduction(a) || a->opcode != b->opcode || a->op != b->op || low->rest ||
-        a->dim_count != b->dim_count || a->dim_count == ISA_MAX_DIMS ||
-        low->loops.depth != high->loops.depth ||
-        !same_loops(&low->loops, &high->loops, high->loops.depth) ||
-        a->operand[1].format != SPYRE_FORMAT_IEEE_FP32)
-        return false;
-    for (uint32_t d = 0; d < lanes; d++)
-        if (a->extent[d] != b->extent[d] || a->operand[0].stride[d] == 0) return false;
-    const uint32_t run = rows_sums_of(SPYRE_FORMAT_IEEE_FP32);
-    return a->extent[lanes] == run && b->extent[lanes] < run && a->operand[0].stride[lanes] == 4 &&
-           a->operand[1].stride[lanes] == 4 && a->operand[0].offset == b->operand[0].offset &&
-           same_dims(&a->operand[0], &b->operand[0], a->dim_count) &&
-           same_dims(&a->operand[1], &b->operand[1], a->dim_count) &&
-           begins_sticks(kernel, a, 1) && begins_sticks(kernel, b, 1);
-}
-
-static spyre_status join_runs(arena *scratch, const isa_kernel *kernel, rows_tile *low,
-                              const rows_tile *high, bool *out_joined)
-{
-    *out_joined = are_runs(kernel, low, high);
-    if (!*out_joined) return NULL;
-    const isa_instruction *a = low->tile->instruction, *b = high->tile->instruction;
-    const uint32_t lanes = a->dim_count - 1u;
-    isa_instruction *joined = isa_clone(scratch, a);
-    plan_tile *tile;
-    TRY_ALLOC(joined);
-    insert_dim(joined, lanes, 2);
-    joined->operand[1].stride[lanes] = b->operand[1].offset - a->operand[1].offset;
-    TRY(plan_make_tile(scratch, joined, &tile));
-    low->tile = tile;
-    low->rest = a->extent[lanes] + b->extent[lanes];
-    low->rest_of_each = true;
-    return NULL;
-}
-
-static void find_reach(rows_tile *t)
-{
-    const isa_instruction *i = t->tile->instruction;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        t->reach[o] = plan_range(t->tile, o);
-        for (uint32_t n = 0; n < t->loops.depth; n++)
-            range_repeat(&t->reach[o], i->operand[o].loop_stride[n], t->loops.iterations[n]);
-    }
-}
-
-static bool writes_into(const rows_tile *from, const rows_tile *t, uint32_t o)
-{
-    const isa_operand *result = &from->tile->instruction->operand[0];
-    const isa_operand *other = &t->tile->instruction->operand[o];
-    const bool same = result->space == other->space &&
-                      (result->space == ISA_SPACE_LX || result->arg == other->arg);
-    return same && ranges_overlap(from->reach[0], t->reach[o]);
-}
-
-// Neither reduction reads or writes what the other writes.
-static bool may_pass(const rows_tile *earlier, const rows_tile *t)
-{
-    rows_tile a = *earlier, b = *t;
-    find_reach(&a);
-    find_reach(&b);
-    return !writes_into(&a, &b, 0) && !writes_into(&a, &b, 1) && !writes_into(&b, &a, 1);
-}
-
-// A reduction that is the rest of one before it, which others may stand between: a sum and a sum of
-// squares take turns.
-static spyre_status join_reduction(arena *scratch, const isa_kernel *kernel, rows_tiles *tiles,
-                                   uint32_t own, const rows_tile *t, bool *out_joined)
-{
-    *out_joined = false;
-    for (uint32_t n = tiles->count; n-- > own && is_reduction(t->tile->instruction);) {
-        rows_tile *earlier = &tiles->items[n];
-        if (!is_reduction(earlier->tile->instruction)) return NULL;
-        TRY(join_part(scratch, earlier, t, out_joined));
-        if (!*out_joined) TRY(join_runs(scratch, kernel, earlier, t, out_joined));
-        if (*out_joined || !may_pass(earlier, t)) return NULL;
-    }
-    return NULL;
-}
-
 // --- Loops around one tile
 
 // Loops from `depth` on become dims of the tile, whose order they have.
@@ -371,7 +112,7 @@ static spyre_status absorb(arena *scratch, uint32_t depth, rows_tile *t, bool *o
     TRY_ALLOC(whole);
     for (; t->loops.depth > depth; t->loops.depth--) {
         const uint32_t inmost = t->loops.depth - 1;
-        insert_dim(whole, 0, t->loops.iterations[inmost]);
+        rows_insert_dim(whole, 0, t->loops.iterations[inmost]);
         for (uint32_t o = 0; o < whole->operand_count; o++) {
             whole->operand[o].stride[0] = whole->operand[o].loop_stride[inmost];
             whole->operand[o].loop_stride[inmost] = 0;
@@ -393,8 +134,8 @@ static spyre_status absorb_loops(arena *scratch, rows_tiles *tiles, uint32_t fir
     for (uint32_t n = first; n < tiles->count && *out_good; n++) {
         rows_tile *t = &tiles->items[n];
         const bool last = n + 1 == tiles->count;
-        if (!same_loops(&tiles->items[first].loops, &t->loops, least)) *out_good = false;
-        else if (!last && same_loops(&t->loops, &t[1].loops, least + 1)) *out_good = false;
+        if (!loop_nest_same(&tiles->items[first].loops, &t->loops, least)) *out_good = false;
+        else if (!last && loop_nest_same(&t->loops, &t[1].loops, least + 1)) *out_good = false;
         else if (t->loops.depth > least) TRY(absorb(scratch, least, t, out_good));
     }
     return NULL;
@@ -413,15 +154,15 @@ spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarde
         rows_tile t = {.tile = forwarded[at], .at = at, .loops = place};
         bool joined = false;
         if (!may_fuse(t.tile->instruction->opcode)) return NULL;
-        TRY(join_reduction(scratch, kernel->source, out, own, &t, &joined));
+        TRY(rows_join_reduction(scratch, kernel->source, out, own, &t, &joined));
         if (joined) continue;
-        TRY(widen_sticks(scratch, kernel->source, &t));
+        TRY(rows_widen_sticks(scratch, kernel->source, &t));
         TRY(VEC_PUSH(scratch, out, t));
     }
     if (out->count == own) return NULL;
     TRY(join_last_iteration(scratch, out, own));
     TRY(absorb_loops(scratch, out, own, out_good));
-    for (uint32_t n = own; n < out->count; n++) find_reach(&out->items[n]);
+    for (uint32_t n = own; n < out->count; n++) rows_find_reach(&out->items[n]);
     *out_good = *out_good && out->count - own <= ROWS_MOST_STEPS;
     return NULL;
 }
