@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 import torch
+import torch.utils._pytree as pytree
 from torch_spyre import _C, hints
 from torch_spyre.compile import backend
 from torch_spyre.compile.backend import CompiledGraph, programs
@@ -111,6 +112,40 @@ def test_no_gradient_reaches_a_graph_of_inference():
     with torch.no_grad():
         for _ in range(3):
             assert not call(x, w).requires_grad
+
+
+class _Wrapped(torch.Tensor):
+    """A tensor in a subclass that wraps nothing else."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape, strides=inner.stride(), dtype=inner.dtype, device=inner.device
+        )
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __tensor_flatten__(self):
+        return ["inner"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, _context, _size, _stride):
+        return _Wrapped(inner["inner"])
+
+    @classmethod
+    def __torch_dispatch__(cls, function, _types, args=(), kwargs=None):
+        bare = pytree.tree_map_only(cls, lambda w: w.inner, (args, kwargs or {}))
+        return pytree.tree_map_only(torch.Tensor, cls, function(*bare[0], **bare[1]))
+
+
+def test_subclasses_are_taken_apart_and_put_together():
+    call = _compiled(lambda x, y: x * 2 + y)
+    x, y = _halves(4, 64), _halves(4, 64) + 1
+    for _ in range(3):
+        result = call(_Wrapped(x.to("spyre")), _Wrapped(y.to("spyre")))
+        assert type(result) is _Wrapped
+        torch.testing.assert_close(result.inner.cpu(), x * 2 + y, atol=0.02, rtol=0.01)
 
 
 def test_without_launch_nothing_is_launched(by_python):

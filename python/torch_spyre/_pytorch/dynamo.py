@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from .fx import results_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -57,15 +60,19 @@ def forgo_records_of_calls() -> None:
     translator.output.add_cleanup_hook(lambda: setattr(config, "record_runtime_overhead", True))
 
 
-def adds_nothing(arguments: int, of_user: int) -> bool:
+def adds_nothing(arguments: int, of_user: Sequence[Any], graph: torch.fx.Graph) -> bool:
     """Whether the function that AOTAutograd is making of a graph for inference only calls what is
     being compiled: with the user's arguments as they are, none of which is written, for results
-    that are neither arguments nor views. `arguments` are those of the compiled graph."""
+    that are neither arguments nor views, nor does a subclass wrap any. `arguments` are those of the
+    compiled graph, `graph` is the user's."""
     context = torch._guards.TracingContext.try_get()
     meta: Any = context.fw_metadata if context else None
+    nodes = [result for result in results_of(graph) if isinstance(result, torch.fx.Node)]
+    results = [node.meta.get("example_value") for node in nodes]
     return (
         meta is not None
-        and arguments == of_user
+        and arguments == len(of_user)
+        and not any(map(is_traceable_wrapper_subclass, [*of_user, *results]))
         and not meta.num_mutated_inp_runtime_indices
         and not meta.num_mutated_graph_handled_indices
         and not meta.num_outputs_aliased

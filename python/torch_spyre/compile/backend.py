@@ -90,6 +90,7 @@ def compile_graph_of_user(
     scopes = hint_scopes.about_dims(gm.graph)
     artefacts.show_graph("pre_grad_graphs", gm)
 
+    of_user = gm.graph
     plain: list[CompiledGraph] = []  # what the inference is, if AOTAutograd adds nothing to it
 
     def forward(gm: torch.fx.GraphModule, aten_inputs: Values) -> Runnable:
@@ -101,7 +102,7 @@ def compile_graph_of_user(
     def inference(gm: torch.fx.GraphModule, aten_inputs: Values) -> Runnable:
         run = forward(gm, aten_inputs)
         graph = getattr(run, "graph", None)
-        if graph and dynamo.adds_nothing(len(aten_inputs), len(example_inputs)):
+        if graph and dynamo.adds_nothing(len(aten_inputs), example_inputs, of_user):
             plain.append(graph)
         return run
 
