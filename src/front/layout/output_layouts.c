@@ -78,7 +78,8 @@ static bool is_worth_packing(const loop_graph *loops, uint32_t id)
     const loop_buffer *buffer = &loops->buffers.items[id];
     if (buffer->output < 0 || !buffer->has_layout || buffer->stick != LOOP_NO_DIM) return false;
     if (loop_replaced_input(loops, id) != LOOP_UNUSED || !loops->settings.lx_planning) return false;
-    int64_t elements = 1, room = lx_limit_bytes(loops) * loops->cores / 4;
+    enum { ROOM_PART = 4 };             // of LX: the rest is for what the op reads
+    int64_t elements = 1, room = lx_limit_bytes(loops) * loops->cores / ROOM_PART;
     for (uint32_t d = 0; d < buffer->dim_count; d++) elements *= buffer->dim[d].extent;
     return elements >= loops->cores * loop_lanes(buffer) && elements * SPYRE_STICK_BYTES <= room;
 }

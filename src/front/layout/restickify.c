@@ -189,8 +189,7 @@ static bool cut_dim(const loop_buffer *buffer, const loop_op *op, const loop_acc
 // Whether sticks along the dim, or of one element each, are mostly empty.
 static bool wastes_sticks(const loop_buffer *part, uint8_t stick)
 {
-    enum { EMPTY = 4 };
-    return stick == LOOP_NO_DIM || part->dim[stick].extent * EMPTY <= loop_lanes(part);
+    return stick == LOOP_NO_DIM || part->dim[stick].extent * RESTICKIFY_EMPTY <= loop_lanes(part);
 }
 
 // The cut that fills sticks best, if a dense copy of one can express the view.

@@ -13,6 +13,9 @@
 
 #include "front/ir/loop.h"
 
+// A stick of which so small a part is filled is mostly empty: another dim is worth a copy.
+enum { RESTICKIFY_EMPTY = 4 };
+
 typedef struct {
     loop_graph *loops;
     loop_op_list *ops; // the new op order; restickify ops are appended

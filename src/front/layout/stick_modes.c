@@ -296,12 +296,11 @@ static void keep_whole_sticks(const loop_op *op, stick_mode_list *list)
 // one fills more (colours of a pixel).
 static bool has_short_inside(const loop_buffer *buffer)
 {
-    enum { EMPTY = 4 };
     int64_t longest = 0;
     for (uint32_t d = 1; d < buffer->dim_count; d++)
         if (buffer->dim[d].extent > longest) longest = buffer->dim[d].extent;
     int64_t lanes = loop_lanes(buffer), least = longest < lanes ? longest : lanes;
-    return buffer->dim_count && buffer->dim[0].extent * EMPTY <= least;
+    return buffer->dim_count && buffer->dim[0].extent * RESTICKIFY_EMPTY <= least;
 }
 
 // Whether the copy makes the tensor's innermost dim of several, of which the last is no whole
