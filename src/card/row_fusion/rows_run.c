@@ -116,25 +116,27 @@ static void gather_rows(const rows_nest *nest, size_t first, const uint8_t *at, 
     }
 }
 
-// From row 0, or from the block where the place is the row fusion's own.
+// From row 0, or from the block where the place is the row fusion's own. What is the same for all
+// rows is there for a whole block: one of fewer rows may come first.
 static void fetch_rows(const progress *g, uint32_t n, const uint8_t *at, float *out)
 {
     const rows_step *s = &g->c->steps.items[n];
     const rows_nest *nest = &s->place.row;
     const size_t first = s->place.own ? 0 : g->first;
+    const size_t count = is_same_for_all(s) ? g->c->block : g->count;
     const size_t bytes = g->halves[n] ? 2 : (size_t)spyre_format_bytes(s->place.format);
     const uint8_t *from = at + rows_nest_at(nest, first);
     int64_t stride = rows_nest_stride(nest);
     uint8_t gathered[ROWS_MOST_ROWS * 4];
-    for (size_t row = 0; s->filled && row < g->count; row++) out[row] = s->begin;
-    if (!s->filled && rows_nest_run(nest, first, g->count) < g->count) {
-        gather_rows(nest, first, at, bytes, g->count, gathered);
+    for (size_t row = 0; s->filled && row < count; row++) out[row] = s->begin;
+    if (!s->filled && rows_nest_run(nest, first, count) < count) {
+        gather_rows(nest, first, at, bytes, count, gathered);
         from = gathered;
         stride = (int64_t)bytes;
     }
-    if (g->halves[n]) load_halves(from, stride, g->count, out);
-    else if (!s->filled) lanes_load_f32(out, from, stride, s->place.format, g->count);
-    for (size_t row = 0; s->inverse && row < g->count; row++) out[row] = 1.0f / out[row];
+    if (g->halves[n]) load_halves(from, stride, count, out);
+    else if (!s->filled) lanes_load_f32(out, from, stride, s->place.format, count);
+    for (size_t row = 0; s->inverse && row < count; row++) out[row] = 1.0f / out[row];
 }
 
 // Between multiples of 4, so that few programs differ by it.

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "card/plan.h"
+#include "card/machine.h"
 #include "card/row_fusion/rows.h"
 
 enum {
@@ -214,6 +214,57 @@ static void rows_of_one_core__threads_share_the_rows_of_one_core(void **state)
     }
 }
 
+// Rows plus one number, from memory to memory.
+static isa_program *sums_with_a_number(uint32_t rows)
+{
+    isa_program *p = new_program(2);
+    isa_operand number = in_lx(VALUES, FP32), stage = in_lx(STAGE, DL16);
+    isa_operand result = in_lx(RESULT, DL16), out = in_memory(1, ISA_NO_SLOT, 0, DL16);
+    begin_kernel(p, 1, 0);
+    load_rows(p, rows, ISA_NO_SLOT);
+    emit_flat(p, ISA_FILL, 1, 1, &number)->constant[0] = 0.5f;
+    const isa_operand operands[] = {result, stage, number};
+    isa_instruction *add = emit_rows(p, ISA_VECTOR, rows, 3, operands);
+    add->op = OPFUNC_ADD;
+    memset(add->operand[2].stride, 0, sizeof add->operand[2].stride);
+    emit_rows(p, ISA_VECTOR, rows, 2, (isa_operand[]){stage, result})->op = OPFUNC_NEG;
+    signal_to(p, ISA_QUEUE_SFP, 0);
+    wait_for(p, ISA_QUEUE_STORE, 0);
+    emit_flat(p, ISA_STORE, rows * STICKS * 64, 2, (isa_operand[]){out, stage});
+    end_kernel(p);
+    emit(p, ISA_HALT);
+    return p;
+}
+
+// A host thread may take the last rows, fewer than a block has, and then others of the same stage.
+static void rows_of_one_core__few_rows_may_come_first(void **state)
+{
+    (void)state;
+    fill();
+    card *c = card_with_threads(1);
+    isa_program *p = sums_with_a_number(71);
+    card_program *loaded;
+    assert_ok(card_load(c, p, &loaded));
+    card_program_forget_lx(loaded);
+    const plan_phase *first = loaded->phases.items;
+    const row_fusion *made = first->kernel->rows;
+    assert_non_null(made);
+    assert_true(made->divisible && made->block < made->rows && made->rows % made->block);
+    memcpy(exact, run(c, loaded, CARD_EXACT, 1), MEMORY);
+    uint8_t *result = card_memory(c, MEMORY, MEMORY);
+    memset(result, 0, MEMORY);
+    core_run one = {.owner = c, .kernel = first->kernel, .scratch = &c->scratch[0],
+                    .arguments = arguments, .lx = card_lx(c, 0)};
+    c->stages++;
+    const uint32_t last = made->rows / made->block * made->block;
+    rows_run(&one, made, first, (row_range){last, made->rows});
+    rows_run(&one, made, first, (row_range){0, last});
+    assert_memory_equal(exact, result, MEMORY);
+    card_unload(c, loaded);
+    free_program(p);
+    card_destroy(c);
+}
+
 // Of two runs of 32 lanes that lie apart, both, in all rows and sticks.
 static void rows_of_one_core__a_step_touches_both_halves_of_sticks_of_float32(void **state)
 {
@@ -235,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_one_core__rows_that_messages_hand_out),
         cmocka_unit_test(rows_of_one_core__threads_share_the_rows_of_one_core),
+        cmocka_unit_test(rows_of_one_core__few_rows_may_come_first),
         cmocka_unit_test(rows_of_one_core__a_step_touches_both_halves_of_sticks_of_float32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
