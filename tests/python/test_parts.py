@@ -232,6 +232,21 @@ def test_attention_of_other_than_four_dims_with_gradients(sizes):
     assert result.stride() == F.scaled_dot_product_attention(*inputs).stride()
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_gradients_of_attention_with_a_mask_of_float32(compiled):
+    torch._dynamo.reset()
+    mask = torch.randn(5, 5, requires_grad=True)
+    x = torch.randn(2, 3, 5, 16).half().requires_grad_()
+    expected = F.scaled_dot_product_attention(*[x.float()] * 3, attn_mask=mask)
+    expected = torch.autograd.grad(expected.sum(), [x, mask])
+    attention = torch.compile(_masked_attention) if compiled else _masked_attention
+    mask, x = (t.detach().to("spyre").requires_grad_() for t in (mask, x))
+    found = torch.autograd.grad(attention(mask, x, x, x).float().sum(), [x, mask])
+    for gradient, wanted in zip(found, expected, strict=True):
+        assert gradient.dtype == wanted.dtype
+        torch.testing.assert_close(gradient.cpu(), wanted, atol=3e-2, rtol=3e-2)
+
+
 def test_grouped_attention_of_five_dims():
     inputs = [numbers(2, 3, heads, 9, 16) for heads in (4, 2, 2)]
     check(functools.partial(F.scaled_dot_product_attention, enable_gqa=True), inputs, 3e-2, True)

@@ -89,7 +89,8 @@ def gradients(
     groups = query.shape[1] // key.shape[1]
     keys, values = _repeated(key, groups), _repeated(value, groups)
     weights = _weights(query, keys, bias, causal, factor)
-    to_value = _summed(weights.transpose(-2, -1) @ grad, groups) if wanted[2] else None
+    shared = weights.to(grad.dtype)  # a bias may be wider
+    to_value = _summed(shared.transpose(-2, -1) @ grad, groups) if wanted[2] else None
     # In float32: where weights gather at a few keys, shares and their level are nearly the same.
     wide = torch.promote_types(query.dtype, torch.float32)
     exact, shares = weights.to(wide), (grad @ values.transpose(-2, -1)).to(wide)
@@ -101,5 +102,5 @@ def gradients(
     to_key = _summed(scaled.transpose(-2, -1) @ query, groups) if wanted[1] else None
     to_bias = None
     if wanted[3] and bias is not None:
-        to_bias = to_scores.to(query.dtype).sum_to_size(bias.shape)
+        to_bias = to_scores.to(bias.dtype).sum_to_size(bias.shape)
     return to_query, to_key, to_value, to_bias
