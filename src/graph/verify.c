@@ -109,6 +109,17 @@ static spyre_status check_view_result(const spyre_graph *graph, const graph_valu
                 (long long)storage);
 }
 
+// Argument 0 is what a view shows; a tensor behind it would be in no segment for its sake.
+static spyre_status check_view_args(const spyre_arg *args, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (args[i].kind == SPYRE_ARG_VALUE) return rule("a view has one tensor");
+        if (args[i].kind == SPYRE_ARG_LIST)
+            TRY(check_view_args(args[i].of.list.items, args[i].of.list.count));
+    }
+    return NULL;
+}
+
 static spyre_status check_view(const verifier *v, uint32_t node)
 {
     const spyre_graph *graph = v->graph;
@@ -117,6 +128,7 @@ static spyre_status check_view(const verifier *v, uint32_t node)
     if (n->arg_count == 0 || n->args[0].kind != SPYRE_ARG_VALUE) {
         return rule("argument 0: expected a tensor");
     }
+    TRY(status_at(check_view_args(n->args + 1, n->arg_count - 1), "arguments behind 0"));
     const graph_value *from = &graph->values.items[n->args[0].of.value];
     uint32_t base = v->base[n->args[0].of.value];
     TRY(storage_count(v, base, &storage));

@@ -89,6 +89,17 @@ static void verify__views_stay_inside(void **state)
                  "node 1 aten.view.default: result 0: reaches element 256 of a storage of 256");
 }
 
+static void verify__views_have_one_tensor(void **state)
+{
+    spyre_graph *graph = *state;
+    graph_node *view = &graph->nodes.items[1];
+    const spyre_arg twice[] = {view->args[0], view->args[0]};
+    view->args = twice;
+    view->arg_count = 2;
+    assert_error(graph_verify(graph), SPYRE_INVALID_ARGUMENT,
+                 "node 1 aten.view.default: arguments behind 0: a view has one tensor");
+}
+
 static void verify__host_nodes_have_a_reason(void **state)
 {
     spyre_graph *graph = *state;
@@ -168,6 +179,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(verify__outputs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(verify__dtypes_of_natives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(verify__views_stay_inside, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(verify__views_have_one_tensor, set_up, tear_down),
         cmocka_unit_test_setup_teardown(verify__host_nodes_have_a_reason, set_up, tear_down),
         cmocka_unit_test_setup_teardown(verify__names_the_stage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(verify__base_of_a_view, set_up, tear_down),
