@@ -79,6 +79,15 @@ c10::SymIntArrayRef batch_dims(const at::Tensor &x, bool grouped)
     return sizes.size() < kept ? c10::SymIntArrayRef() : sizes.slice(0, sizes.size() - kept);
 }
 
+bool can_broadcast(c10::SymIntArrayRef a, c10::SymIntArrayRef b)
+{
+    for (size_t n = 1; n <= std::min(a.size(), b.size()); n++) {
+        const auto &x = a[a.size() - n], &y = b[b.size() - n];
+        if (x != y && x != 1 && y != 1) return false;
+    }
+    return true;
+}
+
 // [.., L, E] as [batch, 1, L, E]; `grouped`, [.., H, L, E] as [batch, H, L, E].
 at::Tensor in_four_dims(const at::Tensor &x, c10::SymIntArrayRef batch, bool grouped)
 {
@@ -98,7 +107,8 @@ at::Tensor attention(const at::Tensor &query, const at::Tensor &key, const at::T
     auto of_query = batch_dims(query, grouped), of_key = batch_dims(key, grouped);
     bool plain = query.dim() == 4 && of_query == of_key && of_query == batch_dims(value, grouped);
     int64_t least = grouped ? 3 : 2;
-    if (plain || std::min({query.dim(), key.dim(), value.dim()}) < least)
+    if (plain || std::min({query.dim(), key.dim(), value.dim()}) < least ||
+        !can_broadcast(of_query, of_key))
         return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal,
                                                         scale, grouped);
     auto batch = at::infer_size_symdimvector(of_query, of_key);

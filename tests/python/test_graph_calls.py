@@ -14,7 +14,8 @@ from torch_spyre.compile.backend import CompiledGraph, programs
 
 @pytest.fixture
 def by_python(monkeypatch):
-    """Counts the calls that Python serves."""
+    """Counts the calls that Python serves; where names of dims are declared those are all."""
+    hints.reset()
     counted = []
     served = CompiledGraph.__call__
 

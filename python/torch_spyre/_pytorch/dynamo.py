@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from .fx import results_of
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 AOT_LOG = "torch._functorch.aot_autograd"  # the logger that PyTorch opens a file for
@@ -65,6 +63,8 @@ def adds_nothing(arguments: int, of_user: Sequence[Any], graph: torch.fx.Graph) 
     being compiled: with the user's arguments as they are, none of which is written, for results
     that are neither arguments nor views, nor does a subclass wrap any. `arguments` are those of the
     compiled graph, `graph` is the user's."""
+    from .fx import results_of
+
     context = torch._guards.TracingContext.try_get()
     meta: Any = context.fw_metadata if context else None
     nodes = [result for result in results_of(graph) if isinstance(result, torch.fx.Node)]
