@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of compiled graphs without Python in between. A DirectLaunch is a program that is one
-// launch: of a segment whose inputs are arguments of the graph and whose results are the graph's.
-// GraphCalls is the function of a graph: it finds the program of its tensors in the graph's table
-// and launches it; whatever else there is to do, another function does.
+// Calls of compiled graphs without Python in between. A DirectLaunch is a program of one launch:
+// its segment takes arguments of the graph and makes the graph's results. GraphCalls is the
+// function of a graph: the tensors of a call select a program in the graph's table, which is
+// launched; a call without one, or under any condition, goes to a function in Python.
 #include "core.h"
 
 #include <stdlib.h>

@@ -46,8 +46,8 @@ def forget_unused_stream() -> None:
 
 
 def forgo_records_of_calls() -> None:
-    """Where Dynamo is compiling a graph and nobody profiles, calls of it do not look for a profiler
-    that wants to know how long the code around the graph takes: it would take longer by that."""
+    """Calls of the graph that Dynamo is compiling do not record the time of the code around it,
+    unless a profiler runs now: the look for a profiler in each call would be part of that time."""
     from torch._dynamo import config, symbolic_convert
 
     translator = getattr(symbolic_convert.tls, "current_tx", None)

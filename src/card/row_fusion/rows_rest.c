@@ -79,7 +79,7 @@ static spyre_status with_sticks(arena *scratch, const plan_tile *rows, const isa
     plan_tile *alike;
     *out_rows = i;
     if (part->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || lanes == 0 ||
-        part->dim_count == ISA_MAX_DIMS)
+        part->dim_count == ISA_MAX_DIMS || part->extent[lanes] >= SIMD_LANES)
         return NULL;
     isa_instruction *dims = isa_clone(scratch, part);
     TRY_ALLOC(dims);
@@ -215,6 +215,8 @@ static bool writes_into(const rows_tile *from, const rows_tile *t, uint32_t o)
     return same && ranges_overlap(from->reach[0], t->reach[o]);
 }
 
+enum { MOST_TURNS = 4 };                    // reductions of the same rows that take turns
+
 // Neither reduction reads or writes what the other writes.
 static bool may_pass(const rows_tile *earlier, const rows_tile *t)
 {
@@ -227,8 +229,9 @@ static bool may_pass(const rows_tile *earlier, const rows_tile *t)
 spyre_status rows_join_reduction(arena *scratch, const isa_kernel *kernel, rows_tiles *tiles,
                                  uint32_t own, const rows_tile *t, bool *out_joined)
 {
+    const uint32_t first = tiles->count - own > MOST_TURNS ? tiles->count - MOST_TURNS : own;
     *out_joined = false;
-    for (uint32_t n = tiles->count; n-- > own && is_reduction(t->tile->instruction);) {
+    for (uint32_t n = tiles->count; n-- > first && is_reduction(t->tile->instruction);) {
         rows_tile *earlier = &tiles->items[n];
         if (!is_reduction(earlier->tile->instruction)) return NULL;
         TRY(join_part(scratch, earlier, t, out_joined));
