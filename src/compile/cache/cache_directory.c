@@ -2,20 +2,17 @@
 #include "compile/cache/cache_directory.h"
 
 #include <ctype.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-
-#include <xxhash.h>
 
 #include "base/file.h"
 #include "compile/cache/cache_file.h"
 #include "spyre/cache.h"
 
 enum { STALE_SECONDS = 60 };    // a file is written in milliseconds; its writer is gone by then
-enum { MANY_FILES = 4096 };     // of which a look at some of them tells how large all are
+enum { LOOKS_PER_LIMIT = 256 }; // while files of the limit's bytes are written
 
 typedef struct {
     const char *name, *path;
@@ -48,16 +45,16 @@ static int compare_use(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-// The cache's files among these names, or the sample of them, least recently used first. What other
-// processes remove meanwhile is left out.
-static spyre_status look_at(arena *memory, const char *directory, const file_names *names,
-                            bool sample, entry_list *out)
+// The cache's files, least recently used first. What other processes remove meanwhile is left out.
+static spyre_status look(arena *memory, const char *directory, entry_list *out)
 {
+    file_names names = {0};
     *out = (entry_list){0};
-    for (uint32_t i = 0; i < names->count; i++) {
-        entry e = {.name = names->items[i]};
+    if (file_exists(directory)) TRY(file_list(memory, directory, "", &names));
+    for (uint32_t i = 0; i < names.count; i++) {
+        entry e = {.name = names.items[i]};
         struct stat about;
-        if ((sample && e.name[0] != '0') || !is_ours(e.name, &e.temporary)) continue;
+        if (!is_ours(e.name, &e.temporary)) continue;
         e.path = file_join(memory, directory, e.name);
         TRY_ALLOC(e.path);
         if (lstat(e.path, &about) != 0 || !S_ISREG(about.st_mode)) continue;
@@ -70,13 +67,6 @@ static spyre_status look_at(arena *memory, const char *directory, const file_nam
     return NULL;
 }
 
-static spyre_status look(arena *memory, const char *directory, entry_list *out)
-{
-    file_names names = {0};
-    if (file_exists(directory)) TRY(file_list(memory, directory, "", &names));
-    return look_at(memory, directory, &names, false, out);
-}
-
 static int64_t total_of(const entry_list *entries)
 {
     int64_t total = 0;
@@ -86,54 +76,32 @@ static int64_t total_of(const entry_list *entries)
 
 // --- Making room
 
-// What this process may write before it looks again, in the directory it looked at last.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int64_t allowance;
-static uint64_t looked_at;
-
-static uint64_t identity(const cache_config *config)
+// A look takes 4 us a file, so not every write looks. No process knows what others write: each
+// write looks with the probability of its bytes among those between two looks, and as keys are
+// hashes, the key is the dice. Files exceed the limit by n / LOOKS_PER_LIMIT of it once in e^n.
+static bool is_to_look(const cache_config *config, cache_key key, int64_t bytes)
 {
-    return XXH3_64bits_withSeed(config->directory, strlen(config->directory),
-                                (uint64_t)config->limit_bytes);
+    int64_t between = config->limit_bytes / LOOKS_PER_LIMIT;
+    return bytes >= between || (int64_t)(key.low % (uint64_t)between) < bytes;
 }
 
-// Names begin with hashes, so of many files those that begin with one of 16 digits are a fair
-// sample: what it says, and a quarter more, is as good as a look at all, which takes 3 us a file.
-static spyre_status estimate(arena *memory, const char *directory, const file_names *names,
-                             int64_t *out_total)
-{
-    entry_list sample;
-    TRY(look_at(memory, directory, names, true, &sample));
-    *out_total = total_of(&sample) * 16 / 4 * 5;
-    return NULL;
-}
-
-static spyre_status evict(const cache_config *config, int64_t bytes, int64_t *out_total,
-                          int64_t *out_evictions)
+static spyre_status evict(const cache_config *config, int64_t bytes, int64_t *out_evictions)
 {
     entry_list entries;
-    file_names names = {0};
     spyre_status status = NULL;
     time_t now = time(NULL);
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    if (file_exists(config->directory))
-        TRY_DONE(file_list(memory, config->directory, "", &names));
-    if (names.count >= MANY_FILES) {
-        TRY_DONE(estimate(memory, config->directory, &names, out_total));
-        if (*out_total + bytes <= config->limit_bytes / 16 * 15) goto done;
-    }
-    TRY_DONE(look_at(memory, config->directory, &names, false, &entries));
-    *out_total = total_of(&entries);
-    bool full = *out_total + bytes > config->limit_bytes;
-    int64_t wanted = config->limit_bytes - config->limit_bytes / 8;
+    TRY_DONE(look(memory, config->directory, &entries));
+    int64_t total = total_of(&entries), wanted = config->limit_bytes - config->limit_bytes / 8;
+    bool full = total + bytes > config->limit_bytes;
     for (uint32_t i = 0; i < entries.count; i++) {
         const entry *e = &entries.items[i];
         bool stale = e->temporary && now - e->used_s > STALE_SECONDS;
-        bool excess = !e->temporary && full && *out_total + bytes > wanted;
+        bool excess = !e->temporary && full && total + bytes > wanted;
         if (!stale && !excess) continue;
         TRY_DONE(file_remove(e->path));
-        *out_total -= e->bytes;
+        total -= e->bytes;
         *out_evictions += excess;
     }
 done:
@@ -141,7 +109,7 @@ done:
     return status;
 }
 
-spyre_status cache_directory_make_room(const cache_config *config, int64_t bytes,
+spyre_status cache_directory_make_room(const cache_config *config, cache_key key, int64_t bytes,
                                        int64_t *out_evictions)
 {
     *out_evictions = 0;
@@ -149,18 +117,7 @@ spyre_status cache_directory_make_room(const cache_config *config, int64_t bytes
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "a program of %lld bytes, SPYRE_CACHE_SIZE allows %lld in all",
                           (long long)bytes, (long long)config->limit_bytes);
-    spyre_status status = NULL;
-    pthread_mutex_lock(&lock);
-    if (looked_at != identity(config) || allowance < bytes) {
-        int64_t total = 0;
-        status = evict(config, bytes, &total, out_evictions);
-        int64_t room = config->limit_bytes - total, share = config->limit_bytes / 16;
-        allowance = status ? 0 : room < share ? room : share;
-        looked_at = identity(config);
-    }
-    if (!status) allowance -= bytes;
-    pthread_mutex_unlock(&lock);
-    return status;
+    return is_to_look(config, key, bytes) ? evict(config, bytes, out_evictions) : NULL;
 }
 
 // --- The public view

@@ -58,7 +58,7 @@ spyre_status cache_disk_write(arena *memory, const cache_config *config, cache_k
     const char *path = path_of(memory, config, key);
     TRY_ALLOC(path);
     TRY(file_make_directories(config->directory));
-    TRY(cache_directory_make_room(config, (int64_t)length, out_evictions));
+    TRY(cache_directory_make_room(config, key, (int64_t)length, out_evictions));
     TRY(cache_file_seal(key, content, content_length, &file, &length));
     spyre_status status = file_write(path, file, length);
     free(file);
