@@ -128,6 +128,30 @@ def test_attention_with_its_softmax_in_float32():
     torch.testing.assert_close(result, expected, rtol=1e-2, atol=1e-2)
 
 
+def gradient_of_log_softmax(grad, x):
+    return torch.func.vjp(lambda x: x.log_softmax(0), x)[1](grad)[0]
+
+
+@pytest.mark.parametrize("scale", [1, 20])
+def test_a_gradient_of_log_softmax_takes_the_softmax(scale):
+    grad, x = random(96, 40), random(96, 40) * scale
+    result, report = compiled(gradient_of_log_softmax, grad, x)
+    assert "softmax_of_its_logarithm as aten._softmax.default" in report.text
+    assert report.nodes_on_host == 0
+    expected = gradient_of_log_softmax(grad.double(), x.double())
+    # Distances from the maximum, exp of them and its quotient are rounded to 10 bits.
+    torch.testing.assert_close(result.double(), expected, rtol=2**-9, atol=2**-7 * scale)
+
+
+def test_a_log_softmax_that_is_read_keeps_its_exp():
+    x = random(8, 96)
+    result, report = compiled(lambda x: (y := x.log_softmax(-1)).exp() + y, x)
+    assert "softmax_of_its_logarithm" not in report.text
+    wide = x.double()
+    expected = wide.softmax(-1) + wide.log_softmax(-1)
+    torch.testing.assert_close(result.double(), expected, rtol=1e-2, atol=1e-2)
+
+
 def test_a_result_that_is_used_inside_keeps_the_composition():
     def both(x):
         s = torch.sigmoid(x)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of activations in the operands' dtype, where PyTorch's decompositions widen to float32:
-the card rounds each step, and has its sigmoid in 16 bits."""
+"""Gradients of activations whose functions are taken in the operands' dtype, where PyTorch's
+decompositions widen to float32: the card has its sigmoid and exp in 16 bits."""
 
 from __future__ import annotations
 
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import computed
+from .lines import HALVES, computed
 
 _aten = torch.ops.aten
 
@@ -19,3 +19,15 @@ def silu_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor | NotTake
         return NOT_TAKEN
     sigmoid = x.sigmoid()
     return grad * sigmoid * (1 + x * (1 - sigmoid))
+
+
+@part(_aten._log_softmax_backward_data.default)
+def log_softmax_backward(
+    grad: torch.Tensor, result: torch.Tensor, dim: int, input_dtype: torch.dtype
+) -> torch.Tensor | NotTaken:
+    """grad - exp(result) * sum(grad): exp of what has been rounded to 16 bits is no more exact in
+    32 of them. Where the result is made here, too, its exp is the softmax (pattern.def)."""
+    if {grad.dtype, result.dtype, input_dtype} - {grad.dtype} or grad.dtype not in HALVES:
+        return NOT_TAKEN
+    total = grad.sum(dim, True, dtype=torch.float32)
+    return (grad - result.exp() * total).to(grad.dtype)
