@@ -5,6 +5,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_spyre
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch_spyre.compile import decompositions
 
 SHAPES = {"rows": (6, 70), "image": (2, 5, 3, 4), "one": (9,), "one class": (3, 1)}
 HOW = {
@@ -59,6 +61,27 @@ def test_gradient_of_cross_entropy_is_read_and_written_once():
     target = torch.randint(1024, (512,)).to("spyre")
     torch.compile(F.cross_entropy)(x, target).backward()
     assert torch_spyre.last_report().bytes < 2.1 * x.numel() * 2
+
+
+class Called(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        self.names.add(op.overloadpacket.__name__)
+        return op(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_calls_alone_write_gradients_into_zeros(alone):
+    call = decompositions.table(alone)[torch.ops.aten.nll_loss_backward.default]
+    with Called() as called:
+        call(
+            torch.ones(()), torch.randn(4, 10), torch.tensor([1, 2, 0, 3]), None, 1, -100,
+            torch.tensor(4.0),
+        )  # fmt: skip
+    assert ("scatter" in called.names) == alone
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -24,6 +24,7 @@ from .parts import PARTS
 from .registered import (
     NOT_TAKEN,
     NotTaken,
+    alone_parts,
     fallback_ops,
     library_parts,
     spyre_decompositions,
@@ -112,14 +113,14 @@ _COPYING = {
 
 
 @functools.cache
-def _core() -> Table:
+def _core(alone: bool) -> Table:
     """PyTorch's core decompositions but for the operators that the compiler takes whole, and what
     becomes of parts that are written."""
     core = core_decompositions()
     unknown = {op: function for op, function in core.items() if str(op) not in _rows()}
     own: Table = dict(_PARTS)
     own.update({op: part for op, part in every_decomposition().items() if op in _COPYING})
-    for op, part in PARTS.items():
+    for op, part in (PARTS | alone_parts if alone else PARTS).items():
         own[op] = _first(part, unknown[op]) if op in unknown else part
     return {op: _checked(op, function) for op, function in (unknown | own).items()}
 
@@ -157,11 +158,12 @@ def _of_libraries() -> Iterator[tuple[OperatorBase, Callable[..., Any]]]:
             yield op, function
 
 
-def table() -> Table:
+def table(alone: bool = False) -> Table:
     """Decompositions by operator: PyTorch's, with those of register_spyre_decomposition() over
-    them; what register_fallback() named stays whole."""
+    them; what register_fallback() named stays whole. Of an operator `alone`, outside of a graph,
+    or of those in graphs."""
     whole = set(fallback_ops)
-    known = _core() | dict(_of_libraries()) | spyre_decompositions
+    known = _core(alone) | dict(_of_libraries()) | spyre_decompositions
     for more in _added:
         known = known | more
     return {op: function for op, function in known.items() if op not in whole}

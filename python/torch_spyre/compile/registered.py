@@ -40,6 +40,23 @@ def part(*ops: OpOverload, narrow: bool = False) -> Callable[[Function], Functio
     return register
 
 
+# Decompositions of calls outside of graphs, where those of parts fuse with what a graph has around
+# them and cost more alone.
+alone_parts: dict[OpOverload, Callable[..., Any]] = {}
+
+
+def alone(*ops: OpOverload, narrow: bool = False) -> Callable[[Function], Function]:
+    """As part(), of the same operators' calls outside of graphs."""
+
+    def register(function: Function) -> Function:
+        alone_parts.update(dict.fromkeys(ops, function))
+        if narrow:
+            _narrow.add(function)
+        return function
+
+    return register
+
+
 # Those of operators of other libraries, by full name: they come when the library is imported.
 library_parts: dict[str, Callable[..., Any]] = {}
 

@@ -34,7 +34,7 @@ def call(op: OpOverload, values: Arguments) -> Any:
     """What the decomposition of an operator makes of the arguments, in the order of the schema."""
     from ..compile import decompositions
 
-    return _apply(op, values, decompositions.table())
+    return _apply(op, values, decompositions.table(alone=True))
 
 
 def split(op: OpOverload, values: Arguments) -> tuple[Arguments, dict[str, Any]]:
@@ -63,7 +63,7 @@ def parts_of(
     from ..compile.graph_builder import GraphBuilder, Inexpressible
     from ..compile.sizes import node_values
 
-    table = decompositions.table()
+    table = decompositions.table(alone=True)
     if op not in table:
         return None
     wanted = results_of(op, values)
