@@ -27,11 +27,10 @@ _FARTHEST = 2.0**20  # no image reaches so far: infinities stay numbers
 
 
 class _Tap(NamedTuple):
-    """Of one dim and all points [N, points]: the place, whether it is of the image (None: it is),
-    the weight (None: 1) and its derivative by the grid's coordinate (None: 0)."""
+    """Of one dim and all points [N, points]: a place of the image, the weight (None: 1) and its
+    derivative by the grid's coordinate (None: 0)."""
 
     place: torch.Tensor
-    inside: torch.Tensor | None
     weight: torch.Tensor | None
     slope: torch.Tensor | None
 
@@ -99,13 +98,17 @@ def _cubic(t: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
 def _taps(grid: torch.Tensor, size: int, how: int, padding: int, align: bool) -> list[_Tap]:
     """Of one dim of `size` places and its coordinates [N, points] in [-1, 1]."""
     scale = (size - 1) / 2 if align else size / 2
-    x = (grid.to(torch.float32) + 1) * scale
-    x = (x if align else x - 0.5).clamp(-_FARTHEST, _FARTHEST)
+    x = grid.to(torch.float32) * scale + (size - 1) / 2
+    x = x.clamp(-_FARTHEST, _FARTHEST)
 
     def tap(at: torch.Tensor, weight: torch.Tensor | None, slope: torch.Tensor | None) -> _Tap:
-        place = _whole(at)
-        inside = (place >= 0) & (place <= size - 1) if padding == ZEROS else None
-        return _Tap(place.clamp(0, size - 1), inside, weight, slope)
+        wanted = _whole(at)
+        place = wanted.clamp(0, size - 1)
+        if padding == ZEROS:
+            inside = place == wanted
+            weight = torch.where(inside, 1.0 if weight is None else weight, 0.0)
+            slope = None if slope is None else torch.where(inside, slope, 0.0)
+        return _Tap(place, weight, slope)
 
     if how == CUBIC:
         first = torch.floor(x)
@@ -134,11 +137,12 @@ def _corners(
         _taps(grid[..., rank - 1 - d].reshape(batch, -1), n, how, padding, align)
         for d, n in enumerate(sizes)
     ]
-    first = count(batch, grid).unsqueeze(1)
+    first = count(batch, grid).unsqueeze(1) if batch > 1 else None
     for taps in itertools.product(*by_dim):
         row = first
         for n, tap in zip(sizes, taps, strict=True):
-            row = row * n + tap.place
+            row = tap.place if row is None else row * n + tap.place
+        assert row is not None
         yield row.reshape(-1), taps
 
 
@@ -149,12 +153,6 @@ def _joined(taps: Sequence[_Tap], derived: int | None = None) -> torch.Tensor | 
         factor = tap.slope if d == derived else tap.weight
         if factor is not None:
             product = factor if product is None else product * factor
-    inside = [tap.inside for tap in taps if tap.inside is not None]
-    if inside:
-        all_inside = inside[0]
-        for more in inside[1:]:
-            all_inside = all_inside & more
-        product = torch.where(all_inside, 1.0 if product is None else product, 0.0)
     return None if product is None else product.to(torch.float32).reshape(-1, 1)
 
 
