@@ -101,7 +101,9 @@ void encode_either(code_buffer *b, mask to, mask one, mask two);    // 32 lanes 
 
 // --- Jumps. A label is the size of the code where it stands; a jump forward is set later.
 
-typedef enum { JUMP_BELOW = 2, JUMP_IF_ZERO = 4, JUMP_IF_NOT_ZERO = 5, JUMP = 16 } jump_kind;
+typedef enum {
+    JUMP_BELOW = 2, JUMP_NOT_BELOW = 3, JUMP_IF_ZERO = 4, JUMP_IF_NOT_ZERO = 5, JUMP = 16,
+} jump_kind;
 size_t encode_jump(code_buffer *b, jump_kind kind);                 // returns what set_jump takes
 void set_jump(code_buffer *b, size_t jump, size_t label);
 

@@ -185,6 +185,10 @@ void code_round_bits(unit_code *c, zmm reg);
 uint32_t code_pairs_taken(const vector_program *w);
 
 void code_choose_loops(unit_code *c);
+
+// Of windows that overlap (window_code.c): rows from ROW on, several at a time, and the jump where
+// none is left; 0, and nothing, of other programs.
+size_t code_sum_windows(unit_code *c);
 void code_sum(unit_code *c);
 void code_load_sums(unit_code *c);          // those that stay in registers, of a row
 void code_store_sums(unit_code *c);

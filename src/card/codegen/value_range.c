@@ -151,6 +151,7 @@ static void take_step(const vector_step *s, bool plain, int32_t most, ranges *r)
     case VECTOR_SPREAD_Y:
     case VECTOR_ZERO_Y: r->y = unknown; break;
     case VECTOR_WIDE_X:
+    case VECTOR_READY_X:
     case VECTOR_SPREAD_X:
     case VECTOR_EXP:
     case VECTOR_LOOK_UP: r->x = unknown; break;

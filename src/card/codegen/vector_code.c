@@ -38,6 +38,17 @@ static void load_values(unit_code *c, quarters *to, gpr offset)
     load_quarters(c, to, RAX, 0);
 }
 
+static void load_ready(unit_code *c, quarters *to)
+{
+    code_elements(c, false);
+    code_release_all(c, to);
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        const zmm reg = code_new(c);
+        code_load(c, reg, code_element_at(c, (int32_t)q * QUARTER_BYTES));
+        code_set(c, to, q, reg);
+    }
+}
+
 static void repeat_row(unit_code *c, quarters *to)
 {
     encode_load(&c->b, RAX, CODE_FIELD(values));
@@ -128,6 +139,7 @@ static void take_step(unit_code *c)
     case VECTOR_LOAD_Y: code_load_elements(c, &c->now.y); break;
     case VECTOR_WIDE_X: code_load_wide(c, &c->now.x); break;
     case VECTOR_WIDE_Y: code_load_wide(c, &c->now.y); break;
+    case VECTOR_READY_X: load_ready(c, &c->now.x); break;
     case VECTOR_KEPT_X: load_values(c, &c->now.x, KEPT_BYTES); break;
     case VECTOR_KEPT_Y: load_values(c, &c->now.y, KEPT_BYTES); break;
     case VECTOR_LINE_Y: load_values(c, &c->now.y, STICK_BYTES); break;
@@ -299,7 +311,9 @@ static void row_by_row(unit_code *c)
     encode_load(&c->b, RSI, at_offset(RDI, offsetof(vector_program, rows_ahead)));
     encode_save(&c->b, AHEAD, RSI);
     clear(c, ROW_BYTES);
-    const size_t row = begin_loop(c, ROW);
+    clear(c, ROW);
+    const size_t done = code_sum_windows(c);
+    const size_t row = c->b.size;
     encode_load(&c->b, NEXT, AHEAD);
     encode_add(&c->b, NEXT, ROW);
     code_find_elements(c);
@@ -316,6 +330,7 @@ static void row_by_row(unit_code *c)
     code_store_sums(c);
     encode_add_number(&c->b, ROW_BYTES, UNIT_BYTES);
     end_loop(c, ROW, ROWS, row);
+    if (done) set_jump(&c->b, done, c->b.size);
 }
 
 // A vector_loop, as the System V ABI calls it.

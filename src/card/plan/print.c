@@ -143,7 +143,7 @@ static const char *op_name(uint32_t op)
 
 static void print_step(const rows_step *s, text *out)
 {
-    text_append(out, op_name(s->op));
+    text_append(out, op_name(s->overlap ? (uint32_t)VECTOR_READY_X : s->op));
     if (vector_is_formula(s->op)) text_append(out, " by its formula");
     else if (s->op >= VECTOR_APPLY_F32) text_append(out, " fp32");
     if (s->rest)

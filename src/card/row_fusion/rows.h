@@ -44,6 +44,22 @@ typedef struct {
     int64_t outer[ISA_MAX_LOOPS];
 } rows_place;
 
+// Elements of the windows of a block's rows that overlap, each converted once (rows_overlap.c): in
+// runs of elements `distance` bytes apart, the first of the first run where the block begins.
+typedef struct {
+    uint32_t first, count;
+} rows_run_of_sticks;
+
+typedef struct {
+    uint32_t area;                          // sticks from the first behind lines to its own
+    const int64_t *at;                      // bytes from the block's first element to each
+    struct {
+        uint32_t count;
+        const rows_run_of_sticks *items;
+    } runs[2];                              // of a whole block, of the rows that are left
+    const int64_t *row_at, *stick_at;       // bytes there, as of a vector_step
+} rows_overlap;
+
 typedef struct {
     uint32_t op;                            // as in vector_step
     vector_rounding rounding;
@@ -63,6 +79,7 @@ typedef struct {
                                             // LOAD_X, WIDE_X: stick by stick, not row by row
     const int64_t *row_at, *stick_at;       // bytes from a block's first row, or stick, to each;
                                             // NULL: rows of blocks lie differently
+    const rows_overlap *overlap;            // LOAD_X: it takes values that are ready; or NULL
 } rows_step;
 
 // An operand of a tile.
@@ -94,10 +111,17 @@ struct row_fusion {
     uint32_t kept;                          // areas of kept values, a block of all sticks each
     uint32_t passing;                       // slots of those that pass
     uint32_t lines;                         // areas of one row, the same for all rows
+    uint32_t overlapping;                   // sticks of windows that overlap
     bool divisible;                         // blocks may be done in any order, by several threads
     VEC(rows_step) steps;
     VEC(rows_item) items;
 };
+
+// Sticks of values and lines that are kept meanwhile; overlapping windows lie behind them.
+static inline size_t rows_kept_sticks(const row_fusion *c)
+{
+    return ((size_t)c->kept * c->block + c->lines) * c->sticks;
+}
 
 // --- Kernels as tiles over rows and sticks (rows_shape.c)
 

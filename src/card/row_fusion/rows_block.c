@@ -292,10 +292,11 @@ spyre_status rows_make_blocks(rows_builder *b)
     choose_lines(c);
     c->block = choose_block(b);
     c->rows_ahead = (VECTOR_UNITS_AHEAD + c->sticks - 1) / c->sticks;
-    size_t sticks = ((size_t)c->kept * c->block + c->lines) * c->sticks;
-    b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS && c->passing <= ROWS_MOST_PASSING;
+    b->fits = rows_kept_sticks(c) * SIMD_LANES <= ROWS_KEPT_FLOATS &&
+              c->passing <= ROWS_MOST_PASSING;
     if (!b->fits) return NULL;
     TRY(list_places(b));
     choose_streams(b);
+    TRY(rows_find_overlaps(b));
     return make_tiles(b);
 }

@@ -171,6 +171,9 @@ void rows_make_private(rows_builder *b, const bool *tile_live);
 // Chooses areas and the block and makes the tiles, unless it leaves b->fits false.
 SPYRE_MUST_CHECK spyre_status rows_make_blocks(rows_builder *b);
 
+// Windows of a block that overlap get an area in which each element is converted once.
+SPYRE_MUST_CHECK spyre_status rows_find_overlaps(rows_builder *b);
+
 // True when no two rows write the same bytes.
 bool rows_divides(const row_fusion *c);
 

@@ -171,6 +171,11 @@ static float *line_of(const progress *g, const rows_step *s)
     return g->kept[areas * g->c->sticks];
 }
 
+static float *overlap_of(const progress *g, const rows_overlap *o)
+{
+    return g->kept[rows_kept_sticks(g->c) + o->area];
+}
+
 // Lines are the same for all blocks.
 static void fetch_line(const progress *g, uint32_t n)
 {
@@ -230,6 +235,30 @@ static void bind(progress *g, uint32_t n)
         w->values = g->kept[(size_t)s->area * g->c->sticks * g->c->block];
     if (s->op == VECTOR_LINE_Y) w->values = line_of(g, s);
     if (vector_sums(s->op)) w->values = g->sums[s->area][0];
+    if (!s->overlap) return;
+    w->op = VECTOR_READY_X;
+    w->halves = false;
+    w->at = (uint8_t *)overlap_of(g, s->overlap);
+    w->row_at = s->overlap->row_at;
+    w->stick_at = s->overlap->stick_at;
+}
+
+// All elements of a block's windows, of the step and where it begins.
+static void make_ready(const progress *g, uint32_t n, uint8_t *at)
+{
+    static const int64_t only_stick = 0;
+    const rows_overlap *o = g->c->steps.items[n].overlap;
+    const bool rest = g->count != g->c->block;
+    for (uint32_t r = 0; r < o->runs[rest].count; r++) {
+        const rows_run_of_sticks *run = &o->runs[rest].items[r];
+        const vector_step steps[] = {
+            {.op = VECTOR_LOAD_X, .at = at, .row_at = o->at + run->first,
+             .stick_at = &only_stick, .halves = g->halves[n]},
+            {.op = VECTOR_KEEP, .values = overlap_of(g, o) + (size_t)run->first * STICK},
+        };
+        const vector_program w = {.steps = steps, .count = 2, .rows = run->count, .sticks = 1};
+        simd_in_use()->run_program(&w, vector_code_of(&w));
+    }
 }
 
 // Where the block has its elements of a step. True when they go past the caches.
@@ -238,6 +267,10 @@ static bool move_elements(const progress *g, uint32_t n, vector_step *w)
     const rows_step *s = &g->c->steps.items[n];
     const size_t next = g->first + g->c->block;
     const int64_t before = before_block(g, &s->place);
+    if (s->overlap) {
+        make_ready(g, n, g->step[n] + before);
+        return false;
+    }
     w->at = g->step[n] + before;
     if (!s->row_at) w->row_at = list_rows(g, n);
     w->ahead = next < g->c->rows ? rows_nest_at(&s->place.row, next) - before : 0;

@@ -101,6 +101,12 @@ ALWAYS_INLINE void load_kept(pair *x, const vector_step *s, const unit *u)
     EACH_PAIR(n) x[n] = load_kept_pair(s, u, n);
 }
 
+ALWAYS_INLINE void load_ready(pair *x, const vector_step *s, const unit *u)
+{
+    const uint8_t *at = elements_of(s, u);
+    EACH_PAIR(n) x[n] = load_same(at, SIMD_F32, LANE_OF(n));
+}
+
 ALWAYS_INLINE void keep(const pair *x, const vector_step *s, const unit *u)
 {
     uint8_t *at = kept_of(s, u);
@@ -334,6 +340,7 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, slot_pairs *held, const vector_st
     switch (op) {
     case VECTOR_LOAD_X: load_elements(x, s, u); break;
     case VECTOR_WIDE_X: load_wide(x, s, u); break;
+    case VECTOR_READY_X: load_ready(x, s, u); break;
     case VECTOR_KEPT_X: load_kept(x, s, u); break;
     case VECTOR_ROWS_X: repeat_rows(x, s, u); break;
     case VECTOR_SPREAD_X: spread(x, s, u); break;

@@ -450,12 +450,52 @@ static void vector_code__quotients_next_to_whole_numbers(void **state)
 #endif
 }
 
+// Windows of 64 lanes, each a place behind the one before it: products of 16 bits summed up, or the
+// largest; some sums are NaN.
+static void vector_code__windows_share_what_is_ready(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    uint64_t seed = 11;
+    if (simd_in_use() != &simd_avx512) skip();
+    int64_t place_at[ROWS];
+    for (int64_t n = 0; n < ROWS; n++) place_at[n] = n * LANES * 4;
+    fill(&by_op, 0, &seed);
+    for (uint32_t round = 0; round < test_rounds(300); round++) {
+        const uint32_t infinite = 1u << (4 + round % 8);
+        for (size_t n = 0; n < UNITS * LANES; n++)
+            by_op.kept[0][n] = dl16_to_float(code_between(&seed, -8, 16));
+        for (size_t n = 0; n < STICKS * LANES; n++)
+            by_op.line[n] = below(&seed, infinite) ? dl16_to_float(code_between(&seed, -8, 16)) : 0;
+        if (round % 2) by_op.kept[0][below(&seed, 4 * LANES)] = INFINITY;
+        vector_step steps[] = {
+            {.op = VECTOR_READY_X, .at = (uint8_t *)by_op.kept[0], .row_at = place_at,
+             .stick_at = place_at},
+            {.op = VECTOR_LINE_Y, .values = by_op.line},
+            {.op = round % 4 ? VECTOR_APPLY_F32 + OPFUNC_MUL : VECTOR_MUL_F32},
+            {.op = VECTOR_SUM, .values = by_op.sums[0], .begins = round % 3, .begin = 0.5f},
+        };
+        const bool alone = below(&seed, 3) == 0;
+        vector_step reduced[] = {steps[0], steps[3]};
+        reduced[1].op = VECTOR_SUM + below(&seed, 4);
+        const vector_program w = {.steps = alone ? reduced : steps, .count = alone ? 2 : 4,
+                                  .rows = 1 + below(&seed, ROWS - STICKS),
+                                  .sticks = 1 + below(&seed, STICKS)};
+        for (size_t n = 0; n < ROWS * LANES; n++) by_op.sums[0][n] = 1.0f;
+        compare(&w, alone ? reduced : steps, round);
+    }
+#else
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vector_code__does_what_its_ops_do),
         cmocka_unit_test(vector_code__looks_at_values_that_may_leave_the_format),
         cmocka_unit_test(vector_code__quotients_next_to_whole_numbers),
+        cmocka_unit_test(vector_code__windows_share_what_is_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
