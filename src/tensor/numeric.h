@@ -70,7 +70,7 @@ static inline uint16_t dl16_from_float(float value)
 static inline bool dl16_sums_stay_within(float term)
 {
     float magnitude = term < 0.0f ? -term : term;
-    return magnitude == 0.0f || (magnitude >= 0x1p-19f && magnitude < 0x1p22f);
+    return (magnitude == 0.0f) | ((magnitude >= 0x1p-19f) & (magnitude < 0x1p22f));
 }
 
 // As the host sends data: finite overflow saturates to the largest finite value; infinity and NaN

@@ -115,9 +115,12 @@ void code_load_sums(unit_code *c)
 {
     for (uint32_t n = 0; n < 2 && c->summing[n]; n++) {
         c->step = c->summing[n];
-        code_values(c, ROW_BYTES);
-        for (uint32_t r = 0; r < registers_of(c->step); r++)
-            code_load(c, c->sums[n].reg[r], code_quarter_at(RAX, 0, r));
+        if (!c->step->begins) code_values(c, ROW_BYTES);
+        for (uint32_t r = 0; r < registers_of(c->step); r++) {
+            const zmm sum = c->sums[n].reg[r];
+            if (c->step->begins) code_op(c, VBROADCASTSS, sum, 0, CODE_FIELD(begin));
+            else code_load(c, sum, code_quarter_at(RAX, 0, r));
+        }
     }
 }
 
@@ -137,23 +140,26 @@ static bool loads_elements(uint32_t op)
            op == VECTOR_WIDE_Y;
 }
 
-// Sums stay in registers where a program stores nothing: no reader then depends on the order of
-// its units. Of several streams, or of one larger than the host's caches, sticks of a row are too
-// much for the sets of these: they often lie a multiple of their size apart.
-void code_choose_loops(unit_code *c)
+bool vector_goes_by_rows(const vector_program *w)
 {
     uint32_t sums = 0, streams = 0;
-    c->by_rows = true;
-    for (uint32_t n = 0; n < c->program->count; n++) {
-        const vector_step *s = &c->program->steps[n];
-        if (s->op >= VECTOR_STORE && s->op <= VECTOR_STORE_LOOK_UP) c->by_rows = false;
+    for (uint32_t n = 0; n < w->count; n++) {
+        const vector_step *s = &w->steps[n];
+        if (s->op >= VECTOR_STORE && s->op <= VECTOR_STORE_LOOK_UP) return false;
         if (loads_elements(s->op)) streams += s->streams ? 2 : 1;
-        if (!vector_sums(s->op)) continue;
-        if (sums == 2) c->by_rows = false;
-        else c->summing[sums++] = s;
+        sums += vector_sums(s->op);
     }
-    if (!sums || streams > 1) c->by_rows = false;
-    for (uint32_t n = 0; c->by_rows && n < sums; n++)
-        for (uint32_t r = 0; r < registers_of(c->summing[n]); r++)
-            c->sums[n].reg[r] = code_new(c);
+    return sums > 0 && sums <= 2 && streams <= 1;
+}
+
+void code_choose_loops(unit_code *c)
+{
+    uint32_t sums = 0;
+    c->by_rows = vector_goes_by_rows(c->program);
+    for (uint32_t n = 0; c->by_rows && n < c->program->count; n++) {
+        const vector_step *s = &c->program->steps[n];
+        if (!vector_sums(s->op)) continue;
+        for (uint32_t r = 0; r < registers_of(s); r++) c->sums[sums].reg[r] = code_new(c);
+        c->summing[sums++] = s;
+    }
 }

@@ -160,9 +160,9 @@ static bool sums_stay_within(const progress *g, const vector_step *w)
     const bool adds = w->op == VECTOR_APPLY + OPFUNC_ADD || w->op == VECTOR_APPLY + OPFUNC_SUB;
     if (!adds || y->op != VECTOR_ROWS_Y) return false;
     const size_t rows = is_same_for_all(y) ? 1 : g->count;
-    for (size_t row = 0; row < rows; row++)
-        if (!dl16_sums_stay_within((w - 1)->values[row])) return false;
-    return true;
+    uint32_t within = true;
+    for (size_t row = 0; row < rows; row++) within &= dl16_sums_stay_within((w - 1)->values[row]);
+    return within;
 }
 
 static float *line_of(const progress *g, const rows_step *s)

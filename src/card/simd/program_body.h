@@ -217,62 +217,22 @@ static void gather_rest(unit_pairs x, const vector_step *s, const unit *u)
     gather_sums(x.of, s->op, s, u);
 }
 
+static void begin_sums_of(const vector_step *s, size_t rows)
+{
+    const size_t lanes = vector_sums_wide(s->op) ? STICK_LANES / 2 : STICK_LANES;
+    const V value = v_set(s->begin);
+    for (size_t row = 0; row < rows; row++)
+        for (size_t n = 0; n < lanes; n += LANES)
+            v_store((uint8_t *)(s->values + row * STICK_LANES + n), value);
+}
+
 static void begin_sums(const vector_program *w)
 {
-    for (const vector_step *s = w->steps; s < w->steps + w->count; s++) {
-        const V value = v_set(s->begin);
-        for (size_t n = 0; s->begins && n < w->rows * STICK_LANES; n += LANES)
-            v_store((uint8_t *)(s->values + n), value);
-    }
+    for (const vector_step *s = w->steps; s < w->steps + w->count; s++)
+        if (s->begins) begin_sums_of(s, w->rows);
 }
 
-// A row's lanes, in so many pairs, to lane 0, as FOLD does. A pair has its elements in turns of
-// four, so each step but the last two combines registers or parts of them.
-#define ROW_FOLDER(name, combine)                                                             \
-    static void name(float *values, size_t pairs)                                             \
-    {                                                                                         \
-        pair x[UNIT_PAIRS];                                                                   \
-        for (size_t n = 0; n < UNIT_PAIRS; n++)                                               \
-            x[n] = load_same((const uint8_t *)values, SIMD_F32, n * STEP);                    \
-        for (size_t half = pairs / 2; half > 0; half /= 2)                                    \
-            for (size_t n = 0; n < half; n++)                                                 \
-                x[n] = (pair){combine(x[n].a, x[n + half].a), combine(x[n].b, x[n + half].b)};\
-        V a = x[0].a, b = x[0].b;                                                             \
-        for (int half = LANES / 2; half >= 4; half /= 2) {                                    \
-            a = combine(a, v_lanes_behind(a, half));                                          \
-            b = combine(b, v_lanes_behind(b, half));                                          \
-        }                                                                                     \
-        a = combine(a, b);                                                                    \
-        for (int half = 2; half > 0 && half < LANES; half /= 2)                               \
-            a = combine(a, v_lanes_behind(a, half));                                          \
-        v_store((uint8_t *)values, a);                                                        \
-    }
-ROW_FOLDER(fold_row_sum, ADD_UP)
-ROW_FOLDER(fold_row_product, MULTIPLY)
-ROW_FOLDER(fold_row_max, LARGEST)
-ROW_FOLDER(fold_row_min, SMALLEST)
-
-// The lanes of a row in the order of elements.
-static void order_row(float *values, size_t pairs)
-{
-    for (size_t n = 0; n < pairs * STEP; n += STEP) {
-        uint8_t *at = (uint8_t *)(values + n);
-        pair_store_f32(at, load_same(at, SIMD_F32, 0));
-    }
-}
-
-static void end_sums(const vector_step *s, size_t rows)
-{
-    const bool wide = vector_sums_wide(s->op);
-    const uint32_t op = wide ? s->op - (VECTOR_WIDE_SUM - VECTOR_SUM) : s->op;
-    void (*end)(float *, size_t) = !s->folds           ? order_row
-                                   : op == VECTOR_MAX ? fold_row_max
-                                   : op == VECTOR_MIN ? fold_row_min
-                                   : op == VECTOR_PRODUCT ? fold_row_product
-                                                          : fold_row_sum;
-    for (size_t row = 0; row < rows; row++)
-        end(s->values + row * STICK_LANES, wide ? HALF_PAIRS : UNIT_PAIRS);
-}
+#include "card/simd/fold_rows.h"
 
 // --- Steps
 
@@ -452,7 +412,7 @@ static void take_units(const vector_program *w, size_t ahead)
 
 static void run_program(const vector_program *w, vector_loop *loop)
 {
-    begin_sums(w);
+    if (!loop || !vector_goes_by_rows(w)) begin_sums(w);
     (loop ? loop : take_units)(w, sticks_ahead(w));
     for (uint32_t n = 0; n < w->count; n++)
         if (vector_sums(w->steps[n].op)) end_sums(&w->steps[n], w->rows);

@@ -284,6 +284,7 @@ static inline bool all_scaled(const code_bounds *seen)
            !_mm512_cmpgt_epu16_mask(seen->most, most);
 }
 
+#include "card/simd/fold_rows_avx512.h"
 #include "card/simd/simd_body.h"
 
 const simd_table simd_avx512 = SIMD_ENTRIES;

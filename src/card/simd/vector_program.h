@@ -104,8 +104,14 @@ typedef struct {
     size_t rows_ahead;                  // so far before its turn a row is fetched, row by row
 } vector_program;
 
-// All units of a program, without the values that sums begin with, and without their end: the
-// host fetches meanwhile what lies so many sticks further on.
+// True where a loop takes row by row: a row's sums stay in registers, and begin there, where a
+// program stores nothing, so that no reader depends on the order of its units, and has one or two.
+// Of several streams, or of one larger than the host's caches, sticks of a row are too much for the
+// sets of these: they often lie a multiple of their size apart.
+bool vector_goes_by_rows(const vector_program *w);
+
+// All units of a program, without the values that sums begin with, unless it goes by rows, and
+// without their end: the host fetches meanwhile what lies so many sticks further on.
 typedef void vector_loop(const vector_program *w, size_t ahead);
 
 // Sticks of one row may lie far apart, where the host does not see what comes next: so many units

@@ -12,7 +12,7 @@
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16
 #define FP32 SPYRE_FORMAT_IEEE_FP32
-enum { LANES = 64, CODES = 1 << 16, ROWS = 7, STICKS = 3, ELEMENTS = ROWS * STICKS * LANES };
+enum { LANES = 64, CODES = 1 << 16, ROWS = 35, STICKS = 3, ELEMENTS = ROWS * STICKS * LANES };
 
 typedef struct {
     const simd_table *table;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The end of a vector program's sums: each row's lanes to lane 0, as FOLD does, or in the order of
+// elements. A part of program_body.h.
+
+// A row's lanes, in so many pairs. A pair has its elements in turns of four, so each step but the
+// last two combines registers or parts of them.
+#define ROW_FOLDER(name, combine)                                                             \
+    static void name(float *values, size_t pairs)                                             \
+    {                                                                                         \
+        pair x[UNIT_PAIRS];                                                                   \
+        for (size_t n = 0; n < UNIT_PAIRS; n++)                                               \
+            x[n] = load_same((const uint8_t *)values, SIMD_F32, n * STEP);                    \
+        for (size_t half = pairs / 2; half > 0; half /= 2)                                    \
+            for (size_t n = 0; n < half; n++)                                                 \
+                x[n] = (pair){combine(x[n].a, x[n + half].a), combine(x[n].b, x[n + half].b)};\
+        V a = x[0].a, b = x[0].b;                                                             \
+        for (int half = LANES / 2; half >= 4; half /= 2) {                                    \
+            a = combine(a, v_lanes_behind(a, half));                                          \
+            b = combine(b, v_lanes_behind(b, half));                                          \
+        }                                                                                     \
+        a = combine(a, b);                                                                    \
+        for (int half = 2; half > 0 && half < LANES; half /= 2)                               \
+            a = combine(a, v_lanes_behind(a, half));                                          \
+        v_store((uint8_t *)values, a);                                                        \
+    }
+
+// Several rows at once, where the layer has registers for it.
+#ifndef FOLD_TOGETHER
+enum { ROWS_TOGETHER = 1 };
+#define FOLD_TOGETHER(name, combine, alone)                                                   \
+    static void name(float *values, size_t pairs)                                             \
+    {                                                                                         \
+        alone(values, pairs);                                                                 \
+    }
+#endif
+
+#define ROWS_FOLDER(combine, row, rows)                                                       \
+    ROW_FOLDER(row, combine)                                                                  \
+    FOLD_TOGETHER(rows, combine, row)
+ROWS_FOLDER(ADD_UP, fold_row_sum, fold_row_sums)
+ROWS_FOLDER(MULTIPLY, fold_row_product, fold_row_products)
+ROWS_FOLDER(LARGEST, fold_row_max, fold_rows_max)
+ROWS_FOLDER(SMALLEST, fold_row_min, fold_rows_min)
+
+// The lanes of a row in the order of elements.
+static void order_row(float *values, size_t pairs)
+{
+    for (size_t n = 0; n < pairs * STEP; n += STEP) {
+        uint8_t *at = (uint8_t *)(values + n);
+        pair_store_f32(at, load_same(at, SIMD_F32, 0));
+    }
+}
+
+static void order_rows(float *values, size_t pairs)
+{
+    for (size_t row = 0; row < ROWS_TOGETHER; row++) order_row(values + row * STICK_LANES, pairs);
+}
+
+typedef struct {
+    void (*row)(float *values, size_t pairs);
+    void (*rows)(float *values, size_t pairs);      // ROWS_TOGETHER of them
+} sums_end;
+
+static sums_end end_of(uint32_t op, bool folds)
+{
+    if (!folds) return (sums_end){order_row, order_rows};
+    switch (op) {
+    case VECTOR_MAX: return (sums_end){fold_row_max, fold_rows_max};
+    case VECTOR_MIN: return (sums_end){fold_row_min, fold_rows_min};
+    case VECTOR_PRODUCT: return (sums_end){fold_row_product, fold_row_products};
+    default: return (sums_end){fold_row_sum, fold_row_sums};
+    }
+}
+
+static void end_sums(const vector_step *s, size_t rows)
+{
+    const bool wide = vector_sums_wide(s->op);
+    const sums_end end = end_of(wide ? s->op - (VECTOR_WIDE_SUM - VECTOR_SUM) : s->op, s->folds);
+    const size_t pairs = wide ? HALF_PAIRS : UNIT_PAIRS;
+    size_t row = 0;
+    for (; row + ROWS_TOGETHER <= rows; row += ROWS_TOGETHER)
+        end.rows(s->values + row * STICK_LANES, pairs);
+    for (; row < rows; row++) end.row(s->values + row * STICK_LANES, pairs);
+}
