@@ -318,6 +318,39 @@ spyre_status graph_copy_args(spyre_graph *graph, const spyre_arg *from, uint32_t
     return NULL;
 }
 
+// The values among the arguments, into `out` where that is not null.
+static uint32_t find_reads(const spyre_arg *args, uint32_t count, uint32_t *out)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t *next = out ? out + found : NULL;
+        if (args[i].kind == SPYRE_ARG_LIST)
+            found += find_reads(args[i].of.list.items, args[i].of.list.count, next);
+        if (args[i].kind != SPYRE_ARG_VALUE) continue;
+        if (next) *next = args[i].of.value;
+        found++;
+    }
+    return found;
+}
+
+spyre_status graph_set_args(arena *memory, graph_node *node, const spyre_arg *args, uint32_t count)
+{
+    uint32_t *reads = ARENA_NEW(memory, uint32_t, find_reads(args, count, NULL));
+    TRY_ALLOC(reads);
+    node->args = args;
+    node->arg_count = count;
+    node->reads = reads;
+    node->read_count = find_reads(args, count, reads);
+    return NULL;
+}
+
+bool graph_node_reads(const graph_node *node, uint32_t value)
+{
+    for (uint32_t i = 0; i < node->read_count; i++)
+        if (node->reads[i] == value) return true;
+    return false;
+}
+
 spyre_status graph_append_node(spyre_graph *graph, const graph_new_node *from,
                                const spyre_arg *args, uint32_t *out_node)
 {
@@ -327,8 +360,6 @@ spyre_status graph_append_node(spyre_graph *graph, const graph_new_node *from,
                        .op_name = op->name,
                        .layer = GRAPH_LAYER_HOST,
                        .reason = "the card has no lowering for it",
-                       .args = args,
-                       .arg_count = from->arg_count,
                        .result_count = from->result_count,
                        .location = from->location,
                        .hint = from->hint,
@@ -338,6 +369,7 @@ spyre_status graph_append_node(spyre_graph *graph, const graph_new_node *from,
         node.layer = row->layer;
         node.reason = row->layer == GRAPH_LAYER_HOST ? row->doc : NULL;
     }
+    TRY(graph_set_args(graph->memory, &node, args, from->arg_count));
     uint32_t *results = ARENA_NEW(graph->memory, uint32_t, from->result_count);
     TRY_ALLOC(results);
     for (uint32_t i = 0; i < from->result_count; i++) results[i] = from->results[i];

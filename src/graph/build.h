@@ -69,6 +69,10 @@ SPYRE_MUST_CHECK spyre_status graph_copy_args(spyre_graph *graph, const spyre_ar
 SPYRE_MUST_CHECK spyre_status graph_append_node(spyre_graph *graph, const graph_new_node *node,
                                                 const spyre_arg *args, uint32_t *out_node);
 
+// Gives a node its arguments, which stay the caller's, and what it reads.
+SPYRE_MUST_CHECK spyre_status graph_set_args(arena *memory, graph_node *node, const spyre_arg *args,
+                                             uint32_t count);
+
 // The id of a location text; null gives 0, "unknown".
 SPYRE_MUST_CHECK spyre_status graph_add_location(spyre_graph *graph, const char *location,
                                                  uint32_t *out_location);

@@ -38,26 +38,14 @@ bool graph_is_wait(const graph_node *node)
     return strcmp(node->op_name, "_c10d_functional.wait_tensor.default") == 0;
 }
 
-static void need_args(const spyre_arg *args, uint32_t count, bool *needed_values)
+void graph_find_needed(const spyre_graph *graph, bool *needed_nodes, uint32_t *uses)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (args[i].kind == SPYRE_ARG_VALUE) needed_values[args[i].of.value] = true;
-        if (args[i].kind == SPYRE_ARG_LIST) {
-            need_args(args[i].of.list.items, args[i].of.list.count, needed_values);
-        }
-    }
-}
-
-void graph_mark_needed(const spyre_graph *graph, bool *needed_nodes, bool *needed_values)
-{
-    for (uint32_t i = 0; i < graph->outputs.count; i++) {
-        needed_values[graph->outputs.items[i]] = true;
-    }
+    for (uint32_t i = 0; i < graph->outputs.count; i++) uses[graph->outputs.items[i]]++;
     for (uint32_t i = graph->nodes.count; i-- > 0;) {
         const graph_node *node = &graph->nodes.items[i];
         bool needed = graph_effect_of(node) >= EFFECT_EXCHANGE;
-        for (uint32_t k = 0; k < node->result_count; k++) needed |= needed_values[node->results[k]];
+        for (uint32_t k = 0; k < node->result_count; k++) needed |= uses[node->results[k]] > 0;
         needed_nodes[i] = needed;
-        if (needed) need_args(node->args, node->arg_count, needed_values);
+        for (uint32_t k = 0; needed && k < node->read_count; k++) uses[node->reads[k]]++;
     }
 }

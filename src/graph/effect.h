@@ -19,8 +19,8 @@ graph_effect graph_effect_of(const graph_node *node);
 // Whether the node waits for what an exchange has started. Waits have no order among each other.
 bool graph_is_wait(const graph_node *node);
 
-// Marks the values that the outputs and the nodes with effects need, and the nodes that make them.
-// `needed_nodes` and `needed_values` are as long as the graph's arrays.
-void graph_mark_needed(const spyre_graph *graph, bool *needed_nodes, bool *needed_values);
+// The nodes that the outputs and the nodes with effects need, and how often a value is an output or
+// read by one of them. Both arrays are as long as the graph's, and zero before.
+void graph_find_needed(const spyre_graph *graph, bool *needed_nodes, uint32_t *uses);
 
 #endif

@@ -57,6 +57,8 @@ typedef struct {
     const char *reason;    // why the layer is HOST, else null
     const spyre_arg *args; // positional, in the order of the op's schema
     uint32_t arg_count;
+    const uint32_t *reads; // the values among the arguments, those in lists too, in their order
+    uint32_t read_count;
     const uint32_t *results; // value ids
     uint32_t result_count;
     uint32_t location; // index into spyre_graph.locations; 0 is "unknown"
@@ -132,6 +134,8 @@ SPYRE_MUST_CHECK spyre_status graph_arg_bool(const spyre_graph *graph, uint32_t 
 // Ints of a list (or of a single int) into out[0..SPYRE_MAX_RANK); count 0 when None.
 SPYRE_MUST_CHECK spyre_status graph_arg_ints(const spyre_graph *graph, uint32_t node,
                                              uint32_t index, int64_t *out, uint32_t *out_count);
+
+bool graph_node_reads(const graph_node *node, uint32_t value);
 
 // "node 17 aten.bmm.default (model.py:12)" in the arena, for messages.
 const char *graph_node_place(const spyre_graph *graph, uint32_t node);

@@ -91,19 +91,6 @@ static spyre_status need_value(partitioner *p, uint32_t segment, uint32_t value)
     return add_input(p, segment, value);
 }
 
-static spyre_status need_args(partitioner *p, uint32_t segment, const spyre_arg *args,
-                              uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (args[i].kind == SPYRE_ARG_LIST) {
-            TRY(need_args(p, segment, args[i].of.list.items, args[i].of.list.count));
-        } else if (args[i].kind == SPYRE_ARG_VALUE) {
-            TRY(need_value(p, segment, args[i].of.value));
-        }
-    }
-    return NULL;
-}
-
 // Outputs that view a graph input are made by the first card segment, else by the first there is.
 static uint32_t segment_for_views(const partitioner *p)
 {
@@ -143,7 +130,7 @@ static spyre_status collect_segment(partitioner *p, uint32_t segment)
     for (uint32_t i = 0; i < p->drafts[segment].own.count; i++) {
         uint32_t node = p->drafts[segment].own.items[i];
         const graph_node *n = &p->graph->nodes.items[node];
-        TRY(need_args(p, segment, n->args, n->arg_count));
+        for (uint32_t k = 0; k < n->read_count; k++) TRY(need_value(p, segment, n->reads[k]));
         TRY(add_node(p, segment, node));
     }
     for (uint32_t i = 0; i < p->graph->outputs.count; i++) {

@@ -79,16 +79,9 @@ static spyre_status keep_node(rewriter *r, uint32_t *out_node)
 static spyre_status keep_native(rewriter *r)
 {
     uint32_t node;
-    for (uint32_t i = 0; i < r->from->arg_count; i++) {
-        const spyre_arg *arg = &r->from->args[i];
-        bool is_list = arg->kind == SPYRE_ARG_LIST;
-        const spyre_arg *items = is_list ? arg->of.list.items : arg;
-        uint32_t count = is_list ? arg->of.list.count : 1;
-        for (uint32_t k = 0; k < count; k++) {
-            tensor ignored;
-            if (items[k].kind != SPYRE_ARG_VALUE) continue;
-            TRY(status_at(rewrite_value(r, items[k].of.value, &ignored), "operand %u", i));
-        }
+    for (uint32_t i = 0; i < r->from->read_count; i++) {
+        tensor ignored;
+        TRY(status_at(rewrite_value(r, r->from->reads[i], &ignored), "operand %u", i));
     }
     TRY(keep_node(r, &node));
     return native_check(r->target, node);
@@ -272,7 +265,7 @@ static spyre_status check_results(const rewriter *r, uint32_t first_node)
     for (uint32_t i = 0; i < r->from->result_count; i++) {
         uint32_t value = r->from->results[i], node = r->target->values.items[value].node;
         bool made = node != SPYRE_NO_ID && node >= first_node;
-        if (made || !r->used[value]) continue;
+        if (made || r->uses[value] == 0) continue;
         return status_new(SPYRE_UNSUPPORTED, "result %u is used", i);
     }
     return NULL;
@@ -350,10 +343,10 @@ static spyre_status note_patterns(spyre_graph *prepared, const spyre_graph *grap
 static spyre_status remove_unneeded(spyre_graph *graph)
 {
     bool *nodes = ARENA_NEW(graph->memory, bool, graph->nodes.count);
-    bool *values = ARENA_NEW(graph->memory, bool, graph->values.count);
+    uint32_t *uses = ARENA_NEW(graph->memory, uint32_t, graph->values.count);
     TRY_ALLOC(nodes);
-    TRY_ALLOC(values);
-    graph_mark_needed(graph, nodes, values);
+    TRY_ALLOC(uses);
+    graph_find_needed(graph, nodes, uses);
     for (uint32_t i = 0; i < graph->values.count; i++) graph->values.items[i].node = SPYRE_NO_ID;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
@@ -368,6 +361,21 @@ static spyre_status remove_unneeded(spyre_graph *graph)
     return NULL;
 }
 
+static spyre_status count_part_writes(const spyre_graph *graph, const bool *needed, arena *memory,
+                                      const uint32_t **out)
+{
+    uint32_t *counts = ARENA_NEW(memory, uint32_t, graph->values.count);
+    TRY_ALLOC(counts);
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        const graph_node *node = &graph->nodes.items[i];
+        bool writes = node->op == ATEN_SLICE_SCATTER || node->op == ATEN_SELECT_SCATTER;
+        if (needed[i] && writes && node->args[0].kind == SPYRE_ARG_VALUE)
+            counts[node->args[0].of.value]++;
+    }
+    *out = counts;
+    return NULL;
+}
+
 static spyre_status prepare_found(const pattern_result *found, graph_rules rules,
                                   const char *const *host_reasons, arena *memory,
                                   spyre_graph **out_graph)
@@ -377,12 +385,13 @@ static spyre_status prepare_found(const pattern_result *found, graph_rules rules
     TRY_ALLOC(r.target);
     r.target->extended = rules.extended;
     bool *needed = ARENA_NEW(memory, bool, graph->nodes.count);
-    bool *used = ARENA_NEW(memory, bool, graph->values.count);
+    uint32_t *uses = ARENA_NEW(memory, uint32_t, graph->values.count);
     TRY_NEW(memory, r.loose, graph->values.count);
-    r.used = used;
+    r.uses = uses;
     TRY_ALLOC(needed);
-    TRY_ALLOC(used);
-    graph_mark_needed(graph, needed, used);
+    TRY_ALLOC(uses);
+    graph_find_needed(graph, needed, uses);
+    TRY(count_part_writes(graph, needed, memory, &r.part_writes));
     TRY(copy_shell(graph, r.target));
     TRY(prepare_nodes(&r, needed, host_reasons));
     for (uint32_t i = 0; i < graph->outputs.count; i++) {

@@ -39,17 +39,6 @@ static spyre_segment_kind kind_of(const graph_node *node)
     return node->layer == GRAPH_LAYER_HOST ? SPYRE_SEGMENT_HOST : SPYRE_SEGMENT_CARD;
 }
 
-static void mark_seen(const uint32_t *base, const spyre_arg *args, uint32_t count, bool *seen)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (args[i].kind == SPYRE_ARG_LIST) {
-            mark_seen(base, args[i].of.list.items, args[i].of.list.count, seen);
-        } else if (args[i].kind == SPYRE_ARG_VALUE) {
-            seen[base[args[i].of.value]] = true;
-        }
-    }
-}
-
 static spyre_status find_free(const spyre_graph *graph, const uint32_t *base, arena *memory,
                               const bool **out_free)
 {
@@ -62,7 +51,8 @@ static spyre_status find_free(const spyre_graph *graph, const uint32_t *base, ar
     }
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         const graph_node *node = &graph->nodes.items[i];
-        if (node->layer == GRAPH_LAYER_HOST) mark_seen(base, node->args, node->arg_count, seen);
+        for (uint32_t k = 0; k < node->read_count; k++)
+            seen[base[node->reads[k]]] |= node->layer == GRAPH_LAYER_HOST;
     }
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         const graph_node *node = &graph->nodes.items[i];
@@ -86,8 +76,8 @@ static uint32_t behind(uint32_t level_plus_one, bool same_kind)
     return same_kind ? level_plus_one - 1 : level_plus_one;
 }
 
-static void follow_arg(const scheduler *s, uint32_t value, spyre_segment_kind kind, bool writes,
-                       uint32_t *level)
+static void follow_read(const scheduler *s, uint32_t value, spyre_segment_kind kind, bool writes,
+                        uint32_t *level)
 {
     uint32_t base = s->base[value];
     uint32_t producer = s->graph->values.items[base].node;
@@ -102,30 +92,19 @@ static void follow_arg(const scheduler *s, uint32_t value, spyre_segment_kind ki
     raise_to(level, behind(s->card_reads[base], !is_host));
 }
 
-static void note_arg(const scheduler *s, uint32_t value, spyre_segment_kind kind, bool writes,
-                     uint32_t level)
+static void note_read(const scheduler *s, uint32_t value, spyre_segment_kind kind, bool writes,
+                      uint32_t level)
 {
     uint32_t base = s->base[value];
     raise_to(kind == SPYRE_SEGMENT_HOST ? &s->host_reads[base] : &s->card_reads[base], level + 1);
     if (writes) raise_to(&s->writes[base], level + 1);
 }
 
-// Both walks over a node's arguments: to find its level, then to note it (out_level null).
-static void walk_args(const scheduler *s, const graph_node *node, const spyre_arg *args,
-                      uint32_t count, graph_effect effect, uint32_t level, uint32_t *out_level)
+// Whether the node writes into the i-th value that it reads.
+static bool writes_into(const graph_node *node, graph_effect effect, uint32_t i)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        bool writes =
-            effect == EFFECT_UNKNOWN || (effect == EFFECT_WRITES && args == node->args && i == 0);
-        if (args[i].kind == SPYRE_ARG_LIST) {
-            walk_args(s, node, args[i].of.list.items, args[i].of.list.count, effect, level,
-                      out_level);
-        } else if (args[i].kind == SPYRE_ARG_VALUE && out_level) {
-            follow_arg(s, args[i].of.value, kind_of(node), writes, out_level);
-        } else if (args[i].kind == SPYRE_ARG_VALUE) {
-            note_arg(s, args[i].of.value, kind_of(node), writes, level);
-        }
-    }
+    return effect == EFFECT_UNKNOWN ||
+           (effect == EFFECT_WRITES && i == 0 && node->args[0].kind == SPYRE_ARG_VALUE);
 }
 
 // The node that starts what a wait is for, or SPYRE_NO_ID.
@@ -150,24 +129,21 @@ static void assign(scheduler *s)
         if (in_order) raise_to(&level, s->ordered);
         uint32_t start = start_of(s, node);
         if (start != SPYRE_NO_ID && s->is_apart[start]) raise_to(&level, s->level[start] + 2);
-        walk_args(s, node, node->args, node->arg_count, effect, 0, &level);
-        walk_args(s, node, node->args, node->arg_count, effect, level, NULL);
+        for (uint32_t k = 0; k < node->read_count; k++)
+            follow_read(s, node->reads[k], kind_of(node), writes_into(node, effect, k), &level);
+        for (uint32_t k = 0; k < node->read_count; k++)
+            note_read(s, node->reads[k], kind_of(node), writes_into(node, effect, k), level);
         if (in_order) s->ordered = level;
         s->level[i] = level;
     }
 }
 
-// Lowers, for each base value that the arguments use, the latest level of a card node for it.
-static void bound(const scheduler *s, const spyre_arg *args, uint32_t count, uint32_t most,
-                  uint32_t *latest)
+// Lowers, for each base value that the node reads, the latest level of a card node for it.
+static void bound(const scheduler *s, const graph_node *node, uint32_t most, uint32_t *latest)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (args[i].kind == SPYRE_ARG_LIST) {
-            bound(s, args[i].of.list.items, args[i].of.list.count, most, latest);
-        } else if (args[i].kind == SPYRE_ARG_VALUE) {
-            uint32_t *of_value = &latest[s->base[args[i].of.value]];
-            if (*of_value > most) *of_value = most;
-        }
+    for (uint32_t k = 0; k < node->read_count; k++) {
+        uint32_t *of_value = &latest[s->base[node->reads[k]]];
+        if (*of_value > most) *of_value = most;
     }
 }
 
@@ -186,7 +162,7 @@ static void delay(scheduler *s, const bool *behind_start, uint32_t count, uint32
         while (is_card && to <= most && !behind_start[to]) to++;
         if (is_card && to <= most) s->level[i] = to;
         if (is_card || s->level[i] > 0)
-            bound(s, node->args, node->arg_count, is_card ? s->level[i] : s->level[i] - 1, latest);
+            bound(s, node, is_card ? s->level[i] : s->level[i] - 1, latest);
     }
 }
 

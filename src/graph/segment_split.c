@@ -17,19 +17,6 @@ typedef struct {
     VEC(uint32_t) made; // live-out results: base values that others read
 } parter;
 
-typedef VEC(uint32_t) id_list;
-
-static spyre_status find_bases(const parter *p, const spyre_arg *args, uint32_t count, id_list *out)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (args[i].kind == SPYRE_ARG_LIST)
-            TRY(find_bases(p, args[i].of.list.items, args[i].of.list.count, out));
-        else if (args[i].kind == SPYRE_ARG_VALUE)
-            TRY(VEC_PUSH(p->memory, out, p->segments->base[args[i].of.value]));
-    }
-    return NULL;
-}
-
 static uint32_t segment_of(const parter *p, uint32_t base)
 {
     uint32_t node = p->graph->values.items[base].node;
@@ -42,24 +29,21 @@ static bool is_constant(const parter *p, uint32_t base)
     return node != SPYRE_NO_ID && p->segments->segment_of[node] == SPYRE_NO_ID;
 }
 
-static spyre_status find_uses(parter *p)
+static void find_uses(const parter *p)
 {
     for (uint32_t i = 0; i < p->graph->outputs.count; i++)
         p->escapes[p->segments->base[p->graph->outputs.items[i]]] = true;
     for (uint32_t n = 0; n < p->graph->nodes.count; n++) {
         const graph_node *node = &p->graph->nodes.items[n];
-        id_list bases = {0};
         if (p->segments->segment_of[n] == SPYRE_NO_ID) continue;
-        TRY(find_bases(p, node->args, node->arg_count, &bases));
-        for (uint32_t i = 0; i < bases.count; i++) {
-            uint32_t base = bases.items[i];
+        for (uint32_t i = 0; i < node->read_count; i++) {
+            uint32_t base = p->segments->base[node->reads[i]];
             if (segment_of(p, base) == p->segments->segment_of[n])
                 p->last_use[base] = n + 1;
             else
                 p->escapes[base] = true;
         }
     }
-    return NULL;
 }
 
 static bool is_wanted_after(const parter *p, uint32_t base, uint32_t node)
@@ -71,10 +55,8 @@ static spyre_status add(parter *p, uint32_t node)
 {
     const graph_node *n = &p->graph->nodes.items[node];
     uint32_t kept = 0;
-    id_list bases = {0};
-    TRY(find_bases(p, n->args, n->arg_count, &bases));
-    for (uint32_t i = 0; i < bases.count; i++) {
-        uint32_t base = bases.items[i];
+    for (uint32_t i = 0; i < n->read_count; i++) {
+        uint32_t base = p->segments->base[n->reads[i]];
         if (p->known[base] == p->walk || is_constant(p, base)) continue;
         p->known[base] = p->walk;
         p->taken++;
@@ -139,7 +121,7 @@ spyre_status graph_split_segments(const spyre_graph *graph, uint32_t most_tensor
     TRY_ALLOC(sorted);
     TRY_ALLOC(part_of);
     TRY_ALLOC(kinds);
-    TRY(find_uses(&p));
+    find_uses(&p);
     sort_nodes(segments, nodes, first, sorted);
     for (uint32_t n = 0; n < nodes; n++) part_of[n] = SPYRE_NO_ID;
     for (uint32_t s = 0; s < segments->segment_count; s++) {

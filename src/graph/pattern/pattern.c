@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/aten.h"
+#include "graph/build.h"
 
 typedef struct {
     const spyre_graph *graph;
@@ -153,26 +154,6 @@ static bool match_node(match *m, uint32_t line, uint32_t node)
 
 // --- Uses: how often a value is an argument or an output
 
-static void count_uses(const spyre_arg *args, uint32_t count, uint32_t *uses)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (args[i].kind == SPYRE_ARG_VALUE) uses[args[i].of.value]++;
-        if (args[i].kind == SPYRE_ARG_LIST)
-            count_uses(args[i].of.list.items, args[i].of.list.count, uses);
-    }
-}
-
-static uint32_t uses_in(const spyre_arg *args, uint32_t count, uint32_t value)
-{
-    uint32_t uses = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uses += args[i].kind == SPYRE_ARG_VALUE && args[i].of.value == value;
-        if (args[i].kind == SPYRE_ARG_LIST)
-            uses += uses_in(args[i].of.list.items, args[i].of.list.count, value);
-    }
-    return uses;
-}
-
 static bool is_first_line_of_node(const match *m, uint32_t line)
 {
     for (uint32_t i = 0; i < line; i++)
@@ -187,7 +168,7 @@ static uint32_t uses_inside(const match *m, uint32_t value)
     for (uint32_t line = 0; line < m->pattern->node_count; line++) {
         if (!is_first_line_of_node(m, line)) continue;
         const graph_node *node = &m->graph->nodes.items[m->node[line]];
-        uses += uses_in(node->args, node->arg_count, value);
+        for (uint32_t i = 0; i < node->read_count; i++) uses += node->reads[i] == value;
     }
     return uses;
 }
@@ -252,8 +233,7 @@ static spyre_status replace(const match *m, arena *memory, pattern_result *resul
     node->op = op;
     node->op_name = aten_describe(op)->name;
     node->layer = aten_describe(op)->layer;
-    node->args = args;
-    node->arg_count = call->arg_count;
+    TRY(graph_set_args(memory, node, args, call->arg_count));
     for (uint32_t i = 0; i < m->pattern->node_count; i++) result->root[m->node[i]] = root;
     result->name[root] = m->pattern->name;
     return NULL;
@@ -305,8 +285,10 @@ spyre_status pattern_apply(const spyre_graph *graph, const bool *blocked, arena 
     TRY(status_at(pattern_table(&patterns, &pattern_count), "patterns"));
     uint32_t *uses = ARENA_NEW(memory, uint32_t, graph->values.count);
     TRY_ALLOC(uses);
-    for (uint32_t i = 0; i < graph->nodes.count; i++)
-        count_uses(graph->nodes.items[i].args, graph->nodes.items[i].arg_count, uses);
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        const graph_node *node = &graph->nodes.items[i];
+        for (uint32_t k = 0; k < node->read_count; k++) uses[node->reads[k]]++;
+    }
     for (uint32_t i = 0; i < graph->outputs.count; i++) uses[graph->outputs.items[i]]++;
     for (uint32_t root = graph->nodes.count; root-- > 0;) {
         if (blocked[root] || !on_card(graph, root) || out_result->root[root] != SPYRE_NO_ID)

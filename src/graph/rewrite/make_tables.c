@@ -25,28 +25,13 @@ spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index, 
 
 // --- What is looked up in the operands of an element-wise op, not in its result
 
-static bool reads(const graph_node *node, uint32_t value)
-{
-    for (uint32_t i = 0; i < node->arg_count; i++) {
-        const spyre_arg *arg = &node->args[i];
-        bool is_list = arg->kind == SPYRE_ARG_LIST;
-        const spyre_arg *items = is_list ? arg->of.list.items : arg;
-        for (uint32_t k = 0; k < (is_list ? arg->of.list.count : 1); k++)
-            if (items[k].kind == SPYRE_ARG_VALUE && items[k].of.value == value) return true;
-    }
-    return false;
-}
-
 // Whether nothing but the node in work needs a value.
 static bool is_needed_here_only(const rewriter *r, uint32_t value)
 {
-    const spyre_graph *graph = r->source;
-    if (value >= graph->values.count) return true;
-    for (uint32_t i = 0; i < graph->outputs.count; i++)
-        if (graph->outputs.items[i] == value) return false;
-    for (uint32_t n = 0; n < graph->nodes.count; n++)
-        if (n != r->node && reads(&graph->nodes.items[n], value)) return false;
-    return true;
+    if (value >= r->source->values.count) return true;
+    uint32_t here = 0;
+    for (uint32_t i = 0; i < r->from->read_count; i++) here += r->from->reads[i] == value;
+    return r->uses[value] == here;
 }
 
 typedef enum { STAYS, LOOKED_UP, UNSUITED } operand_role;

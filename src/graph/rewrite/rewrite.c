@@ -169,7 +169,7 @@ spyre_status rewrite_result(rewriter *r, uint32_t index, tensor *out)
 
 bool rewrite_uses(const rewriter *r, uint32_t result)
 {
-    return result < r->from->result_count && r->used[r->from->results[result]];
+    return result < r->from->result_count && r->uses[r->from->results[result]] > 0;
 }
 
 spyre_status rewrite_only_result(rewriter *r, uint32_t index)

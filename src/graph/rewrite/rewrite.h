@@ -39,7 +39,8 @@ typedef struct rewriter {
     const spyre_graph *source;
     graph_rules rules;
     spyre_graph *target;             // values [0, source->values.count) are the source's
-    const bool *used;                // by value of the source: something needs it
+    const uint32_t *uses;            // by value of the source: outputs and needed nodes' reads
+    const uint32_t *part_writes;     // of these, what slice_scatter and select_scatter write into
     bool *loose;                     // by value: made by the host, not dense
     VEC(rewrite_constant) constants; // one for each value and dtype
     VEC(tensor) causal_masks;        // one for each size

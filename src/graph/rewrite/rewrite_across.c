@@ -112,24 +112,14 @@ static bool overlaps(const spyre_graph *graph, uint32_t value)
     return does;
 }
 
-static bool any_steps_across(const spyre_graph *graph, const spyre_arg *args, uint32_t count)
-{
-    spyre_view ignored;
-    bool any = false;
-    for (uint32_t i = 0; i < count && !any; i++) {
-        if (args[i].kind == SPYRE_ARG_VALUE)
-            any = overlaps(graph, args[i].of.value) ||
-                  steps_across(graph, args[i].of.value, &ignored);
-        if (args[i].kind == SPYRE_ARG_LIST)
-            any = any_steps_across(graph, args[i].of.list.items, args[i].of.list.count);
-    }
-    return any;
-}
-
 bool graph_steps_across(const spyre_graph *graph, uint32_t node)
 {
     const graph_node *n = &graph->nodes.items[node];
-    return n->layer != GRAPH_LAYER_VIEW && any_steps_across(graph, n->args, n->arg_count);
+    spyre_view ignored;
+    bool any = false;
+    for (uint32_t i = 0; i < n->read_count && n->layer != GRAPH_LAYER_VIEW && !any; i++)
+        any = overlaps(graph, n->reads[i]) || steps_across(graph, n->reads[i], &ignored);
+    return any;
 }
 
 // The length of the storage's rows where what the view reads lies within rows that are multiples of

@@ -23,15 +23,8 @@ bool rewrite_has_narrow(const rewriter *r)
 {
     for (uint32_t i = 0; i < r->from->result_count; i++)
         if (value_is_narrow(r, r->from->results[i])) return true;
-    for (uint32_t i = 0; i < r->from->arg_count; i++) {
-        const spyre_arg *arg = &r->from->args[i];
-        bool is_list = arg->kind == SPYRE_ARG_LIST;
-        const spyre_arg *items = is_list ? arg->of.list.items : arg;
-        uint32_t count = is_list ? arg->of.list.count : 1;
-        for (uint32_t k = 0; k < count; k++)
-            if (items[k].kind == SPYRE_ARG_VALUE && value_is_narrow(r, items[k].of.value))
-                return true;
-    }
+    for (uint32_t i = 0; i < r->from->read_count; i++)
+        if (value_is_narrow(r, r->from->reads[i])) return true;
     return false;
 }
 

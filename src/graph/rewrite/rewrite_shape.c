@@ -109,30 +109,11 @@ static spyre_status replace_part(rewriter *r, const tensor *x, const tensor *par
     return make_cat(r, items, count, dim, into, out);
 }
 
-static bool names(const spyre_arg *args, uint32_t count, uint32_t value)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (args[i].kind == SPYRE_ARG_VALUE && args[i].of.value == value) return true;
-        const bool is_list = args[i].kind == SPYRE_ARG_LIST;
-        if (is_list && names(args[i].of.list.items, args[i].of.list.count, value)) return true;
-    }
-    return false;
-}
-
 // Whether all that becomes of operand 0 is that parts of it are replaced.
 static bool is_only_written(const rewriter *r)
 {
     const uint32_t value = r->from->args[0].of.value;
-    for (uint32_t i = 0; i < r->source->outputs.count; i++)
-        if (r->source->outputs.items[i] == value) return false;
-    for (uint32_t n = 0; n < r->source->nodes.count; n++) {
-        const graph_node *node = &r->source->nodes.items[n];
-        const bool writes = node->op == ATEN_SLICE_SCATTER || node->op == ATEN_SELECT_SCATTER;
-        bool used = node->result_count == 0;
-        for (uint32_t k = 0; k < node->result_count; k++) used |= r->used[node->results[k]];
-        if (used && names(node->args + writes, node->arg_count - writes, value)) return false;
-    }
-    return true;
+    return r->uses[value] == r->part_writes[value];
 }
 
 // The same of operand 0. Of a cat its items stay, so that of several writes one after the other
