@@ -48,17 +48,24 @@ static void load_windows(unit_code *c, const windows *w, uint32_t rows)
     }
 }
 
-// Between memory and registers.
-static void move_sums(unit_code *c, const windows *w, uint32_t rows, bool load)
+static void begin_sums(unit_code *c, const windows *w, uint32_t rows)
+{
+    c->step = w->sum;
+    if (!w->sum->begins) code_values(c, ROW_BYTES);
+    for (uint32_t n = 0; n < rows * QUARTERS; n++) {
+        const zmm sum = w->sums[n / QUARTERS].reg[n % QUARTERS];
+        if (w->sum->begins) code_op(c, VBROADCASTSS, sum, 0, CODE_FIELD(begin));
+        else code_load(c, sum, at_offset(RAX, (int32_t)n * QUARTER_BYTES));
+    }
+}
+
+static void store_sums(unit_code *c, const windows *w, uint32_t rows)
 {
     c->step = w->sum;
     code_values(c, ROW_BYTES);
-    for (uint32_t n = 0; n < rows * QUARTERS; n++) {
-        const operand at = at_offset(RAX, (int32_t)n * QUARTER_BYTES);
-        const zmm sum = w->sums[n / QUARTERS].reg[n % QUARTERS];
-        if (load) code_load(c, sum, at);
-        else code_store(c, at, sum);
-    }
+    for (uint32_t n = 0; n < rows * QUARTERS; n++)
+        code_store(c, at_offset(RAX, (int32_t)n * QUARTER_BYTES),
+                   w->sums[n / QUARTERS].reg[n % QUARTERS]);
 }
 
 static void add_window(unit_code *c, const windows *w, uint32_t row)
@@ -114,10 +121,10 @@ static size_t sum_rows(unit_code *c, const windows *w, uint32_t rows)
     encode_compare(&c->b, RAX, ROWS);
     const size_t fewer = encode_jump(&c->b, JUMP_NOT_BELOW);
     load_windows(c, w, rows);
-    move_sums(c, w, rows, true);
+    begin_sums(c, w, rows);
     add_sticks(c, w, rows);
     const size_t nan = look_for_nan(c, w, rows);
-    move_sums(c, w, rows, false);
+    store_sums(c, w, rows);
     encode_add_number(&c->b, ROW, (int32_t)rows);
     encode_add_number(&c->b, ROW_BYTES, (int32_t)rows * UNIT_BYTES);
     set_jump(&c->b, encode_jump(&c->b, JUMP), begin);
