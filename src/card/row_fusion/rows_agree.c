@@ -93,9 +93,30 @@ static bool find_way(const rows_window *w, const rows_shape *shape, rows_tiles *
 
 enum { LEAST_STICKS_ALONE = 64 };
 
-// Of a table or a norm there is none.
-static bool has_formula(const isa_instruction *i)
+static bool takes_each_once(const rows_tile *t, const isa_operand *o)
 {
+    const isa_instruction *i = t->tile->instruction;
+    for (uint32_t d = 0; d < i->dim_count; d++)
+        if (i->extent[d] > 1 && o->stride[d] == 0) return false;
+    for (uint32_t n = 0; n < t->loops.depth; n++)
+        if (o->loop_stride[n] == 0) return false;
+    return true;
+}
+
+// A norm's weight or bias is another for every element, for which tiles have no loop.
+static bool has_streams_beside(const rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    for (uint32_t o = 4; o < i->operand_count; o++)
+        if (takes_each_once(t, &i->operand[o])) return true;
+    return false;
+}
+
+// Of a table there is none.
+static bool has_formula(const rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    if (i->op == OPFUNC_LAYERNORMNORM) return has_streams_beside(t);
     return vector_applies(i->op, i->operand_count - 1u);
 }
 
@@ -116,7 +137,7 @@ static bool cast_gains_alone(const rows_window *w, const rows_tile *t)
 }
 
 // A stream gains nothing where it is short, where its tile compares or looks up codes, which need
-// not be converted, is a norm, whose loops keep weights in registers, where fp32 is written, which
+// not be converted, is a norm whose loops keep weights in registers, where fp32 is written, which
 // takes longer than what makes it, or where one operand has an element for each stick.
 static bool stream_gains_alone(const rows_window *w, const rows_shape *shape, const rows_tile *t)
 {
@@ -126,7 +147,7 @@ static bool stream_gains_alone(const rows_window *w, const rows_shape *shape, co
         (uint64_t)shape->rows * shape->sticks < LEAST_STICKS_ALONE)
         return false;
     if (opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY) return cast_gains_alone(w, t);
-    if (!narrow || !has_formula(i)) return false;
+    if (!narrow || !has_formula(t)) return false;
     for (uint32_t o = 1; o < i->operand_count; o++)
         if (t->operand[o].lane == 0 && !rows_nest_stands(&t->operand[o].place.stick)) return false;
     return true;

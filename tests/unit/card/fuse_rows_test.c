@@ -408,6 +408,31 @@ static void fuse_rows__casts_among_kernels_are_streams(void **state)
     }
 }
 
+// A norm by itself: tiles keep a line of weights or biases in registers, and have no loop for a
+// bias of every element.
+static void fuse_rows__norms_whose_bias_is_a_stream(void **state)
+{
+    (void)state;
+    const shape s = {64, 2, true, 1, false, false, 0, 0};
+    for (uint32_t n = 0; n < 2; n++) {
+        const layout bias = n ? WHOLE : LINE;
+        const layout layouts[] = {WHOLE, WHOLE, BY_ROW, BY_ROW, LINE, bias};
+        const isa_operand operands[] = {buffer(1), buffer(0), row_values(0), row_values(1),
+                                        in_lx(LINES, DL16),
+                                        n ? buffer(2) : in_lx(LINES + LINE_BYTES, DL16)};
+        isa_program *p = new_program(1);
+        copy_in_loop(p, true, ISA_LOAD, 0, STAGE);
+        begin_kernel(p, 1, 0);
+        emit_whole(p, &s, OPFUNC_LAYERNORMNORM, 6, operands, layouts, false);
+        end_kernel(p);
+        copy_in_loop(p, true, ISA_STORE, BUFFER_BYTES, BUFFER_BYTES);
+        emit(p, ISA_HALT);
+        fill_memory();
+        assert_int_equal(check(p, 0), n);
+        free_program(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +444,7 @@ int main(void)
         cmocka_unit_test(fuse_rows__all_lanes_of_sums_are_no_stream),
         cmocka_unit_test(fuse_rows__ends_where_nothing_is_handed_on),
         cmocka_unit_test(fuse_rows__casts_among_kernels_are_streams),
+        cmocka_unit_test(fuse_rows__norms_whose_bias_is_a_stream),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
