@@ -114,9 +114,9 @@ static bool loads(const reduction *r)
 static spyre_status load(const reduction *r, const place_axes *axes, const box *b, int32_t operand)
 {
     if (operand < 0 || !r->tiles.staged[operand]) return NULL;
-    place home = place_home(&r->n, b, axes, (uint32_t)operand);
-    place tile = buffers_place(&r->tiles, b, axes, (uint32_t)operand);
-    return emit_load(r->e, axes, &tile, &home);
+    place_copy copy =
+        place_of_load(&r->n, b, axes, (uint32_t)operand, &r->tiles.region[operand]);
+    return emit_load(r->e, &copy.axes, &copy.tile, &copy.home);
 }
 
 static spyre_status reduced_body(void *context, const box *b)
@@ -253,7 +253,10 @@ static int64_t accumulator_bytes(const reduction *r, const int64_t *tile)
 
 static int64_t products_bytes(const reduction *r, const int64_t *tile)
 {
-    return place_tile_bytes(&r->n, r->input, tile) / r->n.operand[r->input].element * 4;
+    int64_t bytes = 4;
+    for (uint32_t d = 0; d < r->n.dim_count; d++)
+        if (r->n.operand[r->input].stride[d]) bytes *= tile[d];
+    return bytes;
 }
 
 static int64_t lx_bytes(const void *context, const int64_t *tile)
@@ -377,5 +380,6 @@ spyre_status emit_reduction(emitter *e, const bundle_step *step)
         return tile_loops_run(&r.kept, &whole);
     }
     r.kept.present = &r.present;
+    r.kept.rests_apart = step->window_count > 0;
     return tile_loops_kernels(&r.kept);
 }

@@ -230,21 +230,3 @@ place place_project(const place *p, const place_axes *from, const place_axes *to
                 projected.stride[t] = p->stride[f];
     return projected;
 }
-
-place place_tile(const nest *n, const box *b, const place_axes *axes, uint32_t operand,
-                 const lx_region *region)
-{
-    place home = place_home(n, b, axes, operand);
-    place_order order = place_sorted(&home, axes);
-    return place_dense(b, axes, &order, home.operand.format, n->operand[operand].element, region);
-}
-
-int64_t place_tile_bytes(const nest *n, uint32_t operand, const int64_t *tile)
-{
-    const nest_operand *o = &n->operand[operand];
-    int64_t bytes = o->element * o->lanes;
-    for (uint32_t d = 0; d < n->dim_count; d++)
-        if (o->stride[d]) bytes *= tile[d];
-    if (o->tensor->format == SPYRE_FORMAT_SENINT4) bytes = (bytes + 1) / 2;
-    return bytes;
-}

@@ -84,9 +84,18 @@ place_axes place_find_axes(const nest *n, const box *b, uint32_t lanes);
 // The operand at home.
 place place_home(const nest *n, const box *b, const place_axes *axes, uint32_t operand);
 
-// A dense tile in a region, its axes as at home: the contiguous ones innermost.
+// A dense tile in a region, its axes as at home: the contiguous ones innermost. Windows that
+// overlap step through places that they have in common (place_windows.c).
 place place_tile(const nest *n, const box *b, const place_axes *axes, uint32_t operand,
                  const lx_region *region);
+
+// What brings the operand to that tile, each place once.
+typedef struct {
+    place_axes axes;
+    place home, tile;
+} place_copy;
+place_copy place_of_load(const nest *n, const box *b, const place_axes *axes, uint32_t operand,
+                         const lx_region *region);
 
 // A dense array with the axes of `order` (fastest last), `element_bytes` from one element to the
 // next along the last of them.

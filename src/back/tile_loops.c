@@ -138,17 +138,37 @@ spyre_status tile_loops_run(const tile_loops *s, const box *whole)
     return run_level(s, 0, whole);
 }
 
+static spyre_status run_kernel(const tile_loops *s, uint32_t cores, const box *whole)
+{
+    TRY(emit_kernel(s->e, s->n, cores));
+    if (s->inner) TRY(open_buffers(s->inner));
+    TRY(tile_loops_run(s, whole));
+    if (s->inner) TRY(close_buffers(s->inner));
+    return emit_end_kernel(s->e);
+}
+
+// Whole tiles of the dims from `level` on, and what these leave.
+static spyre_status run_parts(const tile_loops *s, uint32_t level, uint32_t cores, const box *whole)
+{
+    if (level == s->levels.count || !s->rests_apart) return run_kernel(s, cores, whole);
+    uint32_t dim = s->levels.dim[level];
+    int64_t extent = whole->extent[dim], rest = extent % s->levels.tile[level];
+    bool apart = rest && rest < extent && !s->n->unit[dim] && !s->n->stick_count[dim];
+    box part = *whole;
+    part.extent[dim] = apart ? extent - rest : extent;
+    TRY(run_parts(s, level + 1, cores, &part));
+    part.start[dim] += extent - rest;
+    part.extent[dim] = rest;
+    return apart ? run_parts(s, level + 1, cores, &part) : NULL;
+}
+
 spyre_status tile_loops_kernels(const tile_loops *s)
 {
     piece pieces[BUNDLE_MAX_CORES];
     uint32_t count = pieces_of(s->n, pieces);
     for (uint32_t p = 0; p < count; p++) {
         if (s->present) *s->present = pieces[p].present;
-        TRY(emit_kernel(s->e, s->n, pieces[p].cores));
-        if (s->inner) TRY(open_buffers(s->inner));
-        TRY(tile_loops_run(s, &pieces[p].whole));
-        if (s->inner) TRY(close_buffers(s->inner));
-        TRY(emit_end_kernel(s->e));
+        TRY(run_parts(s, 0, pieces[p].cores, &pieces[p].whole));
     }
     return NULL;
 }

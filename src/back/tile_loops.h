@@ -50,6 +50,8 @@ typedef struct tile_loops {
     const nest_class **present;             // tile_loops_kernels: told the piece's; may be null
     bool stays_open;                        // the buffers have their tokens for a whole kernel
     const struct tile_loops *inner;         // tile_loops_kernels: gives those of it, or null
+    bool rests_apart;                       // tile_loops_kernels: what whole tiles leave of dims
+                                            // without sticks has kernels of its own
 } tile_loops;
 
 // Appends a dim, unless one tile holds all of it in every class.

@@ -373,3 +373,13 @@ def test_gradients_of_windows_in_steps_are_the_cards(kernel, stride, compiled):
             gradients.append([t.grad.cpu().double() for t in given])
     for found, wanted in zip(*gradients, strict=True):
         torch.testing.assert_close(found, wanted, rtol=0, atol=0.005 * wanted.abs().max().item())
+
+
+@pytest.mark.parametrize("kernel, most", [(7, 12), (3, 7)])
+def test_windows_that_overlap_are_read_once_a_tile(kernel, most):
+    x, weight = numbers(2, 96, 56, 56), numbers(96, 1, kernel, kernel)
+    on_card = x.to("spyre"), weight.to("spyre")
+    result = torch.compile(lambda x, w: F.conv2d(x, w, padding=kernel // 2, groups=96))(*on_card)
+    expected = F.conv2d(x.float(), weight.float(), padding=kernel // 2, groups=96)
+    torch.testing.assert_close(result.cpu().float(), expected, atol=0.05, rtol=0.01)
+    assert torch_spyre.last_report().bytes < most * on_card[0].nbytes

@@ -45,7 +45,7 @@ typedef struct {
 } rows_place;
 
 // Elements of the windows of a block's rows that overlap, each converted once (rows_overlap.c): in
-// runs of elements `distance` bytes apart, the first of the first run where the block begins.
+// runs of places, which are neighbours there.
 typedef struct {
     uint32_t first, count;
 } rows_run_of_sticks;

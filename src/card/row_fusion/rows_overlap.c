@@ -2,9 +2,9 @@
 //
 // Rows that are windows of an image have sticks in common: of 28 windows of 7 x 7 elements, side by
 // side, 1,372 sticks are 238 places in seven lines. Each of these is converted once for a block, in
-// an area that has a place for every multiple of their distance, and the windows read it there:
+// an area without gaps, and the windows read it there:
 //
-//     rows 128 bytes apart, sticks [7, 128] [7, 4352]: 34 places 128 bytes apart in each line
+//     rows 128 bytes apart, sticks [7, 128] [7, 7680]: 34 places 128 bytes apart in each line
 //     LOAD_X arg0; LINE_Y arg1; mul fp32; SUM     ->     READY_X; LINE_Y; mul fp32; SUM
 //
 // Only where sums are all that the program makes: it is done row by row, so that the area is read
@@ -13,51 +13,96 @@
 
 #include <string.h>
 
+#include "base/integer.h"
+
 // Of a block's sticks there is one place for so many, or more; places of an area.
 enum { WORTH_SHARING = 2, MOST_PLACES = 512, READY_BYTES = SIMD_LANES * 4 };
 
-// Places of the sticks of so many rows, as multiples of `distance`.
+// Levels of rows and sticks that share places: `reach` of them, `unit` bytes apart. Those of the
+// next group are further apart than all of this one together.
 typedef struct {
-    int64_t distance;
-    uint32_t count, shared;                 // from the first to the last one; those that are taken
+    int64_t unit, reach;
+} place_group;
+
+typedef struct {
+    uint32_t groups;
+    place_group group[2 * ROWS_MOST_LEVELS];
+    uint32_t count;                         // places of all groups
+    int64_t at[MOST_PLACES];                // bytes from the block's first element
     bool taken[MOST_PLACES];
 } places;
 
-static int64_t common_divisor(int64_t a, int64_t b)
+// The place of an element so many bytes from the first one.
+static int64_t place_at(const places *p, int64_t bytes)
 {
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
+    int64_t place = 0;
+    for (uint32_t n = p->groups; n-- > 0;) {
+        place = place * p->group[n].reach + bytes / p->group[n].unit;
+        bytes %= p->group[n].unit;
     }
-    return a;
+    return place;
 }
 
-// The largest distance of which all levels' strides are multiples; 0 where one goes back.
-static int64_t distance_of(const rows_place *p)
+static void add_level(places *p, int64_t extent, int64_t stride)
 {
-    int64_t distance = 0;
-    for (uint32_t n = 0; n < 2 * ROWS_MOST_LEVELS; n++) {
-        const rows_nest *nest = n % 2 ? &p->stick : &p->row;
-        if (n / 2 >= nest->levels) continue;
-        if (nest->stride[n / 2] < 0) return 0;
-        distance = common_divisor(nest->stride[n / 2], distance);
+    place_group *last = &p->group[p->groups ? p->groups - 1 : 0];
+    if (!p->groups || stride > last->unit * last->reach) {
+        p->group[p->groups++] = (place_group){stride, extent};
+        return;
     }
-    return distance;
+    const int64_t unit = common_divisor(last->unit, stride);
+    last->reach = (last->reach - 1) * (last->unit / unit) + 1 + (extent - 1) * (stride / unit);
+    last->unit = unit;
+}
+
+typedef struct {
+    int64_t extent, stride;
+} level;
+
+// By rising stride; of rows those of a block. Returns 0 where one goes back.
+static uint32_t list_levels(const rows_place *p, uint32_t rows, level *out)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < p->row.levels + p->stick.levels; n++) {
+        const bool of_rows = n < p->row.levels;
+        const rows_nest *nest = of_rows ? &p->row : &p->stick;
+        const uint32_t l = of_rows ? n : n - p->row.levels;
+        level one = {nest->extent[l], nest->stride[l]};
+        if (of_rows && one.extent > rows) one.extent = rows;
+        if (of_rows) rows = (rows - 1) / (uint32_t)one.extent + 1;
+        if (one.stride < 0) return 0;
+        if (one.stride == 0 || one.extent == 1) continue;
+        uint32_t at = count++;
+        for (; at > 0 && out[at - 1].stride > one.stride; at--) out[at] = out[at - 1];
+        out[at] = one;
+    }
+    return count;
+}
+
+// Those of so many rows, in groups that are known.
+static void take_places(const rows_step *s, uint32_t rows, uint32_t sticks, places *p)
+{
+    memset(p->taken, 0, sizeof p->taken);
+    for (uint32_t row = 0; row < rows; row++)
+        for (uint32_t stick = 0; stick < sticks; stick++) {
+            const int64_t bytes = s->row_at[row] + s->stick_at[stick], place = place_at(p, bytes);
+            p->at[place] = bytes;
+            p->taken[place] = true;
+        }
 }
 
 static bool find_places(const rows_step *s, uint32_t rows, uint32_t sticks, places *out)
 {
-    *out = (places){.distance = distance_of(&s->place)};
-    for (uint32_t row = 0; out->distance && row < rows; row++)
-        for (uint32_t stick = 0; stick < sticks; stick++) {
-            const int64_t at = (s->row_at[row] + s->stick_at[stick]) / out->distance;
-            if (at >= MOST_PLACES) return false;
-            out->shared += !out->taken[at];
-            out->taken[at] = true;
-            if (at >= out->count) out->count = (uint32_t)at + 1;
-        }
-    return out->distance && WORTH_SHARING * out->shared <= rows * sticks;
+    level levels[2 * ROWS_MOST_LEVELS];
+    const uint32_t count = list_levels(&s->place, rows, levels);
+    int64_t all = 1;
+    *out = (places){.groups = 0};
+    for (uint32_t n = 0; n < count; n++) add_level(out, levels[n].extent, levels[n].stride);
+    for (uint32_t n = 0; n < out->groups && all <= MOST_PLACES; n++) all *= out->group[n].reach;
+    if (!count || all > MOST_PLACES || WORTH_SHARING * all > rows * sticks) return false;
+    out->count = (uint32_t)all;
+    take_places(s, rows, sticks, out);
+    return true;
 }
 
 static spyre_status list_runs(arena *memory, const places *p, rows_overlap *o, bool rest)
@@ -74,14 +119,13 @@ static spyre_status list_runs(arena *memory, const places *p, rows_overlap *o, b
     return NULL;
 }
 
-// Where places lie: in memory at multiples of `distance`, as values at those of their own size.
-static spyre_status list_at(arena *memory, uint32_t count, const int64_t *from, int64_t distance,
-                            const int64_t **out)
+// With so many more, which are looked at and not taken.
+static spyre_status list_ready(arena *memory, const places *p, uint32_t count, uint32_t more,
+                               const int64_t *from, const int64_t **out)
 {
-    int64_t *at = ARENA_NEW(memory, int64_t, count);
+    int64_t *at = ARENA_NEW(memory, int64_t, count + more);
     TRY_ALLOC(at);
-    for (uint32_t n = 0; n < count; n++)
-        at[n] = from ? from[n] / distance * READY_BYTES : n * distance;
+    for (uint32_t n = 0; n < count; n++) at[n] = place_at(p, from[n]) * READY_BYTES;
     *out = at;
     return NULL;
 }
@@ -90,16 +134,18 @@ static spyre_status share_places(rows_builder *b, rows_step *s, const places *wh
 {
     row_fusion *c = b->c;
     const uint32_t rest = c->rows % c->block;
-    places left;
     rows_overlap *o;
+    int64_t *at = ARENA_NEW(b->memory, int64_t, whole->count);
+    TRY_ALLOC(at);
     TRY_NEW(b->memory, o, 1);
-    *o = (rows_overlap){.area = c->overlapping};
-    TRY(list_at(b->memory, whole->count, NULL, whole->distance, &o->at));
-    TRY(list_at(b->memory, c->block + c->rows_ahead, s->row_at, whole->distance, &o->row_at));
-    TRY(list_at(b->memory, c->sticks, s->stick_at, whole->distance, &o->stick_at));
+    memcpy(at, whole->at, whole->count * sizeof *at);
+    *o = (rows_overlap){.area = c->overlapping, .at = at};
+    TRY(list_ready(b->memory, whole, c->block, c->rows_ahead, s->row_at, &o->row_at));
+    TRY(list_ready(b->memory, whole, c->sticks, 0, s->stick_at, &o->stick_at));
     TRY(list_runs(b->memory, whole, o, false));
     if (rest) {
-        find_places(s, rest, c->sticks, &left);
+        places left = *whole;
+        take_places(s, rest, c->sticks, &left);
         TRY(list_runs(b->memory, &left, o, true));
     }
     c->overlapping += whole->count;

@@ -46,6 +46,7 @@ cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
                         .points = 1};
     for (uint32_t v = 0; v < op->var_count; v++) basis.points *= (double)basis.sizes.size[v];
     basis.layout = cost_layout_of(loops, op);
+    basis.windows = cost_windows_of(loops, op);
     for (uint32_t k = 0; k < op->operand_count; k++) 
         basis.bytes[k] = operand_bytes(loops, op, k, &basis.layout);
     if (op->op == OPFUNC_SHUFFLE)
@@ -165,9 +166,12 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
         c.compute_us = compute_of(op, basis, d);
     cost_runs runs =
         cost_runs_of(op, &basis->layout, &basis->sizes, d, basis->share_bytes, resident);
+    const cost_window_reads w =
+        cost_windows_read(op, &basis->windows, &basis->sizes, d, basis->share_bytes);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         bool result = k + 1 == op->operand_count;
-        double bytes = basis->bytes[k] * (result ? 1 : k == 0 ? m.a_reads : m.b_reads);
+        double bytes = basis->bytes[k];
+        if (!result) bytes *= k == 0 ? m.a_reads * w.input : k == 1 ? m.b_reads * w.factor : 1;
         if (resident >> k & 1u || loop_repeats_input(op, k)) continue;
         *(result ? &c.written_bytes : &c.read_bytes) += bytes;
         if (runs.run_bytes[k] < LONG_RUN) runs_us += bytes / runs.run_bytes[k] * SHORT_RUN;

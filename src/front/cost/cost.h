@@ -7,8 +7,9 @@
 //     memory  = (read + written) / MEMORY_BANDWIDTH + min(read, written) * turn
 //               bytes in whole sticks, each operand once however many cores read it (x of x * x
 //               once, that of a matmul as often as its tiles need it: cost_matmul.h); operands in
-//               LX cost nothing; turn is MEMORY_TURNAROUND, or that of restickify and of broadcasts
-//               or, if that is more than the turn, what reads of cores far apart lose
+//               LX cost nothing; windows that overlap are read once a tile (cost_windows.h); turn
+//               is MEMORY_TURNAROUND, or that of restickify and of broadcasts or, if that is more
+//               than the turn, what reads of cores far apart lose
 //               + runs * SHORT_RUN where less than LONG_RUN lies side by side (cost_memory.h)
 //     compute = multiply-adds / (cores * MATMUL_RATE * fill), or
 //               sticks of the largest operand / (cores * VECTOR_STICKS * CLOCK)
@@ -21,6 +22,7 @@
 #define FRONT_COST_H
 
 #include "front/cost/cost_memory.h"
+#include "front/cost/cost_windows.h"
 
 typedef struct {
     double read_bytes, written_bytes;   // of memory
@@ -35,6 +37,7 @@ typedef struct {
     double points;                      // of the iteration space, padding included
     double bytes[LOOP_MAX_OPERANDS];    // that the op touches, in whole sticks
     cost_layout layout;                 // how they lie in memory
+    cost_windows windows;               // that a reduction reads
     double shuffle_us;                  // of a shuffle with both sides in LX (cost_shuffle.h)
 } cost_basis;
 
