@@ -7,8 +7,7 @@
 #include "back/select.h"
 
 #include "back/reduced_tile.h"
-#include "back/tile_loops.h"
-#include "back/tile_buffers.h"
+#include "back/staged_tile.h"
 #include "bundle/derived.h"
 
 typedef struct {
@@ -31,9 +30,7 @@ static bool is_scanned(const masking *m, const place_axis *axis)
 
 static place cell(const lx_region *region)
 {
-    return (place){.operand = {.space = ISA_SPACE_LX,
-                               .format = SPYRE_FORMAT_IEEE_FP32,
-                               .offset = region->offset}};
+    return place_cell(region, SPYRE_FORMAT_IEEE_FP32);
 }
 
 typedef enum { SCANNED_AXES, KEPT_AXES, ALL_AXES } axes_chosen;
@@ -133,33 +130,14 @@ static spyre_status mask_tile(const masking *m, const box *b, const place_axes *
     return add_cell(m, &(place_axes){0}, &counter, &counter, elements);
 }
 
-static spyre_status load(const masking *m, const box *b, const place_axes *axes)
-{
-    const uint32_t inputs[2] = {m->input, m->index};
-    for (uint32_t i = 0; i < 2; i++) {
-        if (!m->tiles.staged[inputs[i]]) continue;
-        place home = place_home(&m->n, b, axes, inputs[i]);
-        place tile = buffers_place(&m->tiles, b, axes, inputs[i]);
-        TRY(emit_load(m->e, axes, &tile, &home));
-    }
-    return emit_handover(m->e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL);
-}
-
 static spyre_status scanned_body(void *context, const box *b)
 {
     const masking *m = context;
-    emitter *e = m->e;
     place_axes axes = place_find_axes(&m->n, b, 1);
-    bool loads = buffers_has_inputs(&m->tiles);
-    if (loads) TRY(load(m, b, &axes));
+    TRY(staged_load(m->e, &m->tiles, b, &axes, 2));
     TRY(mask_tile(m, b, &axes));
-    if (loads) TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE));
-    if (!m->tiles.staged[m->output]) return NULL;
-    place home = place_home(&m->n, b, &axes, m->output);
-    place tile = buffers_place(&m->tiles, b, &axes, m->output);
-    TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
-    TRY(emit_store(e, &axes, &home, &tile));
-    return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
+    TRY(staged_release(m->e, &m->tiles, 2));
+    return staged_store(m->e, &m->tiles, b, &axes);
 }
 
 static spyre_status kept_body(void *context, const box *b)
@@ -202,11 +180,7 @@ static spyre_status choose_tiles(masking *m, int64_t *tile)
     TRY(tile_check(&limits, tile));
     tile_grow_reduced(&m->n, &limits, tile);
     tile_grow_kept(&m->n, &limits, dims, count, tile);
-    for (uint32_t i = 0; i < count; i++)
-        if (!m->weight[dims[i]] && !m->ranks[dims[i]])
-            tile_loops_add(&m->kept, dims[i], tile[dims[i]]);
-    for (uint32_t d = 0; d < m->n.dim_count; d++)
-        if (m->weight[d]) tile_loops_add(&m->scanned, d, tile[d]);
+    tile_loops_add_reduced(&m->kept, &m->scanned, dims, count, tile);
     return NULL;
 }
 
@@ -249,8 +223,8 @@ spyre_status emit_mask(emitter *e, const bundle_step *step)
     TRY(choose_tiles(&m, tile));
     TRY(allocate(&m, tile));
     tile_loops *innermost = m.scanned.levels.count ? &m.scanned : &m.kept;
-    tile_loops_add_buffer(innermost, buffers_has_inputs(&m.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
-                          TOKEN_INPUT_FREE);
+    tile_loops_add_buffer(innermost, buffers_stage_inputs(&m.tiles, 2), ISA_QUEUE_LOAD,
+                          ISA_QUEUE_SFP, TOKEN_INPUT_FREE);
     tile_loops_add_buffer(innermost, m.tiles.staged[m.output], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
                           TOKEN_OUTPUT_FREE);
     return tile_loops_kernels(&m.kept);

@@ -5,8 +5,8 @@
 // between two tiles whose axes are ordered, or cut, differently.
 #include "back/select.h"
 
+#include "back/staged_tile.h"
 #include "back/tile_loops.h"
-#include "back/tile_buffers.h"
 #include "bundle/derived.h"
 #include "isa/constants.h"
 
@@ -18,21 +18,6 @@ typedef struct {
     float constants[OPFUNC_MAX_PARAMETERS];
     uint32_t lanes; // 2 when an operand has two
 } pointwise;
-
-static spyre_status load_inputs(const pointwise *p, const box *b, const place_axes *axes)
-{
-    const bundle_step *step = p->n.step;
-    uint32_t loaded = 0;
-    for (uint32_t i = 0; i < step->input_count; i++) {
-        uint32_t o = step->inputs[i];
-        if (!p->tiles.staged[o] || loaded >> o & 1) continue;
-        place tile = buffers_place(&p->tiles, b, axes, o), home = place_home(&p->n, b, axes, o);
-        TRY(emit_load(p->e, axes, &tile, &home));
-        loaded |= 1u << o;
-    }
-    if (!loaded) return NULL;
-    return emit_handover(p->e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL);
-}
 
 // The axis over the two elements of a byte becomes an operand for each.
 static void split_pairs(const pointwise *p, const place_axes *axes, place *places, uint32_t *count)
@@ -87,19 +72,12 @@ static spyre_status compute(const pointwise *p, const box *b, const place_axes *
 static spyre_status body(void *context, const box *b)
 {
     const pointwise *p = context;
-    emitter *e = p->e;
-    uint32_t output = p->n.step->output;
+    uint32_t inputs = p->n.step->input_count;
     place_axes axes = place_find_axes(&p->n, b, p->lanes);
-    TRY(load_inputs(p, b, &axes));
+    TRY(staged_load(p->e, &p->tiles, b, &axes, inputs));
     TRY(compute(p, b, &axes));
-    if (buffers_has_inputs(&p->tiles))
-        TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE));
-    if (!p->tiles.staged[output]) return NULL;
-    TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
-    place tile = buffers_place(&p->tiles, b, &axes, output);
-    place home = place_home(&p->n, b, &axes, output);
-    TRY(emit_store(e, &axes, &home, &tile));
-    return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
+    TRY(staged_release(p->e, &p->tiles, inputs));
+    return staged_store(p->e, &p->tiles, b, &axes);
 }
 
 static void find_constants(pointwise *p)
@@ -164,8 +142,8 @@ spyre_status emit_pointwise(emitter *e, const bundle_step *step)
     TRY(buffers_take(&p.tiles, &share, tile));
 
     tile_loops s = {.e = e, .n = &p.n, .body = body, .context = &p};
-    tile_loops_add_buffer(&s, buffers_has_inputs(&p.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
-                          TOKEN_INPUT_FREE);
+    tile_loops_add_buffer(&s, buffers_stage_inputs(&p.tiles, step->input_count), ISA_QUEUE_LOAD,
+                          ISA_QUEUE_SFP, TOKEN_INPUT_FREE);
     tile_loops_add_buffer(&s, p.tiles.staged[step->output], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
                           TOKEN_OUTPUT_FREE);
     for (uint32_t d = 0; d < dim_count; d++) tile_loops_add(&s, dims[d], tile[dims[d]]);

@@ -11,8 +11,7 @@
 #include <math.h>
 
 #include "back/reduced_tile.h"
-#include "back/tile_loops.h"
-#include "back/tile_buffers.h"
+#include "back/staged_tile.h"
 
 typedef struct {
     emitter *e;
@@ -66,83 +65,54 @@ static place behind_place(const ranking *r, const box *kept, const place_axes *a
     return place_dense(kept, axes, &order, SPYRE_FORMAT_IEEE_INT64, sizeof(int64_t), &r->behind);
 }
 
-static place counter_place(const lx_region *region)
-{
-    return (place){.operand = {.space = ISA_SPACE_LX,
-                               .format = SPYRE_FORMAT_IEEE_INT32,
-                               .offset = region->offset}};
-}
-
 // --- One core
 
-// Ranks, then kept axes, then reduced ones in their order; the densest kept axis comes last,
-// because that is where neighbours are independent.
+// Ranks, then the order of a reduction.
 static place_order rank_order(const place_axes *axes, const place *entries, const place *input)
 {
-    place_order order = {.count = 1}, kept = place_sorted(entries, axes);
+    place_order order = {.count = 1}, all = reduced_order(entries, input, axes);
     order.axis[0] = (uint8_t)(axes->count - 1);
-    uint32_t last = kept.count > 1 ? kept.axis[kept.count - 1] : order.axis[0];
-    for (uint32_t i = 0; i < kept.count; i++)
-        if (kept.axis[i] != order.axis[0] && kept.axis[i] != last)
-            order.axis[order.count++] = kept.axis[i];
-    for (uint32_t a = 0; a < axes->count; a++)
-        if (entries->stride[a] == 0 && input->stride[a]) order.axis[order.count++] = (uint8_t)a;
-    if (last != order.axis[0]) order.axis[order.count++] = (uint8_t)last;
+    for (uint32_t i = 0; i < all.count; i++)
+        if (all.axis[i] != order.axis[0]) order.axis[order.count++] = all.axis[i];
     return order;
 }
 
-static spyre_status count_taken(const ranking *r, const box *b)
+static spyre_status rank_tile(const ranking *r, const place_axes *axes, const box *b)
 {
-    if (r->reduced.levels.count == 0) return NULL;
-    int64_t candidates = 1;
-    for (uint32_t d = 0; d < r->n.dim_count; d++)
-        if (r->n.reduced[d]) candidates *= b->extent[d];
-    place position = counter_place(&r->position), taken = counter_place(&r->taken);
-    const place_axes none = {0};
-    TRY(emit_fill(r->e, &none, &taken, (float)candidates));
-    return emit_vector(r->e, OPFUNC_ADD, NULL, &none,
-                       (const place *const[]){&position, &position, &taken}, 3);
-}
-
-static spyre_status rank_tile(const ranking *r, const place_axes *axes, const box *b,
-                              const place *input)
-{
+    place input = buffers_place(&r->tiles, b, axes, r->input);
     box kept = box_kept(&r->n, b);
     place_axes kept_axes = axes_of(r, &kept);
     place whole = entries_place(r, &kept, &kept_axes);
-    place entries = place_project(&whole, &kept_axes, axes), position = counter_place(&r->position);
-    place_order order = rank_order(axes, &entries, input);
+    place entries = place_project(&whole, &kept_axes, axes);
+    place position = place_cell(&r->position, SPYRE_FORMAT_IEEE_INT32);
+    place_order order = rank_order(axes, &entries, &input);
     place before = behind_place(r, &kept, &kept_axes);
     place behind = place_project(&before, &kept_axes, axes);
     isa_instruction i = {.opcode = ISA_RANK, .op = r->n.step->op};
-    const place *const places[] = {&entries, input, &position, &behind};
+    const place *const places[] = {&entries, &input, &position, &behind};
     TRY(emit_tile(r->e, &i, axes, &order, places, r->first ? 4 : 3));
-    return count_taken(r, b);
+    if (r->reduced.levels.count == 0) return NULL;
+    return reduced_count_taken(r->e, &r->n, b, &r->position, &r->taken);
 }
 
 static spyre_status reduced_body(void *context, const box *b)
 {
     const ranking *r = context;
-    emitter *e = r->e;
     place_axes axes = axes_of(r, b);
-    place input = buffers_place(&r->tiles, b, &axes, r->input);
-    if (!r->tiles.staged[r->input]) return rank_tile(r, &axes, b, &input);
-    place home = place_home(&r->n, b, &axes, r->input);
-    TRY(emit_load(e, &axes, &input, &home));
-    TRY(emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL));
-    TRY(rank_tile(r, &axes, b, &input));
-    return emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE);
+    TRY(staged_load(r->e, &r->tiles, b, &axes, 1));
+    TRY(rank_tile(r, &axes, b));
+    return staged_release(r->e, &r->tiles, 1);
 }
 
 static spyre_status rank_core(const ranking *r, const box *part)
 {
     box b = box_kept(&r->n, part);
     place_axes axes = axes_of(r, &b);
-    place entries = entries_place(r, &b, &axes), position = counter_place(&r->position);
+    place entries = entries_place(r, &b, &axes);
+    place position = place_cell(&r->position, SPYRE_FORMAT_IEEE_INT32);
     TRY(emit_fill(r->e, &axes, &entries, -INFINITY)); // the least integer: no entry
     TRY(emit_fill(r->e, &(place_axes){0}, &position, 0.0f));
-    for (uint32_t d = 0; d < r->n.dim_count; d++)
-        if (r->n.reduced[d]) box_span(&r->n, &b, d, r->present->size[d]);
+    b = box_reduced(&r->n, &b, r->present);
     return tile_loops_run(&r->reduced, &b);
 }
 
@@ -183,19 +153,14 @@ static place spread_entries(const ranking *r, const box *kept, const place_axes 
 static spyre_status taking_body(void *context, const box *b)
 {
     const ranking *r = context;
-    emitter *e = r->e;
     box kept = box_kept(&r->n, b);
     place_axes axes = place_find_axes(&r->n, &kept, 1);
-    place home = place_home(&r->n, &kept, &axes, r->output);
     place target = buffers_place(&r->tiles, &kept, &axes, r->output);
     place entries = spread_entries(r, &kept, &axes);
     place_order order = place_sorted(&target, &axes);
     isa_instruction i = {.opcode = ISA_RANKED, .op = r->n.step->op};
-    TRY(emit_tile(e, &i, &axes, &order, (const place *const[]){&target, &entries}, 2));
-    if (!r->tiles.staged[r->output]) return NULL;
-    TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
-    TRY(emit_store(e, &axes, &home, &target));
-    return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
+    TRY(emit_tile(r->e, &i, &axes, &order, (const place *const[]){&target, &entries}, 2));
+    return staged_store(r->e, &r->tiles, &kept, &axes);
 }
 
 static spyre_status kept_body(void *context, const box *b)

@@ -6,9 +6,8 @@
 #include "back/select.h"
 
 #include "back/reduced_tile.h"
-#include "back/tile_loops.h"
 #include "back/split.h"
-#include "back/tile_buffers.h"
+#include "back/staged_tile.h"
 #include "bundle/derived.h"
 #include "isa/constants.h"
 #include "tensor/accumulate.h"
@@ -58,20 +57,6 @@ static place accumulator_place(const reduction *r, const box *kept, const place_
 
 // --- The reduction of one core
 
-// Kept axes, then reduced ones in their order; the accumulator's densest axis comes last, because
-// that is where neighbours are independent.
-static place_order reduction_order(const place_axes *axes, const place *accumulator,
-                                   const place *input)
-{
-    place_order order = place_sorted(accumulator, axes), kept = order;
-    order.count = 0;
-    for (uint32_t i = 0; i + 1 < kept.count; i++) order.axis[order.count++] = kept.axis[i];
-    for (uint32_t a = 0; a < axes->count; a++)
-        if (accumulator->stride[a] == 0 && input->stride[a]) order.axis[order.count++] = (uint8_t)a;
-    if (kept.count) order.axis[order.count++] = kept.axis[kept.count - 1];
-    return order;
-}
-
 static spyre_status reduce_tile(const reduction *r, const place_axes *axes, const box *b,
                                 const place *input)
 {
@@ -84,7 +69,7 @@ static spyre_status reduce_tile(const reduction *r, const place_axes *axes, cons
         for (uint32_t a = 0; r->folds && a < axes->count; a++)
             if (axes->axis[a].dim == o->stick_dim && axes->axis[a].step == 1)
                 accumulator.stride[a] = 4;
-        place_order order = reduction_order(axes, &accumulator, input);
+        place_order order = reduced_order(&accumulator, input, axes);
         isa_instruction i = {.opcode = m ? ISA_REDUCESQ : ISA_REDUCE};
         if (m == 0) i.op = r->op;
         TRY(emit_tile(r->e, &i, axes, &order, (const place *const[]){&accumulator, input}, 2));
@@ -106,31 +91,21 @@ static spyre_status multiply(const reduction *r, const place_axes *axes, const b
     return NULL;
 }
 
-static bool loads(const reduction *r)
+// The inputs that a tile reads: not what multiplies results.
+static uint32_t inputs_of(const reduction *r)
 {
-    return r->tiles.staged[r->input] || (r->factor >= 0 && r->tiles.staged[r->factor]);
-}
-
-static spyre_status load(const reduction *r, const place_axes *axes, const box *b, int32_t operand)
-{
-    if (operand < 0 || !r->tiles.staged[operand]) return NULL;
-    place_copy copy =
-        place_of_load(&r->n, b, axes, (uint32_t)operand, &r->tiles.region[operand]);
-    return emit_load(r->e, &copy.axes, &copy.tile, &copy.home);
+    return r->factor >= 0 ? 2 : 1;
 }
 
 static spyre_status reduced_body(void *context, const box *b)
 {
     const reduction *r = context;
-    emitter *e = r->e;
     place_axes axes = place_find_axes(&r->n, b, 1);
     place input = buffers_place(&r->tiles, b, &axes, r->input);
-    TRY(load(r, &axes, b, (int32_t)r->input));
-    TRY(load(r, &axes, b, r->factor));
-    if (loads(r)) TRY(emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL));
+    TRY(staged_load(r->e, &r->tiles, b, &axes, inputs_of(r)));
     TRY(multiply(r, &axes, b, &input));
     TRY(reduce_tile(r, &axes, b, &input));
-    return loads(r) ? emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE) : NULL;
+    return staged_release(r->e, &r->tiles, inputs_of(r));
 }
 
 // Leaves the core's own result in lane 0 of every accumulator.
@@ -144,9 +119,7 @@ static spyre_status reduce_core(const reduction *r, const box *part)
         TRY(emit_fill(e, &axes, &accumulator, opfunc_reduction_identity(r->op)));
     }
     if (!nest_class_empty(&r->n, r->present)) {
-        box b = kept;
-        for (uint32_t d = 0; d < r->n.dim_count; d++)
-            if (r->n.reduced[d]) box_span(&r->n, &b, d, r->present->size[d]);
+        box b = box_reduced(&r->n, &kept, r->present);
         TRY(tile_loops_run(&r->reduced, &b));
     }
     for (uint32_t m = 0; r->folds && m < r->moments; m++) {
@@ -163,9 +136,7 @@ static spyre_status reduce_core(const reduction *r, const box *part)
 static spyre_status clip_and_scale(const reduction *r, const place_axes *axes, const place *sum)
 {
     const float limits[OPFUNC_MAX_PARAMETERS] = {r->end.least, r->end.most};
-    place cell = {.operand = {.space = ISA_SPACE_LX,
-                              .format = SPYRE_FORMAT_IEEE_FP32,
-                              .offset = r->factor_cell.offset}};
+    place cell = place_cell(&r->factor_cell, SPYRE_FORMAT_IEEE_FP32);
     if (r->end.clips)
         TRY(emit_vector(r->e, OPFUNC_CLIP, limits, axes, (const place *const[]){sum, sum}, 2));
     if (!r->end.scales) return NULL;
@@ -180,9 +151,11 @@ static spyre_status multiply_results(const reduction *r, const place_axes *axes,
     if (r->end_factor < 0) return NULL;
     uint32_t f = (uint32_t)r->end_factor;
     place factor = buffers_place(&r->tiles, kept, axes, f);
-    TRY(load(r, axes, kept, r->end_factor));
-    if (r->tiles.staged[f])
+    if (r->tiles.staged[f]) {
+        place home = place_home(&r->n, kept, axes, f);
+        TRY(emit_load(r->e, axes, &factor, &home));
         TRY(emit_handover(r->e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_KEPT_FULL));
+    }
     TRY(emit_vector(r->e, OPFUNC_MUL, NULL, axes, (const place *const[]){sum, sum, &factor}, 3));
     if (!r->tiles.staged[f]) return NULL;
     return emit_handover(r->e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_KEPT_FREE);
@@ -191,11 +164,9 @@ static spyre_status multiply_results(const reduction *r, const place_axes *axes,
 static spyre_status finish(void *context, const box *b)
 {
     const reduction *r = context;
-    emitter *e = r->e;
     box kept = box_kept(&r->n, b);
     place_axes axes = place_find_axes(&r->n, &kept, 1), folded = accumulator_axes(r, &kept);
     place_axes lanes = place_find_axes(&r->n, &kept, r->moments);
-    place home = place_home(&r->n, &kept, &lanes, r->output);
     place target = buffers_place(&r->tiles, &kept, &lanes, r->output);
     for (uint32_t m = 0; m < r->moments; m++) {
         place sum = accumulator_place(r, &kept, &folded, &r->accumulator[m]);
@@ -203,12 +174,9 @@ static spyre_status finish(void *context, const box *b)
         TRY(multiply_results(r, &axes, &kept, &sum));
         place lane = target;
         lane.operand.offset += (int64_t)m * r->n.operand[r->output].element;
-        TRY(emit_identity(e, &axes, &lane, &sum));
+        TRY(emit_identity(r->e, &axes, &lane, &sum));
     }
-    if (!r->tiles.staged[r->output]) return NULL;
-    TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
-    TRY(emit_store(e, &lanes, &home, &target));
-    return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
+    return staged_store(r->e, &r->tiles, &kept, &lanes);
 }
 
 static spyre_status kept_body(void *context, const box *b)
@@ -302,10 +270,7 @@ static spyre_status choose_tiles(reduction *r, int64_t *tile)
         r->reduced_bytes = r->tiles.largest_bytes = 2 * TILE_BUFFER_LARGEST_BYTES;
         tile_grow_kept(&r->n, &limits, dims, dim_count, tile);
     }
-    for (uint32_t i = 0; i < dim_count; i++)
-        if (!r->n.reduced[dims[i]]) tile_loops_add(&r->kept, dims[i], tile[dims[i]]);
-    for (uint32_t d = 0; d < r->n.dim_count; d++)
-        if (r->n.reduced[d]) tile_loops_add(&r->reduced, d, tile[d]);
+    tile_loops_add_reduced(&r->kept, &r->reduced, dims, dim_count, tile);
     return NULL;
 }
 
@@ -355,8 +320,8 @@ static void add_buffers(reduction *r)
     bool deep = r->reduced.levels.count;
     if (!deep && r->chain.needed) return;
     tile_loops *innermost = deep ? &r->reduced : &r->kept;
-    tile_loops_add_buffer(innermost, loads(r), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
-                          TOKEN_INPUT_FREE);
+    tile_loops_add_buffer(innermost, buffers_stage_inputs(&r->tiles, inputs_of(r)),
+                          ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FREE);
     tile_loops_add_buffer(innermost, !deep && r->tiles.staged[r->output], ISA_QUEUE_SFP,
                           ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
 }

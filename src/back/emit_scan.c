@@ -6,8 +6,7 @@
 #include "back/select.h"
 
 #include "back/reduced_tile.h"
-#include "back/tile_loops.h"
-#include "back/tile_buffers.h"
+#include "back/staged_tile.h"
 #include "bundle/derived.h"
 #include "tensor/running_value.h"
 
@@ -31,78 +30,33 @@ static place states_place(const scanning *s, const box *kept, const place_axes *
     return place_dense(kept, axes, &order, SPYRE_FORMAT_IEEE_INT64, sizeof(int64_t), &s->states);
 }
 
-static place counter_place(const lx_region *region)
-{
-    return (place){.operand = {.space = ISA_SPACE_LX,
-                               .format = SPYRE_FORMAT_IEEE_INT32,
-                               .offset = region->offset}};
-}
-
-// Kept axes, then scanned ones in their order; the densest kept axis comes last, because that is
-// where neighbours are independent.
-static place_order scan_order(const scanning *s, const place_axes *axes, const place *states)
-{
-    place_order order = {0}, kept = place_sorted(states, axes);
-    for (uint32_t i = 0; i + 1 < kept.count; i++) order.axis[order.count++] = kept.axis[i];
-    for (uint32_t a = 0; a < axes->count; a++)
-        if (s->n.reduced[axes->axis[a].dim]) order.axis[order.count++] = (uint8_t)a;
-    if (kept.count) order.axis[order.count++] = kept.axis[kept.count - 1];
-    return order;
-}
-
 // --- One tile
-
-static spyre_status count_taken(const scanning *s, const box *b)
-{
-    if (!opfunc_gives_positions(s->op) || s->scanned.levels.count == 0) return NULL;
-    int64_t elements = 1;
-    for (uint32_t d = 0; d < s->n.dim_count; d++)
-        if (s->n.reduced[d]) elements *= b->extent[d];
-    place position = counter_place(&s->position), taken = counter_place(&s->taken);
-    const place_axes none = {0};
-    TRY(emit_fill(s->e, &none, &taken, (float)elements));
-    return emit_vector(s->e, OPFUNC_ADD, NULL, &none,
-                       (const place *const[]){&position, &position, &taken}, 3);
-}
 
 static spyre_status scan_tile(const scanning *s, const place_axes *axes, const box *b)
 {
     box kept = box_kept(&s->n, b);
     place_axes kept_axes = place_find_axes(&s->n, &kept, 1);
     place whole = states_place(s, &kept, &kept_axes);
-    place states = place_project(&whole, &kept_axes, axes), position = counter_place(&s->position);
+    place states = place_project(&whole, &kept_axes, axes);
+    place position = place_cell(&s->position, SPYRE_FORMAT_IEEE_INT32);
     place input = buffers_place(&s->tiles, b, axes, s->input);
     place output = buffers_place(&s->tiles, b, axes, s->output);
-    place_order order = scan_order(s, axes, &states);
+    place_order order = reduced_order(&states, &output, axes);
     isa_instruction i = {.opcode = ISA_SCAN, .op = s->op};
     const place *const places[] = {&output, &states, &input, &position};
     TRY(emit_tile(s->e, &i, axes, &order, places, opfunc_gives_positions(s->op) ? 4 : 3));
-    return count_taken(s, b);
-}
-
-static spyre_status load(const scanning *s, const box *b, const place_axes *axes)
-{
-    place home = place_home(&s->n, b, axes, s->input);
-    place tile = buffers_place(&s->tiles, b, axes, s->input);
-    TRY(emit_load(s->e, axes, &tile, &home));
-    return emit_handover(s->e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL);
+    if (!opfunc_gives_positions(s->op) || s->scanned.levels.count == 0) return NULL;
+    return reduced_count_taken(s->e, &s->n, b, &s->position, &s->taken);
 }
 
 static spyre_status scanned_body(void *context, const box *b)
 {
     const scanning *s = context;
-    emitter *e = s->e;
     place_axes axes = place_find_axes(&s->n, b, 1);
-    bool loads = s->tiles.staged[s->input];
-    if (loads) TRY(load(s, b, &axes));
+    TRY(staged_load(s->e, &s->tiles, b, &axes, 1));
     TRY(scan_tile(s, &axes, b));
-    if (loads) TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE));
-    if (!s->tiles.staged[s->output]) return NULL;
-    place home = place_home(&s->n, b, &axes, s->output);
-    place tile = buffers_place(&s->tiles, b, &axes, s->output);
-    TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
-    TRY(emit_store(e, &axes, &home, &tile));
-    return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
+    TRY(staged_release(s->e, &s->tiles, 1));
+    return staged_store(s->e, &s->tiles, b, &axes);
 }
 
 static spyre_status kept_body(void *context, const box *part)
@@ -110,12 +64,12 @@ static spyre_status kept_body(void *context, const box *part)
     const scanning *s = context;
     box b = box_kept(&s->n, part);
     place_axes axes = place_find_axes(&s->n, &b, 1);
-    place states = states_place(s, &b, &axes), position = counter_place(&s->position);
+    place states = states_place(s, &b, &axes);
+    place position = place_cell(&s->position, SPYRE_FORMAT_IEEE_INT32);
     TRY(emit_fill(s->e, &axes, &states, running_start(s->op, s->n.operand[s->input].format)));
     if (opfunc_gives_positions(s->op))
         TRY(emit_fill(s->e, &(place_axes){0}, &position, 0.0f));
-    for (uint32_t d = 0; d < s->n.dim_count; d++)
-        if (s->n.reduced[d]) box_span(&s->n, &b, d, s->present->size[d]);
+    b = box_reduced(&s->n, &b, s->present);
     return tile_loops_run(&s->scanned, &b);
 }
 
@@ -144,10 +98,7 @@ static spyre_status choose_tiles(scanning *s, int64_t *tile)
     TRY(tile_check(&limits, tile));
     tile_grow_reduced(&s->n, &limits, tile);
     tile_grow_kept(&s->n, &limits, dims, count, tile);
-    for (uint32_t i = 0; i < count; i++)
-        if (!s->n.reduced[dims[i]]) tile_loops_add(&s->kept, dims[i], tile[dims[i]]);
-    for (uint32_t d = 0; d < s->n.dim_count; d++)
-        if (s->n.reduced[d]) tile_loops_add(&s->scanned, d, tile[d]);
+    tile_loops_add_reduced(&s->kept, &s->scanned, dims, count, tile);
     return NULL;
 }
 

@@ -78,12 +78,6 @@ void nest_add_stick(nest *n, uint32_t dim, int64_t stick);
 // Bytes from the address of index 0 to that of index `i` of a dim.
 int64_t nest_offset(const nest_operand *operand, uint32_t dim, int64_t i);
 
-// True when all cores have the same extents.
-static inline bool nest_uniform(const nest *n)
-{
-    return n->class_count == 1;
-}
-
 bool nest_class_empty(const nest *n, const nest_class *c);
 
 // The longest stick length of a dim, 1 when no tensor has sticks there.

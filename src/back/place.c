@@ -19,6 +19,14 @@ box box_kept(const nest *n, const box *b)
     return kept;
 }
 
+box box_reduced(const nest *n, const box *kept, const nest_class *present)
+{
+    box b = *kept;
+    for (uint32_t d = 0; d < n->dim_count; d++)
+        if (n->reduced[d]) box_span(n, &b, d, present->size[d]);
+    return b;
+}
+
 void box_span(const nest *n, box *b, uint32_t dim, int64_t size)
 {
     b->extent[dim] = size;
@@ -153,6 +161,11 @@ static isa_operand home_of(const nest_operand *o)
                          .arg = (uint16_t)t->arg,
                          .slot = o->slot,
                          .offset = o->base};
+}
+
+place place_cell(const lx_region *region, spyre_format format)
+{
+    return (place){.operand = {.space = ISA_SPACE_LX, .format = format, .offset = region->offset}};
 }
 
 place place_home(const nest *n, const box *b, const place_axes *axes, uint32_t operand)

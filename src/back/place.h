@@ -30,6 +30,9 @@ typedef struct {
 // The part of the result that a box works on: reduced dims shrink to their first index.
 box box_kept(const nest *n, const box *b);
 
+// `kept` with all that the class has along the reduced dims.
+box box_reduced(const nest *n, const box *kept, const nest_class *present);
+
 typedef struct {
     uint8_t dim;
     int64_t extent;
@@ -80,6 +83,9 @@ uint32_t pieces_of(const nest *n, piece out[BUNDLE_MAX_CORES]);
 
 // All axes with an extent above 1; with the axis of two lanes when `lanes` is 2.
 place_axes place_find_axes(const nest *n, const box *b, uint32_t lanes);
+
+// One element in LX, whatever the axes.
+place place_cell(const lx_region *region, spyre_format format);
 
 // The operand at home.
 place place_home(const nest *n, const box *b, const place_axes *axes, uint32_t operand);

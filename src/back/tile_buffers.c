@@ -94,9 +94,9 @@ place buffers_place(const tile_buffers *s, const box *b, const place_axes *axes,
     return place_home(s->n, b, axes, operand);
 }
 
-bool buffers_has_inputs(const tile_buffers *s)
+bool buffers_stage_inputs(const tile_buffers *s, uint32_t inputs)
 {
-    for (uint32_t o = 0; o < s->n->operand_count; o++)
-        if (s->staged[o] && o != s->n->step->output) return true;
+    for (uint32_t i = 0; i < inputs; i++)
+        if (s->staged[s->n->step->inputs[i]]) return true;
     return false;
 }

@@ -40,7 +40,7 @@ SPYRE_MUST_CHECK spyre_status buffers_take(tile_buffers *s, lx_share *share, con
 // The tile of a staged or counted operand, the home of another.
 place buffers_place(const tile_buffers *s, const box *b, const place_axes *axes, uint32_t operand);
 
-// True when some input (or index) is staged.
-bool buffers_has_inputs(const tile_buffers *s);
+// True when some of the step's first `inputs` inputs is staged.
+bool buffers_stage_inputs(const tile_buffers *s, uint32_t inputs);
 
 #endif
