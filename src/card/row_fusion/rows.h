@@ -92,7 +92,7 @@ typedef struct {
 
 typedef struct {
     uint32_t first, count;                  // steps of a vector program; none: a tile
-    uint32_t operands;                      // of a tile
+    uint32_t operands, lanes;               // of a tile; elements a row
     bool once;                              // a block: in the first of its iterations alone
     plan_tile *tile[2];                     // for a whole block, for the rows that are left
     rows_operand *operand;

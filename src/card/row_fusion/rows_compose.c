@@ -388,7 +388,8 @@ static void begin_sums(rows_builder *b, const rows_tile *t)
 
 static spyre_status add_tile(rows_builder *b, const rows_tile *t)
 {
-    rows_item item = {.made_of = t, .operands = t->tile->instruction->operand_count};
+    rows_item item = {.made_of = t, .operands = t->tile->instruction->operand_count,
+                      .lanes = t->lanes};
     TRY_NEW(b->memory, item.operand, item.operands);
     for (uint32_t o = 0; o < item.operands; o++) {
         const rows_access *a = &t->operand[o];
@@ -398,6 +399,7 @@ static spyre_status add_tile(rows_builder *b, const rows_tile *t)
         const bool first = a->place.offset == 0 && a->lane == 0 && b->folded[a->sums];
         const bool all = a->lane != 0 && t->lanes == SIMD_LANES && !b->folded[a->sums];
         b->fits = b->fits && (first || all) && !b->begun[a->sums];
+        if (first) item.operand[o].place.row = rows_evenly(t->rows, sizeof(float));
     }
     b->open = false;
     return VEC_PUSH(b->scratch, &b->c->items, item);

@@ -12,6 +12,30 @@ static spyre_format format_of(const rows_item *item, uint32_t o)
     return item->made_of->tile->instruction->operand[o].format;
 }
 
+// Bytes from a row's first element that the item's tile makes to the end of its last.
+static int64_t bytes_made(const rows_item *item)
+{
+    const int64_t lane = item->made_of->operand[0].lane;
+    return lane * (item->lanes - 1) + (int64_t)spyre_format_bytes(format_of(item, 0));
+}
+
+// A result says nothing of where its element lies.
+static bool is_of_values_alone(const isa_instruction *i)
+{
+    const opfunc_kind kind = opfunc_describe(i->op)->kind;
+    return i->opcode == ISA_VECTOR && kind != OPFUNC_KIND_MASK && kind != OPFUNC_KIND_SCAN &&
+           kind != OPFUNC_KIND_RANK && !opfunc_makes_pairs(i->op);
+}
+
+// The tile makes one element a row, or the same in all lanes.
+static bool makes_one(const rows_item *item)
+{
+    const rows_access *a = item->made_of->operand;
+    bool same = is_of_values_alone(item->made_of->tile->instruction) && a[0].lane != 0;
+    for (uint32_t o = 1; o < item->operands; o++) same = same && (a[o].constant || a[o].lane == 0);
+    return item->lanes == 1 || same;
+}
+
 // What divides all strides of the place, those of loops around, and `others`.
 static int64_t common_stride(const rows_place *p, int64_t others)
 {
@@ -31,11 +55,10 @@ static bool lie_between(const rows_place *a, int64_t a_bytes, const rows_place *
     return behind >= a_bytes && behind + b_bytes <= row;
 }
 
-// The results of both tiles, of one element a row each.
+// The results of both tiles.
 static bool results_between(const rows_item *a, const rows_item *b)
 {
-    return lie_between(&a->operand[0].place, (int64_t)spyre_format_bytes(format_of(a, 0)),
-                       &b->operand[0].place, (int64_t)spyre_format_bytes(format_of(b, 0)));
+    return lie_between(&a->operand[0].place, bytes_made(a), &b->operand[0].place, bytes_made(b));
 }
 
 // Loops of its kernel, which come back to bytes of LX; each core has its own.
@@ -115,7 +138,7 @@ static bool overwrites(const rows_builder *b, const rows_item *item, const rows_
     return !item->count && rows_operand_in_lx(&item->operand[0]) &&
            stores_over(b, maker, item, &item->operand[0].place) &&
            ranges_overlap(item->made_of->reach[0], range) &&
-           !(item->made_of->lanes == 1 && results_between(maker, item));
+           !results_between(maker, item);
 }
 
 static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_item *maker,
@@ -123,10 +146,11 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
 {
     const rows_tile *t = tile->made_of;
     const rows_place *made = &maker->operand[0].place;
-    const int64_t bytes = (int64_t)spyre_format_bytes(format_of(maker, 0));
+    const int64_t bytes = bytes_made(maker);
     for (uint32_t o = 0; o < tile->operands; o++) {
         const rows_access *a = &t->operand[o];
         const bool earlier = tile < maker || (tile == maker && o > 0);
+        if (tile == maker && o == 0) continue;
         if (!rows_operand_in_lx(&tile->operand[o]) || !ranges_overlap(t->reach[o], range))
             continue;
         const bool same = rows_same_place(b->first, &a->place, made);
@@ -185,9 +209,10 @@ static void move(rows_builder *b, rows_place was, rows_place now)
     }
 }
 
-static void move_out(rows_builder *b, const rows_item *item, int64_t area)
+static void move_out(rows_builder *b, rows_item *item, int64_t area)
 {
     rows_place own = item->operand[0].place;
+    item->lanes = 1;
     own.own = true;
     own.offset = area * ROWS_OWN_BYTES;
     memset(own.outer, 0, sizeof own.outer);
@@ -202,9 +227,9 @@ void rows_make_private(rows_builder *b, const bool *tile_live)
     while (areas > before && areas < ROWS_MOST_OWN) {
         before = areas;
         for (uint32_t n = 0; n < b->c->items.count && areas < ROWS_MOST_OWN; n++) {
-            const rows_item *item = &b->c->items.items[n];
+            rows_item *item = &b->c->items.items[n];
             if (item->count || tile_live[item->made_of - b->tiles->items]) continue;
-            if (!rows_operand_in_lx(&item->operand[0]) || item->made_of->lanes != 1) continue;
+            if (!rows_operand_in_lx(&item->operand[0]) || !makes_one(item)) continue;
             if (suits(b, item, tile_live)) move_out(b, item, areas++);
         }
     }

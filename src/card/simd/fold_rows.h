@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a vector program's sums: each row's lanes to lane 0, as FOLD does, or in the order of
-// elements. A part of program_body.h.
+// The end of a vector program's sums: each row's lanes to one number, as FOLD does, which lie side
+// by side from the first row's lanes on; or its lanes in the order of elements. A part of
+// program_body.h.
 
-// A row's lanes, in so many pairs. A pair has its elements in turns of four, so each step but the
-// last two combines registers or parts of them.
+// A row's lanes, in so many pairs, to *out, which may lie in them or before. A pair has its
+// elements in turns of four, so each step but the last two combines registers or parts of them.
 #define ROW_FOLDER(name, combine)                                                             \
-    static void name(float *values, size_t pairs)                                             \
+    static void name(const float *values, size_t pairs, float *out)                           \
     {                                                                                         \
+        float lanes[LANES];                                                                   \
         pair x[UNIT_PAIRS];                                                                   \
         for (size_t n = 0; n < UNIT_PAIRS; n++)                                               \
             x[n] = load_same((const uint8_t *)values, SIMD_F32, n * STEP);                    \
@@ -22,16 +24,17 @@
         a = combine(a, b);                                                                    \
         for (int half = 2; half > 0 && half < LANES; half /= 2)                               \
             a = combine(a, v_lanes_behind(a, half));                                          \
-        v_store((uint8_t *)values, a);                                                        \
+        v_store((uint8_t *)lanes, a);                                                         \
+        *out = lanes[0];                                                                      \
     }
 
 // Several rows at once, where the layer has registers for it.
 #ifndef FOLD_TOGETHER
 enum { ROWS_TOGETHER = 1 };
 #define FOLD_TOGETHER(name, combine, alone)                                                   \
-    static void name(float *values, size_t pairs)                                             \
+    static void name(const float *values, size_t pairs, float *out)                           \
     {                                                                                         \
-        alone(values, pairs);                                                                 \
+        alone(values, pairs, out);                                                            \
     }
 #endif
 
@@ -43,6 +46,30 @@ ROWS_FOLDER(MULTIPLY, fold_row_product, fold_row_products)
 ROWS_FOLDER(LARGEST, fold_row_max, fold_rows_max)
 ROWS_FOLDER(SMALLEST, fold_row_min, fold_rows_min)
 
+typedef struct {
+    void (*row)(const float *values, size_t pairs, float *out);
+    void (*rows)(const float *values, size_t pairs, float *out);    // ROWS_TOGETHER of them
+} row_folders;
+
+static row_folders folders_of(uint32_t op)
+{
+    switch (op) {
+    case VECTOR_MAX: return (row_folders){fold_row_max, fold_rows_max};
+    case VECTOR_MIN: return (row_folders){fold_row_min, fold_rows_min};
+    case VECTOR_PRODUCT: return (row_folders){fold_row_product, fold_row_products};
+    default: return (row_folders){fold_row_sum, fold_row_sums};
+    }
+}
+
+static void fold_sums(float *values, uint32_t op, size_t rows, size_t pairs)
+{
+    const row_folders fold = folders_of(op);
+    size_t row = 0;
+    for (; row + ROWS_TOGETHER <= rows; row += ROWS_TOGETHER)
+        fold.rows(values + row * STICK_LANES, pairs, values + row);
+    for (; row < rows; row++) fold.row(values + row * STICK_LANES, pairs, values + row);
+}
+
 // The lanes of a row in the order of elements.
 static void order_row(float *values, size_t pairs)
 {
@@ -52,34 +79,12 @@ static void order_row(float *values, size_t pairs)
     }
 }
 
-static void order_rows(float *values, size_t pairs)
-{
-    for (size_t row = 0; row < ROWS_TOGETHER; row++) order_row(values + row * STICK_LANES, pairs);
-}
-
-typedef struct {
-    void (*row)(float *values, size_t pairs);
-    void (*rows)(float *values, size_t pairs);      // ROWS_TOGETHER of them
-} sums_end;
-
-static sums_end end_of(uint32_t op, bool folds)
-{
-    if (!folds) return (sums_end){order_row, order_rows};
-    switch (op) {
-    case VECTOR_MAX: return (sums_end){fold_row_max, fold_rows_max};
-    case VECTOR_MIN: return (sums_end){fold_row_min, fold_rows_min};
-    case VECTOR_PRODUCT: return (sums_end){fold_row_product, fold_row_products};
-    default: return (sums_end){fold_row_sum, fold_row_sums};
-    }
-}
-
 static void end_sums(const vector_step *s, size_t rows)
 {
     const bool wide = vector_sums_wide(s->op);
-    const sums_end end = end_of(wide ? s->op - (VECTOR_WIDE_SUM - VECTOR_SUM) : s->op, s->folds);
     const size_t pairs = wide ? HALF_PAIRS : UNIT_PAIRS;
-    size_t row = 0;
-    for (; row + ROWS_TOGETHER <= rows; row += ROWS_TOGETHER)
-        end.rows(s->values + row * STICK_LANES, pairs);
-    for (; row < rows; row++) end.row(s->values + row * STICK_LANES, pairs);
+    if (s->folds) fold_sums(s->values, wide ? s->op - (VECTOR_WIDE_SUM - VECTOR_SUM) : s->op,
+                            rows, pairs);
+    for (size_t row = 0; !s->folds && row < rows; row++)
+        order_row(s->values + row * STICK_LANES, pairs);
 }

@@ -34,10 +34,9 @@ enum { ROWS_TOGETHER = 16 };
         const V s = name##_blocks(values + (row + 4) * STICK_LANES, pairs);                   \
         return COMBINE_NEIGHBOURS(combine, BLOCKS, r, s);                                     \
     }                                                                                         \
-    static void name(float *values, size_t pairs)                                             \
+    static void name(const float *values, size_t pairs, float *out)                           \
     {                                                                                         \
         V x[4];                                                                               \
-        float sums[ROWS_TOGETHER];                                                            \
         for (size_t n = 0; n < 4; n++) {                                                      \
             const V first = name##_pair(values, n, pairs);                                    \
             const V last = name##_pair(values, n + 8, pairs);                                 \
@@ -45,7 +44,5 @@ enum { ROWS_TOGETHER = 16 };
         }                                                                                     \
         x[0] = COMBINE_HALVES(combine, IN_BLOCKS, x[0], x[1]);                                \
         x[2] = COMBINE_HALVES(combine, IN_BLOCKS, x[2], x[3]);                                \
-        _mm512_storeu_ps(sums, COMBINE_NEIGHBOURS(combine, IN_BLOCKS, x[0], x[2]));           \
-        for (size_t row = 0; row < ROWS_TOGETHER; row++)                                      \
-            values[row * STICK_LANES] = sums[row];                                            \
+        _mm512_storeu_ps(out, COMBINE_NEIGHBOURS(combine, IN_BLOCKS, x[0], x[2]));            \
     }

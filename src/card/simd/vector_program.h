@@ -91,7 +91,7 @@ typedef struct {
     uint32_t slot;
     bool wide;                          // the element that is spread is IEEE_FP32
     bool begins;                        // sums of rows: with `begin`, not with what values hold
-    bool folds;                         // at the end, as FOLD does; lane 0 has the result
+    bool folds;                         // at the end, as FOLD does: values[row] is the result
     uint32_t rest;                      // sums: lanes of a row's last stick that enter; 0: all
     bool rest_of_each;                  // of each stick
     float begin;

@@ -313,7 +313,7 @@ static void vector_program__sums_of_rows_keep_their_order(void **state)
             take(&ways[v], steps, 2);
             for (size_t row = 0; row < ROWS; row++) {
                 float wanted = expected_row(op, row, 0.5f);
-                assert_memory_equal(&sums[row][0], &wanted, sizeof wanted);
+                assert_memory_equal(&sums[0][row], &wanted, sizeof wanted);
             }
         }
     }
