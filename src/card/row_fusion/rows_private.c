@@ -155,7 +155,7 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
             continue;
         const bool same = rows_same_place(b->first, &a->place, made);
         if (earlier && !has_loops(maker->made_of) && !same) continue;
-        const bool one = t->lanes == 1 || a->lane == 0;
+        const bool one = a->lane == 0 || (o == 0 ? makes_one(tile) : t->lanes == 1);
         if (o == 0 && stores_over(b, maker, tile, &a->place)) continue;
         if (o > 0 && one && reads_over(b, maker, tile, &a->place)) continue;
         const int64_t own_bytes = (int64_t)spyre_format_bytes(format_of(tile, o));
@@ -203,16 +203,17 @@ static void move(rows_builder *b, rows_place was, rows_place now)
         rows_item *item = &b->c->items.items[n];
         for (uint32_t o = 0; o < item->operands; o++) {
             rows_operand *operand = &item->operand[o];
-            if (rows_operand_in_lx(operand) && rows_same_place(b->first, &operand->place, &was))
-                operand->place = now;
+            if (!rows_operand_in_lx(operand) || !rows_same_place(b->first, &operand->place, &was))
+                continue;
+            operand->place = now;
+            if (o == 0) item->lanes = 1;
         }
     }
 }
 
-static void move_out(rows_builder *b, rows_item *item, int64_t area)
+static void move_out(rows_builder *b, const rows_item *item, int64_t area)
 {
     rows_place own = item->operand[0].place;
-    item->lanes = 1;
     own.own = true;
     own.offset = area * ROWS_OWN_BYTES;
     memset(own.outer, 0, sizeof own.outer);
@@ -227,7 +228,7 @@ void rows_make_private(rows_builder *b, const bool *tile_live)
     while (areas > before && areas < ROWS_MOST_OWN) {
         before = areas;
         for (uint32_t n = 0; n < b->c->items.count && areas < ROWS_MOST_OWN; n++) {
-            rows_item *item = &b->c->items.items[n];
+            const rows_item *item = &b->c->items.items[n];
             if (item->count || tile_live[item->made_of - b->tiles->items]) continue;
             if (!rows_operand_in_lx(&item->operand[0]) || !makes_one(item)) continue;
             if (suits(b, item, tile_live)) move_out(b, item, areas++);

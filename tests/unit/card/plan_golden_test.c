@@ -30,7 +30,7 @@ static void print_plan(arena *memory, const char *path, text *out)
 static void plan_golden__passes(void **state)
 {
     (void)state;
-    static const char *const names[] = {"layer_norm", "mlp"};
+    static const char *const names[] = {"layer_norm", "narrow_norm", "mlp"};
     const char *bless = getenv("SPYRE_BLESS");
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         arena *memory = arena_create();
