@@ -213,7 +213,7 @@ def _nested_fits(_x: Tensor, _mask: Tensor) -> bool:
 
 def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
-    from ..compile import attention
+    from ..compile import attention, batched_attention
     from ..compile.parts import recurrent
     from . import optimizers, resize, sparse
 
@@ -230,6 +230,8 @@ def register() -> list[torch.library.Library]:
     for name, op in direct_operators():
         register_kernel(name, _kernel(op))
     attention.register(aten, register_kernel)
+    batched = torch.library.Library("aten", "IMPL")
+    batched_attention.register(batched)
     optimizers.register(aten, untraced)
     aten.impl("_local_scalar_dense", untraced(_local_scalar_dense))
     register_kernel("_to_copy", _to_copy)
@@ -268,4 +270,4 @@ def register() -> list[torch.library.Library]:
         lazy.append(torch.library.Library("aten", "IMPL", key))
         lazy[-1].impl("_copy_from", torch.library.fallthrough_kernel)
     more = [resize.register(), recurrent.register(), *sparse.register()]
-    return [fallback, aten, kernels, quantized, *more, *lazy]
+    return [fallback, aten, kernels, batched, quantized, *more, *lazy]
