@@ -88,11 +88,7 @@ static spyre_status execute_statements(execution *x, uint32_t first, uint32_t la
         if (statement->kind == BUNDLE_EXECUTE) TRY(execute_step(x, statement->step));
         if (statement->kind != BUNDLE_LOOP) continue;
         if (depth == BUNDLE_MAX_LOOPS) return status_new(SPYRE_INTERNAL, "a loop too deep");
-        uint32_t end = at + 1;
-        for (uint32_t open = 1; open > 0; end++) {
-            if (x->b->body.items[end].kind == BUNDLE_LOOP) open++;
-            if (x->b->body.items[end].kind == BUNDLE_END) open--;
-        }
+        uint32_t end = bundle_behind_loop(x->b, at);
         for (int64_t i = 0; i < statement->count; i++) {
             x->loop_index[depth] = i;
             TRY(execute_statements(x, at + 1, end - 1, depth + 1));

@@ -108,3 +108,34 @@ bool bundle_fills_masked(const bundle_step *step)
 {
     return step->mask_count > 0 && opfunc_describe(step->op)->kind == OPFUNC_KIND_UNARY;
 }
+
+bundle_walk bundle_walk_of(const bundle *b)
+{
+    bundle_walk walk = {.of = b};
+    for (uint32_t l = 0; l < BUNDLE_MAX_LOOPS; l++) walk.rounds[l] = 1;
+    return walk;
+}
+
+bundle_step *bundle_next_step(bundle_walk *walk)
+{
+    while (walk->at < walk->of->body.count) {
+        const bundle_statement *statement = &walk->of->body.items[walk->at++];
+        if (statement->kind == BUNDLE_LOOP) walk->rounds[walk->depth++] = statement->count;
+        if (statement->kind == BUNDLE_END) walk->rounds[--walk->depth] = 1;
+        if (statement->kind != BUNDLE_EXECUTE) continue;
+        walk->number = statement->step;
+        return &walk->of->steps.items[statement->step];
+    }
+    return NULL;
+}
+
+uint32_t bundle_behind_loop(const bundle *b, uint32_t at)
+{
+    uint32_t open = 0;
+    do {
+        if (b->body.items[at].kind == BUNDLE_LOOP) open++;
+        if (b->body.items[at].kind == BUNDLE_END) open--;
+        at++;
+    } while (open);
+    return at;
+}

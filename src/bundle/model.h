@@ -202,6 +202,22 @@ typedef struct {
     int64_t constants_bytes;
 } bundle;
 
+// The steps in the order of the body, with the rounds of the loops around each.
+typedef struct {
+    const bundle *of;
+    uint32_t at, depth;                     // the next statement; loops around the step
+    int64_t rounds[BUNDLE_MAX_LOOPS];       // by depth; 1 beyond
+    uint32_t number;                        // of the step
+} bundle_walk;
+
+bundle_walk bundle_walk_of(const bundle *b);
+
+// The next step, or null behind the last one.
+bundle_step *bundle_next_step(bundle_walk *walk);
+
+// The statement behind the END of the loop that begins at `at`.
+uint32_t bundle_behind_loop(const bundle *b, uint32_t at);
+
 // An empty bundle in `memory`, or null when memory is short.
 bundle *bundle_create(arena *memory);
 

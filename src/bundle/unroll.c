@@ -9,18 +9,6 @@ typedef struct {
     int64_t index[BUNDLE_MAX_LOOPS + 1];
 } unroller;
 
-// The statement behind the loop that begins at `at`.
-static uint32_t behind_loop(const bundle *b, uint32_t at)
-{
-    uint32_t open = 0;
-    do {
-        if (b->body.items[at].kind == BUNDLE_LOOP) open++;
-        if (b->body.items[at].kind == BUNDLE_END) open--;
-        at++;
-    } while (open);
-    return at;
-}
-
 static bool too_long(int64_t executions)
 {
     return executions > BUNDLE_MOST_UNROLLED;
@@ -37,7 +25,7 @@ static int64_t count_executions(const bundle *b, uint32_t first, uint32_t last)
             at++;
             continue;
         }
-        uint32_t behind = behind_loop(b, at);
+        uint32_t behind = bundle_behind_loop(b, at);
         int64_t inside = count_executions(b, at + 1, behind - 1);
         executions += too_long(inside) || too_long(statement->count) ? BUNDLE_MOST_UNROLLED + 1
                                                                      : inside * statement->count;
@@ -90,7 +78,7 @@ static spyre_status unroll(unroller *u, uint32_t first, uint32_t last, uint32_t 
             at++;
             continue;
         }
-        uint32_t behind = behind_loop(u->from, at);
+        uint32_t behind = bundle_behind_loop(u->from, at);
         for (u->index[depth] = 0; u->index[depth] < statement->count; u->index[depth]++)
             TRY(unroll(u, at + 1, behind - 1, depth + 1));
         u->index[depth] = 0;
@@ -121,7 +109,7 @@ spyre_status bundle_unroll(bundle *b, uint32_t *out_kept)
     *out_kept = 0;
     for (uint32_t at = 0; at < b->body.count;) {
         uint32_t behind =
-            b->body.items[at].kind == BUNDLE_LOOP ? behind_loop(b, at) : at + 1;
+            b->body.items[at].kind == BUNDLE_LOOP ? bundle_behind_loop(b, at) : at + 1;
         bool long_one = too_long(count_executions(b, at, behind));
         TRY(long_one ? keep(&u, at, behind) : unroll(&u, at, behind, 0));
         *out_kept += long_one;

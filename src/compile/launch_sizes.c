@@ -102,22 +102,10 @@ static void trim(const bundle *b, bundle_step *step, const int64_t *loop_counts)
     step->size[d] = whole;
 }
 
-// The rounds of every loop, by depth, 1 beyond; the statement's own loop included.
-static void count_rounds(const bundle_statement *statement, uint32_t *depth, int64_t *rounds)
-{
-    if (statement->kind == BUNDLE_LOOP) rounds[(*depth)++] = statement->count;
-    if (statement->kind == BUNDLE_END) rounds[--*depth] = 1;
-}
-
 void sizes_trim(bundle *b)
 {
-    int64_t rounds[BUNDLE_MAX_LOOPS] = {1, 1, 1, 1};
-    uint32_t depth = 0;
-    for (uint32_t at = 0; at < b->body.count; at++) {
-        const bundle_statement *statement = &b->body.items[at];
-        count_rounds(statement, &depth, rounds);
-        if (statement->kind == BUNDLE_EXECUTE) trim(b, &b->steps.items[statement->step], rounds);
-    }
+    bundle_walk walk = bundle_walk_of(b);
+    for (bundle_step *step; (step = bundle_next_step(&walk));) trim(b, step, walk.rounds);
 }
 
 // --- What steps touch
@@ -143,16 +131,10 @@ static spyre_status touch(const bundle *b, const bundle_step *step, uint32_t ten
 
 spyre_status sizes_touched(const bundle *b, int64_t *bytes)
 {
-    int64_t rounds[BUNDLE_MAX_LOOPS] = {1, 1, 1, 1};
-    uint32_t depth = 0;
-    for (uint32_t at = 0; at < b->body.count; at++) {
-        const bundle_statement *statement = &b->body.items[at];
-        count_rounds(statement, &depth, rounds);
-        if (statement->kind != BUNDLE_EXECUTE) continue;
-        const bundle_step *step = &b->steps.items[statement->step];
+    bundle_walk walk = bundle_walk_of(b);
+    for (const bundle_step *step; (step = bundle_next_step(&walk));)
         for (uint32_t t = 0; t < step->tensor_count; t++)
-            if (!step->tensors[t].in_lx) TRY(touch(b, step, t, rounds, bytes));
-    }
+            if (!step->tensors[t].in_lx) TRY(touch(b, step, t, walk.rounds, bytes));
     return NULL;
 }
 

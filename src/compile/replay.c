@@ -135,8 +135,7 @@ static const uint8_t *operand_bytes(const replay *r, const isa_kernel *kernel, u
                                     const isa_operand *operand, uint64_t bytes)
 {
     int64_t at = operand->offset;
-    if (operand->space != ISA_SPACE_LX && operand->slot != ISA_NO_SLOT)
-        at += kernel->parameters[core * kernel->slot_count + operand->slot];
+    if (operand->space != ISA_SPACE_LX) at += isa_parameter(kernel, core, operand->slot);
     if (operand->space == ISA_SPACE_LX) {
         bool inside = at >= 0 && at <= ISA_LX_BYTES - (int64_t)bytes;
         return inside ? card_lx(r->machine, core) + at : NULL;
@@ -173,7 +172,7 @@ static spyre_status choose_core(const replay *r, const isa_kernel *kernel, uint3
     int wanted = r->options->core;
     if (wanted < 0) *out = (uint32_t)__builtin_ctz(kernel->active_cores | 1u << 31);
     else *out = (uint32_t)wanted;
-    if (*out < ISA_CORES && kernel->active_cores >> *out & 1) return NULL;
+    if (*out < ISA_CORES && isa_is_active(kernel, *out)) return NULL;
     return status_new(SPYRE_INVALID_ARGUMENT, "core %d takes no part in kernel %s", wanted,
                       kernel->name);
 }

@@ -23,20 +23,15 @@ static int64_t lowest_start(const bundle_step *step, const bundle_tensor *tensor
     return lowest;
 }
 
-// How often the loops around a step run.
-typedef struct {
-    int64_t count[BUNDLE_MAX_LOOPS];
-} loop_counts;
-
 // The end of what any core touches, from the argument's base.
 static int64_t reach_of(const bundle_step *step, uint32_t number, const bundle_geometry *geometry,
-                        const loop_counts *loops)
+                        const int64_t *rounds)
 {
     const bundle_tensor *tensor = &step->tensors[number];
     int64_t farthest = 0, looped = 0;
     bundle_bytes cores[BUNDLE_MAX_CORES];
     for (uint32_t l = 0; l < BUNDLE_MAX_LOOPS; l++)
-        if (tensor->loop_stride[l] > 0) looped += tensor->loop_stride[l] * (loops->count[l] - 1);
+        if (tensor->loop_stride[l] > 0) looped += tensor->loop_stride[l] * (rounds[l] - 1);
     bundle_reach(step, number, geometry, cores);
     for (uint32_t core = 0; core < step->cores->core_count; core++)
         if (cores[core].end + looped > farthest) farthest = cores[core].end + looped;
@@ -50,12 +45,12 @@ static bool same_walks(const spyrecode_operand *a, const spyrecode_operand *b)
 }
 
 static spyrecode_operand describe(const bundle_step *step, uint32_t number,
-                                  const bundle_geometry *geometry, const loop_counts *loops)
+                                  const bundle_geometry *geometry, const int64_t *rounds)
 {
     const bundle_tensor *tensor = &step->tensors[number];
     spyrecode_operand operand = {.format = tensor->format};
     if (tensor->index_kind == BUNDLE_INDEX_VALUE) return operand;
-    operand.least_bytes = reach_of(step, number, geometry, loops);
+    operand.least_bytes = reach_of(step, number, geometry, rounds);
     for (uint32_t d = 0; d < step->dim_count; d++) {
         const bundle_window *window = bundle_window_of(step, number, d);
         int64_t span = bundle_stick_span(tensor, d), stride = geometry->stride[d];
@@ -70,12 +65,12 @@ static spyrecode_operand describe(const bundle_step *step, uint32_t number,
 }
 
 static spyre_status add_use(const bundle *b, const bundle_step *step, uint32_t number,
-                            const loop_counts *loops, argument_use *use)
+                            const int64_t *rounds, argument_use *use)
 {
     const bundle_tensor *tensor = &step->tensors[number];
     bundle_geometry geometry;
     TRY(bundle_tensor_geometry(b, step, number, &geometry));
-    spyrecode_operand operand = describe(step, number, &geometry, loops), *known = &use->operand;
+    spyrecode_operand operand = describe(step, number, &geometry, rounds), *known = &use->operand;
     int64_t base = lowest_start(step, tensor);
     for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++)
         if (tensor->loop_stride[loop]) use->several = true;
@@ -188,18 +183,11 @@ static spyre_status find_operands(arena *memory, const bundle *b, const spyre_la
 {
     argument_use *uses = ARENA_NEW(memory, argument_use, b->args.count);
     TRY_ALLOC(uses);
-    loop_counts loops = {{1, 1, 1, 1}};
-    uint32_t depth = 0;
-    for (uint32_t at = 0; at < b->body.count; at++) {
-        const bundle_statement *statement = &b->body.items[at];
-        if (statement->kind == BUNDLE_LOOP) loops.count[depth++] = statement->count;
-        if (statement->kind == BUNDLE_END) loops.count[--depth] = 1;
-        if (statement->kind != BUNDLE_EXECUTE) continue;
-        const bundle_step *step = &b->steps.items[statement->step];
+    bundle_walk walk = bundle_walk_of(b);
+    for (const bundle_step *step; (step = bundle_next_step(&walk));)
         for (uint32_t t = 0; t < step->tensor_count; t++)
             if (!step->tensors[t].in_lx)
-                TRY(add_use(b, step, t, &loops, &uses[step->tensors[t].arg]));
-    }
+                TRY(add_use(b, step, t, walk.rounds, &uses[step->tensors[t].arg]));
     state_layouts(b, layouts, uses);
     if (layouts) TRY(find_tiles(memory, b, uses));
     for (uint32_t i = 0; i < b->args.count; i++) {

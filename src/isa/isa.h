@@ -112,6 +112,29 @@ typedef struct {
     const char *location;                       // user's source line, or ""
 } isa_kernel;
 
+static inline bool isa_is_active(const isa_kernel *kernel, uint32_t core)
+{
+    return kernel->active_cores >> core & 1u;
+}
+
+// The parameter of a slot, 0 of ISA_NO_SLOT.
+static inline int64_t isa_parameter(const isa_kernel *kernel, uint32_t core, uint32_t slot)
+{
+    if (slot == ISA_NO_SLOT) return 0;
+    return kernel->parameters[(size_t)core * kernel->slot_count + slot];
+}
+
+// The core that a SEND or RECEIVE of a verified program names: its token.
+static inline uint32_t isa_peer(const isa_kernel *kernel, uint32_t core, uint32_t token)
+{
+    return (uint32_t)isa_parameter(kernel, core, token);
+}
+
+static inline bool isa_reduces(isa_opcode opcode)
+{
+    return opcode == ISA_REDUCE || opcode == ISA_REDUCESQ;
+}
+
 // A number of the program (isa/numbers.h), and the value that a launch puts there.
 typedef struct {
     uint32_t number, value;

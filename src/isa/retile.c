@@ -124,11 +124,6 @@ static bool retile_slot(retiling *r, uint16_t slot, const isa_tiling *t)
     return true;
 }
 
-static int64_t core_offset(const isa_kernel *kernel, uint16_t slot, uint32_t core)
-{
-    return slot == ISA_NO_SLOT ? 0 : kernel->parameters[core * kernel->slot_count + slot];
-}
-
 static spyre_status retile_base(const retiling *r, uint32_t at, uint32_t o, const isa_tiling *t,
                                 const span_in_tile *span, isa_operand *operand)
 {
@@ -136,8 +131,8 @@ static spyre_status retile_base(const retiling *r, uint32_t at, uint32_t o, cons
     int64_t offset = operand->offset;
     bool first = true;
     for (uint32_t core = 0; core < ISA_CORES; core++) {
-        if (!(kernel->active_cores >> core & 1)) continue;
-        int64_t parameter = core_offset(kernel, operand->slot, core);
+        if (!isa_is_active(kernel, core)) continue;
+        int64_t parameter = isa_parameter(kernel, core, operand->slot);
         int64_t inside = place_in_tile(t, parameter + offset);
         int64_t own = moved(t, parameter + offset) - moved(t, parameter);
         if (inside + span->low < 0 || inside + span->high > t->tile_bytes)

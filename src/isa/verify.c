@@ -255,8 +255,8 @@ static spyre_status check_scalars(const walk *w, const isa_instruction *i)
     if (i->token >= w->kernel->slot_count)
         BROKEN("parameter slot %u of %u", i->token, w->kernel->slot_count);
     for (uint32_t core = 0; core < ISA_CORES; core++) {
-        int64_t peer = w->kernel->parameters[core * w->kernel->slot_count + i->token];
-        if (w->kernel->active_cores >> core & 1 && (peer < 0 || peer >= ISA_CORES))
+        int64_t peer = isa_parameter(w->kernel, core, i->token);
+        if (isa_is_active(w->kernel, core) && (peer < 0 || peer >= ISA_CORES))
             BROKEN("core %u has peer %lld", core, (long long)peer);
     }
     return NULL;

@@ -96,11 +96,9 @@ static void unite(byte_ranges *ranges, uint32_t begin)
 static spyre_status add_runs(coverage *c, const store *s)
 {
     for (uint32_t core = 0; core < ISA_CORES; core++) {
-        if (!(s->kernel->active_cores >> core & 1u)) continue;
+        if (!isa_is_active(s->kernel, core)) continue;
         const isa_operand *o = s->target;
-        int64_t low = o->offset + s->levels.low;
-        if (o->slot != ISA_NO_SLOT)
-            low += s->kernel->parameters[core * s->kernel->slot_count + o->slot];
+        int64_t low = o->offset + s->levels.low + isa_parameter(s->kernel, core, o->slot);
         const byte_range run = {low, low + s->levels.bytes};
         TRY(VEC_PUSH(c->memory, &c->ranges, run));
     }

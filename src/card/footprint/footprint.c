@@ -54,9 +54,7 @@ static bool too_far(const isa_operand *o, const plan_tile *tile, uint32_t operan
 static void set_bases(const isa_kernel *kernel, const isa_operand *o, footprint *f)
 {
     for (uint32_t c = 0; c < ISA_CORES; c++) {
-        f->base[c] = o->offset + f->levels.low;
-        if (o->slot != ISA_NO_SLOT)
-            f->base[c] += kernel->parameters[(size_t)c * kernel->slot_count + o->slot] % FARTHEST;
+        f->base[c] = o->offset + f->levels.low + isa_parameter(kernel, c, o->slot) % FARTHEST;
     }
 }
 
@@ -129,8 +127,8 @@ static byte_range parameter_range(const isa_kernel *kernel, uint16_t slot)
 {
     byte_range r = RANGE_NONE;
     for (uint32_t core = 0; core < ISA_CORES && slot != ISA_NO_SLOT; core++) {
-        if (!(kernel->active_cores >> core & 1u)) continue;
-        int64_t value = kernel->parameters[(size_t)core * kernel->slot_count + slot];
+        if (!isa_is_active(kernel, core)) continue;
+        int64_t value = isa_parameter(kernel, core, slot);
         range_add(&r, (byte_range){value, value});
     }
     return r.low <= r.high ? r : (byte_range){0, 0};

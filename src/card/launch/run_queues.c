@@ -18,7 +18,7 @@ static void begin_cores(launch *l, const plan_kernel *kernel)
 {
     l->pending_count = 0;
     for (uint32_t core = 0; core < ISA_CORES; core++) {
-        if (!(kernel->source->active_cores >> core & 1u)) continue;
+        if (!isa_is_active(kernel->source, core)) continue;
         launch_begin_run(l, kernel, core, false, &l->owner->runs[core]);
         l->pending[l->pending_count++] = core;
     }

@@ -49,7 +49,7 @@ static bool run_joined(launch *l, const plan_action *a, unit u)
 {
     const plan_kernel *kernel = l->first[a->first].kernel;
     uint32_t n = u.first;
-    while (n < u.end && !(kernel->source->active_cores >> l->stage->group.order[n] & 1u)) n++;
+    while (n < u.end && !isa_is_active(kernel->source, l->stage->group.order[n])) n++;
     if (n == u.end) return true;
     core_run *run = &l->owner->runs[l->stage->group.order[n]];
     launch_begin_run(l, kernel, l->stage->group.order[n], true, run);
@@ -79,7 +79,7 @@ static bool run_action(launch *l, const plan_action *a, unit u)
     uint32_t count = 0;
     for (uint32_t n = u.first; n < u.end; n++) {
         uint32_t core = l->stage->group.order[n];
-        if (!(kernel->source->active_cores >> core & 1u)) continue;
+        if (!isa_is_active(kernel->source, core)) continue;
         core_run *run = runs[count++] = &l->owner->runs[core];
         launch_begin_run(l, kernel, core, true, run);
         run->scratch = &l->owner->scratch[u.worker];

@@ -126,7 +126,7 @@ core_group batch_core_group(const isa_kernel *kernel, plan_tile *const *tiles, u
     core_group group = {.cores = 1};
     uint32_t products = 0, cores = 0;
     for (uint32_t core = 0; core < ISA_CORES; core++)
-        if (kernel->active_cores >> core & 1u) group.order[cores++] = (uint8_t)core;
+        if (isa_is_active(kernel, core)) group.order[cores++] = (uint8_t)core;
     for (uint32_t n = 0; n < count; n++) {
         if (!tiles[n] || !tiles[n]->product) continue;
         const product *x = tiles[n]->product;

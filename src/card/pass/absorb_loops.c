@@ -125,8 +125,8 @@ bool absorb_stays_apart(const isa_instruction *i)
 
 static bool may_absorb(isa_opcode opcode)
 {
-    return opcode == ISA_VECTOR || opcode == ISA_REDUCE || opcode == ISA_REDUCESQ ||
-           opcode == ISA_FILL || opcode == ISA_LOAD || opcode == ISA_STORE;
+    return opcode == ISA_VECTOR || isa_reduces(opcode) || opcode == ISA_FILL ||
+           opcode == ISA_LOAD || opcode == ISA_STORE;
 }
 
 static bool absorb(isa_instruction *i, const loop_block *b)
@@ -135,11 +135,6 @@ static bool absorb(isa_instruction *i, const loop_block *b)
 }
 
 // --- Two REDUCEs
-
-static bool reduces(const isa_instruction *i)
-{
-    return i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ;
-}
 
 static bool moves_alike(const isa_operand *a, const isa_operand *b)
 {
@@ -155,7 +150,8 @@ static bool moves_alike(const isa_operand *a, const isa_operand *b)
 static bool continues(const isa_instruction *a, const isa_instruction *b)
 {
     uint32_t last = a->dim_count - 1u;
-    if (!reduces(a) || a->opcode != b->opcode || a->op != b->op || a->dim_count != b->dim_count ||
+    if (!isa_reduces(a->opcode) || a->opcode != b->opcode || a->op != b->op ||
+        a->dim_count != b->dim_count ||
         a->operand[0].offset != b->operand[0].offset || a->extent[last] < b->extent[last])
         return false;
     for (uint32_t d = 0; d < last; d++)

@@ -91,9 +91,9 @@ static bool may_read_memory(isa_opcode opcode, uint32_t operand)
 {
     if (opcode == ISA_SCATTER || opcode == ISA_ACCUMULATE) return operand == 1;
     if (opcode == ISA_GATHER) return operand == 2;
-    return operand > 0 && (opcode == ISA_VECTOR || opcode == ISA_REDUCE ||
-                           opcode == ISA_REDUCESQ || opcode == ISA_MATMUL || opcode == ISA_STORE ||
-                           opcode == ISA_RANK || (opcode == ISA_SCAN && operand == 2));
+    return operand > 0 &&
+           (opcode == ISA_VECTOR || isa_reduces(opcode) || opcode == ISA_MATMUL ||
+            opcode == ISA_STORE || opcode == ISA_RANK || (opcode == ISA_SCAN && operand == 2));
 }
 
 static spyre_status replace_reads(forwarding *f)

@@ -86,7 +86,7 @@ static uint32_t find_reduction(const rows_tiles *tiles)
 {
     for (uint32_t n = 0; n < tiles->count; n++) {
         const isa_opcode opcode = tiles->items[n].tile->instruction->opcode;
-        if (opcode == ISA_REDUCE || opcode == ISA_REDUCESQ) return tiles->items[n].kernel;
+        if (isa_reduces(opcode)) return tiles->items[n].kernel;
     }
     return UINT32_MAX;
 }

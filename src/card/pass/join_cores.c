@@ -41,7 +41,7 @@ static core_places find_places(const plan_stage *stage, const isa_kernel *kernel
     core_places p = {0};
     for (uint32_t n = first; n < first + stage->group.cores; n++) {
         uint32_t core = stage->group.order[n];
-        if (!(kernel->active_cores >> core & 1u)) continue;
+        if (!isa_is_active(kernel, core)) continue;
         const int64_t *row = kernel->parameters + (size_t)core * kernel->slot_count;
         for (uint32_t o = 0; o < i->operand_count; o++)
             p.of[p.cores][o] = i->operand[o].slot == ISA_NO_SLOT ? 0 : row[i->operand[o].slot];

@@ -32,7 +32,7 @@ static bool same_parameters(const isa_kernel *kernel, uint16_t a, uint16_t b)
     if (a == ISA_NO_SLOT || b == ISA_NO_SLOT) return false;
     for (uint32_t core = 0; core < ISA_CORES; core++) {
         const int64_t *row = kernel->parameters + (size_t)core * kernel->slot_count;
-        if ((kernel->active_cores >> core & 1u) && row[a] != row[b]) return false;
+        if (isa_is_active(kernel, core) && row[a] != row[b]) return false;
     }
     return true;
 }

@@ -21,13 +21,6 @@ static bool only_messages(const isa_program *program, plan_tile *const *tiles,
     return true;
 }
 
-static uint32_t peer(const isa_program *program, const isa_kernel *kernel, uint32_t core,
-                     uint32_t at)
-{
-    size_t row = (size_t)core * kernel->slot_count;
-    return (uint32_t)kernel->parameters[row + program->code.items[at]->token];
-}
-
 typedef struct {
     const isa_program *program;
     plan_tile *const *tiles;
@@ -45,10 +38,11 @@ static spyre_status list_sends(matching *m, arena *scratch)
     for (uint32_t core = 0; core < ISA_CORES; core++)
         for (uint32_t n = 0; n < ISA_CORES; n++) m->next[core][n] = end;
     for (uint32_t at = end; at-- > begin;) {
-        if (m->program->code.items[at]->opcode != ISA_SEND) continue;
+        const isa_instruction *send = m->program->code.items[at];
+        if (send->opcode != ISA_SEND) continue;
         for (uint32_t sender = 0; sender < ISA_CORES; sender++) {
-            if (!(m->sender_kernel->active_cores >> sender & 1u)) continue;
-            uint32_t receiver = peer(m->program, m->sender_kernel, sender, at);
+            if (!isa_is_active(m->sender_kernel, sender)) continue;
+            uint32_t receiver = isa_peer(m->sender_kernel, sender, send->token);
             m->following[at - begin][sender] = m->next[sender][receiver];
             m->next[sender][receiver] = at;
         }
@@ -69,7 +63,7 @@ static spyre_status match_core(matching *m, arena *memory, uint32_t core, messag
 {
     for (uint32_t at = m->receives->begin; at < m->receives->end && *out_good; at++) {
         if (m->program->code.items[at]->opcode != ISA_RECEIVE) continue;
-        uint32_t sender = peer(m->program, m->receiver_kernel, core, at);
+        uint32_t sender = isa_peer(m->receiver_kernel, core, m->program->code.items[at]->token);
         uint32_t sent = next_send(m, sender, core);
         *out_good = sent < m->sends->end &&
                     message_bytes(m->tiles[sent]) == message_bytes(m->tiles[at]);
@@ -87,7 +81,7 @@ static spyre_status match(matching *m, arena *memory, uint32_t sends, message_co
     TRY(VEC_ROOM(memory, &x->list, all));
     for (uint32_t core = 0; core < ISA_CORES && *out_good; core++) {
         x->first[core] = x->list.count;
-        if (m->receiver_kernel->active_cores >> core & 1u)
+        if (isa_is_active(m->receiver_kernel, core))
             TRY(match_core(m, memory, core, x, out_good));
         x->first[core + 1] = x->list.count;
     }

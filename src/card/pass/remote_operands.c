@@ -77,7 +77,7 @@ static bool fits(search *s)
 {
     bool first = true;
     for (uint32_t core = 0; core < ISA_CORES; core++) {
-        if (!(s->kernel->source->active_cores >> core & 1u)) continue;
+        if (!isa_is_active(s->kernel->source, core)) continue;
         if (!messages_sources(s->messages, core, s->source, &s->received)) return false;
         if (first) set_lists(s);
         if (!fits_core(s, core)) return false;

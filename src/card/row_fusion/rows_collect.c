@@ -17,7 +17,7 @@
 static bool may_fuse(isa_opcode opcode)
 {
     return opcode == ISA_VECTOR || opcode == ISA_FILL || opcode == ISA_FOLD ||
-           opcode == ISA_REDUCE || opcode == ISA_REDUCESQ || opcode == ISA_LOAD;
+           isa_reduces(opcode) || opcode == ISA_LOAD;
 }
 
 // --- The last iteration

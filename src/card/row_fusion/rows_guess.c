@@ -157,7 +157,7 @@ void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes)
     memset(out_shapes, 0, sizeof *out_shapes);
     for (uint32_t n = 0; n < tiles->count; n++) {
         isa_opcode opcode = tiles->items[n].tile->instruction->opcode;
-        if (opcode != ISA_REDUCE && opcode != ISA_REDUCESQ) continue;
+        if (!isa_reduces(opcode)) continue;
         guess_from_reduction(&tiles->items[n], out_shapes);
         return;
     }

@@ -54,7 +54,7 @@ static void find_places(const isa_kernel *kernel, core_places *p)
         int64_t *of = p->of[p->cores++];
         of[0] = (int64_t)core * ISA_LX_BYTES;
         for (uint32_t n = 0; n < p->slots; n++)
-            of[1 + n] = kernel->parameters[(size_t)core * kernel->slot_count + p->slot[n]];
+            of[1 + n] = isa_parameter(kernel, core, p->slot[n]);
     }
 }
 

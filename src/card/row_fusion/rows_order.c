@@ -33,9 +33,9 @@ static void find_distances(const plan_phase *first, const rows_place *a, const r
     const bool alike = same || (!a_moves && !b_moves);
     out->count = 0;
     for (uint32_t core = 0; core < ISA_CORES; core++) {
-        if (!(x->active_cores >> core & 1u)) continue;
-        int64_t low = a_moves ? x->parameters[core * x->slot_count + a->slot] : 0;
-        int64_t high = b_moves ? y->parameters[core * y->slot_count + b->slot] : 0;
+        if (!isa_is_active(x, core)) continue;
+        int64_t low = a_moves ? isa_parameter(x, core, a->slot) : 0;
+        int64_t high = b_moves ? isa_parameter(y, core, b->slot) : 0;
         if (!out->count || out->bytes[out->count - 1] != high - low)
             out->bytes[out->count++] = high - low;
         if (alike) return;

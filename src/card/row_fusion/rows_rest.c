@@ -11,11 +11,6 @@
 
 #include "card/row_fusion/rows_axes.h"
 
-static bool is_reduction(const isa_instruction *i)
-{
-    return i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ;
-}
-
 // --- The last stick
 
 static bool same_memory(const isa_operand *a, const isa_operand *b)
@@ -101,7 +96,7 @@ static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile 
     const isa_instruction *a = whole->tile->instruction, *b = part->tile->instruction;
     plan_tile *tile;
     *out_joined = false;
-    if (!is_reduction(a) || whole->rest || a->opcode != b->opcode || a->op != b->op ||
+    if (!isa_reduces(a->opcode) || whole->rest || a->opcode != b->opcode || a->op != b->op ||
         whole->loops.depth != part->loops.depth ||
         !loop_nest_same(&whole->loops, &part->loops, part->loops.depth))
         return NULL;
@@ -149,7 +144,7 @@ spyre_status rows_widen_sticks(arena *scratch, const isa_kernel *kernel, rows_ti
     const isa_instruction *i = t->tile->instruction;
     const uint32_t lanes = i->dim_count - 1u;
     plan_tile *tile;
-    if (!is_reduction(i) || i->dim_count < 2 || i->extent[lanes] >= SIMD_LANES ||
+    if (!isa_reduces(i->opcode) || i->dim_count < 2 || i->extent[lanes] >= SIMD_LANES ||
         i->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || i->operand[1].stride[lanes] != 2 ||
         i->operand[0].stride[lanes] != 4 || !begins_sticks(kernel, i, 1))
         return NULL;
@@ -171,7 +166,7 @@ static bool are_runs(const isa_kernel *kernel, const rows_tile *low, const rows_
 {
     const isa_instruction *a = low->tile->instruction, *b = high->tile->instruction;
     const uint32_t lanes = a->dim_count - 1u;
-    if (!is_reduction(a) || a->opcode != b->opcode || a->op != b->op || low->rest ||
+    if (!isa_reduces(a->opcode) || a->opcode != b->opcode || a->op != b->op || low->rest ||
         a->dim_count != b->dim_count || a->dim_count == ISA_MAX_DIMS ||
         low->loops.depth != high->loops.depth ||
         !loop_nest_same(&low->loops, &high->loops, high->loops.depth) ||
@@ -231,9 +226,9 @@ spyre_status rows_join_reduction(arena *scratch, const isa_kernel *kernel, rows_
 {
     const uint32_t first = tiles->count - own > MOST_TURNS ? tiles->count - MOST_TURNS : own;
     *out_joined = false;
-    for (uint32_t n = tiles->count; n-- > first && is_reduction(t->tile->instruction);) {
+    for (uint32_t n = tiles->count; n-- > first && isa_reduces(t->tile->instruction->opcode);) {
         rows_tile *earlier = &tiles->items[n];
-        if (!is_reduction(earlier->tile->instruction)) return NULL;
+        if (!isa_reduces(earlier->tile->instruction->opcode)) return NULL;
         TRY(join_part(scratch, earlier, t, out_joined));
         if (!*out_joined) TRY(join_runs(scratch, kernel, earlier, t, out_joined));
         if (*out_joined || !may_pass(earlier, t)) return NULL;

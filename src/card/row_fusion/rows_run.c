@@ -65,9 +65,7 @@ static uint8_t *address_of(const core_run *run, const progress *g, const rows_pl
     if (p->own) return g->own + offset;
     for (uint32_t n = 0; n < g->c->loops; n++) offset += g->iteration[n] * p->outer[n];
     if (p->space == ISA_SPACE_LX) return run->lx + offset;
-    const isa_kernel *kernel = first[p->kernel].kernel->source;
-    if (p->slot != ISA_NO_SLOT)
-        offset += kernel->parameters[(size_t)run->core * kernel->slot_count + p->slot];
+    offset += isa_parameter(first[p->kernel].kernel->source, run->core, p->slot);
     uint64_t base = run->arguments[p->arg].base;
     if (base >= CARD_HALVES) return (uint8_t *)(uintptr_t)(base - CARD_HALVES) + offset;
     return run->owner->memory + base + offset;

@@ -412,15 +412,10 @@ static bool is_whole_row(const rows_tile *t)
     return t->lanes > 1 && a->sums != ROWS_NONE && a->place.offset == 0 && a->lane == 4;
 }
 
-static bool is_reduction(const isa_instruction *i)
-{
-    return i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ;
-}
-
 uint32_t rows_first_way(const rows_shape *shape, const rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
-    const bool whole = (is_reduction(i) || rows_streams(i)) &&
+    const bool whole = (isa_reduces(i->opcode) || rows_streams(i)) &&
                        elements_in(t) == (int64_t)shape->rows * shape->sticks * ROWS_LANES;
     return whole ? 0 : BY_ROW_AS_VALUES;
 }
@@ -429,7 +424,7 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_
                      rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
-    const bool reduces = is_reduction(i);
+    const bool reduces = isa_reduces(i->opcode);
     t->rows = shape->rows;
     t->sticks = shape->sticks;
     if (way < BY_ROW_AS_VALUES) {

@@ -40,8 +40,8 @@ typedef struct {
 static void count_message(const time_kernel *k, const time_step *step, double times, sums *s)
 {
     for (uint32_t core = 0; core < ISA_CORES; core++) {
-        if (!(k->source->active_cores >> core & 1u)) continue;
-        double hops = time_hops(core, time_peer(k->source, core, step->token));
+        if (!isa_is_active(k->source, core)) continue;
+        double hops = time_hops(core, isa_peer(k->source, core, step->token));
         s->ring += times * step->cost.message_bytes;
         s->hops += times * hops;
         s->carried += times * hops * step->cost.message_bytes;
@@ -73,8 +73,8 @@ static void count_step(const time_kernel *k, uint32_t q, const time_step *step, 
 static void leave_messages(const time_kernel *k, const time_step *step, time_messages messages)
 {
     for (uint32_t core = 0; core < ISA_CORES; core++)
-        if (k->source->active_cores >> core & 1u)
-            add(&messages[core][time_peer(k->source, core, step->token)], whole(step->times));
+        if (isa_is_active(k->source, core))
+            add(&messages[core][isa_peer(k->source, core, step->token)], whole(step->times));
 }
 
 static void count_kernel(const time_kernel *k, time_messages messages, sums *s)

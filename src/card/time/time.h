@@ -75,8 +75,7 @@ typedef struct {
 // The queues in the order of TIME_QUEUES.
 isa_queue time_queue_of(uint32_t number);
 
-// The core that a parameter of `core` names; steps from core to core, the short way round.
-uint32_t time_peer(const isa_kernel *kernel, uint32_t core, uint32_t slot);
+// Steps from core to core, the short way round.
 uint32_t time_hops(uint32_t a, uint32_t b);
 
 // The kernel whose code begins at instruction `begin` (its KERNEL) and ends at `end`.

@@ -38,8 +38,8 @@ static core_places find_places(const isa_kernel *kernel, const isa_operand *oper
     int64_t places[ISA_CORES];
     uint32_t count = 0;
     for (uint32_t core = 0; core < ISA_CORES; core++)
-        if (kernel->active_cores >> core & 1u)
-            places[count++] = kernel->parameters[core * kernel->slot_count + operand->slot];
+        if (isa_is_active(kernel, core))
+            places[count++] = isa_parameter(kernel, core, operand->slot);
     if (count == 0) return found;
     qsort(places, count, sizeof *places, compare_places);
     for (uint32_t n = 1; n < count; n++) found.distinct += places[n] != places[n - 1];

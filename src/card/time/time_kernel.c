@@ -12,11 +12,6 @@ isa_queue time_queue_of(uint32_t number)
     return queues[number];
 }
 
-uint32_t time_peer(const isa_kernel *kernel, uint32_t core, uint32_t slot)
-{
-    return (uint32_t)kernel->parameters[core * kernel->slot_count + slot];
-}
-
 uint32_t time_hops(uint32_t a, uint32_t b)
 {
     uint32_t distance = a > b ? a - b : b - a;

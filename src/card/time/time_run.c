@@ -26,7 +26,7 @@ static const time_step *step_of(const walk *w, const time_core *core, uint32_t q
 
 static uint32_t peer_of(const walk *w, const time_core *core, const time_step *step)
 {
-    return time_peer(w->base.kernel->source, core->number, step->token);
+    return isa_peer(w->base.kernel->source, core->number, step->token);
 }
 
 // --- Steps without time
@@ -228,7 +228,7 @@ static void place_cores(const time_kernel *kernel, time_core *cores)
 {
     uint32_t n = 0;
     for (uint32_t core = 0; core < ISA_CORES && n < kernel->core_count; core++)
-        if (kernel->source->active_cores >> core & 1u) cores[n++].number = core;
+        if (isa_is_active(kernel->source, core)) cores[n++].number = core;
 }
 
 spyre_status time_kernel_run(arena *memory, const time_kernel *kernel, const time_options *options,

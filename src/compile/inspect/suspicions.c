@@ -85,16 +85,11 @@ static spyre_status look_at_advances(look *l, const int64_t *counts)
 
 static spyre_status look_at_loops(look *l)
 {
-    int64_t counts[BUNDLE_MAX_LOOPS + 1] = {1, 1, 1, 1, 1};
-    uint32_t depth = 0;
-    for (uint32_t i = 0; i < l->f.b->body.count; i++) {
-        const bundle_statement *statement = &l->f.b->body.items[i];
-        if (statement->kind == BUNDLE_LOOP) counts[depth++] = statement->count;
-        if (statement->kind == BUNDLE_END) counts[--depth] = 1;
-        if (statement->kind != BUNDLE_EXECUTE) continue;
-        l->f.number = statement->step;
-        l->f.step = &l->f.b->steps.items[l->f.number];
-        TRY(look_at_advances(l, counts));
+    bundle_walk walk = bundle_walk_of(l->f.b);
+    for (const bundle_step *step; (step = bundle_next_step(&walk));) {
+        l->f.number = walk.number;
+        l->f.step = step;
+        TRY(look_at_advances(l, walk.rounds));
     }
     return NULL;
 }
@@ -366,10 +361,10 @@ static void look_at_repetition(look *l, const bundle_step *before)
 static spyre_status follow(look *l)
 {
     const bundle_step *before = NULL;
-    for (uint32_t i = 0; i < l->f.b->body.count; i++) {
-        if (l->f.b->body.items[i].kind != BUNDLE_EXECUTE) continue;
-        l->f.number = l->f.b->body.items[i].step;
-        l->f.step = &l->f.b->steps.items[l->f.number];
+    bundle_walk walk = bundle_walk_of(l->f.b);
+    for (const bundle_step *step; (step = bundle_next_step(&walk));) {
+        l->f.number = walk.number;
+        l->f.step = step;
         TRY(inspect_one_step(&l->f));
         look_at_repetition(l, before);
         before = l->f.step;
