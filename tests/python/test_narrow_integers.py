@@ -88,3 +88,34 @@ def test_a_linear_layer_with_int8_weights_is_one_segment() -> None:
     expected = linear(x.float(), weight, scale.float())
     torch.testing.assert_close(actual.cpu().float(), expected, rtol=2e-2, atol=5e-2)
     assert "1 segments" in str(torch_spyre.compile_reports()[-1])
+
+
+def put_rows(x, i, y):
+    return x.index_put((i,), y, accumulate=True)
+
+
+def multiply_rows(x, i, y):
+    return x.index_reduce(0, i, y, "prod")
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.uint8])
+@pytest.mark.parametrize(
+    "function", [lambda x, i, y: x.index_add(0, i, y), put_rows, multiply_rows],
+    ids=["index_add", "index_put", "index_reduce"],
+)  # fmt: skip
+def test_few_of_many_rows_add_up_alone(function, dtype, compiled) -> None:
+    info = torch.iinfo(dtype)
+    x, y = (torch.randint(info.min, info.max + 1, (n, 128), dtype=dtype) for n in (1024, 48))
+    i = torch.randint(0, 1024, (48,))
+    i[7], i[31], i[40] = i[3], i[3], i[12]
+    expected = function(x, i, y)
+    torch._dynamo.reset()
+    called = torch.compile(function, dynamic=False) if compiled else function
+    operands = [tensor.to("spyre") for tensor in (x, i, y)]
+    assert torch.equal(called(*operands).cpu(), expected)
+    if compiled:
+        report = torch_spyre.last_report()
+        torch.compile(lambda x, i, y: x.index_copy(0, i, y), dynamic=False)(*operands)
+        # All of the table would be converted to 32 bits and back.
+        assert report.card_us < torch_spyre.last_report().card_us + 4

@@ -52,8 +52,21 @@ static spyre_status forget_named(rewriter *r, scatter *s)
     return make_scatter(r, &s->whole, &s->index, &neutral, s->dim, NULL, &s->whole);
 }
 
-// Into few of many rows: those that are named are joined in float32 by themselves. Of equal
-// indices the last one's row takes all, and is the one that stays.
+// rows = what each source row makes of the row that its last one takes, in the dtype that adds up.
+static spyre_status join_apart(rewriter *r, const scatter *s, const tensor *last, tensor *rows)
+{
+    const spyre_dtype dtype = s->whole.dtype;
+    tensor source = s->source;
+    if (!aten_is_narrow(dtype))
+        return make_accumulated(r, s->accumulator, rows, last, &source, s->dim, NULL, rows);
+    TRY(make_cast(r, rows, SPYRE_DTYPE_I32, NULL, rows));
+    TRY(make_cast(r, &source, SPYRE_DTYPE_I32, NULL, &source));
+    TRY(make_accumulated(r, s->accumulator, rows, last, &source, s->dim, NULL, rows));
+    return make_cast(r, rows, dtype, NULL, rows);
+}
+
+// Into few of many rows: those that are named are joined in float32, or int32, by themselves. Of
+// equal indices the last one's row takes all, and is the one that stays.
 static spyre_status join_few_rows(rewriter *r, const scatter *s, const tensor *into, tensor *out)
 {
     int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
@@ -75,11 +88,19 @@ static spyre_status join_few_rows(rewriter *r, const scatter *s, const tensor *i
     } else {
         TRY(make_named_rows(r, s, &at, &rows));
     }
-    TRY(make_accumulated(r, s->accumulator, &rows, &last, &s->source, s->dim, NULL, &rows));
+    TRY(join_apart(r, s, &last, &rows));
     return make_scatter(r, &s->whole, &s->index, &rows, s->dim, into, out);
 }
 
-// A third of a large whole: float32 of it is written and read again then, by fewer kernels.
+// What adds up in another dtype than the whole has.
+static bool joins_apart(const scatter *s)
+{
+    const bool adds = s->accumulator == OPFUNC_SUM || s->accumulator == OPFUNC_PROD;
+    return accumulation_widens(s->accumulator, s->whole.dtype) ||
+           (adds && aten_is_narrow(s->whole.dtype));
+}
+
+// A third of a large whole: all of it is converted and converted back then, by fewer kernels.
 static bool names_few(const scatter *s)
 {
     enum { LARGE = 1 << 16 };
@@ -92,8 +113,7 @@ static spyre_status write_rows(rewriter *r, scatter *s, const tensor *into, tens
 {
     if (s->accumulator == OPFUNC_NONE)
         return make_scatter(r, &s->whole, &s->index, &s->source, s->dim, into, out);
-    if (accumulation_widens(s->accumulator, s->whole.dtype) && names_few(s))
-        return join_few_rows(r, s, into, out);
+    if (joins_apart(s) && names_few(s)) return join_few_rows(r, s, into, out);
     TRY(forget_named(r, s));
     return make_accumulated(r, s->accumulator, &s->whole, &s->index, &s->source, s->dim, into, out);
 }
