@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
 #include "card/row_fusion/rows_axes.h"
 
 void rows_axes_of(const rows_tile *t, rows_axes *list)
@@ -48,6 +50,22 @@ void rows_insert_dim(isa_instruction *i, uint32_t at, uint32_t extent)
     }
     i->extent[at] = extent;
     for (uint32_t o = 0; o < i->operand_count; o++) i->operand[o].stride[at] = 0;
+}
+
+bool rows_same_memory(const isa_operand *a, const isa_operand *b)
+{
+    return a->space == b->space && a->format == b->format && a->arg == b->arg &&
+           a->slot == b->slot &&
+           memcmp(a->loop_stride, b->loop_stride, sizeof a->loop_stride) == 0;
+}
+
+bool rows_writes_into(const rows_tile *from, const rows_tile *t, uint32_t o)
+{
+    const isa_operand *result = &from->tile->instruction->operand[0];
+    const isa_operand *other = &t->tile->instruction->operand[o];
+    const bool same = result->space == other->space &&
+                      (result->space == ISA_SPACE_LX || result->arg == other->arg);
+    return same && ranges_overlap(from->reach[0], t->reach[o]);
 }
 
 void rows_find_reach(rows_tile *t)

@@ -37,6 +37,12 @@ bool rows_axes_sort(rows_axes *list, uint32_t o);
 // A dim of stride 0 in all operands.
 void rows_insert_dim(isa_instruction *i, uint32_t at, uint32_t extent);
 
+// Operands but for their dims and offsets.
+bool rows_same_memory(const isa_operand *a, const isa_operand *b);
+
+// The result of a tile may lie over operand o of the other one; the reach of both is known.
+bool rows_writes_into(const rows_tile *from, const rows_tile *t, uint32_t o);
+
 // Sets the bytes that operands touch in all iterations.
 void rows_find_reach(rows_tile *t);
 

@@ -6,6 +6,10 @@
 //     loop 2 { relu arg1+0 }; relu arg1+8192    ->    loop 3 { relu arg1+0 }
 //     loop 3 { loop 2 { relu } }; relu          ->    loop 7 { relu }
 //
+// So is what is left of a dim:
+//
+//     sub [2, 196, 64]; sub [196, 64]    ->    sub [3, 196, 64]
+//
 // What rows have in part of a stick goes with the rest of them (rows_rest.c). Loops around one tile
 // become its dims:
 //
@@ -18,6 +22,84 @@ static bool may_fuse(isa_opcode opcode)
 {
     return opcode == ISA_VECTOR || opcode == ISA_FILL || opcode == ISA_FOLD ||
            isa_reduces(opcode) || opcode == ISA_LOAD;
+}
+
+// --- What is left of a dim
+
+// Both compute the same of operands in the same memory, in the same loops.
+static bool are_alike(const rows_tile *whole, const rows_tile *rest)
+{
+    const isa_instruction *a = whole->tile->instruction, *b = rest->tile->instruction;
+    bool same = (a->opcode == ISA_VECTOR || a->opcode == ISA_LOAD) && a->opcode == b->opcode &&
+                a->op == b->op && a->operand_count == b->operand_count && !whole->rest &&
+                memcmp(a->constant, b->constant, sizeof a->constant) == 0 &&
+                whole->loops.depth == rest->loops.depth &&
+                loop_nest_same(&whole->loops, &rest->loops, rest->loops.depth);
+    for (uint32_t o = 0; o < a->operand_count && same; o++)
+        same = rows_same_memory(&a->operand[o], &b->operand[o]);
+    return same;
+}
+
+// Rest begins where dim `at` of the whole ends, and has its other dims.
+static bool goes_on(const isa_instruction *whole, const isa_instruction *rest, uint32_t at)
+{
+    for (uint32_t d = 0; d < whole->dim_count; d++)
+        if (d != at && whole->extent[d] != rest->extent[d]) return false;
+    for (uint32_t o = 0; o < whole->operand_count; o++) {
+        const isa_operand *a = &whole->operand[o], *b = &rest->operand[o];
+        if (b->offset - a->offset != a->stride[at] * whole->extent[at]) return false;
+        for (uint32_t d = 0; d < whole->dim_count; d++)
+            if (a->stride[d] != b->stride[d] && (d != at || rest->extent[d] > 1)) return false;
+    }
+    return true;
+}
+
+// The whole with what the rest has of dim `at`; NULL where it is no rest of that. A dim of one
+// index is none.
+static spyre_status join_dim(arena *scratch, const isa_instruction *whole,
+                             const isa_instruction *rest, uint32_t at, isa_instruction **out)
+{
+    isa_instruction *b = isa_clone(scratch, rest);
+    *out = NULL;
+    TRY_ALLOC(b);
+    if (b->dim_count + 1u == whole->dim_count) rows_insert_dim(b, at, 1);
+    if (b->dim_count != whole->dim_count || !goes_on(whole, b, at)) return NULL;
+    *out = isa_clone(scratch, whole);
+    TRY_ALLOC(*out);
+    (*out)->extent[at] += b->extent[at];
+    return NULL;
+}
+
+// One tile may do the elements of both in another order.
+static bool may_mix(const rows_tile *whole, const rows_tile *rest)
+{
+    rows_tile a = *whole, b = *rest;
+    rows_find_reach(&a);
+    rows_find_reach(&b);
+    bool apart = !rows_writes_into(&a, &b, 0);
+    for (uint32_t o = 1; o < a.tile->instruction->operand_count && apart; o++)
+        apart = !rows_writes_into(&a, &b, o) && !rows_writes_into(&b, &a, o);
+    return apart;
+}
+
+static spyre_status join_rest(arena *scratch, rows_tiles *tiles, uint32_t own, const rows_tile *t,
+                              bool *out_joined)
+{
+    *out_joined = false;
+    if (tiles->count == own) return NULL;
+    rows_tile *whole = &tiles->items[tiles->count - 1];
+    if (!are_alike(whole, t) || !may_mix(whole, t)) return NULL;
+    const isa_instruction *i = whole->tile->instruction;
+    for (uint32_t at = 0; at < i->dim_count && !*out_joined; at++) {
+        isa_instruction *joined;
+        plan_tile *tile;
+        TRY(join_dim(scratch, i, t->tile->instruction, at, &joined));
+        if (!joined) continue;
+        TRY(plan_make_tile(scratch, joined, &tile));
+        whole->tile = tile;
+        *out_joined = true;
+    }
+    return NULL;
 }
 
 // --- The last iteration
@@ -155,6 +237,7 @@ spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarde
         bool joined = false;
         if (!may_fuse(t.tile->instruction->opcode)) return NULL;
         TRY(rows_join_reduction(scratch, kernel->source, out, own, &t, &joined));
+        if (!joined) TRY(join_rest(scratch, out, own, &t, &joined));
         if (joined) continue;
         TRY(rows_widen_sticks(scratch, kernel->source, &t));
         TRY(VEC_PUSH(scratch, out, t));

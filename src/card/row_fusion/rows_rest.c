@@ -13,16 +13,9 @@
 
 // --- The last stick
 
-static bool same_memory(const isa_operand *a, const isa_operand *b)
-{
-    return a->space == b->space && a->format == b->format && a->arg == b->arg &&
-           a->slot == b->slot &&
-           memcmp(a->loop_stride, b->loop_stride, sizeof a->loop_stride) == 0;
-}
-
 static bool same_dims(const isa_operand *a, const isa_operand *b, uint32_t dims)
 {
-    return same_memory(a, b) && memcmp(a->stride, b->stride, dims * sizeof *a->stride) == 0;
+    return rows_same_memory(a, b) && memcmp(a->stride, b->stride, dims * sizeof *a->stride) == 0;
 }
 
 // The operand without dim `at`, and without lanes.
@@ -33,7 +26,7 @@ static bool same_without(const isa_operand *whole, const isa_operand *part, uint
         if (d == at) of++;
         if (whole->stride[of] != part->stride[d]) return false;
     }
-    return same_memory(whole, part);
+    return rows_same_memory(whole, part);
 }
 
 // The dim of sticks that `part` lacks; dim_count when there is none such. No other dim is summed.
@@ -59,7 +52,7 @@ static bool same_elements(const plan_tile *a, const plan_tile *b)
     bool same = a->dim_count == b->dim_count &&
                 memcmp(a->extent, b->extent, a->dim_count * sizeof *a->extent) == 0;
     for (uint32_t o = 0; o < a->instruction->operand_count && same; o++)
-        same = same_memory(&a->instruction->operand[o], &b->instruction->operand[o]) &&
+        same = rows_same_memory(&a->instruction->operand[o], &b->instruction->operand[o]) &&
                memcmp(a->stride[o], b->stride[o], a->dim_count * sizeof *a->stride[o]) == 0;
     return same;
 }
@@ -201,15 +194,6 @@ static spyre_status join_runs(arena *scratch, const isa_kernel *kernel, rows_til
     return NULL;
 }
 
-static bool writes_into(const rows_tile *from, const rows_tile *t, uint32_t o)
-{
-    const isa_operand *result = &from->tile->instruction->operand[0];
-    const isa_operand *other = &t->tile->instruction->operand[o];
-    const bool same = result->space == other->space &&
-                      (result->space == ISA_SPACE_LX || result->arg == other->arg);
-    return same && ranges_overlap(from->reach[0], t->reach[o]);
-}
-
 enum { MOST_TURNS = 4 };                    // reductions of the same rows that take turns
 
 // Neither reduction reads or writes what the other writes.
@@ -218,12 +202,13 @@ static bool may_pass(const rows_tile *earlier, const rows_tile *t)
     rows_tile a = *earlier, b = *t;
     rows_find_reach(&a);
     rows_find_reach(&b);
-    return !writes_into(&a, &b, 0) && !writes_into(&a, &b, 1) && !writes_into(&b, &a, 1);
+    return !rows_writes_into(&a, &b, 0) && !rows_writes_into(&a, &b, 1) && !rows_writes_into(&b, &a, 1);
 }
 
 spyre_status rows_join_reduction(arena *scratch, const isa_kernel *kernel, rows_tiles *tiles,
                                  uint32_t own, const rows_tile *t, bool *out_joined)
-{
+    return !rows_writes_into(&a, &b, 0) && !rows_writes_into(&a, &b, 1) &&
+           !rows_writes_into(&b, &a, 1);
     const uint32_t first = tiles->count - own > MOST_TURNS ? tiles->count - MOST_TURNS : own;
     *out_joined = false;
     for (uint32_t n = tiles->count; n-- > first && isa_reduces(t->tile->instruction->opcode);) {

@@ -47,10 +47,44 @@ static void rows_collect__loops_and_what_stands_behind_are_one(void **state)
     }
 }
 
+// Two of three sticks, and the last one, whose input lies so many bytes further on.
+static void two_sticks_and_one(isa_program *p, const shape *whole, int64_t gap)
+{
+    const layout layouts[ISA_MAX_OPERANDS] = {WHOLE, WHOLE};
+    isa_operand operand[] = {buffer(1), buffer(0)};
+    begin_kernel(p, 1, 0);
+    emit_whole(p, whole, OPFUNC_ABS, 2, operand, layouts, false)->extent[0] = 2;
+    for (uint32_t o = 0; o < 2; o++) operand[o].offset += 2 * 128 * (int64_t)whole->rows;
+    operand[1].offset += gap;
+    emit_whole(p, whole, OPFUNC_ABS, 2, operand, layouts, false)->extent[0] = 1;
+    end_kernel(p);
+}
+
+static void rows_collect__what_is_left_of_a_dim_is_part_of_it(void **state)
+{
+    (void)state;
+    const shape whole = {14, 3, true, 2, false, false, 0, 0};
+    for (int64_t gap = 0; gap <= 256; gap += 128) {
+        isa_program *p = new_program(1);
+        fill_memory();
+        copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+        two_sticks_and_one(p, &whole, gap);
+        begin_kernel(p, 1, 0);
+        emit_whole(p, &whole, OPFUNC_ADD, 3, (isa_operand[]){buffer(2), buffer(1), buffer(1)},
+                   (layout[ISA_MAX_OPERANDS]){WHOLE, WHOLE, WHOLE}, false);
+        end_kernel(p);
+        copy_kernel(p, ISA_STORE, 0, 0, BUFFERS * BUFFER_BYTES);
+        emit(p, ISA_HALT);
+        assert_int_equal(check(p, 0), gap == 0);
+        free_program(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_collect__loops_and_what_stands_behind_are_one),
+        cmocka_unit_test(rows_collect__what_is_left_of_a_dim_is_part_of_it),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
