@@ -202,13 +202,13 @@ static bool may_pass(const rows_tile *earlier, const rows_tile *t)
     rows_tile a = *earlier, b = *t;
     rows_find_reach(&a);
     rows_find_reach(&b);
-    return !rows_writes_into(&a, &b, 0) && !rows_writes_into(&a, &b, 1) && !rows_writes_into(&b, &a, 1);
+    return !rows_writes_into(&a, &b, 0) && !rows_writes_into(&a, &b, 1) &&
+           !rows_writes_into(&b, &a, 1);
 }
 
 spyre_status rows_join_reduction(arena *scratch, const isa_kernel *kernel, rows_tiles *tiles,
                                  uint32_t own, const rows_tile *t, bool *out_joined)
-    return !rows_writes_into(&a, &b, 0) && !rows_writes_into(&a, &b, 1) &&
-           !rows_writes_into(&b, &a, 1);
+{
     const uint32_t first = tiles->count - own > MOST_TURNS ? tiles->count - MOST_TURNS : own;
     *out_joined = false;
     for (uint32_t n = tiles->count; n-- > first && isa_reduces(t->tile->instruction->opcode);) {
