@@ -58,6 +58,18 @@ def test_any_spelling_of_the_product_will_do(product):
     assert stick_stride(card) == 70
 
 
+def test_an_image_of_few_channels_stays_without_their_padding():
+    image, weight = small(2, 3, 48, 48), small(5, 3, 12, 12)
+    card, operand = image.to("spyre"), weight.to("spyre")
+    convolve = torch.compile(lambda x, w: F.conv2d(x, w, stride=12), dynamic=False)
+    before = layout(card)
+    for _ in range(3):
+        result = convolve(card, operand).cpu().float()
+        whole = F.conv2d(image.float(), weight.float(), stride=12)
+        torch.testing.assert_close(result, whole, atol=0.05, rtol=0.01)
+    assert layout(card) == before
+
+
 def test_what_is_also_read_as_it_is_stays():
     weight, ids = small(130, 64), torch.tensor([3, 0, 129])
     card, rows = weight.to("spyre"), ids.to("spyre")

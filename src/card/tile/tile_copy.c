@@ -8,6 +8,8 @@
 #include "card/tile/runs.h"
 #include "tensor/convert.h"
 
+enum { FEW_WORDS = 16 };
+
 #define COPY_STRIDED(type)                                                                   \
     static void copy_##type(uint8_t *to, int64_t to_stride, const uint8_t *from,             \
                             int64_t from_stride, int64_t count)                              \
@@ -63,6 +65,19 @@ static void copy_runs(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t
     }
 }
 
+// Lines of a few words that are no neighbours, where a call for each would be most of the time.
+BASE_CLONES
+static void copy_words(uint8_t *to, const int64_t to_step[2], const uint8_t *from,
+                       const int64_t from_step[2], int64_t lines, int64_t count)
+{
+    for (int64_t n = 0; n < lines; n++, to += to_step[0], from += from_step[0])
+        for (int64_t i = 0; i < count; i++) {
+            uint16_t word;
+            memcpy(&word, from + i * from_step[1], sizeof word);
+            memcpy(to + i * to_step[1], &word, sizeof word);
+        }
+}
+
 static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     if (!plan_independent(tile, address, 1)) {
@@ -74,6 +89,7 @@ static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratc
     int64_t lines = outer_extent(tile, 1), step[2];
     for (uint32_t o = 0; o < 2; o++) step[o] = outer_stride(tile, 1, o);
     bool dense = to == bytes && from == bytes && runs_disjoint(tile, address, 0, 1);
+    bool words = !dense && bytes == sizeof(uint16_t) && count <= FEW_WORDS;
     bool streams = dense && runs_stream(tile, address[0]);
     runs r;
     first_run(&r, tile, address, 2);
@@ -83,7 +99,10 @@ static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratc
                                  (size_t)(count * bytes));
         else if (dense)
             copy_runs(r.at[0], step[0], r.at[1], step[1], lines, (size_t)(count * bytes));
-        for (int64_t n = 0; n < lines && !dense; n++)
+        else if (words)
+            copy_words(r.at[0], (int64_t[]){step[0], to}, r.at[1], (int64_t[]){step[1], from},
+                       lines, count);
+        for (int64_t n = 0; n < lines && !dense && !words; n++)
             copy_elements(r.at[0] + n * step[0], to, r.at[1] + n * step[1], from, count, bytes);
     } while (next_run(&r));
     if (streams) convert_stream_end();

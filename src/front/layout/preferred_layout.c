@@ -7,9 +7,14 @@
 //     buffer b1 input dims(64:1 256:64) layout(0 1 0*)       // weight, stick along 64
 //     op 0 ReStickifyOpHBM   b3[64*c0 + 1*c1] = b1[64*c0 + 1*c1]
 //     buffer b3 local dims(64:1 256:64) layout(1 0 1*)       // preferred for b1: stick along 256
+//
+// Not where a copy in LX is much larger: an image of 3 channels, whose sticks run along these for a
+// while, would be read in memory with all their padding, and is copied to LX without.
 #include "front/front.h"
 
 #include <string.h>
+
+enum { MOST_GROWTH = 8 };
 
 // The only op that reads the buffer, when it does so once; else null.
 static const loop_op *only_reader(const loop_graph *loops, uint32_t buffer)
@@ -63,7 +68,12 @@ static spyre_status prefer(const loop_graph *loops, uint32_t buffer, spyre_layou
     moved.kind = LOOP_LOCAL;
     moved.stick = copy->stick;
     memcpy(moved.order, copy->order, sizeof moved.order);
-    return front_buffer_layout(&moved, out);
+    spyre_layout now, other;
+    TRY(front_buffer_layout(source, &now));
+    TRY(front_buffer_layout(&moved, &other));
+    const bool grows = spyre_layout_bytes(&other) > MOST_GROWTH * spyre_layout_bytes(&now);
+    if (!copy->in_lx || !grows) *out = other;
+    return NULL;
 }
 
 spyre_status front_preferred_layout(const loop_graph *loops, uint32_t input, spyre_layout *out)
