@@ -46,6 +46,14 @@ typedef struct {
 } spyre_memory_statistics;
 SPYRE_API void spyre_memory_read_statistics(spyre_context *context, uint32_t card,
                                             spyre_memory_statistics *out_statistics);
+// The bytes of a card that tensors may have, as SPYRE_MEMORY_LIMIT_GB says; opens none.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_memory_limit(int64_t *out_bytes);
+
+// Lowers (or raises) that limit of one card; what is in use stays. SPYRE_OUT_OF_MEMORY names
+// `limited_by`, which is not copied.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_memory_set_limit(spyre_context *context,
+                                                               uint32_t card, int64_t bytes,
+                                                               const char *limited_by);
 SPYRE_API void spyre_memory_reset_peak(spyre_context *context, uint32_t card);
 SPYRE_API void spyre_memory_reset_totals(spyre_context *context, uint32_t card);
 

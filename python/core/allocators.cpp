@@ -66,9 +66,9 @@ struct Allocator final : c10::DeviceAllocator {
     }
     std::pair<size_t, size_t> getMemoryInfo(Index device) override
     {
-        check(device_check(device));
+        check(device_check(device) && device_open());
         spyre_memory_statistics now = memory_statistics(device);
-        return {now.limit_bytes - now.allocated_bytes, now.limit_bytes};
+        return {std::max(now.limit_bytes - now.allocated_bytes, int64_t{0}), now.limit_bytes};
     }
 };
 

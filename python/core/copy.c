@@ -413,6 +413,8 @@ static bool copy(AtenTensorHandle from, AtenTensorHandle to)
                          (long long)target.rank);
     if (copies_storage(&source, &target)) return storage_take_after(target.storage, source.storage);
     if (!settle_type(&source) || !settle_type(&target)) return false;
+    bool anew = source.storage != target.storage && broadcasts(&source, &target);
+    if (anew && !tensor_renew(&target)) return false;
     if (source.storage && target.storage) return copy_on_card(&source, &target);
     if (!target.storage) return copy_to_host(&source, &target);
     return copy_to_card(&source, &target) && tell_of_integers(&source, &target);
@@ -460,7 +462,7 @@ static PyObject *py_fill_zero(PyObject *Py_UNUSED(self), PyObject *tensor)
     if (!tensor_of_object(tensor, &t)) return core_raise();
     if (!t.storage || !t.storage->typed || !fills(&t)) Py_RETURN_FALSE;
     const storage *s = t.storage;
-    bool ok = storage_own(t.storage) &&
+    bool ok = tensor_renew(&t) && storage_own(t.storage) &&
               core_check(spyre_copy_raw(device_context(), s->card, stream_current(s->card),
                                         s->address, 0, s->card_bytes));
     if (!ok) return core_raise();

@@ -150,6 +150,10 @@ bool storage_set_layout(storage *s, const spyre_layout *layout);
 // that it had, so that two readers do not move it back and forth; a layout that the user gave
 // stays. *out_moved tells.
 bool storage_prefer_layout(storage *s, const spyre_layout *layout, bool at_once, bool *out_moved);
+// Gives a typed storage another form of as many bytes, and forgets its values; one with views of
+// another layout stays as it is.
+bool storage_renew(storage *s, spyre_dtype dtype, const spyre_view *dense,
+                   const spyre_layout *layout);
 // Gives the storage a form of as many bytes; int64 that does not fit stays as it is. Values stay.
 bool storage_set_form(storage *s, spyre_dtype dtype, const spyre_view *dense,
                       const spyre_layout *layout);
@@ -209,6 +213,9 @@ bool tensor_count_elements(int64_t rank, const int64_t *size, const int64_t *str
 // Settles the form of a storage without element type: that of a new tensor when this one fills it,
 // else a flat one.
 bool tensor_settle(const tensor_info *t);
+// Before the tensor is overwritten: one that is all of a storage of bytes gets the form of a new
+// tensor, whose values are not those that it had.
+bool tensor_renew(const tensor_info *t);
 // Whether its storage has the form that tensor_create() would give it.
 bool tensor_has_own_form(const tensor_info *t);
 bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int32_t torch_dtype,

@@ -236,6 +236,11 @@ spyre_context *device_context(void)
     return ok ? context_of_process : NULL;
 }
 
+bool device_open(void)
+{
+    return device_context() != NULL;
+}
+
 void device_profile(bool enabled)
 {
     pthread_mutex_lock(&start_lock);

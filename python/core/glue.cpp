@@ -15,8 +15,11 @@ void glue_settle_new(void *tensor)
     if (!context.deterministicAlgorithms() || !context.deterministicFillUninitializedMemory() ||
         made.numel() == 0)
         return;
-    // PyTorch fills the CPU's. fill_() would need Python, which is shut out of torch.tensor().
-    made.copy_(at::empty(made.sizes(), made.options().device(at::kCPU)));
+    // PyTorch fills the CPU's; of int64 the card holds numbers of 32 bits. fill_() on the card
+    // would need Python, which is shut out of torch.tensor().
+    auto fill = at::empty(made.sizes(), made.options().device(at::kCPU));
+    if (made.scalar_type() == at::kLong) fill.fill_(std::numeric_limits<int32_t>::max());
+    made.copy_(fill);
 }
 
 bool glue_describe(const void *tensor, tensor_info *out)

@@ -26,6 +26,7 @@ enum { CORE_MAX_CARDS = 8 };
 uint32_t device_count(void);                    // cards in use; starts nothing
 bool device_check(int64_t card);                // there is such a card
 bool device_started(void);                      // and not in a child of fork()
+bool device_open(void);                 // starts the runtime, once
 int device_current(void);
 bool device_set_current(int card);
 bool device_synchronize(int card);              // -1: the current one

@@ -148,9 +148,32 @@ static PyObject *py_domains(PyObject *Py_UNUSED(self), PyObject *args)
     return core_int_list(bytes, SPYRE_MEMORY_DOMAINS);
 }
 
+// memory_limit() -> bytes of a card that tensors may have, as the environment says
+static PyObject *py_limit(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
+{
+    int64_t bytes;
+    return core_check(spyre_memory_limit(&bytes)) ? PyLong_FromLongLong(bytes) : core_raise();
+}
+
+// set_memory_limit(card, bytes): the limit of one card from now on
+static PyObject *py_set_limit(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    int card;
+    long long bytes;
+    if (!PyArg_ParseTuple(args, "iL", &card, &bytes)) return NULL;
+    if (!device_check(card)) return core_raise_runtime();
+    if (!device_context() ||
+        !core_check(spyre_memory_set_limit(device_context(), (uint32_t)card, bytes,
+                                           "torch.spyre.set_per_process_memory_fraction()")))
+        return core_raise();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"_chunks", py_chunks, METH_O, "(tensor) -> [(region, offset, bytes, domain)]"},
     {"_memory_domains", py_domains, METH_VARARGS, "([card]) -> free bytes of each domain"},
+    {"_memory_limit", py_limit, METH_NOARGS, "Bytes of a card that tensors may have; opens none."},
+    {"_set_memory_limit", py_set_limit, METH_VARARGS, "(card, bytes)"},
     {"_on_empty_cache", py_on_empty_cache, METH_O,
      "(callable): called when the cache of the allocator is emptied"},
     {"check_room", py_check_room, METH_VARARGS, "(name, dtype, elements) -> None"},

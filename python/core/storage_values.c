@@ -231,6 +231,21 @@ bool storage_type(storage *s, spyre_dtype dtype)
     return true;
 }
 
+bool storage_renew(storage *s, spyre_dtype dtype, const spyre_view *dense,
+                   const spyre_layout *layout)
+{
+    if (storage_has_views(s)) return true;
+    storage before = *s;
+    s->shared = NULL;
+    s->range_known = false;
+    if (!storage_give_memory(s, dtype, dense, layout, 0)) {
+        *s = before;
+        return false;
+    }
+    storage_leave_memory(&before);
+    return true;
+}
+
 bool storage_set_form(storage *s, spyre_dtype dtype, const spyre_view *dense,
                       const spyre_layout *layout)
 {

@@ -262,6 +262,18 @@ bool tensor_settle(const tensor_info *t)
            storage_set_form(s, dtype, &dense, &layout) && storage_type(s, dtype);
 }
 
+bool tensor_renew(const tensor_info *t)
+{
+    spyre_dtype dtype = dtype_of_torch(t->torch_dtype);
+    spyre_view dense;
+    spyre_layout layout;
+    if (!tensor_fills_bytes(t) || dtype == SPYRE_DTYPE_I8 ||
+        spyre_dtype_card_format(dtype) == SPYRE_FORMAT_INVALID)
+        return true;
+    return choose_layout(t->rank, t->size, t->stride, dtype, &dense, &layout) &&
+           storage_renew(t->storage, dtype, &dense, &layout);
+}
+
 bool tensor_has_own_form(const tensor_info *t)
 {
     const storage *s = t->storage;

@@ -115,11 +115,9 @@ static void remove_gap(allocator *a, uint32_t at)
 
 // --- Life
 
-spyre_status allocator_create(uint64_t limit_bytes, allocator *out_allocator)
+spyre_status allocator_create(allocator *out_allocator)
 {
-    allocator a = {.limit_bytes = ALLOCATOR_SEGMENTS * CARD_SEGMENT_BYTES - ALLOCATOR_BLOCK_BYTES,
-                   .unused_block = NO_BLOCK};
-    if (limit_bytes && limit_bytes < a.limit_bytes) a.limit_bytes = limit_bytes;
+    allocator a = {.limit_bytes = ALLOCATOR_MOST_BYTES, .unused_block = NO_BLOCK};
     a.backed = calloc(PAGES / WORD_BITS, sizeof *a.backed);
     if (!a.backed || !room_for_gaps(&a)) {
         allocator_destroy(&a);
@@ -223,7 +221,19 @@ void allocator_release_range(allocator *a, uint64_t address, uint64_t bytes,
     release_gap(a, &(allocator_gap){.address = address, .bytes = bytes}, release, context);
 }
 
+void allocator_limit(allocator *a, uint64_t limit_bytes, const char *limited_by)
+{
+    bool lower = limit_bytes < ALLOCATOR_MOST_BYTES;
+    a->limit_bytes = lower ? limit_bytes : ALLOCATOR_MOST_BYTES;
+    a->limited_by = lower ? limited_by : NULL;
+}
+
 // --- Taking
+
+static uint64_t left_bytes(const allocator *a)
+{
+    return a->limit_bytes > a->used_bytes ? a->limit_bytes - a->used_bytes : 0;
+}
 
 static bool in_segment(const allocator_gap *gap, uint32_t segment)
 {
@@ -236,17 +246,21 @@ static spyre_status too_large(const allocator *a, const allocator_request *reque
     for (uint32_t n = 0; n < a->gap_count; n++)
         if (in_segment(&a->gaps[n], request->segment) && a->gaps[n].bytes > largest)
             largest = a->gaps[n].bytes;
-    uint64_t left = a->limit_bytes - a->used_bytes;
+    uint64_t left = left_bytes(a);
+    char limit[128] = "";
+    if (a->limited_by && largest >= allocator_round(request->bytes))
+        snprintf(limit, sizeof limit, "; the limit of %llu bytes is that of %s",
+                 (unsigned long long)a->limit_bytes, a->limited_by);
     if (largest > left) largest = left;
     char where[32] = "";
     if (request->segment != ALLOCATOR_ANY_SEGMENT)
         snprintf(where, sizeof where, " in domain %u", request->segment);
     return status_new(SPYRE_OUT_OF_MEMORY,
                       "card out of memory%s: %llu bytes asked, %llu bytes free, largest block %llu "
-                      "bytes, %llu bytes in use in %u blocks, %llu bytes reserved",
+                      "bytes, %llu bytes in use in %u blocks, %llu bytes reserved%s",
                       where, (unsigned long long)request->bytes, (unsigned long long)left,
                       (unsigned long long)largest, (unsigned long long)a->used_bytes,
-                      a->used_count, (unsigned long long)a->reserved_bytes);
+                      a->used_count, (unsigned long long)a->reserved_bytes, limit);
 }
 
 uint64_t allocator_free_bytes(const allocator *a, uint32_t segment)
@@ -306,7 +320,7 @@ spyre_status allocator_take_as(allocator *a, const allocator_request *request,
     uint64_t rounded = allocator_round(request->bytes);
     bool counts = request->kind != ALLOCATOR_RANGE;
     uint32_t at = best_fit(a, request, rounded);
-    if (at == a->gap_count || (counts && rounded > a->limit_bytes - a->used_bytes))
+    if (at == a->gap_count || (counts && rounded > left_bytes(a)))
         return too_large(a, request);
     if (!room_for_block(a) || !room_for_gaps(a)) return status_no_memory();
     *out_address = cut(a, at, rounded, request->align_bytes);

@@ -77,13 +77,21 @@ typedef struct {
     uint64_t used_bytes, reserved_bytes;
     uint64_t peak_reserved_bytes, total_reserved_bytes, total_released_bytes;
     uint64_t limit_bytes;
+    const char *limited_by;             // what bounds it to less than the segments have; or null
 } allocator;
 
 // Gives whole pages back to the host.
 typedef void allocator_release(void *context, uint64_t address, uint64_t bytes);
 
-// `limit_bytes` bounds the sum of blocks in use; 0 takes all seven segments.
-SPYRE_MUST_CHECK spyre_status allocator_create(uint64_t limit_bytes, allocator *out_allocator);
+// Bytes of all seven segments that blocks may have.
+#define ALLOCATOR_MOST_BYTES (ALLOCATOR_SEGMENTS * CARD_SEGMENT_BYTES - ALLOCATOR_BLOCK_BYTES)
+
+SPYRE_MUST_CHECK spyre_status allocator_create(allocator *out_allocator);
+
+// Bounds the sum of blocks in use; blocks that are in use stay. Messages name `limited_by`, which
+// is not copied, where the limit is less than the segments have.
+void allocator_limit(allocator *a, uint64_t limit_bytes, const char *limited_by);
+
 void allocator_destroy(allocator *a);
 
 uint64_t allocator_round(uint64_t bytes);

@@ -12,6 +12,8 @@
 
 // --- One card
 
+#define MEMORY_LIMIT "SPYRE_MEMORY_LIMIT_GB"
+
 // `*out_bytes` stays when the variable is not set.
 static spyre_status read_gigabytes(const char *variable, uint64_t least, uint64_t *out_bytes)
 {
@@ -38,15 +40,24 @@ static uint64_t default_cache_limit(void)
     return (uint64_t)pages / 4 * (uint64_t)page_bytes;
 }
 
+spyre_status spyre_memory_limit(int64_t *out_bytes)
+{
+    uint64_t limit = ALLOCATOR_MOST_BYTES;
+    TRY(read_gigabytes(MEMORY_LIMIT, ALLOCATOR_BLOCK_BYTES, &limit));
+    *out_bytes = (int64_t)(limit < ALLOCATOR_MOST_BYTES ? limit : ALLOCATOR_MOST_BYTES);
+    return NULL;
+}
+
 static spyre_status device_start(device *d, spyre_context *context, uint32_t index)
 {
     d->context = context;
     d->index = index;
-    uint64_t limit = 0;
+    int64_t limit = 0;
     d->cache_limit_bytes = default_cache_limit();
-    TRY(read_gigabytes("SPYRE_MEMORY_LIMIT_GB", ALLOCATOR_BLOCK_BYTES, &limit));
+    TRY(spyre_memory_limit(&limit));
     TRY(read_gigabytes("SPYRE_CACHE_LIMIT_GB", 0, &d->cache_limit_bytes));
-    TRY(allocator_create(limit, &d->memory));
+    TRY(allocator_create(&d->memory));
+    allocator_limit(&d->memory, (uint64_t)limit, MEMORY_LIMIT);
     spyre_status status = card_create(&d->machine);
     if (!status) {
         status = metrics_open(d, &d->metrics);

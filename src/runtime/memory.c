@@ -341,6 +341,19 @@ void spyre_memory_read_statistics(spyre_context *context, uint32_t card_id,
     pthread_mutex_unlock(&d->lock);
 }
 
+spyre_status spyre_memory_set_limit(spyre_context *context, uint32_t card_id, int64_t bytes,
+                                    const char *limited_by)
+{
+    if (bytes < 0)
+        return status_new(SPYRE_INVALID_ARGUMENT, "a limit of %lld bytes: expected 0 or more",
+                          (long long)bytes);
+    device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);
+    if (!d) return status_new(SPYRE_INVALID_ARGUMENT, "card %u: there is no such card", card_id);
+    allocator_limit(&d->memory, (uint64_t)bytes, limited_by);
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
 void spyre_memory_reset_peak(spyre_context *context, uint32_t card_id)
 {
     device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);

@@ -6,6 +6,7 @@ import io
 
 import pytest
 import torch
+import torch_spyre
 
 
 def test_launches_of_milliseconds_run_on_the_threads_of_pytorch():
@@ -109,7 +110,7 @@ def test_a_stream_is_of_the_pool_of_its_priority():
     low, high = torch.spyre.Stream(), torch.spyre.Stream(priority=-1)
     assert 1 <= low.id <= 32 and low.priority == 0
     assert 33 <= high.id <= 64 and high.priority == -1
-    assert low.device() == torch.device("spyre", 0)
+    assert low.device == torch.Stream("spyre").device == torch.device("spyre", 0)
     assert {torch.spyre.Stream().id for _ in range(32)} == set(range(1, 33))
 
 
@@ -165,6 +166,34 @@ def test_new_memory_is_filled_for_deterministic_algorithms(dtype):
                 torch.testing.assert_close(ours.cpu(), expected, rtol=0, atol=0, equal_nan=True)
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_deterministic_algorithms_leave_integers_on_the_card():
+    torch.use_deterministic_algorithms(True)
+    try:
+        with torch_spyre.fallback("error"):
+            assert torch.empty(3, dtype=torch.int64, device="spyre").tolist() == [2**31 - 1] * 3
+            made = torch.tensor([1, 2], device="spyre")
+            assert (made + 1).tolist() == [2, 3]
+            assert (torch.zeros(2, dtype=torch.int64, device="spyre") + made).tolist() == [1, 2]
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("write", [
+    lambda wide: wide.copy_(torch.tensor([[1, 2], [3, 4]])),
+    lambda wide: wide.copy_(torch.tensor([[1, 2], [3, 4]]).to("spyre")),
+    lambda wide: wide.t().copy_(torch.tensor([[1, 3], [2, 4]])),
+    lambda wide: wide.zero_().add_(torch.tensor([[1, 2], [3, 4]]).to("spyre")),
+])  # fmt: skip
+def test_what_overwrites_wide_integers_chooses_their_form_anew(write):
+    wide = torch.tensor([[2**40, 1], [2, 3]], device="spyre")
+    view = wide[1]
+    with torch_spyre.fallback("error"):
+        write(wide)
+        assert (wide + 1).tolist() == [[2, 3], [4, 5]] and view.tolist() == [3, 4]
+    wide.copy_(torch.tensor([2**40, 5]))  # broadcast
+    assert wide.tolist() == [[2**40, 5]] * 2 and view.tolist() == [2**40, 5]
 
 
 def test_tracers_make_tensors_with_deterministic_algorithms(run_python):

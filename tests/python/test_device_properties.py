@@ -10,9 +10,9 @@ def test_properties_are_those_of_the_geometry_table():
     assert found == torch.spyre.get_device_properties("spyre:0")
     assert found == torch.spyre.get_device_properties(torch.device("spyre"))
     assert (found.multi_processor_count, found.corelets_per_core) == (32, 2)
-    assert found.total_memory == 128 << 30 and found.scratchpad_bytes_per_core == 2 << 20
+    assert found.scratchpad_bytes_per_core == 2 << 20
     assert found.stick_bytes == 128 and found.is_emulated
-    assert found.total_memory >= torch.spyre.mem_get_info()[1]
+    assert found.total_memory == torch.spyre.mem_get_info()[1] == (112 << 30) - 128
     assert torch.spyre.get_device_name(0) == found.name == "IBM Spyre (emulated)"
     assert torch.spyre.get_device_capability()["multi_processor_count"] == 32
     with pytest.raises(AttributeError):
@@ -109,3 +109,21 @@ def test_names_that_programs_probe():
     assert torch.spyre.device_memory_used() >= total - free + kept.nbytes
     assert torch.spyre.is_tf32_supported() is False
     torch.spyre.ipc_collect()
+
+
+@pytest.mark.parametrize("ask", ["torch.spyre.mem_get_info", "torch.accelerator.get_memory_info"])
+def test_memory_is_known_before_the_first_tensor(run_python, ask):
+    code = f"""
+import torch
+total = torch.spyre.get_device_properties().total_memory
+assert not torch.spyre.is_initialized()
+print({ask}() == (total, total) == (1 << 30, 1 << 30))
+"""
+    assert run_python(code, SPYRE_MEMORY_LIMIT_GB="1").stdout == "True\n"
+
+
+def test_names_that_are_missing_are_those_of_torch_spyre():
+    with pytest.raises(AttributeError, match="'torch.spyre' has no attribute 'ReplayGraph'"):
+        torch.spyre.ReplayGraph  # noqa: B018
+    assert {"numerics", "get_diagnostic_report", "Stream"} <= set(dir(torch.spyre))
+    assert all(hasattr(torch.spyre, name) for name in dir(torch.spyre))

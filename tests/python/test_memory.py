@@ -98,7 +98,28 @@ print(torch.spyre.memory_stats()["num_ooms"])
     done = run_python(code, SPYRE_MEMORY_LIMIT_GB="0.0625")
     assert "8388608 bytes asked, 4194304 bytes free" in done.stdout
     assert "62914560 bytes in use in 1 blocks" in done.stdout
+    assert "; the limit of 67108864 bytes is that of SPYRE_MEMORY_LIMIT_GB" in done.stdout
     assert done.stdout.splitlines()[-1] == "1"
+
+
+def test_a_fraction_of_the_memory():
+    total = torch.spyre.mem_get_info()[1]
+    used = torch.spyre.memory_allocated()
+    torch.spyre.set_per_process_memory_fraction((used + 4 * MIB) / total, "spyre:0")
+    try:
+        x = fresh(2)
+        with pytest.raises(torch.OutOfMemoryError, match=r"set_per_process_memory_fraction\(\)"):
+            fresh(4)
+        assert torch.spyre.get_per_process_memory_fraction() < 1
+        torch.spyre.set_per_process_memory_fraction(0.0)
+        assert torch.spyre.mem_get_info() == (0, 0) and x.nbytes == 2 * MIB
+        with pytest.raises(ValueError, match="fraction: 2, expected a number from 0 to 1"):
+            torch.spyre.set_per_process_memory_fraction(2)
+        with pytest.raises(TypeError, match="fraction: expected a number, got str"):
+            torch.spyre.set_per_process_memory_fraction("half")
+    finally:
+        torch.spyre.set_per_process_memory_fraction(1.0)
+    assert torch.spyre.mem_get_info()[1] == total
 
 
 def test_a_cache_of_no_bytes(run_python, torch_forks):

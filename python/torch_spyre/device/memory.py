@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
+from .. import _C
 from .streams import Device, device_index
 
 
 def mem_get_info(device: Device = None) -> tuple[int, int]:
-    """Bytes of a card that are free and that it has."""
+    """Bytes of a card that are free and that tensors may have. Starts the runtime."""
     return torch.accelerator.get_memory_info(device_index(device))
 
 
@@ -20,6 +21,24 @@ def device_memory_used(device: Device = None) -> int:
     """Bytes of a card that are not free."""
     free, total = mem_get_info(device)
     return total - free
+
+
+def set_per_process_memory_fraction(fraction: float, device: Device = None) -> None:
+    """Lets tensors have that part, 0 to 1, of a card's `total_memory`; what is in use stays.
+
+    Raises: TypeError for what is no number, ValueError for a number outside of 0 to 1.
+    """
+    if isinstance(fraction, bool) or not isinstance(fraction, (int, float)):
+        raise TypeError(f"fraction: expected a number, got {type(fraction).__name__}")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction: {fraction}, expected a number from 0 to 1")
+    card = device_index(device)
+    _C._set_memory_limit(card, int(_C._memory_limit() * fraction))
+
+
+def get_per_process_memory_fraction(device: Device = None) -> float:
+    """The part of a card's `total_memory` that tensors may have."""
+    return mem_get_info(device)[1] / _C._memory_limit()
 
 
 _SUMMARY = (

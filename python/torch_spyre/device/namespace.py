@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import types
 from collections.abc import Iterable
 
@@ -148,6 +149,8 @@ def set_device(device: Device) -> None:
     _C.set_device(streams.device_index(device))
 
 
+_MISSING = object()
+_LATE = {"numerics": "..debug.numerics", "get_diagnostic_report": "..debug.failures"}
 _OF_INDUCTOR = {
     "Scheduling": "SuperDSCScheduling",
     "PythonWrapperCodegen": "SpyrePythonWrapperCodegen",
@@ -164,6 +167,7 @@ def make_module() -> types.ModuleType:
         streams.current_stream, streams.default_stream, streams.set_stream, streams.synchronize,
         device_of, streams.is_current_stream_capturing, is_tf32_supported, ipc_collect,
         memory.device_memory_used,
+        memory.set_per_process_memory_fraction, memory.get_per_process_memory_fraction,
         memory.mem_get_info, memory.memory_summary, memory.memory_stats_as_nested_dict,
         memory.reset_max_memory_allocated, memory.empty_cache, properties.get_device_properties,
         properties.get_device_name, properties.get_device_capability,
@@ -190,19 +194,20 @@ def make_module() -> types.ModuleType:
             raise AttributeError(name)
         if name == "default_generators":
             return tuple(_C._get_default_generator(card) for card in range(_C.device_count()))
-        if name == "numerics":
-            from ..debug.numerics import numerics
-
-            return numerics
-        if name == "get_diagnostic_report":
-            from ..debug.failures import get_diagnostic_report
-
-            return get_diagnostic_report
+        if name in _LATE:
+            return getattr(importlib.import_module(_LATE[name], __package__), name)
         if name in _OF_INDUCTOR:  # PyTorch asks when Inductor is first used
             from .._pytorch import inductor
 
             return getattr(inductor, _OF_INDUCTOR[name])
-        return getattr(_C, name)
+        found = getattr(_C, name, _MISSING)
+        if found is _MISSING:
+            raise AttributeError(f"module 'torch.spyre' has no attribute {name!r}")
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*vars(module), *_LATE, "default_generators"})
 
     module.__getattr__ = __getattr__  # type: ignore[method-assign]
+    module.__dir__ = __dir__  # type: ignore[method-assign]
     return module

@@ -17,7 +17,8 @@ NAME = "IBM Spyre (emulated)"
 @dataclasses.dataclass(frozen=True)
 class DeviceProperties:
     """A card. `multi_processor_count` is its cores, a multi-processor's counterpart; sizes are
-    bytes. It has no compute capability of CUDA's kind, hence neither `major` nor `minor`."""
+    bytes; `total_memory` is what tensors may have, SPYRE_MEMORY_LIMIT_GB included. It has no
+    compute capability of CUDA's kind, hence neither `major` nor `minor`."""
 
     name: str
     vendor: str
@@ -55,7 +56,7 @@ def get_device_properties(device: Device = None) -> DeviceProperties:
     return DeviceProperties(
         name=NAME,
         vendor="IBM",
-        total_memory=int(constants["MEMORY_BYTES"]),
+        total_memory=_C._memory_limit(),
         multi_processor_count=int(constants["CORES"]),
         corelets_per_core=int(constants["CORELETS"]),
         scratchpad_bytes_per_core=int(constants["LX_BYTES"]),

@@ -60,10 +60,6 @@ class Stream(torch.Stream):
         """-1 of a high stream, 0 of the others, as PyTorch counts."""
         return -1 if self._id > _C.LOW_STREAMS else 0
 
-    def device(self) -> torch.device:  # type: ignore[override]
-        """The stream's card; a method, as torch-spyre has it."""
-        return torch.device("spyre", self._card)
-
     def query(self) -> bool:
         """Whether all work of the stream is done. Does not wait."""
         return _C._stream_query(self._card, self._id)
@@ -118,8 +114,12 @@ class Stream(torch.Stream):
 
 
 class StreamHandle(Stream):
-    """A stream as `torch_spyre._C` gives it: number and priority are methods, as torch-spyre's
-    `_SpyreStreamBase` has them."""
+    """A stream as `torch_spyre._C` gives it: card, number and priority are methods, as
+    torch-spyre's `_SpyreStreamBase` has them."""
+
+    def device(self) -> torch.device:  # type: ignore[override]
+        """The stream's card."""
+        return torch.device("spyre", self._card)
 
     def id(self) -> int:  # type: ignore[override]
         """The stream's number on its card; 0 is the default stream."""
@@ -155,7 +155,7 @@ def as_stream(stream: torch.Stream) -> Stream:
     """A stream of the device that PyTorch made, as one of this package."""
     if isinstance(stream, Stream):
         return stream
-    return Stream(stream.device, stream_id=stream.stream_id)
+    return Stream(stream.device_index, stream_id=stream.stream_id)
 
 
 class StreamContext:

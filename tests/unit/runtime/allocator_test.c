@@ -7,7 +7,7 @@ static void allocator__never_gives_address_zero(void **state)
 {
     (void)state;
     allocator a;
-    assert_ok(allocator_create(0, &a));
+    assert_ok(allocator_create(&a));
     uint64_t address;
     assert_ok(allocator_take(&a, 0, &address));
     assert_int_equal(address, 128);
@@ -24,7 +24,7 @@ static void allocator__takes_the_best_fit_and_joins_neighbours(void **state)
 {
     (void)state;
     allocator a;
-    assert_ok(allocator_create(0, &a));
+    assert_ok(allocator_create(&a));
     static const uint64_t sizes[6] = {1024, 128, 512, 128, 768, 128};
     uint64_t at[6], address;
     for (int n = 0; n < 6; n++) assert_ok(allocator_take(&a, sizes[n], &at[n]));
@@ -50,7 +50,7 @@ static void allocator__segments_do_not_join(void **state)
 {
     (void)state;
     allocator a;
-    assert_ok(allocator_create(0, &a));
+    assert_ok(allocator_create(&a));
     uint64_t address[ALLOCATOR_SEGMENTS], extra;
     // Segment 0 lacks its first block, so seven whole segments do not exist.
     for (int n = 0; n < ALLOCATOR_SEGMENTS - 1; n++) {
@@ -68,11 +68,20 @@ static void allocator__limit_counts_rounded_bytes(void **state)
 {
     (void)state;
     allocator a;
-    assert_ok(allocator_create(1000, &a));
+    assert_ok(allocator_create(&a));
+    allocator_limit(&a, 1000, "the test");
     uint64_t address, second;
     assert_ok(allocator_take(&a, 897 - 128, &address));
     assert_error(allocator_take(&a, 129, &second), SPYRE_OUT_OF_MEMORY,
                  "129 bytes asked, 104 bytes free, largest block 104 bytes, 896 bytes in use");
+    assert_error(allocator_take(&a, 129, &second), SPYRE_OUT_OF_MEMORY,
+                 "; the limit of 1000 bytes is that of the test");
+    allocator_limit(&a, 500, "the test"); // less than is in use
+    assert_error(allocator_take(&a, 1, &second), SPYRE_OUT_OF_MEMORY,
+                 "1 bytes asked, 0 bytes free");
+    allocator_limit(&a, UINT64_MAX, "nobody");
+    assert_null(a.limited_by);
+    allocator_limit(&a, 1000, "the test");
     assert_true(allocator_give(&a, address));
     assert_ok(allocator_take(&a, 129, &second));
     allocator_destroy(&a);
@@ -96,7 +105,7 @@ static void allocator__reserves_and_releases_whole_pages(void **state)
     (void)state;
     const uint64_t page = ALLOCATOR_PAGE_BYTES;
     allocator a;
-    assert_ok(allocator_create(0, &a));
+    assert_ok(allocator_create(&a));
     uint64_t first, second, third;
     assert_ok(allocator_take(&a, 3 * page, &first));    // from byte 4096 of page 0 into page 3
     assert_int_equal(a.reserved_bytes, 4 * page);
@@ -134,7 +143,7 @@ static void allocator__aligns_large_blocks(void **state)
     (void)state;
     enum { LARGE = ALLOCATOR_LARGE_BYTES, ALIGN = ALLOCATOR_ALIGN_BYTES };
     allocator a;
-    assert_ok(allocator_create(0, &a));
+    assert_ok(allocator_create(&a));
     uint64_t address[4], rest;
     assert_ok(allocator_take(&a, LARGE, &address[0]));
     assert_int_equal(address[0], ALIGN);
@@ -157,7 +166,7 @@ static void allocator__prefers_what_was_freed_last(void **state)
 {
     (void)state;
     allocator a;
-    assert_ok(allocator_create(0, &a));
+    assert_ok(allocator_create(&a));
     uint64_t at[6], address;
     for (int n = 0; n < 6; n++) assert_ok(allocator_take(&a, 256, &at[n]));
     assert_true(allocator_give(&a, at[0]));
