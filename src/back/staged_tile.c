@@ -8,8 +8,8 @@ spyre_status staged_load(emitter *e, const tile_buffers *tiles, const box *b,
     for (uint32_t i = 0; i < inputs; i++) {
         uint32_t o = tiles->n->step->inputs[i];
         if (!tiles->staged[o] || loaded >> o & 1) continue;
-        place tile = buffers_place(tiles, b, axes, o), home = place_home(tiles->n, b, axes, o);
-        TRY(emit_load(e, axes, &tile, &home));
+        place_copy copy = place_of_load(tiles->n, b, axes, o, &tiles->region[o]);
+        TRY(emit_load(e, &copy.axes, &copy.tile, &copy.home));
         loaded |= 1u << o;
     }
     return loaded ? emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL) : NULL;
