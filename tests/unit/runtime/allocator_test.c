@@ -187,7 +187,8 @@ static void allocator__random_blocks_never_overlap(void **state)
     static uint16_t owner[BLOCKS];
     memset(owner, 0, sizeof owner);
     allocator a;
-    assert_ok(allocator_create(BLOCKS * 64ULL, &a));
+    assert_ok(allocator_create(&a));
+    allocator_limit(&a, BLOCKS * 64ULL, "the test");
     uint64_t seed = 3, at[LIVE] = {0}, size[LIVE] = {0};
     for (uint32_t round = 0; round < 20000; round++) {
         uint32_t n = next_random(&seed) % LIVE;
