@@ -59,6 +59,11 @@ static int64_t stride_of(const scanning *s, uint32_t operand, uint32_t dim)
 
 // --- Steps: value n of each step follows state n
 
+enum { REALS = GROUP / 2 };
+typedef double reals __attribute__((vector_size(8 * REALS)));
+typedef float floats __attribute__((vector_size(4 * REALS)));
+typedef int32_t float_words __attribute__((vector_size(4 * REALS)));
+
 // A NaN is the positive quiet one in results at once, among running values at the end.
 #define CHAIN(name, next)                                                                       \
     __attribute__((always_inline)) static inline void name##_some(                              \
@@ -76,12 +81,32 @@ static int64_t stride_of(const scanning *s, uint32_t operand, uint32_t dim)
         for (size_t n = 0; n < some; n++)                                                       \
             state[n] = running[n] == running[n] ? running[n] : (double)NAN;                     \
     }                                                                                           \
+    __attribute__((always_inline)) static inline void name##_group(                             \
+        double *state, float *values, size_t width, size_t depth)                               \
+    {                                                                                           \
+        reals running[GROUP / REALS];                                                           \
+        memcpy(running, state, sizeof running);                                                 \
+        for (size_t k = 0; k < depth; k++, values += width)                                     \
+            for (size_t n = 0; n < GROUP / REALS; n++) {                                        \
+                floats value;                                                                   \
+                memcpy(&value, values + n * REALS, sizeof value);                               \
+                const reals x = running[n], y = __builtin_convertvector(value, reals);          \
+                running[n] = (next);                                                            \
+                value = __builtin_convertvector(running[n], floats);                            \
+                const float_words numbers = value == value;                                     \
+                value = (floats)(((float_words)value & numbers) | (RANK_NAN & ~numbers));       \
+                memcpy(values + n * REALS, &value, sizeof value);                               \
+            }                                                                                   \
+        memcpy(state, running, sizeof running);                                                 \
+        for (size_t n = 0; n < GROUP; n++)                                                      \
+            state[n] = state[n] == state[n] ? state[n] : (double)NAN;                           \
+    }                                                                                           \
     BASE_CLONES                                                                                 \
     static void name(double *state, float *values, size_t width, size_t depth)                  \
     {                                                                                           \
         size_t n = 0;                                                                           \
         for (; n + GROUP <= width; n += GROUP)                                                  \
-            name##_some(state + n, values + n, GROUP, width, depth);                            \
+            name##_group(state + n, values + n, width, depth);                                  \
         if (n < width) name##_some(state + n, values + n, width - n, width, depth);             \
     }
 
@@ -211,10 +236,19 @@ static void join(scanning *s, size_t width, size_t depth, uint32_t position)
 
 // --- Elements of a block, value n of step k at k * width + n
 
+// Words as they lie: of IEEE_FP32, too, where steps take any NaN for one and leave one only.
+static bool as_they_lie(const scanning *s, uint32_t operand, bool integers)
+{
+    const opfunc joins = running_joins(s->op);
+    const bool knows_nan =
+        running_ranks(s->op) || joins == OPFUNC_ADD || joins == OPFUNC_MUL;
+    return integers || (knows_nan && s->i->operand[operand].format == SPYRE_FORMAT_IEEE_FP32);
+}
+
 static void load_run(const scanning *s, float *to, const uint8_t *from, int64_t stride,
                      size_t count)
 {
-    if (s->integers)
+    if (as_they_lie(s, IN, s->integers))
         copy_elements((uint8_t *)to, sizeof *to, from, stride, (int64_t)count, sizeof *to);
     else
         lanes_load_f32(to, from, stride, s->i->operand[IN].format, count);
@@ -223,7 +257,7 @@ static void load_run(const scanning *s, float *to, const uint8_t *from, int64_t 
 static void store_run(const scanning *s, uint8_t *to, int64_t stride, const float *from,
                       size_t count)
 {
-    if (s->gives_integers)
+    if (as_they_lie(s, OUT, s->gives_integers))
         copy_elements(to, stride, (const uint8_t *)from, sizeof *from, (int64_t)count,
                       sizeof *from);
     else
