@@ -304,6 +304,43 @@ static void differential_window__masking(void **state)
     run(masking, 25000, 50);
 }
 
+// Elements that LOADs bring of memory, in a program without loops.
+static int64_t loaded_elements(const isa_program *p)
+{
+    int64_t loaded = 0;
+    for (uint32_t n = 0; n < p->code.count; n++) {
+        const isa_instruction *i = p->code.items[n];
+        int64_t elements = i->opcode == ISA_LOAD;
+        assert_int_not_equal(i->opcode, ISA_LOOP);
+        for (uint32_t d = 0; d < i->dim_count; d++) elements *= i->extent[d];
+        loaded += elements;
+    }
+    return loaded;
+}
+
+static void differential_window__places_in_common_are_loaded_once(void **state)
+{
+    (void)state;
+    const axis i = {.extent = 10, .size = 8, .taps = 3, .stride = 1, .dilation = 1};
+    const axis j = {.extent = 11, .size = 4, .taps = 3, .stride = 2, .dilation = 2};
+    const made_dim dims[] = {{"mb", 2, 1}, {"i", i.size, 1}, {"j", j.size, 1}, {"out", 64, 1},
+                             {"ki", 3, 1}, {"kj", 3, 1}, {NULL, 0, 0}};
+    trial t = trial_begin(1, 12 << 10);
+    t.infinities = false;
+    t.options.lx_reserved_bytes = 1 << 20;
+    bundle_step step = make_step(t.memory, OPFUNC_MAXPOOLFWD, dims);
+    isa_program *program;
+    add_windows(&step, &i, &j);
+    step.inputs[0] = 0;
+    add_tensor(&t, &step, DL16, BITS("mb", "i", "j", "out"), "out", "", 0);
+    add_tensor(&t, &step, DL16, BITS("mb", "i", "j", "out"), "out", "", 0);
+    finish_step(t.b, &step);
+    assert_ok(back_compile(t.b, &t.options, t.memory, &program));
+    // Of 11 places in steps of two along j, the even ones.
+    assert_int_equal(loaded_elements(program), 2 * 10 * 6 * 64);
+    trial_end(&t, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +350,7 @@ int main(void)
         cmocka_unit_test(differential_window__quantising),
         cmocka_unit_test(differential_window__unpacking),
         cmocka_unit_test(differential_window__masking),
+        cmocka_unit_test(differential_window__places_in_common_are_loaded_once),
     };
     return cmocka_run_group_tests(tests, trial_setup, trial_teardown);
 }
