@@ -52,24 +52,6 @@ bool may_take_over(const at::Tensor &self, const at::Tensor &from)
 // Whether who traces on this thread takes the gradient of the entry for devices apart.
 thread_local bool knows_gradient = false;
 
-// Which form scaled_dot_product_attention takes: the entry for devices keeps it one node. With
-// gradients of what the card has no products of, or in a graph of others (Inductor's own), and with
-// dropout, PyTorch's own composition stays.
-int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
-                         const std::optional<at::Tensor> &mask, double dropout, bool,
-                         std::optional<double>, bool)
-{
-    bool differentiable = at::GradMode::is_enabled() &&
-                          (query.requires_grad() || key.requires_grad() ||
-                           value.requires_grad() || (mask && mask->requires_grad()));
-    bool half = query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16;
-    bool is_traced = query.key_set().has(c10::DispatchKey::Python);
-    bool has_elements = is_traced ? knows_gradient : query.numel() > 0 && key.numel() > 0;
-    bool whole =
-        dropout == 0.0 && query.dim() == 4 && (!differentiable || (half && has_elements));
-    return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
-}
-
 // Dims that attention goes over as a batch: all but the rows and their width, and but the heads
 // where several of a query share one of a key.
 c10::SymIntArrayRef batch_dims(const at::Tensor &x, bool grouped)
@@ -77,6 +59,42 @@ c10::SymIntArrayRef batch_dims(const at::Tensor &x, bool grouped)
     size_t kept = grouped ? 3 : 2;
     auto sizes = x.sym_sizes();
     return sizes.size() < kept ? c10::SymIntArrayRef() : sizes.slice(0, sizes.size() - kept);
+}
+
+// torch.vmap goes over a dim of it.
+bool is_batched(const at::Tensor &x)
+{
+    return x.key_set().has(c10::DispatchKey::FuncTorchBatched);
+}
+
+// Whether the entry for devices takes operands of these sizes. Samples of torch.vmap join their
+// batch there (batched_attention.py), if they have one; all others have four dims by now.
+bool has_sizes(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
+               bool grouped)
+{
+    if (!is_batched(query) && !is_batched(key) && !is_batched(value)) return query.dim() == 4;
+    auto batch = batch_dims(query, grouped);
+    int64_t rank = query.dim();
+    return rank >= (grouped ? 3 : 2) && rank <= 4 && key.dim() == rank && value.dim() == rank &&
+           batch == batch_dims(key, grouped) && batch == batch_dims(value, grouped);
+}
+
+// Which form scaled_dot_product_attention takes: the entry for devices keeps it one node. With
+// gradients of what the card has no products of, or in a graph of others (Inductor's own), and with
+// dropout, PyTorch's own composition stays.
+int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
+                         const std::optional<at::Tensor> &mask, double dropout, bool,
+                         std::optional<double>, bool grouped)
+{
+    bool differentiable = at::GradMode::is_enabled() &&
+                          (query.requires_grad() || key.requires_grad() ||
+                           value.requires_grad() || (mask && mask->requires_grad()));
+    bool half = query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16;
+    bool is_traced = query.key_set().has(c10::DispatchKey::Python);
+    bool has_elements = is_traced ? knows_gradient : query.numel() > 0 && key.numel() > 0;
+    bool whole = dropout == 0.0 && has_sizes(query, key, value, grouped) &&
+                 (!differentiable || (half && has_elements));
+    return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
 }
 
 bool can_broadcast(c10::SymIntArrayRef a, c10::SymIntArrayRef b)

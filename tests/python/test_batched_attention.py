@@ -32,6 +32,21 @@ CASES = {
     "all": (lambda q, k, v: vmap(attend)(q, k, v), ()),
     "queries alone": (lambda q, k, v: vmap(attend, (0, None, None))(q, k[0], v[0]), ()),
     "another dim": (lambda q, k, v: vmap(attend, (1, 1, 1), 1)(q, k, v), ()),
+    "heads": (lambda q, k, v: vmap(attend)(q[:, 0], k[:, 0], v[:, 0]), ()),
+    "rows": (lambda q, k, v: vmap(attend)(q[:, 0, 0], k[:, 0, 0], v[:, 0, 0]), ()),
+    "grouped heads": (
+        lambda q, k, v: vmap(lambda *x: attend(*x, enable_gqa=True))(
+            q[:, 0], k[:, 0, :2], v[:, 0, :2]), ()),
+    "gradients of heads": (
+        lambda q, k, v: torch.cat(
+            vmap(grad(squares, argnums=(0, 1, 2)))(q[:, 0], k[:, 0], v[:, 0]), -1), ()),
+    "gradients of rows": (
+        lambda q, k, v: vmap(grad(squares, 1), (0, None, 0))(q[:, 0, 0], k[0, 0, 0], v[:, 0, 0]),
+        ()),
+    "gradients of heads' masks": (
+        lambda q, k, v, m: of_mask(0)(q[:, 0], k[:, 0], v[:, 0], m), (SAMPLES, 4, 8, 8)),
+    "gradients of heads' mask": (
+        lambda q, k, v, m: of_mask(None)(q[:, 0], k[:, 0], v[:, 0], m), (8, 8)),
     "nested": (
         lambda q, k, v: vmap(vmap(attend, (0, None, None)))(torch.stack((q, 2 * q), 1), k, v), ()),
     "grouped": (

@@ -12,18 +12,21 @@ import torch
 _aten = torch.ops.aten
 _FUSED = "aten::_scaled_dot_product_fused_attention_overrideable"
 _RANK = 4  # [batch, heads, length, size]
-_OF_ROWS, _GRADIENTS = 2, 4  # results that have the batch: attention and its log-sum-exp; all
-_OF_BATCH = (0, 1, 2, 3, 6, 7)  # and operands of the gradient: grad, query, key, value, results
+_OF_ROWS = 2  # results that have the batch: attention and its log-sum-exp
+_OF_BATCH = (0, 1, 2, 3, 6, 7)  # operands of the gradient that do: grad, query, key, value, these
 
 Tensors = tuple[Any, ...]
 
 
-def _joined(x: torch.Tensor | None, dim: int | None, samples: int) -> torch.Tensor | None:
-    """[samples * batch, ..]; of samples that share it, copies."""
+def _joined(
+    x: torch.Tensor | None, dim: int | None, samples: int, lacking: int
+) -> torch.Tensor | None:
+    """[samples * batch, ..] with the dims that are lacking; of samples that share it, copies."""
     if x is None or (x.numel() == 0 and dim is None):
         return x
     x = x.unsqueeze(0) if dim is None else x.movedim(dim, 0)
-    return x.expand(samples, *x.shape[1:]).flatten(0, 1)
+    sizes = (*(1,) * lacking, *x.shape[1:])
+    return x.reshape(x.shape[0], *sizes).expand(samples, *sizes).flatten(0, 1)
 
 
 def _joined_mask(
@@ -37,29 +40,37 @@ def _joined_mask(
     return mask.expand(samples, batch, *mask.shape[2:]).flatten(0, 1)
 
 
-def _parted(results: Sequence[Any], count: int, samples: int) -> tuple[Tensors, Tensors]:
-    """[samples, batch, ..] again, of the first results that have elements; and the dims that vmap
-    goes over."""
+def _parted(
+    results: Sequence[Any], count: int, samples: int, lacking: int
+) -> tuple[Tensors, Tensors]:
+    """[samples, batch, ..] again, of the first results that have elements, without the dims that
+    were lacking; and the dims that vmap goes over."""
     whole = [n < count and x is not None and x.numel() > 0 for n, x in enumerate(results)]
-    parted = tuple(
-        x.unflatten(0, (samples, -1)) if own else x for x, own in zip(results, whole, strict=True)
-    )
+
+    def parted_of(x: torch.Tensor) -> torch.Tensor:
+        sizes = x.unflatten(0, (samples, -1)).shape
+        return x.reshape(samples, *sizes[1 + lacking :])
+
+    parted = tuple(parted_of(x) if own else x for x, own in zip(results, whole, strict=True))
     return parted, tuple(0 if own else None for own in whole)
 
 
-def _batch_of(query: torch.Tensor, dim: int | None) -> int:
-    return query.shape[0] if dim is None else query.movedim(dim, 0).shape[1]
+def _batch_of(query: torch.Tensor, dim: int | None) -> tuple[int, int]:
+    """How many a sample has, and how many dims it lacks of four."""
+    sizes = query.shape if dim is None else query.movedim(dim, 0).shape[1:]
+    return sizes[0] if len(sizes) == _RANK else 1, _RANK - len(sizes)
 
 
 def _attend(info: Any, dims: Sequence[int | None], *given: Any, **options: Any) -> Any:
     """`given`: query, key, value and whatever the caller says of the mask and what follows it."""
     samples = info.batch_size
-    joined = [_joined(x, d, samples) for x, d in zip(given[:3], dims[:3], strict=True)]
+    batch, lacking = _batch_of(given[0], dims[0])
+    joined = [_joined(x, d, samples, lacking) for x, d in zip(given[:3], dims[:3], strict=True)]
     rest = list(given[3:])
     if rest:
-        rest[0] = _joined_mask(rest[0], dims[3], samples, _batch_of(given[0], dims[0]))
+        rest[0] = _joined_mask(rest[0], dims[3], samples, batch)
     op = _aten._scaled_dot_product_fused_attention_overrideable.default
-    return _parted(op(*joined, *rest, **options), _OF_ROWS, samples)
+    return _parted(op(*joined, *rest, **options), _OF_ROWS, samples, lacking)
 
 
 def _gradient_of_mask(
@@ -76,16 +87,17 @@ def _gradient_of_mask(
 def _differentiate(info: Any, dims: Sequence[int | None], *given: Any, **options: Any) -> Any:
     """`given`, as in the schema: grad, query, key, value, mask, wanted, out, .."""
     samples, mask, wanted = info.batch_size, given[4], given[5]
+    batch, lacking = _batch_of(given[1], dims[1])
     joined = list(given)
     for n in _OF_BATCH:
-        joined[n] = _joined(given[n], dims[n], samples)
-    joined[4] = _joined_mask(mask, dims[4], samples, _batch_of(given[1], dims[1]))
+        joined[n] = _joined(given[n], dims[n], samples, lacking)
+    joined[4] = _joined_mask(mask, dims[4], samples, batch)
     op = _aten._scaled_dot_product_fused_attention_overrideable_backward.default
-    results, places = _parted(op(*joined, **options), _GRADIENTS, samples)
-    if not wanted[3] or places[3] is None:
-        return results, places
-    gradient = _gradient_of_mask(results[3].flatten(0, 1), mask, dims[4], samples)
-    return (*results[:3], gradient), places
+    *gradients, of_mask = op(*joined, **options)
+    parted, places = _parted(gradients, len(gradients), samples, lacking)
+    if not wanted[3]:
+        return (*parted, of_mask), (*places, None)
+    return (*parted, _gradient_of_mask(of_mask, mask, dims[4], samples)), (*places, 0)
 
 
 def register(library: torch.library.Library) -> None:
