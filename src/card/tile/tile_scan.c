@@ -17,8 +17,8 @@
 
 enum { GROUP = 16 }; // running values that fit registers
 enum { WIDTH = 256, BLOCK = 4096 };
-enum { TURNED_WIDTH = GROUP, TURNED_BLOCK = 1024, QUARTER = TURNED_BLOCK / 4 };
-enum { TURNED_DEPTH = TURNED_BLOCK / TURNED_WIDTH };
+enum { TURNED_WIDTH = GROUP, TURNED_BLOCK = 1024 };
+enum { TURNED_DEPTH = TURNED_BLOCK / TURNED_WIDTH }; // half of it where steps are no more
 
 typedef union {
     int64_t bits[WIDTH];
@@ -264,35 +264,39 @@ static void store_run(const scanning *s, uint8_t *to, int64_t stride, const floa
         lanes_store_f32(to, stride, s->i->operand[OUT].format, from, count);
 }
 
-// Interleaving the quarters of a block turns the digits of a place by two: done twice, row n,
-// element k of TURNED_DEPTH has become row k, element n of TURNED_WIDTH. Parting does the reverse.
+// Interleaving the quarters of a block, of so many values each, turns the digits of a place by two:
+// done twice, row n, element k has become row k, element n of TURNED_WIDTH. Parting does the
+// reverse.
 BASE_CLONES
-static void interleave(float *restrict to, const float *restrict from)
+static void interleave(float *restrict to, const float *restrict from, size_t quarter)
 {
-    for (size_t n = 0; n < QUARTER; n++) {
+    for (size_t n = 0; n < quarter; n++) {
         to[4 * n] = from[n];
-        to[4 * n + 1] = from[QUARTER + n];
-        to[4 * n + 2] = from[2 * QUARTER + n];
-        to[4 * n + 3] = from[3 * QUARTER + n];
+        to[4 * n + 1] = from[quarter + n];
+        to[4 * n + 2] = from[2 * quarter + n];
+        to[4 * n + 3] = from[3 * quarter + n];
     }
 }
 
 BASE_CLONES
-static void part(float *restrict to, const float *restrict from)
+static void part(float *restrict to, const float *restrict from, size_t quarter)
 {
-    for (size_t n = 0; n < QUARTER; n++) {
+    for (size_t n = 0; n < quarter; n++) {
         to[n] = from[4 * n];
-        to[QUARTER + n] = from[4 * n + 1];
-        to[2 * QUARTER + n] = from[4 * n + 2];
-        to[3 * QUARTER + n] = from[4 * n + 3];
+        to[quarter + n] = from[4 * n + 1];
+        to[2 * quarter + n] = from[4 * n + 2];
+        to[3 * quarter + n] = from[4 * n + 3];
     }
 }
 
-static void turn(float *values, void (*once)(float *restrict, const float *restrict))
+typedef void turning(float *restrict to, const float *restrict from, size_t quarter);
+
+static void turn(scanning *s, turning *once)
 {
     float other[TURNED_BLOCK];
-    once(other, values);
-    once(values, other);
+    const size_t quarter = s->depth * TURNED_WIDTH / 4;
+    once(other, s->values.real, quarter);
+    once(s->values.real, other, quarter);
 }
 
 static void load_block(scanning *s, const uint8_t *at, size_t width, size_t depth)
@@ -302,19 +306,19 @@ static void load_block(scanning *s, const uint8_t *at, size_t width, size_t dept
     for (size_t k = 0; k < depth && !s->turned; k++)
         load_run(s, values + k * width, at + (int64_t)k * step, lane, width);
     for (size_t n = 0; n < width && s->turned; n++)
-        load_run(s, values + n * TURNED_DEPTH, at + (int64_t)n * lane, step, depth);
-    if (s->turned) turn(values, interleave);
+        load_run(s, values + n * s->depth, at + (int64_t)n * lane, step, depth);
+    if (s->turned) turn(s, interleave);
 }
 
 static void store_block(scanning *s, uint8_t *at, size_t width, size_t depth)
 {
     int64_t lane = stride_of(s, OUT, s->lanes), step = stride_of(s, OUT, s->steps);
     float *values = s->values.real;
-    if (s->turned) turn(values, part);
+    if (s->turned) turn(s, part);
     for (size_t k = 0; k < depth && !s->turned; k++)
         store_run(s, at + (int64_t)k * step, lane, values + k * width, width);
     for (size_t n = 0; n < width && s->turned; n++)
-        store_run(s, at + (int64_t)n * lane, step, values + n * TURNED_DEPTH, depth);
+        store_run(s, at + (int64_t)n * lane, step, values + n * s->depth, depth);
 }
 
 // --- Sums of neighbouring integers, which wrap: in any order, so a row as it lies
@@ -454,7 +458,8 @@ static void describe(scanning *s, const plan_tile *tile)
     int64_t length = extent_of(s, s->lanes), most = s->turned ? TURNED_WIDTH : WIDTH;
     s->width = (size_t)(length < most ? length : most);
     s->neighbours = adds_neighbours(s);
-    s->depth = s->turned ? TURNED_DEPTH : BLOCK / s->width;
+    const bool few = extent_of(s, s->steps) <= TURNED_DEPTH / 2;
+    s->depth = !s->turned ? BLOCK / s->width : few ? TURNED_DEPTH / 2 : TURNED_DEPTH;
 }
 
 static bool is_apart(const plan_tile *tile, uint8_t *const *address)
