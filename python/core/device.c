@@ -48,10 +48,15 @@ static int listed_devices(const char *text)
 static bool check_list(void)
 {
     const char *given = getenv("SPYRE_DEVICES");
-    if (!given || !given[strspn(given, "0123456789, ")]) return true;
-    return core_fail(SPYRE_INVALID_ARGUMENT,
-                     "SPYRE_DEVICES=%s: expected numbers of cards between commas, as in 0,2",
-                     given);
+    bool good = !given || !given[strspn(given, "0123456789, ")];
+    for (const char *at = given; good && at && *at; at += strspn(at, "0123456789")) {
+        at += strspn(at, ", ");
+        good = !*at || strtol(at, NULL, 10) < CORE_MAX_CARDS;
+    }
+    return good || core_fail(SPYRE_INVALID_ARGUMENT,
+                             "SPYRE_DEVICES=%s: expected numbers of cards, 0 to %d, between "
+                             "commas, as in 0,2",
+                             given, CORE_MAX_CARDS - 1);
 }
 
 // A whole number of the environment; `*out` stays when the variable is not set.
@@ -71,7 +76,12 @@ static bool read_number(const char *variable, long lowest, const char *rule, lon
 
 static bool read_world_size(long *out)
 {
-    return read_number("AIU_WORLD_SIZE", 1, "the number of cards, 1 or more", out);
+    const char *rule = "the number of cards, 1 to 8";
+    _Static_assert(CORE_MAX_CARDS == 8, "the rule names it");
+    return read_number("AIU_WORLD_SIZE", 1, rule, out) &&
+           (*out <= CORE_MAX_CARDS ||
+            core_fail(SPYRE_INVALID_ARGUMENT, "AIU_WORLD_SIZE=%s: expected %s",
+                      getenv("AIU_WORLD_SIZE"), rule));
 }
 
 // More processes than cards take turns, unless somebody said how many cards there are.
@@ -208,7 +218,29 @@ static PyObject *py_complete(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unus
     return result;
 }
 
-// The same for callers outside of Python. An error is printed, since they have no traceback.
+// A ValueError is what the environment says that it must not; other errors are printed, since
+// callers have no traceback.
+static void fail_completion(void)
+{
+    PyObject *type, *value, *trace;
+    if (!PyErr_ExceptionMatches(PyExc_ValueError)) {
+        PyErr_Print();
+        core_fail(SPYRE_INTERNAL, "the device could not be registered with PyTorch: the error "
+                                  "above says why");
+        return;
+    }
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *said = value ? PyObject_Str(value) : NULL;
+    const char *words = said ? PyUnicode_AsUTF8AndSize(said, NULL) : NULL;
+    core_fail(SPYRE_INVALID_ARGUMENT, "%s", words ? words : "a variable of the environment");
+    Py_XDECREF(said);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    PyErr_Clear();
+}
+
+// The same for callers outside of Python.
 static bool complete_registration(void)
 {
     if (!completion) return true;
@@ -216,9 +248,7 @@ static bool complete_registration(void)
     PyObject *result = py_complete(NULL, NULL);
     bool ok = result;
     if (!ok) {
-        PyErr_Print();
-        core_fail(SPYRE_INTERNAL, "the device could not be registered with PyTorch: the error "
-                                  "above says why");
+        fail_completion();
     }
     Py_XDECREF(result);
     PyGILState_Release(gil);
@@ -331,8 +361,9 @@ static PyObject *py_is_forked(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unu
 
 static PyObject *py_device_count(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-    long world;
-    return read_world_size(&world) ? PyLong_FromUnsignedLong(device_count()) : core_raise();
+    long world = 0;
+    bool ok = read_world_size(&world) && check_list();
+    return ok ? PyLong_FromUnsignedLong(device_count()) : core_raise();
 }
 
 static PyObject *py_current_device(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))

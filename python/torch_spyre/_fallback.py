@@ -29,6 +29,7 @@ import torch
 from . import config
 from ._pytorch import pytree
 
+WHOLE_GRAPH = "graph"  # what a graph that is interpreted is called
 _MODES = ("warn", "error", "silent")
 _MOST_WARNINGS = 4096  # pairs of operator and rule that are remembered as said
 
@@ -84,12 +85,14 @@ class _Scope(contextlib.ContextDecorator):
         self._mode = _checked(mode)
         if isinstance(allow, str):
             raise TypeError(f"fallback: allow={allow!r}, expected a list of operators: [{allow!r}]")
-        self._allow = tuple(allow)
+        self._allow = tuple(_known(name) for name in allow)
+        self._now = mode  # until set() says otherwise
 
     def _recreate_cm(self) -> _Scope:
         return _Scope(self._owner, self._mode, self._allow)
 
     def __enter__(self) -> None:
+        self._now = self._mode
         self._owner._scopes.append(self)
 
     def __exit__(self, *error: object) -> None:
@@ -100,8 +103,8 @@ class Fallback:
     """`torch_spyre.fallback`: what a fallback does, in the whole process.
 
     Modes: "warn" (default) gives one FallbackWarning for each operator and rule, "error" raises
-    FallbackError, "silent" does neither. The innermost open block counts, then set(), which is
-    torch_spyre.config.fallback; that starts as the variable SPYRE_FALLBACK says. Backward passes
+    FallbackError, "silent" does neither. The innermost open block counts, then
+    torch_spyre.config.fallback, which starts as the variable SPYRE_FALLBACK says. Backward passes
     run in threads of their own and obey the same block.
     """
 
@@ -110,18 +113,23 @@ class Fallback:
 
     def __call__(self, mode: str, allow: Iterable[str] = ()) -> _Scope:
         """A block or decorated function with another mode. Operators of `allow` ("aten.sort", or
-        with overload) fall back without a word. Raises ValueError for an unknown mode, TypeError
-        for a string instead of a list."""
+        with overload) fall back without a word. Raises ValueError for an unknown mode and for a
+        name that no operator has, TypeError for a string instead of a list."""
         return _Scope(self, mode, allow)
 
     def set(self, mode: str) -> None:
-        """The mode outside of blocks. Raises ValueError for an unknown one."""
-        config.fallback = _checked(mode)
+        """The mode from here on: until the innermost open block ends, as with
+        torch.set_grad_enabled(); outside of blocks that of torch_spyre.config. Raises ValueError
+        for an unknown one."""
+        if self._scopes:
+            self._scopes[-1]._now = _checked(mode)
+        else:
+            config.fallback = _checked(mode)
 
     @property
     def mode(self) -> str:
         """ "warn", "error" or "silent", as it holds here."""
-        return self._scopes[-1]._mode if self._scopes else _checked(config.fallback)
+        return self._scopes[-1]._now if self._scopes else _checked(config.fallback)
 
     def allows(self, op: object) -> bool:
         """Whether the innermost block lets this operator fall back without a word."""
@@ -134,6 +142,16 @@ def _checked(mode: str) -> str:
     if mode not in _MODES:
         raise ValueError(f"fallback: {mode!r}, expected one of {', '.join(_MODES)}")
     return mode
+
+
+def _known(name: str) -> str:
+    namespace, _, rest = name.partition(".")
+    operator, _, overload = rest.partition(".")
+    packet = getattr(getattr(torch.ops, namespace), operator, None) if operator else None
+    whole = not rest and (name == WHOLE_GRAPH or hasattr(torch.ops.higher_order, name))
+    if not whole and (packet is None or (overload and overload not in packet.overloads())):
+        raise ValueError(f"fallback: allow={name!r}, expected an operator's name, as 'aten.sort'")
+    return name
 
 
 fallback = Fallback()

@@ -31,6 +31,7 @@ from .device import memory, namespace
 
 _lock = threading.RLock()
 _running = False
+_DOWNCAST_WARN = "TORCH_SPYRE_DOWNCAST_WARN"
 _libraries: list[torch.library.Library] = []  # registrations live as long as these
 
 
@@ -60,13 +61,16 @@ def complete() -> None:
     with _lock:
         if _running:
             return
+        from . import config, environment  # noqa: F401  (config reads variables)
+
+        environment.check()
         _running = True
         _register_kernels()
         _C._on_first_use(None)
 
 
 def _register_kernels() -> None:
-    from . import _formats, logging_config  # noqa: F401  (_formats completes _C)
+    from . import _formats, environment, logging_config  # noqa: F401  (_formats completes _C)
     from ._pytorch import layout_arguments
     from .compile import (  # noqa: F401
         composed,
@@ -80,7 +84,8 @@ def _register_kernels() -> None:
     from .device import autocast, bindings
     from .eager import kernels
 
-    if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
+    warns = os.environ.get(_DOWNCAST_WARN) or "1"
+    if not environment.is_on(_DOWNCAST_WARN, warns):
         _C.set_downcast_warning(False)
     bindings.install()
     atexit.register(_C._leave)

@@ -9,7 +9,7 @@ set last.
 from collections.abc import Callable, Collection
 from contextvars import ContextVar
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from torch.utils._config_module import Config, install_config_module
 
@@ -22,20 +22,31 @@ __all__ = ["Config", "install_config_module", "share", "watch"]
 _watchers: dict[str, list[Callable[[], None]]] = {}  # by module: called when something is set
 
 
-def share(module: ModuleType) -> None:
-    """What is set in an installed module holds in threads that set nothing."""
+def share(module: ModuleType, check: Callable[[str, object], None]) -> None:
+    """What is set in an installed module holds in threads that set nothing. `check` gets the name
+    and the value of what is to be set, and raises what is wrong with it."""
     plain = type(module)
     watchers = _watchers.setdefault(module.__name__, [])
 
     class Shared(plain):  # type: ignore[misc, valid-type]
         def __setattr__(self, name: str, value: object) -> None:
-            super().__setattr__(name, value)
             entry = self._config.get(name)
+            if entry is not None:
+                check(name, value)
+            super().__setattr__(name, value)
             if entry is None or entry.alias is not None:
                 return
             entry.default = value
             for watcher in watchers:
                 watcher()
+
+        def patch(self, first: object = None, value: object = None, **changes: object) -> Any:
+            """As PyTorch's, but nothing is set where one of several values is wrong."""
+            named = {first: value} if isinstance(first, str) else first or changes
+            for name, changed in cast(dict[str, object], named).items():
+                if name in self._config:
+                    check(name, changed)
+            return super().patch(first, value, **changes)
 
     ModuleType.__setattr__(module, "__class__", Shared)  # not one of the settings
 

@@ -530,5 +530,6 @@ class _Eager:
 
     def __call__(self, args: list[Any], _of_call: scalars.Call | None) -> list[Any]:
         if self.reason:
-            _fallback.meet("graph", args, self.reason, _first_line(self.gm), str(self.number))
+            whole, line = _fallback.WHOLE_GRAPH, _first_line(self.gm)
+            _fallback.meet(whole, args, self.reason, line, str(self.number))
         return list(torch.fx.Interpreter(self.gm).run(*args))

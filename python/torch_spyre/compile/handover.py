@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import _C, config, environment
+from .. import _C, config, environment, setting_rules
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fx import SYMBOLIC
@@ -27,7 +27,7 @@ observers: list[Callable[[_C.Executable], None]] = []
 def settings() -> dict[str, str]:
     """torch_spyre.config as the compiler takes it."""
     values = {name: getattr(config, name) for name, *_ in _C.settings()}
-    return {name: str(int(v) if isinstance(v, bool) else v) for name, v in values.items()}
+    return {name: setting_rules.text_of(value) for name, value in values.items()}
 
 
 def setting(name: str) -> bool | int | float | str:

@@ -5,8 +5,8 @@
 
 Keys are the settings of `torch_spyre.config`, which then hold for the programs of this function
 alone, and those of `torch._inductor.config`, which have no effect on the card. Any other key is
-PyTorch's RuntimeError, which names the nearest known ones. Values of a setting have its type; what
-else they must be the compiler says, as torch_spyre.Unsupported, when it compiles.
+PyTorch's RuntimeError, which names the nearest known ones. Values of a setting have its type and
+obey its rule (ValueError).
 
 The modes are those of PyTorch. What they choose (CUDA graphs, Triton's autotuning) does not exist
 on the card, so they change nothing there.
@@ -18,7 +18,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from .. import config
+from .. import config, setting_rules
 from .._pytorch import inductor_options
 
 _NEAREST = 3
@@ -34,7 +34,7 @@ def known_settings() -> dict[str, Any]:
 
 def split(options: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """(settings, the rest) of the options of a torch.compile(). Raises RuntimeError for a value of
-    another type than the setting has."""
+    another type than the setting has, ValueError for one that breaks the setting's rule."""
     known = known_settings()
     settings, rest = {}, {}
     for key, value in (options or {}).items():
@@ -55,6 +55,7 @@ def _checked(key: str, value: Any, present: Any) -> Any:
             f"Unexpected type of attr {key}, got {type(value).__name__} should be "
             f"{type(present).__name__}"
         )
+    setting_rules.check(key.replace("-", "_"), value)
     return value
 
 
