@@ -82,7 +82,7 @@ def _register_kernels() -> None:
         stable_forms,
     )
     from .device import autocast, bindings
-    from .eager import kernels
+    from .eager import kernels, second_moments
 
     warns = os.environ.get(_DOWNCAST_WARN) or "1"
     if not environment.is_on(_DOWNCAST_WARN, warns):
@@ -94,6 +94,7 @@ def _register_kernels() -> None:
     _libraries.extend(autocast.register())
     patches.print_by_one_copy()
     patches.allow_flex_attention()
+    second_moments.install()
     layout_arguments.install()
     dynamo_interface.register_if_imported()
 

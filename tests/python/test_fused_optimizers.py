@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fused optimizers and the gradient scaler, beside PyTorch's kernels for the CPU."""
 
+import warnings
+
 import pytest
 import torch
 from torch_spyre.eager import optimizers
@@ -129,3 +131,58 @@ def test_parts_of_one_storage():
         weight.grad = rows[2]
         torch.optim.AdamW([weight], 1e-2, fused=True).step()
     torch.testing.assert_close(card.cpu(), flat)
+
+
+def steps_of_small_gradients(optimizer, parameter, count=3):
+    for _ in range(count):
+        parameter.grad = torch.full_like(parameter, 2.0**-13)
+        optimizer.step()
+    return parameter.detach().float().cpu()
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_squares_of_small_gradients_do_not_make_steps_large(kind, dtype):
+    parameter = torch.ones(64, dtype=dtype).to("spyre").requires_grad_()
+    optimizer = kind([parameter], 1e-2)
+    moved = 1 - steps_of_small_gradients(optimizer, parameter)
+    assert (moved > 0.005).all() and (moved < 0.05).all(), moved
+    assert optimizer.param_groups[0]["fused"]
+
+
+def test_steps_go_on_from_a_checkpoint_of_the_host():
+    host = torch.ones(64).requires_grad_()
+    before = torch.optim.AdamW([host], 1e-2)
+    steps_of_small_gradients(before, host)
+    parameter = host.detach().half().to("spyre").requires_grad_()
+    after = torch.optim.AdamW([parameter], 1e-2)
+    after.load_state_dict(before.state_dict())
+    moved = host.detach() - steps_of_small_gradients(after, parameter)
+    assert (moved > 0.005).all() and (moved < 0.1).all(), moved
+    assert after.state[parameter]["step"] == 6
+
+
+@pytest.mark.parametrize("options", [{"foreach": False}, {"foreach": True}, {"fused": False}])
+def test_what_the_user_chose_stays(options):
+    parameter = torch.ones(64, dtype=torch.float16, device="spyre").requires_grad_()
+    optimizer = torch.optim.AdamW([parameter], 1e-2, eps=1e-4, **options)
+    steps_of_small_gradients(optimizer, parameter)
+    assert not optimizer.param_groups[0]["fused"]
+
+
+def test_float32_keeps_the_default():
+    parameter = torch.ones(64, device="spyre").requires_grad_()
+    optimizer = torch.optim.AdamW([parameter], 1e-2)
+    steps_of_small_gradients(optimizer, parameter)
+    assert optimizer.param_groups[0]["fused"] is None
+
+
+@pytest.mark.parametrize("kind", [torch.optim.RMSprop, torch.optim.NAdam, torch.optim.RAdam])
+def test_optimizers_without_a_fused_step_warn_once(kind):
+    parameter = torch.ones(64, dtype=torch.float16, device="spyre").requires_grad_()
+    with pytest.warns(UserWarning, match="keeps squares of gradients in 16 bits") as warned:
+        steps_of_small_gradients(kind([parameter], 1e-2), parameter)
+    assert len([w for w in warned if "squares" in str(w.message)]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        steps_of_small_gradients(kind([parameter], 1e-2, eps=1e-4), parameter)

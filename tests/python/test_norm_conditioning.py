@@ -190,3 +190,59 @@ def test_lerp_between_numbers_of_other_sizes(dtype):
         condition = (wide_x * (1 - number)).abs() + (wide_y * number).abs()
         assert_units(torch.lerp(x, y, number), expected, condition, dtype, 3)
         assert_units(torch.lerp(x, y, weight), expected, condition, dtype, 3)
+
+
+# --- Sums of squares, which leave the range of 16 bits long before their roots do
+
+LENGTHS = {
+    "norm": lambda x: x.norm(dim=-1),
+    "norm of columns": lambda x: torch.linalg.vector_norm(x, dim=0),
+    "norm of all": lambda x: torch.linalg.vector_norm(x),
+    "order 3": lambda x: torch.linalg.vector_norm(x, 3, dim=-1),
+    "order 0.5": lambda x: torch.linalg.vector_norm(x, 0.5, dim=-1),
+    "matrix norm": lambda x: torch.linalg.matrix_norm(x),
+    "std": lambda x: x.std(-1),
+    "std of columns": lambda x: x.std(0),
+    "pairwise": lambda x: F.pairwise_distance(x, -x, eps=0),
+    "cdist": lambda x: torch.cdist(x, -x),
+    "dist": lambda x: torch.dist(x, -x),
+    "several": lambda x: torch.stack(torch._foreach_norm([x, -x])),
+}
+SIDES = {
+    "normalize": lambda x: F.normalize(x, dim=-1),
+    "normalized columns": lambda x: F.normalize(x, dim=0),
+    "cosine": lambda x: F.cosine_similarity(x, x.flip(0), dim=-1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("scale", [2.0**-16, 2.0**-12, 1, 2.0**9])
+@pytest.mark.parametrize("name", LENGTHS)
+def test_lengths_of_small_and_large_values(name, scale, dtype):
+    torch._dynamo.reset()
+    x, wide = on_card(torch.randn(9, 40, generator=torch.Generator().manual_seed(1)) * scale, dtype)
+    expected = LENGTHS[name](wide).clamp(max=torch.finfo(dtype).max)
+    for function in (LENGTHS[name], torch.compile(LENGTHS[name], dynamic=False)):
+        result = function(x).cpu().double().clamp(max=torch.finfo(dtype).max)
+        error = (result - expected).abs()
+        assert (error <= 2.0**-6 * expected + scale * 2.0**-8).all(), (error / expected).max()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("scale", [2.0**-16, 2.0**-12, 1, 2.0**9])
+@pytest.mark.parametrize("name", SIDES)
+def test_directions_of_small_and_large_values(name, scale, dtype):
+    if "cos" in name and scale < 2.0**-12:
+        pytest.skip("below the eps that PyTorch gives a cosine")
+    x, wide = on_card(torch.randn(9, 40, generator=torch.Generator().manual_seed(2)) * scale, dtype)
+    expected = SIDES[name](wide)
+    assert (SIDES[name](x).cpu().double() - expected).abs().max() <= 2.0**-6
+
+
+def test_clipped_gradients_may_be_small():
+    parameters = [torch.nn.Parameter(torch.ones(64, 64).half().to("spyre")) for _ in range(2)]
+    for p in parameters:
+        p.grad = torch.full_like(p, 1e-5)
+    total = torch.nn.utils.clip_grad_norm_(parameters, 1e-4)
+    assert abs(total.item() - 1e-5 * 8192**0.5) < 1e-5
+    assert abs(parameters[0].grad.norm().item() - 1e-4 / 2**0.5) < 2e-6

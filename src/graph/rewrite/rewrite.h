@@ -286,6 +286,9 @@ SPYRE_MUST_CHECK spyre_status make_count(rewriter *r, int64_t count, tensor *out
 SPYRE_MUST_CHECK spyre_status make_wrapped_index(rewriter *r, const tensor *index, int64_t rows,
                                                  tensor *out);
 
+// x * x in float32: of 16 bits, squares of what is below 2^-16 would be none.
+SPYRE_MUST_CHECK spyre_status make_square(rewriter *r, const tensor *x, tensor *out);
+
 // x - mean(x) over the dims that are marked, and that mean, whose dims stay with size 1. The mean
 // is rounded, so that the distances have a small mean of their own; where x lies on a grid, as any
 // tensor of one format does, that is at most as large as their standard deviation.

@@ -40,14 +40,20 @@ spyre_status make_centered(rewriter *r, const tensor *x, const bool *reduced, te
     return make_binary(r, ATEN_SPYRE_SUB, x, out_mean, NULL, out_distance);
 }
 
+spyre_status make_square(rewriter *r, const tensor *x, tensor *out)
+{
+    tensor wide;
+    TRY(make_cast(r, x, SPYRE_DTYPE_F32, NULL, &wide));
+    return make_binary(r, ATEN_SPYRE_MUL, &wide, &wide, NULL, out);
+}
+
 spyre_status make_variance(rewriter *r, const tensor *distance, const bool *reduced, bool keepdim,
                            tensor *out_mean, tensor *out_variance)
 {
     tensor square, mean, mean_square, correction, variance;
     TRY(make_reduction(r, ATEN_SPYRE_MEAN, distance, reduced, keepdim, NULL, &mean));
-    TRY(make_binary(r, ATEN_SPYRE_MUL, distance, distance, NULL, &square));
+    TRY(make_square(r, distance, &square));
     TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, reduced, keepdim, NULL, &mean_square));
-    TRY(make_cast(r, &mean_square, SPYRE_DTYPE_F32, NULL, &mean_square));
     TRY(make_cast(r, &mean, SPYRE_DTYPE_F32, NULL, out_mean));
     TRY(make_binary(r, ATEN_SPYRE_MUL, out_mean, out_mean, NULL, &correction));
     TRY(make_binary(r, ATEN_SPYRE_SUB, &mean_square, &correction, NULL, &variance));

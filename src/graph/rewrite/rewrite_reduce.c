@@ -192,9 +192,10 @@ spyre_status rewrite_vector_norm(rewriter *r)
     reduction_args(r, &dims, &keepdim);
     TRY(load_reduction(r, &x, dims, keepdim, &over));
     if (order == 2) {
-        TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &part));
+        TRY(make_square(r, &x, &part));
         TRY(make_reduction(r, ATEN_SPYRE_SUM, &part, over.reduced, over.keepdim, NULL, &sum));
-        return make_unary(r, ATEN_SPYRE_SQRT, &sum, &into, NULL);
+        TRY(make_unary(r, ATEN_SPYRE_SQRT, &sum, NULL, &sum));
+        return make_cast(r, &sum, into.dtype, &into, NULL);
     }
     if (order != 1 && !isinf(order)) {
         return status_new(SPYRE_UNSUPPORTED, "a norm of order %g", order);

@@ -17,14 +17,8 @@ _NONE, _MEAN = 0, 1  # aten's numbers of reductions
 
 def _length(way: torch.Tensor, p: float) -> torch.Tensor:
     """The norm of order p along the last dim."""
-    size = way.abs()
-    if p == 0:
-        return torch.where(size == 0, 0.0, 1.0).sum(-1)
-    if p == 1:
-        return size.sum(-1)
-    if p == 2:
-        return (way * way).sum(-1).sqrt()
-    return size.amax(-1) if math.isinf(p) else (size**p).sum(-1) ** (1 / p)
+    length: torch.Tensor = torch.linalg.vector_norm(way, p, dim=-1)
+    return length
 
 
 def _slope(way: torch.Tensor, length: torch.Tensor, p: float) -> torch.Tensor:

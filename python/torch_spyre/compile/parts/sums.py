@@ -70,7 +70,8 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor | NotTaken:
-    """Orders other than the compiler's 1, 2 and infinities."""
+    """Orders other than the compiler's 1, 2 and infinities: powers of the elements beside the one
+    that counts most, so that none leaves the range of 16 bits."""
     if x.dtype not in computed() or x.numel() == 0 or dtype not in (None, x.dtype):
         return NOT_TAKEN
     if order in (1, 2, math.inf, -math.inf):
@@ -78,7 +79,11 @@ def vector_norm(
     dims = list(range(x.dim())) if dim is None else list(dim)
     if order == 0:
         return (x != 0).to(x.dtype).sum(dims, keepdim)
-    return x.abs().pow(order).sum(dims, keepdim).pow(1 / order)
+    x = x.abs()
+    unit = x.amax(dims, True) if order > 0 else x.amin(dims, True)
+    unit = torch.where((unit > 0) & (unit < math.inf), unit, 1.0)
+    norm = (x / unit).pow(order).sum(dims, keepdim).pow(1 / order)
+    return norm * unit.reshape(norm.shape)
 
 
 @part(_aten.dist.default)

@@ -50,13 +50,17 @@ def _mean(draft: Draft, node: Node) -> Node | None:
     return draft.emit(_aten._to_copy.default, (made,), node, dtype=node.meta["val"].dtype)
 
 
+def _wide(draft: Draft, made: Node, operand: Node) -> Node:
+    return draft.emit(_aten._to_copy.default, (made,), operand, dtype=torch.float32)
+
+
 def _mean_of(
     draft: Draft, operand: Node, instead: Node, dims: Collection[int], keeps: bool
 ) -> Node:
-    """Of what has an operand's sizes, in its dtype."""
-    dtype = operand.meta["val"].dtype
+    """Of what has an operand's sizes, in the dtype of that."""
+    dtype = instead.meta["val"].dtype
     values = draft.without(operand, 0, dims, instead)
-    values = draft.emit(_aten._to_copy.default, (values,), operand, dtype=torch.float32)
+    values = _wide(draft, values, operand)
     made = draft.emit(_aten.sum.dim_IntList, (values, sorted(dims), keeps), operand)
     made = draft.times(made, 1 / draft.dims.count(operand, dims), operand)
     return draft.emit(_aten._to_copy.default, (made,), operand, dtype=dtype)
@@ -66,13 +70,12 @@ def _variance(draft: Draft, operand: Node, dims: Collection[int], keeps: bool, l
     """In float32; by distances from the mean, and the mean of these."""
     mean = _mean_of(draft, operand, draft.made[operand], dims, True)
     apart = draft.emit(_aten.sub.Tensor, (draft.made[operand], mean), operand)
-    squares = draft.emit(_aten.mul.Tensor, (apart, apart), operand)
-    wide = [
-        draft.emit(_aten._to_copy.default, (mean,), operand, dtype=torch.float32)
-        for mean in (_mean_of(draft, operand, each, dims, keeps) for each in (squares, apart))
-    ]
-    rest = draft.emit(_aten.mul.Tensor, (wide[1], wide[1]), operand)
-    made = draft.emit(_aten.sub.Tensor, (wide[0], rest), operand)
+    wide = _wide(draft, apart, operand)
+    squares = draft.emit(_aten.mul.Tensor, (wide, wide), operand)
+    rest = _wide(draft, _mean_of(draft, operand, apart, dims, keeps), operand)
+    rest = draft.emit(_aten.mul.Tensor, (rest, rest), operand)
+    made = _mean_of(draft, operand, squares, dims, keeps)
+    made = draft.emit(_aten.sub.Tensor, (made, rest), operand)
     made = draft.emit(_aten.clamp_min.default, (made, 0), operand)
     count = draft.dims.count(operand, dims)
     return draft.times(made, count / (count - less), operand) if less else made
@@ -98,10 +101,8 @@ def _normed(draft: Draft, node: Node) -> Any:
     )  # fmt: skip
     if node.target is _aten.layer_norm.default:
         return normed
-    wide, rest = (
-        draft.emit(_aten._to_copy.default, (each,), operand, dtype=torch.float32)
-        for each in (mean, _mean_of(draft, operand, apart, {dim}, True))
-    )
+    parts = (mean, _mean_of(draft, operand, apart, {dim}, True))
+    wide, rest = (_wide(draft, each, operand) for each in parts)
     variance = _variance(draft, operand, {dim}, True, 0)
     shifted = draft.emit(_aten.add.Tensor, (variance, eps), operand)
     scale = draft.emit(_aten.rsqrt.default, (shifted,), operand)
