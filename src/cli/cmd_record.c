@@ -2,6 +2,7 @@
 //
 // Runs a command whose runtime saves one launch (src/runtime/recorder.h).
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,49 @@ static bool is_number(const char *text)
     return digits > 0 && digits < 10 && !text[digits];
 }
 
+// The command writes beside `path`, which it replaces when there is a record; a recording that fails
+// leaves what was there.
+typedef struct {
+    char record[PATH_MAX], count[PATH_MAX];
+} side_files;
+
+static bool name_side_files(const char *path, side_files *out)
+{
+    int one = snprintf(out->record, sizeof out->record, "%s.%ld.record", path, (long)getpid());
+    int two = snprintf(out->count, sizeof out->count, "%s.%ld.count", path, (long)getpid());
+    return one > 0 && two > 0 && (size_t)one < sizeof out->record &&
+           (size_t)two < sizeof out->count;
+}
+
+static long read_count(const char *path)
+{
+    long count = 0;
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    if (fscanf(file, "%ld", &count) != 1) count = 0;
+    fclose(file);
+    return count;
+}
+
+static int record(const side_files *side, const char *path, const char *launch, char **command)
+{
+    setenv("SPYRE_RECORD", side->record, 1);
+    setenv("SPYRE_RECORD_COUNT", side->count, 1);
+    setenv("SPYRE_RECORD_LAUNCH", launch, 1);
+    int code = run(command);
+    long count = read_count(side->count);
+    remove(side->count);
+    if (access(side->record, F_OK) != 0) {
+        if (code != CLI_OK) return code;
+        fprintf(stderr, "spyre record: the command made no launch %s: it made %ld\n", launch, count);
+        return CLI_FAILED;
+    }
+    if (rename(side->record, path) == 0) return code;
+    int reason = errno;
+    remove(side->record);
+    return cli_complain("record", "%s: %s", path, strerror(reason));
+}
+
 int cmd_record(int count, char **arguments)
 {
     cli_arguments in = {.command = "record", .count = count, .items = arguments};
@@ -47,12 +91,8 @@ int cmd_record(int count, char **arguments)
     if (!is_number(launch))
         return cli_complain("record", "--launch '%s': expected a number below 10^9", launch);
     if (in.at + 1 >= in.count) return cli_complain("record", "-- and a command are missing");
-    if (remove(path) != 0 && errno != ENOENT)
-        return cli_complain("record", "%s: %s", path, strerror(errno));
-    setenv("SPYRE_RECORD", path, 1);
-    setenv("SPYRE_RECORD_LAUNCH", launch, 1);
-    int code = run(in.items + in.at + 1);
-    if (code != CLI_OK || access(path, F_OK) == 0) return code;
-    fprintf(stderr, "spyre record: the command made no launch %s\n", launch);
-    return CLI_FAILED;
+    side_files side;
+    if (!name_side_files(path, &side))
+        return cli_complain("record", "%s: %s", path, strerror(ENAMETOOLONG));
+    return record(&side, path, launch, in.items + in.at + 1);
 }

@@ -3,8 +3,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "runtime/launch_record.h"
 
@@ -36,13 +38,30 @@ bool recorder_is_on(void)
     return on;
 }
 
+// Launches come one at a time or at once; the last write of a count need not be of the largest.
+static void tell_count(unsigned long long count)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static unsigned long long most;
+    const char *path = getenv("SPYRE_RECORD_COUNT");
+    if (!path) return;
+    pthread_mutex_lock(&lock);
+    if (count > most) most = count;
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%llu", most);
+    spyre_status_free(file_write(path, digits, (size_t)length));
+    pthread_mutex_unlock(&lock);
+}
+
 static bool is_wanted(void)
 {
     static atomic_ullong launches;
     if (!recorder_is_on()) return false;
     const char *given = getenv("SPYRE_RECORD_LAUNCH");
     unsigned long long wanted = given ? strtoull(given, NULL, 10) : 0;
-    return atomic_fetch_add(&launches, 1) == wanted;
+    unsigned long long earlier = atomic_fetch_add(&launches, 1);
+    if (earlier < wanted) tell_count(earlier + 1);
+    return earlier == wanted;
 }
 
 static spyre_status describe(recording *r, const isa_program *program, const char *name,

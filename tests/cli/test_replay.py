@@ -55,10 +55,34 @@ def test_what_is_not_there_is_named(spyre, launch, tmp_path):
 def test_a_record_needs_a_launch(spyre, tmp_path):
     file = tmp_path / "none"
     done = spyre("record", "-o", file, "--launch", "3", "--", spyre.path, "card")
-    assert done.returncode == 1 and "made no launch 3" in done.stderr
+    assert done.returncode == 1 and "made no launch 3: it made 0" in done.stderr
     assert "-o with the file" in spyre.bad("record", "--", "true")
     assert "a command are missing" in spyre.bad("record", "-o", file)
     assert "--launch 'x'" in spyre.bad("record", "-o", file, "--launch", "x", "--", "true")
+
+
+def test_a_recording_that_fails_leaves_what_was_there(spyre, launch, tmp_path):
+    before = launch.read_bytes()
+    run = [spyre.path, "replay", launch]
+    for command, said in ((run, "made no launch 5: it made "), (["false"], ""), (["nosuch"], "")):
+        done = spyre("record", "-o", launch, "--launch", "5", "--", *command)
+        assert done.returncode != 0 and said in done.stderr
+        assert launch.read_bytes() == before
+    assert not [file.name for file in tmp_path.iterdir() if file.name.startswith("launch.")]
+    assert str(tmp_path) in spyre.bad("record", "-o", tmp_path, "--", *_run_of(spyre, tmp_path))
+
+
+def _run_of(spyre, tmp_path):
+    directory = next(path for path in tmp_path.rglob("spyreCodeDir"))
+    sizes = ["--size=0=1024", "--size=1=1024"]
+    return [spyre.path, "run", directory, f"--input=0={tmp_path}/x", *sizes]
+
+
+def test_how_many_launches_there_were(spyre, launch, tmp_path):
+    file = tmp_path / "second"
+    done = spyre("record", "-o", file, "--launch=1", "--", *_run_of(spyre, tmp_path))
+    assert done.returncode == 1 and "made no launch 1: it made 1" in done.stderr
+    assert not file.exists()
 
 
 def test_damaged_records(spyre, launch, tmp_path):

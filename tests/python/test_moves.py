@@ -165,3 +165,29 @@ def test_moves_of_moves(seed):
 def test_moves_of_moves_at_length(hundred):
     for seed in range(100 * (hundred + 1), 100 * (hundred + 2)):
         check(seed)
+
+
+@pytest.mark.parametrize("cards", [None, [0], ["spyre:0"]])
+def test_data_parallel_on_one_card(cards):
+    torch.manual_seed(0)
+    module = torch.nn.Linear(64, 4).half()
+    x = torch.randn(6, 64, dtype=torch.half, requires_grad=True)
+    parallel = torch.nn.DataParallel(module, device_ids=cards)
+    result = parallel(x)
+    assert result.device.type == "spyre" and result.equal(module(x.to("spyre")))
+    result.sum().backward()
+    torch.testing.assert_close(x.grad, module.weight.detach().cpu().sum(0).expand(6, -1),
+                               rtol=1e-2, atol=1e-2)  # fmt: skip
+    assert torch.nn.parallel.data_parallel(module, x, cards).equal(result)
+
+
+def test_scatter_and_gather_on_one_card():
+    x = torch.arange(6.0)
+    ((part,),) = torch.nn.parallel.scatter([x], [0])
+    assert part.device.type == "spyre" and part.cpu().equal(x)
+    comm = torch.nn.parallel.comm
+    parts = comm.scatter(x, ["spyre:0", "spyre:0"], chunk_sizes=[2, 4])
+    assert [p.tolist() for p in parts] == [[0, 1], [2, 3, 4, 5]]
+    assert comm.scatter(x, out=[torch.empty_like(p) for p in parts])[1].tolist() == [2, 3, 4, 5]
+    assert comm.gather(parts, destination="cpu").equal(x)
+    assert comm.gather(parts, out=torch.empty(6, device="spyre")).cpu().equal(x)

@@ -62,6 +62,41 @@ def _refuse_data_parallel() -> None:
     torch.nn.DataParallel.__init__ = __init__  # type: ignore[method-assign]
 
 
+def _scatter_and_gather_on_the_device() -> None:
+    """What torch.nn.parallel.comm does by functions that only CUDA's builds of PyTorch have."""
+    if hasattr(torch._C, "_scatter"):
+        return
+
+    def scatter(
+        tensor: torch.Tensor,
+        devices: Any = None,
+        chunk_sizes: Any = None,
+        dim: int = 0,
+        streams: Any = None,
+        *,
+        out: Any = None,
+    ) -> tuple[torch.Tensor, ...]:
+        targets = devices if out is None else out
+        sizes = [part.size(dim) for part in out or ()] or chunk_sizes
+        parts = tensor.split(list(sizes), dim) if sizes else tensor.chunk(len(targets), dim)
+        if out is not None:
+            return tuple(to.copy_(part) for part, to in zip(parts, out, strict=True))
+        cards = [torch.device(DEVICE_NAME, d) if isinstance(d, int) else d for d in targets]
+        return tuple(part.to(card) for part, card in zip(parts, cards, strict=False))
+
+    def gather(
+        tensors: Any, dim: int = 0, destination: Any = None, *, out: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        place = out.device if out is not None else destination
+        if isinstance(place, int):
+            place = torch.device("cpu") if place < 0 else torch.device(DEVICE_NAME, place)
+        joined = torch.cat([part.to(place or DEVICE_NAME) for part in tensors], dim)
+        return joined if out is None else out.copy_(joined)
+
+    torch.nn.parallel.comm.scatter = scatter
+    torch.nn.parallel.comm.gather = gather
+
+
 def _be_the_default_of_mixed_groups() -> None:
     """PyTorch finds the default backend of a group like "cpu:gloo,spyre:spyreccl" by the name of
     the first plugin, kept in capitals: it matches none, and the group has no name and warns
@@ -76,6 +111,7 @@ def _be_the_default_of_mixed_groups() -> None:
 def register() -> None:
     """Makes the backend known to torch.distributed, as the one of the device."""
     _refuse_data_parallel()
+    _scatter_and_gather_on_the_device()
     if dist.is_available():
         dist.Backend.register_backend(
             DISTRIBUTED_BACKEND_NAME, create_backend, devices=[DEVICE_NAME]
