@@ -36,8 +36,8 @@ static bool is_number(const char *text)
     return digits > 0 && digits < 10 && !text[digits];
 }
 
-// The command writes beside `path`, which it replaces when there is a record; a recording that fails
-// leaves what was there.
+// The command writes beside `path`, which it replaces when there is a record; a recording that
+// fails leaves what was there.
 typedef struct {
     char record[PATH_MAX], count[PATH_MAX];
 } side_files;
@@ -70,7 +70,8 @@ static int record(const side_files *side, const char *path, const char *launch, 
     remove(side->count);
     if (access(side->record, F_OK) != 0) {
         if (code != CLI_OK) return code;
-        fprintf(stderr, "spyre record: the command made no launch %s: it made %ld\n", launch, count);
+        fprintf(stderr, "spyre record: the command made no launch %s: it made %ld\n", launch,
+                count);
         return CLI_FAILED;
     }
     if (rename(side->record, path) == 0) return code;

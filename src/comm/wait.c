@@ -220,10 +220,18 @@ spyre_status comm_meet(spyre_comm *c, const comm_wait *w)
     }
 }
 
+// Arguments that broke a rule were those of the call that failed, not theirs.
+static spyre_status as_later_calls_see_it(spyre_status reason)
+{
+    spyre_code code = spyre_status_code(reason);
+    if (code == SPYRE_INVALID_ARGUMENT || code == SPYRE_UNSUPPORTED) code = SPYRE_IO;
+    return status_new(code, "%s", spyre_status_message(reason));
+}
+
 void comm_break(spyre_comm *c, spyre_status reason)
 {
     pthread_mutex_lock(&c->lock);
-    if (!c->broken) c->broken = comm_copy_error(reason);
+    if (!c->broken) c->broken = as_later_calls_see_it(reason);
     pthread_mutex_unlock(&c->lock);
     segment_fail(&c->shared, reason);
     segment_ring(&c->shared, c->shared.rank, COMM_BELL_COLLECTIVES);

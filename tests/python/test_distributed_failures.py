@@ -53,6 +53,8 @@ def call_different_things(folder, rank, size):
         join_group(f"{folder}", rank, size)
         with pytest.raises(ValueError, match=words):
             call()
+        with pytest.raises(dist.DistBackendError, match="the communicator is broken"):
+            dist.all_reduce(card(4))
         dist.destroy_process_group()
         again = os.path.join(folder, call.__name__)
         os.makedirs(again, exist_ok=True)

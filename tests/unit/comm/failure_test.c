@@ -29,7 +29,7 @@ static void call_other_things(uint32_t rank, uint32_t size)
     RANK_ERROR(spyre_comm_run(c, &call), SPYRE_INVALID_ARGUMENT, "different operations",
                "rank 0 has all_reduce(float32[n], 10 IEEE_FP32, sum) as operation 2",
                "rank 2 has all_reduce(float32[n], 11 IEEE_FP32, sum) as operation 2");
-    RANK_ERROR(spyre_comm_run(c, &call), SPYRE_INVALID_ARGUMENT, "operation 3",
+    RANK_ERROR(spyre_comm_run(c, &call), SPYRE_IO, "operation 3",
                "the communicator is broken", "different operations");
     spyre_comm_destroy(c);
 }

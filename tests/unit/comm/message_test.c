@@ -110,7 +110,7 @@ static void differ(uint32_t rank, uint32_t size)
     else
         RANK_ERROR(status, SPYRE_INVALID_ARGUMENT, "rank 0 (of 2), operation 1 send(300000",
                    "rank 1 expects receive(7 IEEE_INT32, from rank 0, tag 3)");
-    RANK_ERROR(spyre_comm_run(c, &call), SPYRE_INVALID_ARGUMENT, "the communicator is broken");
+    RANK_ERROR(spyre_comm_run(c, &call), SPYRE_IO, "the communicator is broken");
     spyre_comm_destroy(c);
 }
 
