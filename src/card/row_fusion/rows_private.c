@@ -55,10 +55,27 @@ static bool lie_between(const rows_place *a, int64_t a_bytes, const rows_place *
     return behind >= a_bytes && behind + b_bytes <= row;
 }
 
-// The results of both tiles.
-static bool results_between(const rows_item *a, const rows_item *b)
+// A value of a row, and the bytes of all results at its place, of which one may have more lanes.
+typedef struct {
+    const rows_item *maker;
+    int64_t bytes;                          // from a row's first element on
+    byte_range range;                       // of all rows
+} row_value;
+
+static row_value value_of(const rows_builder *b, const rows_item *maker)
 {
-    return lie_between(&a->operand[0].place, bytes_made(a), &b->operand[0].place, bytes_made(b));
+    row_value v = {maker, bytes_made(maker), maker->made_of->reach[0]};
+    for (uint32_t n = 0; n < b->c->items.count; n++) {
+        const rows_item *item = &b->c->items.items[n];
+        if (item->count || !rows_operand_in_lx(&item->operand[0]) ||
+            !rows_same_place(b->first, &item->operand[0].place, &maker->operand[0].place))
+            continue;
+        const byte_range r = item->made_of->reach[0];
+        if (bytes_made(item) > v.bytes) v.bytes = bytes_made(item);
+        if (r.low < v.range.low) v.range.low = r.low;
+        if (r.high > v.range.high) v.range.high = r.high;
+    }
+    return v;
 }
 
 // Loops of its kernel, which come back to bytes of LX; each core has its own.
@@ -126,9 +143,10 @@ static bool takes(const rows_builder *b, const rows_item *item, const rows_item 
 }
 
 // The item stores over bytes of the value, other than at its place.
-static bool overwrites(const rows_builder *b, const rows_item *item, const rows_item *maker,
-                       byte_range range)
+static bool overwrites(const rows_builder *b, const rows_item *item, const row_value *v)
 {
+    const rows_item *maker = v->maker;
+    const byte_range range = v->range;
     for (uint32_t n = item->first; n < item->first + item->count; n++) {
         const rows_step *s = &b->c->steps.items[n];
         if (rows_stores(s->op) && rows_step_in_lx(s) && stores_over(b, maker, item, &s->place) &&
@@ -138,28 +156,29 @@ static bool overwrites(const rows_builder *b, const rows_item *item, const rows_
     return !item->count && rows_operand_in_lx(&item->operand[0]) &&
            stores_over(b, maker, item, &item->operand[0].place) &&
            ranges_overlap(item->made_of->reach[0], range) &&
-           !results_between(maker, item);
+           !lie_between(&maker->operand[0].place, v->bytes, &item->operand[0].place,
+                        bytes_made(item));
 }
 
-static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_item *maker,
-                       byte_range range)
+static bool tile_suits(const rows_builder *b, const rows_item *tile, const row_value *v)
 {
     const rows_tile *t = tile->made_of;
+    const rows_item *maker = v->maker;
     const rows_place *made = &maker->operand[0].place;
-    const int64_t bytes = bytes_made(maker);
     for (uint32_t o = 0; o < tile->operands; o++) {
         const rows_access *a = &t->operand[o];
         const bool earlier = tile < maker || (tile == maker && o > 0);
         if (tile == maker && o == 0) continue;
-        if (!rows_operand_in_lx(&tile->operand[o]) || !ranges_overlap(t->reach[o], range))
+        if (!rows_operand_in_lx(&tile->operand[o]) || !ranges_overlap(t->reach[o], v->range))
             continue;
         const bool same = rows_same_place(b->first, &a->place, made);
         if (earlier && !has_loops(maker->made_of) && !same) continue;
         const bool one = a->lane == 0 || (o == 0 ? makes_one(tile) : t->lanes == 1);
         if (o == 0 && stores_over(b, maker, tile, &a->place)) continue;
         if (o > 0 && one && reads_over(b, maker, tile, &a->place)) continue;
-        const int64_t own_bytes = (int64_t)spyre_format_bytes(format_of(tile, o));
-        if (one && lie_between(made, bytes, &a->place, own_bytes)) continue;
+        const int64_t own_bytes =
+            o == 0 ? bytes_made(tile) : (int64_t)spyre_format_bytes(format_of(tile, o));
+        if (one && lie_between(made, v->bytes, &a->place, own_bytes)) continue;
         if (earlier || !one || !same || format_of(tile, o) != format_of(maker, 0)) return false;
     }
     return true;
@@ -179,15 +198,14 @@ static bool is_made_for_lx(const rows_builder *b, const rows_item *item, const r
 // comes back to it.
 static bool suits(const rows_builder *b, const rows_item *maker, const bool *tile_live)
 {
-    const byte_range range = maker->made_of->reach[0];
+    const row_value v = value_of(b, maker);
     bool over = false;
     for (uint32_t n = 0; n < b->c->items.count; n++) {
         const rows_item *item = &b->c->items.items[n];
-        over = over || overwrites(b, item, maker, range);
+        over = over || overwrites(b, item, &v);
         if (over && takes(b, item, maker)) return false;
         if (is_made_for_lx(b, item, maker, tile_live)) return false;
-        if (item->count ? !program_suits(b, item, maker, range)
-                        : !tile_suits(b, item, maker, range))
+        if (item->count ? !program_suits(b, item, maker, v.range) : !tile_suits(b, item, &v))
             return false;
     }
     return true;
