@@ -3,10 +3,14 @@
 // Operators that PyTorch dispatches to C++ alone: those with a Storage, attention's choice, and the
 // kernel that sees any operator's arguments and hands them to C (eager.c).
 #include <ATen/ExpandUtils.h>
+#include <ATen/native/MaxPooling.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/max_pool1d_native.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/max_pool2d_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
@@ -171,14 +175,45 @@ at::Tensor layer_norm(const at::Tensor &x, c10::SymIntArrayRef sizes,
     return at::layer_norm_symint(x, sizes, weight, bias, eps, cudnn);
 }
 
+bool pools_alone(const at::Tensor &x)
+{
+    bool computes = x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16 ||
+                    x.scalar_type() == at::kFloat;
+    return computes && !is_watched(x) && x.numel() > 0;
+}
+
+// PyTorch's composition computes indices besides, which only a gradient reads.
+at::Tensor largest_of_images(const at::Tensor &x, at::IntArrayRef kernel, at::IntArrayRef stride,
+                      at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil)
+{
+    if (!pools_alone(x)) return at::native::max_pool2d(x, kernel, stride, padding, dilation, ceil);
+    at::AutoDispatchBelowAutograd below;
+    return at::max_pool2d(x, kernel, stride, padding, dilation, ceil);
+}
+
+// Lines as images of one line.
+at::Tensor largest_of_lines(const at::Tensor &x, at::IntArrayRef kernel, at::IntArrayRef stride,
+                      at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil)
+{
+    if (!pools_alone(x)) return at::native::max_pool1d(x, kernel, stride, padding, dilation, ceil);
+    at::native::check_max_pool1d(x, kernel, stride, padding, dilation, ceil);
+    int64_t step = stride.empty() ? kernel[0] : stride[0];
+    return largest_of_images(x.unsqueeze(-2), {1, kernel[0]}, {1, step}, {0, padding[0]},
+                      {1, dilation[0]}, ceil)
+        .squeeze(-2);
+}
+
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library)
 {
+    library.impl("max_pool1d", largest_of_lines);
+    library.impl("max_pool2d", largest_of_images);
     library.impl("scaled_dot_product_attention", attention);
     library.impl("layer_norm", layer_norm);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
 {
+    library.impl("max_pool1d", largest_of_lines);
     library.impl("scaled_dot_product_attention", attention);
     library.impl("set_.source_Storage_storage_offset", set_storage);
     library.impl("set_.source_Storage", at::native::set_);

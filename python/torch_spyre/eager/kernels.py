@@ -247,6 +247,7 @@ def register() -> list[torch.library.Library]:
     operator_of(_aten.native_layer_norm_backward.default).composition = native_layer_norm_backward
     operator_of(_aten.log_sigmoid_backward.default).composition = log_sigmoid_backward
     register_kernel("layer_norm", _layer_norm)  # without gradients (core/dispatch.cpp)
+    register_kernel("max_pool2d", _kernel(_aten.max_pool2d.default))
     # PyTorch's compositions for devices: one resizes its first argument, one refuses devices, four
     # take any dtype, one asks for a kernel that there is for the CPU.
     aten.impl("addr_", untraced(_addr_))

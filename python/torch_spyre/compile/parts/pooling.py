@@ -5,6 +5,7 @@ side by side are dims of their own, of which a mean is one reduction."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -175,13 +176,10 @@ def _offset(w: Windows, tap: Sequence[int]) -> float:
 
 def _max_pool(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
     """Of equal elements the first; of a window without a number the first that is no padding."""
-    if x.dtype not in computed() or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
+    if not _is_taken(x, w):
         return NOT_TAKEN
-    wide = padded(x, w, -math.inf)
-    views = [at_tap(wide, w, tap) for tap in taps(w)]
-    values = views[0]
-    for view in views[1:]:
-        values = torch.maximum(values, view)
+    views = _views(x, w)
+    values = functools.reduce(torch.maximum, views)
     ones = torch.ones(w.sizes, dtype=x.dtype, device=x.device)
     inside = padded(ones, w, 0.0) if any(_around(w)) else None
     *_, last = taps(w)
@@ -194,6 +192,16 @@ def _max_pool(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, torch.Tensor] 
     return as_stored(values, x), as_stored(index, x)
 
 
+def _views(x: torch.Tensor, w: Windows) -> list[torch.Tensor]:
+    """What the windows have at each tap; padding is least."""
+    wide = padded(x, w, -math.inf)
+    return [at_tap(wide, w, tap) for tap in taps(w)]
+
+
+def _is_taken(x: torch.Tensor, w: Windows) -> bool:
+    return x.dtype in computed() and math.prod(w.kernel) <= MOST_TAPS and _is_whole(x, w)
+
+
 def _is_whole(x: torch.Tensor, w: Windows) -> bool:
     fits = all(2 * p <= k for p, k in zip(w.padding, w.kernel, strict=True))
     return fits and x.numel() > 0 and min(w.counts) > 0 and min(w.stride) > 0
@@ -202,7 +210,7 @@ def _is_whole(x: torch.Tensor, w: Windows) -> bool:
 def _max_pool_backward(
     grad: torch.Tensor, x: torch.Tensor, w: Windows, index: torch.Tensor
 ) -> torch.Tensor | NotTaken:
-    if x.dtype not in computed() or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
+    if not _is_taken(x, w):
         return NOT_TAKEN
     steps = index.to(torch.float32) - _base(x, w)
     given = [(tap, torch.where(steps == _offset(w, tap), grad, 0.0)) for tap in taps(w)]
@@ -213,6 +221,15 @@ def _max_windows(x: torch.Tensor, rank: int, how: Sequence[object]) -> Windows:
     """`how`: kernel, stride, padding, dilation, ceil_mode, as far as they are given."""
     rest = [*how, *((None, [], [0], [1], False)[len(how) :])]
     return _pool_windows(x.shape[-rank:], *rest)
+
+
+@part(_aten.max_pool2d.default, narrow=True)
+def max_pool2d_alone(x: torch.Tensor, *how: object) -> torch.Tensor | NotTaken:
+    """Without indices."""
+    w = _max_windows(x, 2, how)
+    if not _is_taken(x, w):
+        return NOT_TAKEN
+    return as_stored(functools.reduce(torch.maximum, _views(x, w)), x)
 
 
 @part(_aten.max_pool2d_with_indices.default, narrow=True)
