@@ -43,6 +43,12 @@ spyre_program *program_new(void);
 enum { PROGRAM_MOST_KEPT = 32 };
 void program_keep(spyre_program **list, spyre_program *latest);
 
+// The correction that the code begins with, or null.
+const spyrecode_command *program_host_of(const spyrecode *code);
+
+// The sizes that launches choose by it, or null.
+const spyrecode_sizes *program_sizes_of(const spyre_program *program);
+
 // Makes the program that of `image`, which follows from `code`: a job.
 SPYRE_MUST_CHECK spyre_status program_take_image(spyre_program *program, const spyrecode *code,
                                                  const isa_program *image,

@@ -159,6 +159,21 @@ uint32_t loop_replaced_input(const loop_graph *loops, uint32_t buffer)
     return LOOP_UNUSED;
 }
 
+bool loop_is_returned(const loop_graph *loops, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < loops->outputs.count; i++)
+        if (loops->outputs.items[i].buffer == buffer) return true;
+    return loops->buffers.items[buffer].output >= 0;
+}
+
+bool loop_is_dense(const loop_buffer *buffer)
+{
+    int64_t elements = 1;
+    for (uint32_t d = 0; d < buffer->dim_count; elements *= buffer->dim[d++].extent)
+        if (buffer->dim[d].stride != elements) return false;
+    return true;
+}
+
 spyre_view loop_plain_storage(const loop_buffer *buffer)
 {
     spyre_view plain = {0};
@@ -185,6 +200,21 @@ spyre_status loop_add_local(loop_graph *loops, const char *name, spyre_dtype dty
     loop_set_dims(&buffer);
     *out = loops->buffers.count;
     return VEC_PUSH(loops->memory, &loops->buffers, buffer);
+}
+
+spyre_status loop_add_in_dims(loop_graph *loops, uint32_t like, const loop_dim *dims,
+                              uint32_t count, uint32_t *out)
+{
+    const loop_buffer *from = &loops->buffers.items[like];
+    spyre_view storage = {.rank = count};
+    if (count > SPYRE_MAX_RANK)
+        return status_new(SPYRE_UNSUPPORTED, "%s: a buffer of %u dims, %d are supported",
+                          from->name, count, SPYRE_MAX_RANK);
+    for (uint32_t d = 0; d < count; d++) {
+        storage.size[count - 1 - d] = dims[d].extent;
+        storage.stride[count - 1 - d] = dims[d].stride;
+    }
+    return loop_add_local(loops, from->name, from->dtype, from->format, &storage, out);
 }
 
 spyre_status loop_add_constant(loop_graph *loops, const graph_number *number, spyre_dtype dtype,

@@ -356,6 +356,14 @@ SPYRE_MUST_CHECK spyre_status loop_add_local(loop_graph *loops, const char *name
                                              spyre_format format, const spyre_view *storage,
                                              uint32_t *out);
 
+// A new LOCAL buffer for what `like` holds, with these dims, innermost first. Of more of them than
+// a tensor may have it is UNSUPPORTED.
+SPYRE_MUST_CHECK spyre_status loop_add_in_dims(loop_graph *loops, uint32_t like,
+                                               const loop_dim *dims, uint32_t count, uint32_t *out);
+
+// True when the dims have their elements one behind the other, without a gap.
+bool loop_is_dense(const loop_buffer *buffer);
+
 // A new constant buffer of one element.
 SPYRE_MUST_CHECK spyre_status loop_add_constant(loop_graph *loops, const graph_number *number,
                                                 spyre_dtype dtype, uint32_t *out);
@@ -368,6 +376,9 @@ SPYRE_MUST_CHECK spyre_status loop_take_ops(loop_graph *loops, const loop_op_lis
 
 // A copy with lists of its own, whose memory is `scratch`, for plans on trial.
 SPYRE_MUST_CHECK spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out);
+
+// Whether the caller gets the buffer, or a part of it.
+bool loop_is_returned(const loop_graph *loops, uint32_t buffer);
 
 // The input whose contents an output in that buffer is to replace, or LOOP_UNUSED.
 uint32_t loop_replaced_input(const loop_graph *loops, uint32_t buffer);

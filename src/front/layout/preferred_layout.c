@@ -45,13 +45,6 @@ static bool copies_all(const loop_op *op, const loop_buffer *source)
     return copied == all;
 }
 
-static bool is_output(const loop_graph *loops, uint32_t buffer)
-{
-    for (uint32_t i = 0; i < loops->outputs.count; i++)
-        if (loops->outputs.items[i].buffer == buffer) return true;
-    return false;
-}
-
 static spyre_status prefer(const loop_graph *loops, uint32_t buffer, spyre_layout *out)
 {
     const loop_buffer *source = &loops->buffers.items[buffer];
@@ -59,8 +52,8 @@ static spyre_status prefer(const loop_graph *loops, uint32_t buffer, spyre_layou
     if (!op || op->op != OPFUNC_RESTICKIFY || op->operand_count != 2) return NULL;
     uint32_t made = op->operand[1].buffer;
     const loop_buffer *copy = &loops->buffers.items[made];
-    if (copy->kind != LOOP_LOCAL || copy->output >= 0 || is_output(loops, made)) return NULL;
-    if (source->replaced_by || is_output(loops, buffer)) return NULL;
+    if (copy->kind != LOOP_LOCAL || copy->output >= 0 || loop_is_returned(loops, made)) return NULL;
+    if (source->replaced_by || loop_is_returned(loops, buffer)) return NULL;
     if (source->format != copy->format || !loop_same_dims(source, copy)) return NULL;
     if (!copies_all(op, source)) return NULL;
     loop_buffer moved = *source;

@@ -15,20 +15,14 @@
 
 #include <string.h>
 
-static bool is_output(const loop_graph *loops, uint32_t buffer)
-{
-    for (uint32_t i = 0; i < loops->outputs.count; i++)
-        if (loops->outputs.items[i].buffer == buffer) return true;
-    return loops->buffers.items[buffer].output >= 0;
-}
-
 // Whether the op fills a buffer that only other ops read, a loop for each of its dims.
 static bool is_copy(const loop_graph *loops, const loop_op *op)
 {
     if (op->op != OPFUNC_RESTICKIFY || op->operand_count != 2 || op->tile_depth) return false;
     const loop_access *to = &op->operand[1];
     const loop_buffer *target = &loops->buffers.items[to->buffer];
-    if (target->kind != LOOP_LOCAL || is_output(loops, to->buffer) || to->offset) return false;
+    if (target->kind != LOOP_LOCAL || loop_is_returned(loops, to->buffer) || to->offset)
+        return false;
     for (uint32_t v = 0; v < op->var_count; v++) {
         const loop_dim *dim = &target->dim[loop_dim_at(target, to->stride[v])];
         if (dim->stride != to->stride[v] || dim->extent != op->extent[v]) return false;

@@ -32,18 +32,11 @@ static bool all_take(const loop_graph *loops, const flow *f, uint32_t buffer)
     return true;
 }
 
-static bool is_returned(const loop_graph *loops, uint32_t buffer)
-{
-    for (uint32_t i = 0; i < loops->outputs.count; i++)
-        if (loops->outputs.items[i].buffer == buffer) return true;
-    return false;
-}
-
 // False unless all readers took what the cast reads.
 static bool forward(loop_graph *loops, const flow *f, const loop_op *cast)
 {
     uint32_t made = loop_result(cast)->buffer;
-    if (cast->op != OPFUNC_DL16TOFP32 || cast->tile_depth || is_returned(loops, made) ||
+    if (cast->op != OPFUNC_DL16TOFP32 || cast->tile_depth || loop_is_returned(loops, made) ||
         !flow_is_written_once(f, made) || !all_take(loops, f, made))
         return false;
     for (uint32_t n = f->first_use[made]; n < f->first_use[made + 1]; n++) {

@@ -11,14 +11,9 @@
 
 #include <string.h>
 
-static bool is_dense(const loop_buffer *buffer)
+static bool has_dense_dims(const loop_buffer *buffer)
 {
-    int64_t elements = 1;
-    for (uint32_t d = 0; d < buffer->dim_count; d++) {
-        if (buffer->dim[d].stride != elements) return false;
-        elements *= buffer->dim[d].extent;
-    }
-    return buffer->dim_count > 0 && buffer->dim_count <= LOOP_MAX_VARS;
+    return buffer->dim_count > 0 && buffer->dim_count <= LOOP_MAX_VARS && loop_is_dense(buffer);
 }
 
 static int64_t element_count(const loop_buffer *buffer)
@@ -110,20 +105,6 @@ static loop_buffer join_dims(const loop_buffer *buffer, const loop_buffer *other
     return joined;
 }
 
-// Appends a buffer for what `input` holds, with the dims of `shape`.
-static spyre_status add_buffer(loop_graph *loops, uint32_t input, const loop_buffer *shape,
-                               uint32_t *out)
-{
-    const loop_buffer *from = &loops->buffers.items[input];
-    spyre_view storage = {.rank = shape->dim_count};
-    for (uint32_t d = 0; d < shape->dim_count; d++) {
-        const loop_dim *dim = &shape->dim[shape->dim_count - 1 - d];
-        storage.size[d] = dim->extent;
-        storage.stride[d] = dim->stride;
-    }
-    return loop_add_local(loops, from->name, from->dtype, from->format, &storage, out);
-}
-
 static spyre_status add_in_front(loop_graph *loops, const loop_op *op)
 {
     TRY(VEC_PUSH(loops->memory, &loops->ops, *op));
@@ -161,7 +142,7 @@ static spyre_status copy_input(loop_graph *loops, const loop_op *near,
         if (!fit_of(shape, near, reader)) return NULL;
     }
     *out_matched = true;
-    TRY(add_buffer(loops, input, shape, &copy.operand[1].buffer));
+    TRY(loop_add_in_dims(loops, input, shape->dim, shape->dim_count, &copy.operand[1].buffer));
     TRY(add_in_front(loops, &copy));
     read_copy(loops, input, copy.operand[1].buffer);
     return NULL;
@@ -210,8 +191,10 @@ spyre_status match_dims(loop_graph *loops, uint32_t index, bool *out_matched)
         if (op.tile_depth || k + 1 >= op.operand_count) return NULL;
         const loop_buffer *from = &loops->buffers.items[access->buffer];
         loop_buffer shape = {0};
-        bool moves = from->kind != LOOP_CONSTANT && is_dense(from) && (!op.table || op.table != k);
-        if (!moves || fit_of(from, &op, access) == FIT_AS_THEY_ARE) continue;
+        bool is_table = op.table && op.table == k;
+        if (from->kind == LOOP_CONSTANT || !has_dense_dims(from) || is_table ||
+            fit_of(from, &op, access) == FIT_AS_THEY_ARE)
+            continue;
         if (!find_dims(&op, access, element_count(from), &shape)) continue;
         if (from->kind == LOOP_LOCAL)
             change_dims(loops, &op, access, &shape, out_matched);

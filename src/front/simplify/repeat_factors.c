@@ -28,19 +28,11 @@ static uint32_t count_own_dims(const loop_op *copy, const loop_buffer *b)
     return count;
 }
 
-static bool is_dense(const loop_buffer *b)
-{
-    int64_t elements = 1;
-    for (uint32_t d = 0; d < b->dim_count; elements *= b->dim[d++].extent)
-        if (b->dim[d].stride != elements) return false;
-    return true;
-}
-
 static bool may_change(const loop_graph *loops, const flow *f, const loop_op *op)
 {
     if (!loop_is_copy(op) || op->tile_depth || op->operand[1].offset) return false;
     const loop_buffer *to = loop_operand_buffer(loops, op, 1);
-    return to->kind == LOOP_LOCAL && to->output < 0 && is_dense(to) &&
+    return to->kind == LOOP_LOCAL && to->output < 0 && loop_is_dense(to) &&
            flow_is_written_once(f, op->operand[1].buffer);
 }
 
@@ -91,17 +83,6 @@ static void read_once(loop_access *read, uint32_t buffer, int64_t most)
         if (read->stride[v] >= most) read->stride[v] = 0;
 }
 
-static spyre_status add_own(loop_graph *loops, uint32_t buffer, uint32_t dims, uint32_t *out)
-{
-    const loop_buffer *b = &loops->buffers.items[buffer];
-    spyre_view storage = {.rank = dims};
-    for (uint32_t d = 0; d < dims; d++) {
-        storage.size[dims - 1 - d] = b->dim[d].extent;
-        storage.stride[dims - 1 - d] = b->dim[d].stride;
-    }
-    return loop_add_local(loops, b->name, b->dtype, b->format, &storage, out);
-}
-
 static spyre_status share_factor(loop_graph *loops, const flow *f, loop_op *copy,
                                  bool *out_changed)
 {
@@ -109,10 +90,10 @@ static spyre_status share_factor(loop_graph *loops, const flow *f, loop_op *copy
     uint32_t buffer = copy->operand[1].buffer, own;
     const loop_buffer *b = &loops->buffers.items[buffer];
     uint32_t dims = count_own_dims(copy, b);
-    if (dims == 0 || dims == b->dim_count) return NULL;
+    if (dims == 0 || dims == b->dim_count || dims > SPYRE_MAX_RANK) return NULL;
     const int64_t most = b->dim[dims].stride;
     if (!all_take(loops, f, buffer, most)) return NULL;
-    TRY(add_own(loops, buffer, dims, &own));
+    TRY(loop_add_in_dims(loops, buffer, b->dim, dims, &own));
     make_once(copy, most);
     copy->operand[1].buffer = own;
     for (uint32_t n = f->first_use[buffer]; n < f->first_use[buffer + 1]; n++) {

@@ -302,6 +302,21 @@ SPYRE_MUST_CHECK spyre_status make_variance(rewriter *r, const tensor *distance,
                                             const bool *reduced, bool keepdim, tensor *out_mean,
                                             tensor *out_variance);
 
+// Attention's heads: `group` of them, which follow each other, share the keys of one.
+typedef struct {
+    int64_t batch, heads, key_heads, group, queries;
+} attention_heads;
+
+// Finds `group`.
+SPYRE_MUST_CHECK spyre_status rewrite_group_heads(attention_heads *heads);
+
+// [batch, heads, queries, n] as [batch, key heads, group * queries, n] or back.
+SPYRE_MUST_CHECK spyre_status make_regrouped(rewriter *r, const attention_heads *heads,
+                                             const tensor *x, bool to_groups, tensor *out);
+
+// Keeps the scores where the mask is true; the others become -inf.
+SPYRE_MUST_CHECK spyre_status make_seen_scores(rewriter *r, const tensor *mask, tensor *scores);
+
 // Softmax over `dim`; a safe one gives 0, not NaN, where everything is -inf.
 SPYRE_MUST_CHECK spyre_status make_softmax(rewriter *r, const tensor *x, uint32_t dim, bool safe,
                                            const tensor *into, tensor *out);

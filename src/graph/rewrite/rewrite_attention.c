@@ -9,9 +9,36 @@
 
 typedef struct {
     bool causal;
-    int64_t batch, heads, key_heads, group, queries, keys, width;
+    attention_heads heads;
+    int64_t keys, width;
     graph_number scale;
 } attention;
+
+spyre_status rewrite_group_heads(attention_heads *h)
+{
+    if (h->heads % h->key_heads != 0)
+        return status_new(SPYRE_INVALID_ARGUMENT, "%lld query heads for %lld key heads",
+                          (long long)h->heads, (long long)h->key_heads);
+    h->group = h->heads / h->key_heads;
+    return NULL;
+}
+
+spyre_status make_regrouped(rewriter *r, const attention_heads *h, const tensor *x, bool to_groups,
+                            tensor *out)
+{
+    int64_t sizes[4] = {h->batch, to_groups ? h->key_heads : h->heads,
+                        to_groups ? h->group * h->queries : h->queries, x->view.size[3]};
+    if (h->group > 1) return make_reshape(r, x, sizes, 4, out);
+    *out = *x;
+    return NULL;
+}
+
+spyre_status make_seen_scores(rewriter *r, const tensor *mask, tensor *scores)
+{
+    tensor never;
+    TRY(make_constant(r, -HUGE_VAL, scores->dtype, &never));
+    return make_where(r, mask, scores, &never, NULL, scores);
+}
 
 static spyre_status load_options(rewriter *r, attention *a)
 {
@@ -34,10 +61,10 @@ static spyre_status load_shape(const tensor *q, const tensor *k, const tensor *v
         return status_new(SPYRE_UNSUPPORTED, "ranks %u, %u, %u, only 4 is supported", q->view.rank,
                           k->view.rank, v->view.rank);
     }
-    *a = (attention){.batch = q->view.size[0],
-                     .heads = q->view.size[1],
-                     .key_heads = k->view.size[1],
-                     .queries = q->view.size[2],
+    *a = (attention){.heads = {.batch = q->view.size[0],
+                               .heads = q->view.size[1],
+                               .key_heads = k->view.size[1],
+                               .queries = q->view.size[2]},
                      .keys = k->view.size[2],
                      .width = q->view.size[3]};
     if (a->width != k->view.size[3] || a->keys != v->view.size[2]) {
@@ -46,15 +73,10 @@ static spyre_status load_shape(const tensor *q, const tensor *k, const tensor *v
                           (long long)a->width, (long long)k->view.size[3], (long long)a->keys,
                           (long long)v->view.size[2]);
     }
-    bool fits = k->view.size[0] == a->batch && v->view.size[0] == a->batch &&
-                v->view.size[1] == a->key_heads;
+    bool fits = k->view.size[0] == q->view.size[0] && v->view.size[0] == q->view.size[0] &&
+                v->view.size[1] == k->view.size[1];
     if (!fits) return status_new(SPYRE_UNSUPPORTED, "sizes of query, key and value that differ");
-    if (a->heads % a->key_heads != 0) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "%lld query heads for %lld key heads",
-                          (long long)a->heads, (long long)a->key_heads);
-    }
-    a->group = a->heads / a->key_heads;
-    return NULL;
+    return rewrite_group_heads(&a->heads);
 }
 
 // [queries, keys]: true where the key is not behind the query. Made once a graph for each size.
@@ -75,14 +97,6 @@ static spyre_status make_causal_mask(rewriter *r, int64_t queries, int64_t keys,
     return VEC_PUSH(r->target->memory, &r->causal_masks, *out);
 }
 
-// Keeps the scores where the mask is true; the others become -inf.
-static spyre_status select_scores(rewriter *r, const tensor *mask, tensor *scores)
-{
-    tensor never;
-    TRY(make_constant(r, -HUGE_VAL, scores->dtype, &never));
-    return make_where(r, mask, scores, &never, NULL, scores);
-}
-
 // A mask of bools keeps what is true; any other is added.
 static spyre_status apply_mask(rewriter *r, tensor *scores, bool *out_masked)
 {
@@ -91,7 +105,7 @@ static spyre_status apply_mask(rewriter *r, tensor *scores, bool *out_masked)
     TRY(rewrite_optional(r, 3, out_masked, &mask));
     if (!*out_masked) return NULL;
     if (mask.dtype == SPYRE_DTYPE_BOOL) {
-        TRY(select_scores(r, &mask, scores));
+        TRY(make_seen_scores(r, &mask, scores));
     } else {
         TRY(rewrite_operand(r, 3, scores->dtype, &mask));
         TRY(make_binary(r, ATEN_SPYRE_ADD, scores, &mask, NULL, scores));
@@ -106,19 +120,8 @@ static spyre_status apply_masks(rewriter *r, const attention *a, tensor *scores,
     tensor mask;
     TRY(apply_mask(r, scores, out_masked));
     if (!a->causal) return NULL;
-    TRY(make_causal_mask(r, a->queries, a->keys, &mask));
-    return select_scores(r, &mask, scores);
-}
-
-// [batch, heads, queries, n] as [batch, key heads, group * queries, n] or back.
-static spyre_status regroup(rewriter *r, const attention *a, const tensor *x, bool to_groups,
-                            tensor *out)
-{
-    int64_t sizes[4] = {a->batch, to_groups ? a->key_heads : a->heads,
-                        to_groups ? a->group * a->queries : a->queries, x->view.size[3]};
-    if (a->group > 1) return make_reshape(r, x, sizes, 4, out);
-    *out = *x;
-    return NULL;
+    TRY(make_causal_mask(r, a->heads.queries, a->keys, &mask));
+    return make_seen_scores(r, &mask, scores);
 }
 
 spyre_status rewrite_attention(rewriter *r)
@@ -135,14 +138,14 @@ spyre_status rewrite_attention(rewriter *r)
     TRY(load_shape(&q, &k, &v, &a));
     TRY(load_options(r, &a));
     TRY(make_with_number(r, ATEN_SPYRE_MUL, &q, &a.scale, NULL, &q));
-    TRY(regroup(r, &a, &q, true, &rows));
+    TRY(make_regrouped(r, &a.heads, &q, true, &rows));
     TRY(make_transpose(r, &k, 2, 3, &keys));
     TRY(make_matmul(r, &rows, &keys, NULL, &scores));
-    TRY(regroup(r, &a, &scores, false, &scores));
+    TRY(make_regrouped(r, &a.heads, &scores, false, &scores));
     TRY(apply_masks(r, &a, &scores, &masked));
     TRY(make_softmax(r, &scores, 3, masked, NULL, &weights));
-    TRY(regroup(r, &a, &weights, true, &rows));
-    if (a.group == 1) return make_matmul(r, &rows, &v, &into, NULL);
+    TRY(make_regrouped(r, &a.heads, &weights, true, &rows));
+    if (a.heads.group == 1) return make_matmul(r, &rows, &v, &into, NULL);
     TRY(make_matmul(r, &rows, &v, NULL, &result));
     return rewrite_finish(r, &result, &into);
 }

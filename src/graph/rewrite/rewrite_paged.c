@@ -20,7 +20,8 @@ enum { QUERY, KEY, VALUE, KEY_ROWS, VALUE_ROWS, ROWS, SEEN, FRESH, SCALE, SINKS,
        VALUE_SCALE };
 
 typedef struct {
-    int64_t batch, queries, heads, key_heads, group, width, cached;
+    attention_heads heads;
+    int64_t width, cached;
     double scale;
 } paged;
 
@@ -50,17 +51,13 @@ static spyre_status load_sizes(rewriter *r, const tensor *query, paged *p)
                                                   "expected 4, 4, 2",
                           query->view.rank, key.view.rank, rows.view.rank);
     }
-    *p = (paged){.batch = query->view.size[0],
-                 .queries = query->view.size[1],
-                 .heads = query->view.size[2],
-                 .key_heads = key.view.size[2],
+    *p = (paged){.heads = {.batch = query->view.size[0],
+                           .heads = query->view.size[2],
+                           .key_heads = key.view.size[2],
+                           .queries = query->view.size[1]},
                  .width = query->view.size[3],
                  .cached = rows.view.size[1]};
-    if (p->heads % p->key_heads != 0) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "%lld query heads for %lld key heads",
-                          (long long)p->heads, (long long)p->key_heads);
-    }
-    p->group = p->heads / p->key_heads;
+    TRY(rewrite_group_heads(&p->heads));
     return graph_arg_real(r->source, r->node, SCALE, 1 / sqrt((double)p->width), &p->scale);
 }
 
@@ -80,8 +77,8 @@ static spyre_status load_numbers(rewriter *r, const paged *p, const tensor *x, u
     TRY(rewrite_optional(r, scales, &is_scaled, &scale));
     if (is_scaled) {
         TRY(rewrite_operand(r, scales, dtype, &scale));
-        TRY(expect_sizes(&scale, scales, &p->batch, 1));
-        TRY(make_reshape(r, &scale, (int64_t[]){p->batch, 1, 1, 1}, 4, &scale));
+        TRY(expect_sizes(&scale, scales, &p->heads.batch, 1));
+        TRY(make_reshape(r, &scale, (int64_t[]){p->heads.batch, 1, 1, 1}, 4, &scale));
         TRY(make_binary(r, ATEN_SPYRE_MUL, &numbers, &scale, NULL, &numbers));
     }
     return heads_first(r, &numbers, out);
@@ -92,11 +89,11 @@ static spyre_status load_cached(rewriter *r, const paged *p, uint32_t operand, u
                                 spyre_dtype dtype, const tensor *rows, tensor *out)
 {
     tensor table, taken;
-    const int64_t sizes[4] = {p->batch, p->cached, p->key_heads, p->width};
+    const int64_t sizes[4] = {p->heads.batch, p->cached, p->heads.key_heads, p->width};
     TRY(rewrite_tensor(r, operand, &table));
-    if (table.view.rank != 2 || table.view.size[1] != p->key_heads * p->width) {
+    if (table.view.rank != 2 || table.view.size[1] != p->heads.key_heads * p->width) {
         return status_new(SPYRE_INVALID_ARGUMENT, "operand %u: no table of %lld keys wide %lld",
-                          operand, (long long)p->key_heads, (long long)p->width);
+                          operand, (long long)p->heads.key_heads, (long long)p->width);
     }
     TRY(make_gather(r, &table, rows, NULL, &taken));
     TRY(make_reshape(r, &taken, sizes, 4, &taken));
@@ -107,7 +104,7 @@ static spyre_status load_mask(rewriter *r, const paged *p, uint32_t operand, int
                               tensor *out)
 {
     TRY(rewrite_tensor(r, operand, out));
-    TRY(expect_sizes(out, operand, (int64_t[]){p->batch, p->queries, keys}, 3));
+    TRY(expect_sizes(out, operand, (int64_t[]){p->heads.batch, p->heads.queries, keys}, 3));
     if (out->dtype != SPYRE_DTYPE_BOOL)
         return status_new(SPYRE_INVALID_ARGUMENT, "operand %u: no mask of bools", operand);
     return make_unsqueeze(r, out, 1, out);
@@ -120,36 +117,24 @@ static spyre_status load_both(rewriter *r, const paged *p, bool values, spyre_dt
 {
     const uint32_t fresh = values ? VALUE : KEY, table = values ? VALUE_ROWS : KEY_ROWS;
     const uint32_t scales = values ? VALUE_SCALE : KEY_SCALE;
-    const int64_t sizes[4] = {p->batch, p->queries, p->key_heads, p->width};
+    const int64_t sizes[4] = {p->heads.batch, p->heads.queries, p->heads.key_heads, p->width};
     tensor rows;
     TRY(rewrite_tensor(r, ROWS, &rows));
-    TRY(expect_sizes(&rows, ROWS, (int64_t[]){p->batch, p->cached}, 2));
+    TRY(expect_sizes(&rows, ROWS, (int64_t[]){p->heads.batch, p->cached}, 2));
     TRY(load_cached(r, p, table, scales, dtype, &rows, out_cached));
     TRY(rewrite_tensor(r, fresh, out_fresh));
     TRY(expect_sizes(out_fresh, fresh, sizes, 4));
     return load_numbers(r, p, out_fresh, scales, dtype, out_fresh);
 }
 
-// [batch, heads, queries, n] as [batch, key heads, group * queries, n] or back.
-static spyre_status regroup(rewriter *r, const paged *p, const tensor *x, bool to_groups,
-                            tensor *out)
-{
-    int64_t sizes[4] = {p->batch, to_groups ? p->key_heads : p->heads,
-                        to_groups ? p->group * p->queries : p->queries, x->view.size[3]};
-    if (p->group > 1) return make_reshape(r, x, sizes, 4, out);
-    *out = *x;
-    return NULL;
-}
-
 static spyre_status make_scores(rewriter *r, const paged *p, const tensor *query, part *x)
 {
     static const bool reduced[SPYRE_MAX_RANK] = {[3] = true};
-    tensor keys, never;
+    tensor keys;
     TRY(make_transpose(r, &x->key, 2, 3, &keys));
     TRY(make_matmul(r, query, &keys, NULL, &x->scores));
-    TRY(regroup(r, p, &x->scores, false, &x->scores));
-    TRY(make_constant(r, -HUGE_VAL, x->scores.dtype, &never));
-    TRY(make_where(r, &x->mask, &x->scores, &never, NULL, &x->scores));
+    TRY(make_regrouped(r, &p->heads, &x->scores, false, &x->scores));
+    TRY(make_seen_scores(r, &x->mask, &x->scores));
     return make_reduction(r, ATEN_SPYRE_MAX, &x->scores, reduced, true, NULL, &x->largest);
 }
 
@@ -169,8 +154,8 @@ static spyre_status load_sinks(rewriter *r, const paged *p, spyre_dtype dtype, b
     TRY(rewrite_optional(r, SINKS, out_present, out));
     if (!*out_present) return NULL;
     TRY(rewrite_operand(r, SINKS, dtype, out));
-    TRY(expect_sizes(out, SINKS, &p->heads, 1));
-    return make_reshape(r, out, (int64_t[]){p->heads, 1, 1}, 3, out);
+    TRY(expect_sizes(out, SINKS, &p->heads.heads, 1));
+    return make_reshape(r, out, (int64_t[]){p->heads.heads, 1, 1}, 3, out);
 }
 
 // The powers of both parts and their sum. As in a safe softmax, a query that sees no key has
@@ -197,7 +182,7 @@ static spyre_status make_weights(rewriter *r, const paged *p, const tensor *sum,
                                  tensor *out)
 {
     TRY(make_binary(r, ATEN_SPYRE_REALDIV, &x->power, sum, NULL, out));
-    return regroup(r, p, out, true, out);
+    return make_regrouped(r, &p->heads, out, true, out);
 }
 
 spyre_status rewrite_paged_attention(rewriter *r)
@@ -210,9 +195,9 @@ spyre_status rewrite_paged_attention(rewriter *r)
     TRY(load_sizes(r, &query, &p));
     TRY(make_with(r, ATEN_SPYRE_MUL, &query, p.scale, NULL, &query));
     TRY(heads_first(r, &query, &query));
-    TRY(regroup(r, &p, &query, true, &query));
+    TRY(make_regrouped(r, &p.heads, &query, true, &query));
     TRY(load_mask(r, &p, SEEN, p.cached, &parts[0].mask));
-    TRY(load_mask(r, &p, FRESH, p.queries, &parts[1].mask));
+    TRY(load_mask(r, &p, FRESH, p.heads.queries, &parts[1].mask));
     TRY(load_both(r, &p, false, into.dtype, &parts[0].key, &parts[1].key));
     for (uint32_t i = 0; i < 2; i++) TRY(make_scores(r, &p, &query, &parts[i]));
     TRY(make_softmax_of_parts(r, &p, parts, &sum));
@@ -221,7 +206,7 @@ spyre_status rewrite_paged_attention(rewriter *r)
     TRY(make_matmul(r, &weights[0], &parts[0].value, NULL, &of_cached));
     TRY(make_matmul(r, &weights[1], &parts[1].value, NULL, &of_fresh));
     TRY(make_binary(r, ATEN_SPYRE_ADD, &of_cached, &of_fresh, NULL, &result));
-    TRY(regroup(r, &p, &result, false, &result));
+    TRY(make_regrouped(r, &p.heads, &result, false, &result));
     TRY(heads_first(r, &result, &result));
     return rewrite_finish(r, &result, &into);
 }
