@@ -167,10 +167,18 @@ static bool check_bounds(const eager_program *p, const glue_call *call, bool *ou
     return true;
 }
 
+static bool is_on_card(const glue_call *call, uint32_t card)
+{
+    for (uint32_t i = 0; i < call->tensor_count; i++)
+        if (call->storages[i] && call->storages[i]->card != card) return false;
+    return true;
+}
+
 // The number of results, or FAILED, or why there are none.
 static int start(const eager_program *p, glue_call *call)
 {
     bool moved, within;
+    if (!is_on_card(call, p->card)) return EAGER_UNKNOWN; // Python says which tensor is elsewhere
     if (p->written >= 0 && shares_written(p, call)) return EAGER_UNKNOWN;
     if (!move_inputs(p, call, &moved)) return FAILED;
     if (moved) return EAGER_MOVED;

@@ -17,17 +17,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import FrameType
 
 import torch
 
 from . import config
-from ._pytorch import pytree
+from ._pytorch import autograd, pytree
 
 WHOLE_GRAPH = "graph"  # what a graph that is interpreted is called
 _MODES = ("warn", "error", "silent")
@@ -204,14 +206,18 @@ def meet(
     Raises: FallbackError while the mode is "error" and the operator is not allowed.
     """
     mode = fallback.mode
-    if mode == "silent" or fallback.allows(op):
+    if mode == "silent" or fallback.allows(op) or _is_internal():
         return
     if mode == "warn" and not _is_new(str(op), reason + case):
         return
     text = describe(op, operands, reason, location or user_line())
     if mode == "error":
         raise FallbackError(text)
-    warnings.warn(text, FallbackWarning, stacklevel=user_level())
+    line = None if _user_place() else _backward_line()
+    if line is None:
+        warnings.warn(text, FallbackWarning, stacklevel=user_level())
+    else:
+        warnings.warn_explicit(text, FallbackWarning, *line)
 
 
 def _is_new(op: str, reason: str) -> bool:
@@ -264,16 +270,62 @@ _OURS = os.path.dirname(__file__)
 _PYTORCH = os.path.dirname(torch.__file__)
 
 
+# What PyTorch computes of a few numbers for itself, where the program can change nothing.
+_INTERNAL = tuple(
+    os.path.join(_PYTORCH, *path)
+    for path in (("amp", "grad_scaler.py"), ("_tensor_str.py",), ("testing", "_comparison.py"))
+)
+_BACKWARD = (os.path.join(_PYTORCH, "autograd", "graph.py"), "_engine_run_backward")
+
+
 def _user_frame() -> tuple[int, str]:
     """(the stack level, seen from the caller's caller, of the innermost frame outside PyTorch and
     here; its place, or "" where only PyTorch called)."""
     frame, level = sys._getframe(2), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith((_OURS, _PYTORCH)):
         frame, level = frame.f_back, level + 1
+    return level, _place(frame)
+
+
+def _place(frame: FrameType) -> str:
     name = frame.f_code.co_filename
     if name.startswith((_OURS, _PYTORCH)):
-        return level, ""
-    return level, f"{os.path.basename(name)}:{frame.f_lineno}"
+        return ""
+    return f"{os.path.basename(name)}:{frame.f_lineno}"
+
+
+def _is_internal() -> bool:
+    """Whether PyTorch's own code asked for the operator, and no frame of the program in between."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith((_OURS, _PYTORCH)):
+        if frame.f_code.co_filename in _INTERNAL:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _backward_line() -> tuple[str, int] | None:
+    """File and line of the program that a backward pass in this thread is about: of the forward
+    operator in anomaly mode, else of the call of backward(), in whichever thread it waits."""
+    recorded = reversed(autograd.forward_stack())
+    places = (_FRAME.search(text) for text in recorded)
+    for found in places:
+        if found is not None and not found[1].startswith((_OURS, _PYTORCH)):
+            return found[1], int(found[2])
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None:
+            if (frame.f_code.co_filename, frame.f_code.co_name) == _BACKWARD:
+                break
+            frame = frame.f_back
+        while frame is not None:
+            if _place(frame):
+                return frame.f_code.co_filename, frame.f_lineno
+            frame = frame.f_back
+    return None
+
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 def user_level() -> int:
@@ -281,7 +333,15 @@ def user_level() -> int:
     return _user_frame()[0]
 
 
+def _user_place() -> str:
+    return _user_frame()[1]
+
+
 def user_line() -> str:
     """ "train.py:12", the innermost line outside PyTorch and here; in a thread that autograd made,
-    which has no such line, "backward pass"."""
-    return _user_frame()[1] or "backward pass"
+    which has no such line, "backward pass of train.py:14" (_backward_line())."""
+    place = _user_frame()[1]
+    if place:
+        return place
+    line = _backward_line()
+    return f"backward pass of {os.path.basename(line[0])}:{line[1]}" if line else "backward pass"

@@ -346,6 +346,39 @@ assert x.cpu().tolist() == [1] * 4
 """
 
 
+_OF_TWO_CARDS = """
+import torch
+one, two = (torch.rand(4, device=f"spyre:{card}").half() for card in range(2))
+one + one
+for function, operator in ((lambda: one + two, "add.Tensor has self on spyre:0 and other on s"),
+                           (lambda: torch.where(one > 0, one, two), "other on spyre:1"),
+                           (lambda: torch.cat([one, two]), "tensors[1] on spyre:1")):
+    try:
+        function()
+    except RuntimeError as error:
+        assert type(error) is RuntimeError and operator in str(error), error
+        assert "but found at least two devices, spyre:0 and spyre:1!" in str(error)
+    else:
+        raise AssertionError(operator)
+for generator in (torch.Generator(), torch.Generator("spyre:1")):
+    for function in (lambda: torch.rand(2, device="spyre", generator=generator),
+                     lambda: one.normal_(generator=generator),
+                     lambda: torch.bernoulli(one, generator=generator)):
+        try:
+            function()
+        except RuntimeError as error:
+            rule = "Expected a 'spyre:0' device type for generator but found"
+            assert f"{rule} '{generator.device}'" in str(error), error
+        else:
+            raise AssertionError(generator.device)
+torch.rand(2, device="spyre:1", generator=torch.Generator("spyre:1").manual_seed(3))
+"""
+
+
+def test_tensors_and_generators_of_two_cards(run_python):
+    run_python(_OF_TWO_CARDS, AIU_WORLD_SIZE="2")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_is_refused(run_python):
     run_python(_IN_CHILD)

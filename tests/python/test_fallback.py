@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the host computes: said, refused or silent, and accounted for."""
 
+import sys
 import warnings
 
 import pytest
@@ -313,3 +314,37 @@ def test_what_is_equal_may_be_written_to_one_place_twice(view, dtype):
         else:
             write(view(actual))
         assert torch.equal(actual.cpu(), expected)
+
+
+def test_fallbacks_of_backward_passes_name_a_line_of_the_program():
+    x = torch.ones(3, 2, dtype=torch.float32, device="spyre", requires_grad=True)
+
+    def backward(anomalies):
+        with torch.autograd.set_detect_anomaly(anomalies, check_nan=False):
+            result = torch.igamma(torch.ones(3, 2, device="spyre"), x).sum()
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            torch_spyre.reset_fallback_report()
+            result.backward()
+        return next(w for w in seen if "backward pass" in str(w.message)), sys._getframe().f_lineno
+
+    with torch_spyre.fallback("warn"):
+        for anomalies, lines in ((False, 2), (True, 6)):
+            said, at = backward(anomalies)
+            assert said.filename == __file__ and abs(at - said.lineno) <= lines
+            place = f"(backward pass of test_fallback.py:{said.lineno})"
+            assert place in str(said.message)
+            assert anomalies == (at - said.lineno > 2)
+
+
+@pytest.mark.host("aten.reciprocal")
+def test_what_pytorch_computes_for_itself_has_no_warning():
+    def step():
+        scaler = torch.amp.GradScaler("spyre")
+        layer = torch.nn.Linear(4, 2).to("spyre")
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        scaler.scale(layer(torch.ones(2, 4, device="spyre")).sum()).backward()
+        scaler.unscale_(optimizer)
+        str(torch.ones(3, dtype=torch.complex64).to("spyre"))
+
+    assert not [text for text in said(step) if "reciprocal" in text or "complex" in text]

@@ -96,7 +96,8 @@ def test_backward_passes_name_the_line_of_their_operator():
     z = (x @ weight).sum()
     with torch.spyre.numerics() as found:
         z.backward()
-    assert {row.line for row in found.rows} == {"backward pass", row_of(found, "ones_like").line}
+    lines = {row.line for row in found.rows}
+    assert lines == {"backward pass of test_numerics.py:98", row_of(found, "ones_like").line}
 
 
 def test_attention_casts_lists_and_nothing_that_has_no_values():

@@ -23,4 +23,14 @@ def calling_node_number() -> int | None:
     return number
 
 
-__all__ = ["calling_node_number", "last_node_number"]
+def forward_stack() -> list[str]:
+    """Where the forward operator was called whose gradient this thread computes, outermost frame
+    first, as text; in anomaly mode only, else empty."""
+    node = torch._C._current_autograd_node()
+    if node is None:
+        return []
+    metadata: dict[str, list[str]] = node.metadata  # type: ignore[assignment]
+    return list(metadata.get("traceback_", ()))
+
+
+__all__ = ["calling_node_number", "forward_stack", "last_node_number"]

@@ -166,7 +166,11 @@ def check_devices(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
                 devices.setdefault(leaf.device, argument.name + part)
     if len(devices) > 1:
         places = " and ".join(f"{name} on {device}" for device, name in devices.items())
-        raise RuntimeError(f"Expected all tensors to be on the same device, but {op} has {places}")
+        found = " and ".join(map(str, list(devices)[:2]))
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{found}! ({op} has {places})"
+        )
 
 
 def encode(value: Any, value_id: Callable[[Any], int | None]) -> Any:

@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import _C
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
+from ..compile import handover
 from . import counted_results, host_operands, room
 from .host import overlaps, run_on_cpu
 from .operator_program import operator_of
@@ -91,4 +93,8 @@ def dispatch(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     kernel = _kernels.get(op)
     if kernel is None:
         kernel = _kernels[op] = _make_kernel(op)
-    return kernel(args, kwargs)
+    try:
+        return kernel(args, kwargs)
+    except _C.Unsupported:
+        handover.check_devices(op, args, kwargs)  # whose words are PyTorch's
+        raise

@@ -43,6 +43,7 @@ def run_on_cpu(op: OpOverload, args: Arguments, kwargs: Keywords, reason: str | 
     began = time.perf_counter()
     copies = _Copies(op, args, kwargs)
     cpu_args, cpu_kwargs = pytree.tree_map(copies.to_cpu, (args, kwargs))
+    copies.check_generators(pytree.tree_leaves((args, kwargs)))
     if torch.Tag.nondeterministic_seeded in op.tags:
         cpu_kwargs = copies.with_generator(cpu_args, cpu_kwargs)
     function = fallback_ops.get(op)
@@ -229,6 +230,19 @@ class _Copies:
         copy.set_state(original.get_state())
         self._generators.append((original, copy))
         return copy
+
+    def check_generators(self, leaves: Iterable[object]) -> None:
+        """Raises: RuntimeError for a generator of another device than the operator's tensors, in
+        PyTorch's words."""
+        if self.device is None:
+            return
+        index = _C.current_device() if self.device.index is None else self.device.index
+        wanted = torch.device("spyre", index)
+        for leaf in leaves:
+            if isinstance(leaf, torch.Generator) and leaf.device != wanted:
+                raise RuntimeError(
+                    f"Expected a '{wanted}' device type for generator but found '{leaf.device}'"
+                )
 
     def with_generator(self, args: Arguments, kwargs: Keywords) -> Keywords:
         """Random operators draw from the device's own generator."""
