@@ -79,6 +79,11 @@ def is_own_entry(entry: str) -> bool:
     return name in DEFAULT_LOG_LEVELS or (name or "").startswith("spyre.inductor.")
 
 
+def _unknown(name: str) -> str:
+    known = ", ".join(DEFAULT_LOG_LEVELS)
+    return f"no logger {name}: expected one of {known} or spyre.inductor.<name>"
+
+
 def _ask(component: str, level: LogLevel, source: str) -> None:
     _levels[component] = level
     _sources[component] = source
@@ -107,8 +112,7 @@ def _read_torch_logs() -> None:
         name, _, level = entry.lstrip("+-").partition(":")
         component = _component(name)
         if name.startswith("spyre.") and not is_own_entry(entry):
-            known = ", ".join(DEFAULT_LOG_LEVELS)
-            raise ValueError(f"TORCH_LOGS: no logger {name}: expected one of {known}")
+            raise ValueError(f"TORCH_LOGS: {_unknown(name)}")
         if component:
             sign = _SIGNS.get(entry[0], LogLevel.INFO)
             _ask(component, _level(level) if level else sign, "TORCH_LOGS")
@@ -172,8 +176,11 @@ def list_components() -> list[str]:
 def set_log_level(component: str, level: str) -> None:
     """Gives a logger ("spyre.x" or "torch_spyre.x") a level by its name.
 
-    Raises: ValueError for an unknown level.
+    Raises: ValueError for an unknown level, and for a logger that the package has not; those of
+    passes of a program are "spyre.inductor.<name>".
     """
+    if not is_own_entry(component):
+        raise ValueError(_unknown(component))
     _ask(_component(component) or component, _level(level), "programmatic")
     _apply()
 

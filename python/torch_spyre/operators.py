@@ -14,8 +14,13 @@ from . import registry
 
 
 def main(words: Sequence[str]) -> None:
-    """Prints the rows whose operator contains one of the words; all of them without a word."""
+    """Prints the rows whose operator contains one of the words; all of them without a word.
+
+    Raises: SystemExit, with a message, where there is none.
+    """
     rows = [r for r in registry.listing() if not words or any(word in r[0] for word in words)]
+    if words and not rows:
+        sys.exit(f"torch_spyre.operators: no operator is named with {' or '.join(words)}")
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
     for operator, kind, where in rows:
         print(f"{operator:{widths[0]}}  {kind:{widths[1]}}  {where}".rstrip())

@@ -200,7 +200,11 @@ spyre_status spyre_settings_set(spyre_settings *settings, const char *name, cons
 {
     for (uint32_t i = 0; i < ROW_COUNT; i++)
         if (strcmp(rows[i].about.name, name) == 0) return set(settings, &rows[i], value);
-    return status_new(SPYRE_INVALID_ARGUMENT, "no setting is named '%.60s'", name);
+    const char *meant = "";
+    for (uint32_t i = 0; *name && i < ROW_COUNT && !*meant; i++)
+        if (strcmp(rows[i].about.variable, name) == 0) meant = rows[i].about.name;
+    return status_new(SPYRE_INVALID_ARGUMENT, "no setting is named '%.60s'%s%s", name,
+                      *meant ? "; it is the variable of " : "", meant);
 }
 
 static const char *list_of(const spyre_settings *settings, const setting_row *row)

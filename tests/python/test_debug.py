@@ -31,3 +31,20 @@ def test_every_copy_is_a_line(run_python):
 
 def test_nothing_is_logged_unasked(run_python):
     assert run_python("import torch; torch.ones(3).half().to('spyre').cpu()").stderr == ""
+
+
+def test_modules_that_were_compiled_by_themselves_are_the_place_of_their_kernels():
+    from torch_spyre.compile import graph_builder
+
+    places = []
+
+    def backend(graph, _inputs):
+        nodes = [node for node in graph.graph.nodes if node.op == "call_function"]
+        places.extend(graph_builder.location(node) for node in nodes)
+        return graph.forward
+
+    inner = torch.nn.Sequential(torch.nn.GELU(), torch.nn.Linear(4, 2))
+    torch.compile(torch.nn.Sequential(torch.nn.Linear(4, 4), inner), backend=backend)(
+        torch.ones(2, 4)
+    )
+    assert places == ["model.0: Linear", "model.1.0: GELU", "model.1.1: Linear"]

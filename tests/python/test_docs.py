@@ -46,3 +46,21 @@ def test_the_glossary_has_every_term_of_torch_spyre():
     rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
     words = [word.strip() for row in rows for word in row.split(",")]
     assert set(re.split(r",\s", TERMS)) <= set(words)
+
+
+def test_every_variable_is_in_the_table_of_the_environment():
+    declared = (ROOT / "src" / "base" / "environment.def").read_text()
+    variables = set(re.findall(r"^VARIABLE\((\w+),", declared, re.MULTILINE))
+    of_tests = {name for name in variables
+                if name in ("SPYRE_BLESS", "SPYRE_CLI", "SPYRE_SAMPLE_BUNDLES")
+                or name.startswith("SPYRE_TEST_")}  # fmt: skip
+    page = (ROOT / "docs" / "python.md").read_text()
+    section = page.split("## Environment\n")[1].split("\nSettings of the compiler")[0]
+    rows = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert {name for name in named if name.startswith("SPYRE_")} == variables - of_tests
+
+
+def test_the_readme_counts_the_families_as_the_page_of_models():
+    count = re.search(r"^(\d+) families:", (ROOT / "docs" / "models.md").read_text(), re.MULTILINE)
+    assert f"has {count[1]}\nmodel families" in (ROOT / "README.md").read_text()

@@ -223,3 +223,6 @@ def test_operators_on_the_command_line():
         ("aten.mm.default", "compiler"),
         ("spyre.exx2.default", "composite", "torch_spyre.compile.customops.norms.exx2"),
     ]
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        lines("nonexistent")
+    assert "no operator is named with nonexistent" in failed.value.stderr

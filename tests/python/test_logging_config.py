@@ -64,6 +64,9 @@ def test_spellings_of_torch_logs(environment, entry, level):
 def test_a_level_that_is_none(environment):
     with pytest.raises(ValueError, match="log level loud: expected one of NOTSET, DEBUG"):
         environment(TORCH_LOGS="spyre.inductor:loud")
+    for logger in ("spyre.nothing", "torch_spyre.nothing", "inductor"):
+        with pytest.raises(ValueError, match=f"no logger {logger}: expected one of spyre, "):
+            logging_config.set_log_level(logger, "INFO")
     with pytest.raises(ValueError, match="no logger spyre.passes: expected one of spyre, spyre.i"):
         environment(TORCH_LOGS="+spyre.passes")
     with pytest.raises(ValueError, match="expected one of"):

@@ -371,7 +371,19 @@ def scalar_to_card(number: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 def location(node: torch.fx.Node) -> str | None:
-    return _innermost_line(node.meta.get("stack_trace") or "")
+    """Where the program made a node: "model.py:12 in forward"; where no frame is the program's, as
+    of a Sequential that was compiled by itself, the module, "model.0: Linear"."""
+    return _innermost_line(node.meta.get("stack_trace") or "") or _module_of(node)
+
+
+def _module_of(node: torch.fx.Node) -> str | None:
+    for key in ("nn_module_stack", "fwd_nn_module_stack"):
+        if stack := node.meta.get(key):
+            path, kind = list(stack.values())[-1]
+            inside = re.sub(r"^L\['\w+'\]", "", path).strip(".")
+            name = kind if isinstance(kind, str) else kind.__name__
+            return f"model{'.' if inside else ''}{inside}: {name.rpartition('.')[2]}"
+    return None
 
 
 @functools.lru_cache(4096)

@@ -84,6 +84,7 @@ static void settings__nonsense_is_refused_with_the_rule(void **state)
     check_refused("layout_solver", "",
                   "expected one of search=simulated_annealing greedy firstfit");
     check_refused("lx_plannin", "1", "no setting is named 'lx_plannin'");
+    check_refused("SENCORES", "9", "named 'SENCORES'; it is the variable of sencores");
 }
 
 static void settings__are_checked_as_a_whole(void **state)
