@@ -10,7 +10,7 @@ whose windows overlap is one for each combination of rests of its result's place
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -68,57 +68,135 @@ def convolution(
     if x.dim() not in (3, 4, 5) or x.dtype not in computed() or weight.dtype != x.dtype:
         return NOT_TAKEN
     w = windows_of(x.shape[2:], weight.shape[2:], stride, padding, dilation)
-    turned = transposed and (max(stride) > 1 or any([*padding, *output_padding]))
-    if groups == x.shape[1] > 1 and max(w.kernel) == 1 and not turned:
-        return _in_format_of(x, weight, _of_points(x, weight, bias, w))
-    if groups == x.shape[1] and not transposed and x.dim() < 5:
-        if max(w.kernel) > 1 and weight.shape[0] == groups and lie_side_by_side(w):
-            return _in_format_of(x, weight, _of_tiles(x, weight, bias, w))
-        # Several features of one channel share columns, but no blocks.
-        shared = groups == 1 and weight.shape[0] > 1 and is_of_columns(x, weight, w)
-        if not shared and is_of_few_channels(x, weight, w, groups):
-            return _of_few_channels(x, weight, bias, w)
-    if groups == 1 and not transposed and max(weight.shape[2:]) > 1:
-        if is_of_few_features(x, weight, w):
-            return _in_format_of(x, weight, of_few_features(x, weight, bias, w))
-        few = x.shape[1] < _FEW_CHANNELS
-        in_place = x.dim() == 5 and _is_known(x, groups)  # copies of three dims are many
-        if is_of_columns(x, weight, w) and (few or not in_place):
-            return _in_format_of(x, weight, of_columns(x, weight, bias, w))
-        if are_tiles(w) and (few or leave_rest(w)):
-            return _of_rows(x, weight, bias, w)
-        if few and max(w.kernel) <= MOST_COPIES:
-            return _of_more_channels(x, weight, bias, w)
-        if few and x.dim() < 5:
-            return _of_rows(x, weight, bias, w)
-    grouped = 1 < groups < x.shape[1] and x.dim() < 5
-    if grouped and not transposed and is_of_columns(x, weight, w, groups):
-        return _in_format_of(x, weight, of_columns(x, weight, bias, w, groups))
-    if not transposed:
-        cut, stride, padding, dilation = _cut(x, weight, stride, padding, dilation)
-        many = weight.shape[0] // groups
-        if groups > 1 and groups == x.shape[1] and many > 1:  # features of one channel
-            groups *= many
-            cut = one_feature_a_channel(cut, groups)
-        if cut is x and _is_known(x, groups):
-            return NOT_TAKEN
-        return _forward(cut, weight, bias, stride, padding, dilation, groups)
-    kernel = weight.shape[2:]
+    turns = max(stride) > 1 or any([*padding, *output_padding])
+    if not transposed or (_is_points(x, w, groups) and not turns):
+        return _windowed(_Windowed(x, weight, bias, w, groups))
     w = _windows_of_result(x, weight, stride, padding, dilation, output_padding)
+    return _transposed(_Windowed(x, weight, bias, w, groups), output_padding)
+
+
+class _Windowed(NamedTuple):
+    """[N, C, ..] by [features, C / groups, ..] in windows; transposed, those of the result."""
+
+    x: torch.Tensor
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    w: Windows
+    groups: int
+
+    @property
+    def has_few_channels(self) -> bool:
+        return self.x.shape[1] < _FEW_CHANNELS
+
+    @property
+    def is_by_channel(self) -> bool:
+        """Whether each channel stands by itself, in at most two dims."""
+        return self.groups == self.x.shape[1] and self.x.dim() < 5
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether windows of several elements are of all channels."""
+        return self.groups == 1 and max(self.weight.shape[2:]) > 1
+
+    @property
+    def is_of_columns(self) -> bool:
+        return is_of_columns(self.x, self.weight, self.w, self.groups)
+
+
+def _is_points(x: torch.Tensor, w: Windows, groups: int) -> bool:
+    return groups == x.shape[1] > 1 and max(w.kernel) == 1
+
+
+def _is_of_blocks(c: _Windowed) -> bool:
+    """Several features of one channel share columns, but no blocks."""
+    shared = c.groups == 1 and c.weight.shape[0] > 1 and c.is_of_columns
+    return c.is_by_channel and not shared and is_of_few_channels(c.x, c.weight, c.w, c.groups)
+
+
+def _is_of_whole_columns(c: _Windowed) -> bool:
+    in_place = c.x.dim() == 5 and _is_known(c.x, c.groups)  # copies of three dims are many
+    return c.is_whole and c.is_of_columns and (c.has_few_channels or not in_place)
+
+
+def _is_of_rows(c: _Windowed) -> bool:
+    return c.is_whole and are_tiles(c.w) and (c.has_few_channels or leave_rest(c.w))
+
+
+class _Form(NamedTuple):
+    """What a convolution is made of where it fits."""
+
+    fits: Callable[[_Windowed], bool]
+    make: Callable[[_Windowed], torch.Tensor | NotTaken]
+
+
+# The first that fits is taken.
+_FORMS = (
+    _Form(
+        lambda c: _is_points(c.x, c.w, c.groups),
+        lambda c: _of_points(c.x, c.weight, c.bias, c.w),
+    ),
+    _Form(
+        lambda c: (
+            c.is_by_channel
+            and max(c.w.kernel) > 1
+            and c.weight.shape[0] == c.groups
+            and lie_side_by_side(c.w)
+        ),
+        lambda c: _of_tiles(c.x, c.weight, c.bias, c.w),
+    ),
+    _Form(_is_of_blocks, lambda c: _of_few_channels(c.x, c.weight, c.bias, c.w)),
+    _Form(
+        lambda c: c.is_whole and is_of_few_features(c.x, c.weight, c.w),
+        lambda c: of_few_features(c.x, c.weight, c.bias, c.w),
+    ),
+    _Form(_is_of_whole_columns, lambda c: of_columns(c.x, c.weight, c.bias, c.w)),
+    _Form(_is_of_rows, lambda c: _of_rows(c.x, c.weight, c.bias, c.w)),
+    _Form(
+        lambda c: c.is_whole and c.has_few_channels and max(c.w.kernel) <= MOST_COPIES,
+        lambda c: _of_more_channels(c.x, c.weight, c.bias, c.w),
+    ),
+    _Form(
+        lambda c: c.is_whole and c.has_few_channels and c.x.dim() < 5,
+        lambda c: _of_rows(c.x, c.weight, c.bias, c.w),
+    ),
+    _Form(
+        lambda c: 1 < c.groups < c.x.shape[1] and c.x.dim() < 5 and c.is_of_columns,
+        lambda c: of_columns(c.x, c.weight, c.bias, c.w, c.groups),
+    ),
+)
+
+
+def _windowed(c: _Windowed) -> torch.Tensor | NotTaken:
+    for form in _FORMS:
+        if form.fits(c):
+            made = form.make(c)
+            return _in_format_of(c.x, c.weight, made) if isinstance(made, torch.Tensor) else made
+    cut, stride, padding, dilation = _cut(c.x, c.weight, c.w.stride, c.w.padding, c.w.dilation)
+    groups, many = c.groups, c.weight.shape[0] // c.groups
+    if groups > 1 and groups == c.x.shape[1] and many > 1:  # features of one channel
+        groups *= many
+        cut = one_feature_a_channel(cut, groups)
+    if cut is c.x and _is_known(c.x, groups):
+        return NOT_TAKEN
+    return _forward(cut, c.weight, c.bias, stride, padding, dilation, groups)
+
+
+def _transposed(c: _Windowed, output_padding: Sequence[int]) -> torch.Tensor:
+    x, weight, bias, w, groups = c
     if groups == 1 and are_tiles(w):
         return _by_tiles(x, weight, bias, w)
-    if math.prod(stride) <= _MOST_PHASES:
+    if math.prod(w.stride) <= _MOST_PHASES:
         return _in_format_of(x, weight, _by_phases(x, weight, bias, w, groups))
-    for dim, step in enumerate(stride):
+    for dim, step in enumerate(w.stride):
         x = _spread(x, dim + 2, step)
     around = list[int]()
     for k, d, p, more in reversed(
-        list(zip(kernel, dilation, padding, output_padding, strict=True))
+        list(zip(w.kernel, w.dilation, w.padding, output_padding, strict=True))
     ):
         around += [d * (k - 1) - p, d * (k - 1) - p + more]
-    ones, none = [1] * len(kernel), [0] * len(kernel)
+    ones, none = [1] * len(w.kernel), [0] * len(w.kernel)
     x = _aten.constant_pad_nd(x, around) if any(around) else x
-    return _forward(x, _turned(weight, groups), bias, ones, none, dilation, groups)
+    return _forward(x, _turned(weight, groups), bias, ones, none, w.dilation, groups)
 
 
 def _of_points(
