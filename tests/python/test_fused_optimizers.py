@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fused optimizers and the gradient scaler, beside PyTorch's kernels for the CPU."""
 
+import io
+import pickle
 import warnings
 
 import pytest
@@ -18,6 +20,8 @@ OPTIMIZERS = {
     "nesterov": lambda p: torch.optim.SGD(p, 1e-2, momentum=0.9, nesterov=True, fused=True),
     "adagrad": lambda p: torch.optim.Adagrad(p, 1e-2, lr_decay=0.1, fused=True),
 }
+
+KINDS = [torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad]
 
 
 def trained(make, device, dtype):
@@ -140,7 +144,7 @@ def steps_of_small_gradients(optimizer, parameter, count=3):
     return parameter.detach().float().cpu()
 
 
-@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_squares_of_small_gradients_do_not_make_steps_large(kind, dtype):
     parameter = torch.ones(64, dtype=dtype).to("spyre").requires_grad_()
@@ -186,3 +190,104 @@ def test_optimizers_without_a_fused_step_warn_once(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         steps_of_small_gradients(kind([parameter], 1e-2, eps=1e-4), parameter)
+
+
+def random_steps(optimizer, parameter, seeds):
+    for seed in seeds:
+        noise = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(seed))
+        parameter.grad = (noise * 2.0**-10).to(parameter.dtype).to(parameter.device)
+        optimizer.step()
+    return parameter.detach().float().cpu()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, {"fused": True}], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_squares_of_random_gradients(kind, options, dtype):
+    """Gradients of which some are far smaller than those before: steps as of float32."""
+    start = torch.ones(64, 64, dtype=dtype)
+    parameters = [start.to("spyre").requires_grad_(), start.float().requires_grad_()]
+    found, wanted = (random_steps(kind([p], 1e-2, **options), p, range(4)) for p in parameters)
+    assert (found - wanted).abs().max() < 4 * torch.finfo(dtype).eps + 0.005
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", ["spyre", "cpu"])
+def test_checkpoints_keep_squares(kind, place):
+    """Saved and loaded by way of the host; loaded by an optimizer of the card or of the host."""
+    parameter = torch.ones(64, 64, dtype=torch.float16).to("spyre").requires_grad_()
+    before = kind([parameter], 1e-2)
+    random_steps(before, parameter, range(3))
+    file = io.BytesIO()
+    torch.save(before.state_dict(), file)
+    file.seek(0)
+    dtype = torch.float16 if place == "spyre" else torch.float32
+    copy = parameter.detach().clone().to(place, dtype).requires_grad_()
+    after = kind([copy])
+    after.load_state_dict(torch.load(file, map_location="cpu"))
+    found, wanted = random_steps(after, copy, [3]), random_steps(before, parameter, [3])
+    torch.testing.assert_close(found, wanted, rtol=0.005, atol=0.005)
+
+
+def test_pickled_optimizers_keep_squares():
+    parameter = torch.ones(64, 64, dtype=torch.float16).to("spyre").requires_grad_()
+    before = torch.optim.Adam([parameter], 1e-2)
+    random_steps(before, parameter, range(3))
+    after = pickle.loads(pickle.dumps(before))
+    (copy,) = after.param_groups[0]["params"]
+    found, wanted = random_steps(after, copy, [3]), random_steps(before, parameter, [3])
+    torch.testing.assert_close(found, wanted, rtol=0.005, atol=0.005)
+
+
+@pytest.mark.host("aten._coalesce", "aten.add_", "aten.sparse_mask")
+def test_sparse_gradients_keep_the_plain_step():
+    table = torch.nn.Embedding(20, 8, sparse=True).half().to("spyre")
+    optimizer = torch.optim.Adagrad(table.parameters(), 0.1)
+    before = table.weight.detach().cpu()
+    table(torch.tensor([1, 2], device="spyre")).sum().backward()
+    optimizer.step()
+    moved = (table.weight.detach().cpu() - before).abs().sum(1)
+    assert moved.nonzero().flatten().tolist() == [1, 2]
+
+
+class OwnStep(torch.optim.Adam):
+    """A step of its own, with a state of its own."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for p in self.param_groups[0]["params"]:
+            state = self.state[p]
+            if not state:
+                state["momentum"] = torch.zeros_like(p)
+            p.sub_(state["momentum"].add_(p.grad))
+
+
+class WithoutEps(torch.optim.RMSprop):
+    def __init__(self, parameters):
+        torch.optim.Optimizer.__init__(self, parameters, {})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for p in self.param_groups[0]["params"]:
+            p.sub_(p.grad)
+
+
+@pytest.mark.parametrize("kind", [OwnStep, WithoutEps])
+def test_classes_with_other_steps(kind):
+    parameter = torch.ones(64, dtype=torch.float16).to("spyre").requires_grad_()
+    optimizer = kind([parameter])
+    parameter.grad = torch.full_like(parameter, 0.25)
+    optimizer.step()
+    assert (parameter == 0.75).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, {"fused": True}], ids=str)
+def test_compiled_steps_keep_squares(kind, options):
+    start = torch.ones(64, 64, dtype=torch.float16)
+    card, host = start.to("spyre").requires_grad_(), start.float().requires_grad_()
+    optimizer = kind([card], 1e-2, **options)
+    optimizer.step = torch.compile(optimizer.step)
+    found = random_steps(optimizer, card, range(4))
+    wanted = random_steps(kind([host], 1e-2), host, range(4))
+    assert (found - wanted).abs().max() < 0.01
