@@ -31,6 +31,7 @@ import torch
 from . import config
 from ._pytorch import autograd, pytree
 
+_COMPLETE = ("aten", "prims", "spyre")  # namespaces whose operators are all there
 WHOLE_GRAPH = "graph"  # what a graph that is interpreted is called
 _MODES = ("warn", "error", "silent")
 _MOST_WARNINGS = 4096  # pairs of operator and rule that are remembered as said
@@ -147,8 +148,11 @@ def _checked(mode: str) -> str:
 
 
 def _known(name: str) -> str:
+    """The name, which an operator has; one of a library of the program may get it later."""
     namespace, _, rest = name.partition(".")
     operator, _, overload = rest.partition(".")
+    if operator and namespace not in _COMPLETE:
+        return name
     packet = getattr(getattr(torch.ops, namespace), operator, None) if operator else None
     whole = not rest and (name == WHOLE_GRAPH or hasattr(torch.ops.higher_order, name))
     if not whole and (packet is None or (overload and overload not in packet.overloads())):

@@ -101,7 +101,7 @@ def test_the_setting():
         torch_spyre.fallback.set("loud")
     for name in ("nope", "aten.nope", "aten.sort.nope", "aten."):
         with pytest.raises(ValueError, match=f"allow='{name}', expected an operator's name"):
-            torch_spyre.fallback("error", allow=["aten.sort.stable", "cond", name])
+            torch_spyre.fallback("error", allow=["aten.sort.stable", "cond", "later.defined", name])
 
 
 def test_what_is_set_in_a_block_ends_with_it(run_python):
