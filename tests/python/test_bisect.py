@@ -146,3 +146,13 @@ def test_the_archive(tmp_path):
         assert "the program ended with 0" in read("CHECKLIST.txt")
     assert any(name.endswith("sdsc_0.json") for name in names)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bug.tar.gz", "program.py"]
+
+
+def test_parts_of_results_are_no_operators(judge, tmp_path):
+    (tmp_path / "program.py").write_text(
+        PROGRAM.replace("torch.softmax(x @ y.t(), -1)", "sum(x.split(8))").replace(
+            f"torch.ops.{UNKNOWN}(x, x)", "y[:8]"
+        )
+    )
+    code, line = judge()
+    assert code == 0 and "split" in line and "getitem" not in line

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import operator
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ class Bisect:
         names = [
             str(n.target).removeprefix("aten.").split(".")[0]
             for n in gm.graph.nodes
-            if n.op == "call_function"
+            if n.op == "call_function" and n.target is not operator.getitem
         ]
         inputs = asked.graph.find_nodes(op="placeholder")
         copies = asked.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
