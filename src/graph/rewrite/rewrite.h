@@ -295,12 +295,12 @@ SPYRE_MUST_CHECK spyre_status make_square(rewriter *r, const tensor *x, tensor *
 SPYRE_MUST_CHECK spyre_status make_centered(rewriter *r, const tensor *x, const bool *reduced,
                                             tensor *out_mean, tensor *out_distance);
 
-// Of such distances: their mean and the biased variance of x, both float32. Squares of distances
+// Of such distances and their squares: the mean and the biased variance of x, both float32. These
 // do not cancel as mean(x^2) - mean(x)^2 does; what the mean's rounding adds to them is taken off
 // (the corrected two-pass algorithm of Chan, Golub and LeVeque, American Statistician 37, 1983).
 SPYRE_MUST_CHECK spyre_status make_variance(rewriter *r, const tensor *distance,
-                                            const bool *reduced, bool keepdim, tensor *out_mean,
-                                            tensor *out_variance);
+                                            const tensor *square, const bool *reduced,
+                                            bool keepdim, tensor *out_mean, tensor *out_variance);
 
 // Attention's heads: `group` of them, which follow each other, share the keys of one.
 typedef struct {

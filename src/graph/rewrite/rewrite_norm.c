@@ -47,13 +47,14 @@ spyre_status make_square(rewriter *r, const tensor *x, tensor *out)
     return make_binary(r, ATEN_SPYRE_MUL, &wide, &wide, NULL, out);
 }
 
-spyre_status make_variance(rewriter *r, const tensor *distance, const bool *reduced, bool keepdim,
-                           tensor *out_mean, tensor *out_variance)
+spyre_status make_variance(rewriter *r, const tensor *distance, const tensor *square,
+                           const bool *reduced, bool keepdim, tensor *out_mean,
+                           tensor *out_variance)
 {
-    tensor square, mean, mean_square, correction, variance;
+    tensor mean, mean_square, correction, variance;
     TRY(make_reduction(r, ATEN_SPYRE_MEAN, distance, reduced, keepdim, NULL, &mean));
-    TRY(make_square(r, distance, &square));
-    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, reduced, keepdim, NULL, &mean_square));
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, square, reduced, keepdim, NULL, &mean_square));
+    TRY(make_cast(r, &mean_square, SPYRE_DTYPE_F32, NULL, &mean_square));
     TRY(make_cast(r, &mean, SPYRE_DTYPE_F32, NULL, out_mean));
     TRY(make_binary(r, ATEN_SPYRE_MUL, out_mean, out_mean, NULL, &correction));
     TRY(make_binary(r, ATEN_SPYRE_SUB, &mean_square, &correction, NULL, &variance));
@@ -66,11 +67,13 @@ spyre_status make_variance(rewriter *r, const tensor *distance, const bool *redu
 static spyre_status make_statistics(rewriter *r, const tensor *mean, const tensor *distance,
                                     double eps)
 {
-    tensor wide, rest, sum, variance, shifted, scale, into;
+    tensor square, wide, rest, sum, variance, shifted, scale, into;
     bool last[SPYRE_MAX_RANK] = {false};
     last[distance->view.rank - 1] = true;
     if (!rewrite_uses(r, 1) && !rewrite_uses(r, 2)) return NULL;
-    TRY(make_variance(r, distance, last, true, &rest, &variance));
+    // Of the dtype of x: eps is more than the squares that 16 bits do not have.
+    TRY(make_binary(r, ATEN_SPYRE_MUL, distance, distance, NULL, &square));
+    TRY(make_variance(r, distance, &square, last, true, &rest, &variance));
     if (rewrite_uses(r, 1)) {
         TRY(rewrite_result(r, 1, &into));
         TRY(make_cast(r, mean, SPYRE_DTYPE_F32, NULL, &wide));

@@ -156,7 +156,7 @@ spyre_status rewrite_reduce_bool(rewriter *r)
 // The biased variance times n / (n - correction), in float32; std is its root.
 spyre_status rewrite_var(rewriter *r)
 {
-    tensor x, center, distance, rest, variance, into, mean_into;
+    tensor x, center, distance, square, rest, variance, into, mean_into;
     reduction over;
     double correction;
     TRY(rewrite_result(r, 0, &into));
@@ -173,7 +173,8 @@ spyre_status rewrite_var(rewriter *r)
         TRY(rewrite_result(r, 1, &mean_into));
         TRY(rewrite_finish(r, &center, &mean_into));
     }
-    TRY(make_variance(r, &distance, over.reduced, over.keepdim, &rest, &variance));
+    TRY(make_square(r, &distance, &square));
+    TRY(make_variance(r, &distance, &square, over.reduced, over.keepdim, &rest, &variance));
     if (scale != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &variance, scale, NULL, &variance));
     if (r->from->op == ATEN_STD)
         TRY(make_unary(r, ATEN_SPYRE_SQRT, &variance, NULL, &variance));

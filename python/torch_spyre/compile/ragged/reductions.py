@@ -44,7 +44,7 @@ def _mean(draft: Draft, node: Node) -> Node | None:
         made = _mean_of(draft, operand, draft.made[operand], dims, keeps)
     else:
         less = given.get("correction")
-        made = _variance(draft, operand, dims, keeps, 1 if less is None else less)
+        made = _variance(draft, operand, dims, keeps, 1 if less is None else less, True)
     if op is _aten.std.correction:
         made = draft.emit(_aten.sqrt.default, (made,), node)
     return draft.emit(_aten._to_copy.default, (made,), node, dtype=node.meta["val"].dtype)
@@ -66,15 +66,18 @@ def _mean_of(
     return draft.emit(_aten._to_copy.default, (made,), operand, dtype=dtype)
 
 
-def _variance(draft: Draft, operand: Node, dims: Collection[int], keeps: bool, less: float) -> Node:
-    """In float32; by distances from the mean, and the mean of these."""
+def _variance(
+    draft: Draft, operand: Node, dims: Collection[int], keeps: bool, less: float, wide: bool
+) -> Node:
+    """In float32; by distances from the mean, and the mean of these. Squares are `wide`, of float32
+    as well, where no eps is added to them."""
     mean = _mean_of(draft, operand, draft.made[operand], dims, True)
     apart = draft.emit(_aten.sub.Tensor, (draft.made[operand], mean), operand)
-    wide = _wide(draft, apart, operand)
-    squares = draft.emit(_aten.mul.Tensor, (wide, wide), operand)
+    factor = _wide(draft, apart, operand) if wide else apart
+    squares = draft.emit(_aten.mul.Tensor, (factor, factor), operand)
     rest = _wide(draft, _mean_of(draft, operand, apart, dims, keeps), operand)
     rest = draft.emit(_aten.mul.Tensor, (rest, rest), operand)
-    made = _mean_of(draft, operand, squares, dims, keeps)
+    made = _wide(draft, _mean_of(draft, operand, squares, dims, keeps), operand)
     made = draft.emit(_aten.sub.Tensor, (made, rest), operand)
     made = draft.emit(_aten.clamp_min.default, (made, 0), operand)
     count = draft.dims.count(operand, dims)
@@ -103,7 +106,7 @@ def _normed(draft: Draft, node: Node) -> Any:
         return normed
     parts = (mean, _mean_of(draft, operand, apart, {dim}, True))
     wide, rest = (_wide(draft, each, operand) for each in parts)
-    variance = _variance(draft, operand, {dim}, True, 0)
+    variance = _variance(draft, operand, {dim}, True, 0, False)
     shifted = draft.emit(_aten.add.Tensor, (variance, eps), operand)
     scale = draft.emit(_aten.rsqrt.default, (shifted,), operand)
     return [normed, draft.emit(_aten.add.Tensor, (wide, rest), operand), scale]
