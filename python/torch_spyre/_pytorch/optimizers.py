@@ -8,7 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._compile import _disable_dynamo
 from torch.optim import Adam, Optimizer
+
+
+def outside_of_graphs(function: Callable[..., None]) -> Callable[..., None]:
+    """Traced by no torch.compile; as torch.compiler.disable(), which would import Dynamo now."""
+    return _disable_dynamo(function)
 
 
 def makes_adams_state(optimizer: Optimizer) -> bool:

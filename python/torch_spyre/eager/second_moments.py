@@ -75,7 +75,7 @@ def _warn(optimizer: torch.optim.Optimizer) -> None:
     )
 
 
-@torch.compiler.disable(reason="spyre: squares in float32 are made first")  # type: ignore[untyped-decorator]
+@optimizers.outside_of_graphs
 def _prepare(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> None:
     if _may_take_fused(group):
         _take_fused(optimizer, group)
