@@ -148,10 +148,11 @@ def _checked(mode: str) -> str:
 
 
 def _known(name: str) -> str:
-    """The name, which an operator has; one of a library of the program may get it later."""
+    """The name, which an operator has, or all of a namespace; one of a library of the program may
+    get it later."""
     namespace, _, rest = name.partition(".")
     operator, _, overload = rest.partition(".")
-    if operator and namespace not in _COMPLETE:
+    if not rest and name in _COMPLETE or operator and namespace not in _COMPLETE:
         return name
     packet = getattr(getattr(torch.ops, namespace), operator, None) if operator else None
     whole = not rest and (name == WHOLE_GRAPH or hasattr(torch.ops.higher_order, name))

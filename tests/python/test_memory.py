@@ -103,8 +103,9 @@ print(torch.spyre.memory_stats()["num_ooms"])
 
 
 def test_a_fraction_of_the_memory():
-    total = torch.spyre.mem_get_info()[1]
-    used = torch.spyre.memory_allocated()
+    torch.spyre.empty_cache()
+    free, total = torch.spyre.mem_get_info()
+    used = total - free
     torch.spyre.set_per_process_memory_fraction((used + 4 * MIB) / total, "spyre:0")
     try:
         x = fresh(2)

@@ -85,10 +85,15 @@ def test_what_is_not_named_or_not_instrumented_has_no_row(capsys):
     assert [row["op"] for row in outer.rows()] == ["aten._softmax"] and inner.rows() == outer.rows()
 
 
-@pytest.mark.parametrize("name", ["aten.nothing", "mm", 3])
+@pytest.mark.parametrize("name", ["aten.nothing", "mm"])
 def test_a_name_of_no_operator(name):
     with pytest.raises(Exception, match=f"spyre_instrument_ops: {name!r} is no operator like"):
         instrumented(name)(*operands())
+
+
+def test_a_number_is_no_name():
+    with pytest.raises(ValueError, match=r"instrument_ops=\[3\]: expected a list of operators"):
+        instrumented(3)(*operands())
 
 
 def test_unknown_metrics_and_values():

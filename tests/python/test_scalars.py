@@ -402,7 +402,7 @@ def test_an_int_and_a_float_are_two_programs(counted):
     assert len(counted) == 2
 
 
-@pytest.mark.host("aten.")
+@pytest.mark.host("aten")
 def test_where_the_program_needs_the_value(counted):
     """A bool result of numbers, or an integer of a float, is compiled with the value."""
     x = torch.arange(6).to("spyre")

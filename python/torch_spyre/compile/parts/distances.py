@@ -10,6 +10,7 @@ import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
 from .lines import FLOATS, MOST_COMPARISONS, computed, count, positions
+from .sums import vector_norm
 
 _aten = torch.ops.aten
 _NONE, _MEAN = 0, 1  # aten's numbers of reductions
@@ -17,8 +18,8 @@ _NONE, _MEAN = 0, 1  # aten's numbers of reductions
 
 def _length(way: torch.Tensor, p: float) -> torch.Tensor:
     """The norm of order p along the last dim."""
-    length: torch.Tensor = torch.linalg.vector_norm(way, p, dim=-1)
-    return length
+    length = vector_norm(way, p, [-1])
+    return length if isinstance(length, torch.Tensor) else torch.linalg.vector_norm(way, p, dim=-1)
 
 
 def _slope(way: torch.Tensor, length: torch.Tensor, p: float) -> torch.Tensor:
