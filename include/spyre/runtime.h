@@ -42,6 +42,7 @@ typedef struct {
     int64_t retries;                    // allocations that waited for memory to come free
     int64_t failures;                   // SPYRE_OUT_OF_MEMORY
     int64_t limit_bytes;                // of the card
+    int64_t free_bytes;                 // of the limit, less blocks of any kind in use
     int64_t cache_limit_bytes;          // most freed memory that is kept
 } spyre_memory_statistics;
 SPYRE_API void spyre_memory_read_statistics(spyre_context *context, uint32_t card,

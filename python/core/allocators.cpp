@@ -68,7 +68,7 @@ struct Allocator final : c10::DeviceAllocator {
     {
         check(device_check(device) && device_open());
         spyre_memory_statistics now = memory_statistics(device);
-        return {std::max(now.limit_bytes - now.allocated_bytes, int64_t{0}), now.limit_bytes};
+        return {now.free_bytes, now.limit_bytes};
     }
 };
 

@@ -230,7 +230,7 @@ void allocator_limit(allocator *a, uint64_t limit_bytes, const char *limited_by)
 
 // --- Taking
 
-static uint64_t left_bytes(const allocator *a)
+uint64_t allocator_left_bytes(const allocator *a)
 {
     return a->limit_bytes > a->used_bytes ? a->limit_bytes - a->used_bytes : 0;
 }
@@ -246,7 +246,7 @@ static spyre_status too_large(const allocator *a, const allocator_request *reque
     for (uint32_t n = 0; n < a->gap_count; n++)
         if (in_segment(&a->gaps[n], request->segment) && a->gaps[n].bytes > largest)
             largest = a->gaps[n].bytes;
-    uint64_t left = left_bytes(a);
+    uint64_t left = allocator_left_bytes(a);
     char limit[128] = "";
     if (a->limited_by && largest >= allocator_round(request->bytes))
         snprintf(limit, sizeof limit, "; the limit of %llu bytes is that of %s",
@@ -320,7 +320,7 @@ spyre_status allocator_take_as(allocator *a, const allocator_request *request,
     uint64_t rounded = allocator_round(request->bytes);
     bool counts = request->kind != ALLOCATOR_RANGE;
     uint32_t at = best_fit(a, request, rounded);
-    if (at == a->gap_count || (counts && rounded > left_bytes(a)))
+    if (at == a->gap_count || (counts && rounded > allocator_left_bytes(a)))
         return too_large(a, request);
     if (!room_for_block(a) || !room_for_gaps(a)) return status_no_memory();
     *out_address = cut(a, at, rounded, request->align_bytes);

@@ -92,6 +92,9 @@ SPYRE_MUST_CHECK spyre_status allocator_create(allocator *out_allocator);
 // is not copied, where the limit is less than the segments have.
 void allocator_limit(allocator *a, uint64_t limit_bytes, const char *limited_by);
 
+// Of the limit, less the blocks in use; 0 where they are more.
+uint64_t allocator_left_bytes(const allocator *a);
+
 void allocator_destroy(allocator *a);
 
 uint64_t allocator_round(uint64_t bytes);

@@ -337,6 +337,7 @@ void spyre_memory_read_statistics(spyre_context *context, uint32_t card_id,
     out_statistics->total_reserved_bytes = (int64_t)d->memory.total_reserved_bytes;
     out_statistics->total_released_bytes = (int64_t)d->memory.total_released_bytes;
     out_statistics->limit_bytes = (int64_t)d->memory.limit_bytes;
+    out_statistics->free_bytes = (int64_t)allocator_left_bytes(&d->memory);
     out_statistics->cache_limit_bytes = (int64_t)d->cache_limit_bytes;
     pthread_mutex_unlock(&d->lock);
 }

@@ -81,8 +81,10 @@ def test_summary_and_info():
     assert f"{torch.spyre.memory_allocated() / MIB:.2f} MiB" in allocated
     assert "freed" not in torch.spyre.memory_summary(abbreviated=True)
     free, total = torch.spyre.mem_get_info()
-    assert total - free == torch.spyre.memory_allocated()
-    del x
+    assert total - free >= torch.spyre.memory_allocated()
+    y = fresh(2)
+    assert torch.spyre.mem_get_info() == (free - 2 * MIB, total)
+    del x, y
 
 
 def test_out_of_memory_names_sizes(run_python):
@@ -100,6 +102,29 @@ print(torch.spyre.memory_stats()["num_ooms"])
     assert "62914560 bytes in use in 1 blocks" in done.stdout
     assert "; the limit of 67108864 bytes is that of SPYRE_MEMORY_LIMIT_GB" in done.stdout
     assert done.stdout.splitlines()[-1] == "1"
+
+
+def test_constants_of_programs_are_in_use(run_python):
+    code = """
+import torch
+weight = torch.randn(512, 512, dtype=torch.float16)
+used = lambda: (lambda free, total: total - free)(*torch.spyre.mem_get_info())
+def f(x): return x @ weight.to(x.device) + torch.arange(512, device=x.device).to(x.dtype)
+with torch.no_grad():
+    x = torch.randn(64, 512, dtype=torch.float16, device="spyre")
+    torch.compile(f)(x)
+    torch.spyre.synchronize()
+beyond = used() - torch.spyre.memory_allocated()
+torch.spyre.set_per_process_memory_fraction((used() + (4 << 20)) / torch.spyre.mem_get_info()[1])
+y = torch.empty(1 << 20, dtype=torch.float16, device="spyre")
+try:
+    torch.empty(2 << 20, dtype=torch.float16, device="spyre")
+except torch.OutOfMemoryError as error:
+    print(beyond, error)
+"""
+    printed = run_python(code).stdout
+    assert int(printed.split()[0]) > 0
+    assert "4194304 bytes asked, 209" in printed
 
 
 def test_a_fraction_of_the_memory():
