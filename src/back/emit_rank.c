@@ -12,6 +12,7 @@
 
 #include "back/reduced_tile.h"
 #include "back/staged_tile.h"
+#include "isa/rates.h"
 
 typedef struct {
     emitter *e;
@@ -232,7 +233,7 @@ static spyre_status choose_tiles(ranking *r, int64_t *tile, lx_share *out_share)
     tile_smallest(&r->n, tile);
     TRY(choose_pass(r, tile, out_share));
     tile_limits limits = {r->budget, lx_bytes, r};
-    r->most_bytes = TILE_BUFFER_LARGEST_BYTES;
+    r->most_bytes = ISA_TILE_BYTES;
     TRY(tile_check(&limits, tile));
     for (uint32_t d = r->n.dim_count; d-- > 0;)
         if (r->weight[d]) tile_grow(&r->n, &limits, d, tile);

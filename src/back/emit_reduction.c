@@ -9,7 +9,7 @@
 #include "back/split.h"
 #include "back/staged_tile.h"
 #include "bundle/derived.h"
-#include "isa/constants.h"
+#include "isa/rates.h"
 #include "tensor/accumulate.h"
 
 typedef struct {
@@ -256,18 +256,18 @@ static spyre_status choose_tiles(reduction *r, int64_t *tile)
     uint32_t dim_count = nest_order(&r->n, r->input, dims);
     tile_limits limits = {lx_share_bytes(r->e->options), lx_bytes, r};
     tile_smallest(&r->n, tile);
-    r->reduced_bytes = TILE_BUFFER_LARGEST_BYTES;
+    r->reduced_bytes = ISA_TILE_BYTES;
     TRY(tile_check(&limits, tile));
     if (!tile_grow_reduced(&r->n, &limits, tile)) {
         // Half for the reduced dims, so that some kept ones fit beside them.
         tile_smallest(&r->n, tile);
-        r->reduced_bytes = TILE_BUFFER_LARGEST_BYTES / 2;
+        r->reduced_bytes = ISA_TILE_BYTES / 2;
         tile_grow_reduced(&r->n, &limits, tile);
-        r->reduced_bytes = TILE_BUFFER_LARGEST_BYTES;
+        r->reduced_bytes = ISA_TILE_BYTES;
     }
     tile_grow_kept(&r->n, &limits, dims, dim_count, tile);
     if (has_short_runs(r, dims, dim_count, tile)) {
-        r->reduced_bytes = r->tiles.largest_bytes = 2 * TILE_BUFFER_LARGEST_BYTES;
+        r->reduced_bytes = r->tiles.largest_bytes = 2 * ISA_TILE_BYTES;
         tile_grow_kept(&r->n, &limits, dims, dim_count, tile);
     }
     tile_loops_add_reduced(&r->kept, &r->reduced, dims, dim_count, tile);

@@ -18,7 +18,7 @@
 #include "back/allocate.h"
 #include "base/integer.h"
 #include "bundle/derived.h"
-#include "isa/constants.h"
+#include "isa/rates.h"
 
 enum { LARGEST_ROWS = 512, LARGEST_ACCUMULATOR_BYTES = 256 << 10 };
 
@@ -193,8 +193,7 @@ static double time_of(const problem *p, bool stationary, const matmul_tiles *t)
     double b_bytes = (double)p->columns * depth * element * row_tiles;
     double b_loaded = stationary ? b_bytes / row_tiles : b_bytes;
     double memory = a_bytes * p->a_us + b_loaded * p->b_us + results * element * p->c_us;
-    double pt = results * depth / MATMUL_RATE;
-    if (rows < MATMUL_FULL_ROWS) pt /= pow(rows / MATMUL_FULL_ROWS, MATMUL_FILL_POWER);
+    double pt = results * depth / isa_matmul_rate(rows);
     double lx = b_bytes + 2 * results * sizeof(float) * depth_tiles;
     if (p->a_us > 0) lx += a_bytes;
     if (p->b_us > 0) lx += b_loaded;

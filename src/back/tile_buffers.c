@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "isa/rates.h"
+
 tile_buffers buffers_of(const nest *n)
 {
-    tile_buffers s = {.n = n, .largest_bytes = TILE_BUFFER_LARGEST_BYTES};
+    tile_buffers s = {.n = n, .largest_bytes = ISA_TILE_BYTES};
     for (uint32_t o = 0; o < n->operand_count; o++) {
         s.counted[o] = n->operand[o].tensor->count;
         s.staged[o] = !s.counted[o] && !n->operand[o].tensor->in_lx;

@@ -8,9 +8,6 @@
 #include "back/allocate.h"
 #include "back/tile.h"
 
-// No tile is larger, so that load, compute and store have something to overlap.
-enum { TILE_BUFFER_LARGEST_BYTES = 64 << 10 };
-
 typedef struct {
     const nest *n;
     int64_t largest_bytes; // of one tile
@@ -20,7 +17,7 @@ typedef struct {
     lx_region region[BUNDLE_MAX_TENSORS];
 } tile_buffers;
 
-// Marks the operands in memory; tiles of up to TILE_BUFFER_LARGEST_BYTES.
+// Marks the operands in memory; tiles of up to ISA_TILE_BYTES.
 tile_buffers buffers_of(const nest *n);
 
 // Lets inputs that are read at one place in memory share one tile, as x * x does.

@@ -4,6 +4,7 @@
 
 #include "card/plan.h"
 #include "card/time/time.h"
+#include "isa/rates.h"
 
 static double larger(double a, double b)
 {
@@ -83,12 +84,6 @@ static footprint row_footprint(const isa_instruction *i, uint32_t o)
     return f;
 }
 
-static double spread_of(double distance)
-{
-    double rate = SPREAD_BANDWIDTH + SPREAD_AMPLITUDE * exp(-distance / SPREAD_DISTANCE);
-    return rate < MEMORY_BANDWIDTH ? MEMORY_BANDWIDTH / rate - 1 : 0;
-}
-
 static void cost_memory(const isa_kernel *kernel, const isa_instruction *i, uint32_t o,
                         time_cost *out)
 {
@@ -99,11 +94,10 @@ static void cost_memory(const isa_kernel *kernel, const isa_instruction *i, uint
     double bytes = f.bytes * places.distinct, run_bytes = f.run_bytes;
     // Cores side by side make one long run of their short ones.
     if (!by_row && places.distance == run_bytes) run_bytes *= places.distinct;
-    double runs_us = run_bytes < LONG_RUN ? bytes / run_bytes * SHORT_RUN : 0;
     double share = places.cores > 0 ? 1 / places.cores : 0;
     out->bytes_us = bytes / MEMORY_BANDWIDTH * share;
-    out->us = out->bytes_us + runs_us * share;
-    out->spread = out->kind == TIME_READ && !by_row ? spread_of(places.distance) : 0;
+    out->us = out->bytes_us + isa_short_runs_us(bytes, run_bytes) * share;
+    out->spread = out->kind == TIME_READ && !by_row ? isa_spread(places.distance) : 0;
     *(out->kind == TIME_READ ? &out->read_bytes : &out->written_bytes) = bytes;
 }
 
@@ -184,15 +178,14 @@ static void cost_vector(const isa_instruction *i, double cores, time_cost *out)
     double sticks = i->opcode == ISA_RANK   ? rank_sticks(i)
                     : i->opcode == ISA_SCAN ? scan_sticks(i)
                                             : vector_sticks(i);
-    out->us = sticks / (VECTOR_STICKS * CLOCK);
+    out->us = isa_vector_us(sticks);
 }
 
 static void cost_matmul(const isa_instruction *i, double cores, time_cost *out)
 {
-    double macs = tile_elements(i) * matmul_lanes(i), rows = i->extent[0];
-    double fill = rows < MATMUL_FULL_ROWS ? pow(rows / MATMUL_FULL_ROWS, MATMUL_FILL_POWER) : 1;
+    double macs = tile_elements(i) * matmul_lanes(i);
     out->macs = macs * cores;
-    out->us = macs / (MATMUL_RATE * fill);
+    out->us = macs / isa_matmul_rate(i->extent[0]);
 }
 
 static void cost_message(const isa_instruction *i, time_cost *out)

@@ -6,10 +6,7 @@
 #include "base/integer.h"
 #include "front/cost/cost_matmul.h"
 #include "front/cost/cost_shuffle.h"
-#include "isa/constants.h"
-
-// The back-end's largest tile of one operand.
-enum { TILE_BYTES = 64 << 10 };
+#include "isa/rates.h"
 
 double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k, uint8_t stick)
 {
@@ -56,7 +53,7 @@ cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
 
 double cost_vector_us(double bytes, double cores)
 {
-    return bytes / SPYRE_STICK_BYTES / (cores * VECTOR_STICKS * CLOCK);
+    return isa_vector_us(bytes / SPYRE_STICK_BYTES / cores);
 }
 
 // A ranking passes over its candidates once a rank.
@@ -118,7 +115,7 @@ static double tiles_of(const loop_op *op, const cost_basis *basis, const divisio
 {
     double largest = 0;
     for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
-    return fmax(1, ceil(largest / (double)division_cores(op, d) / TILE_BYTES));
+    return fmax(1, ceil(largest / (double)division_cores(op, d) / ISA_TILE_BYTES));
 }
 
 // The first tile is loaded before anything is computed. Where memory binds, the last tile is
@@ -143,8 +140,8 @@ static cost_matmul product_of(const loop_op *op, const cost_basis *basis, const 
 {
     cost_product p = {.op = op, .sizes = &basis->sizes, .d = d, .layout = &basis->layout,
                       .share_bytes = basis->share_bytes, .resident = resident};
-    double times, rows = cost_matmul_rows(&p, &times), fill = fmin(1, rows / MATMUL_FULL_ROWS);
-    double rate = (double)division_cores(op, d) * MATMUL_RATE * pow(fill, MATMUL_FILL_POWER);
+    double times, rows = cost_matmul_rows(&p, &times);
+    double rate = (double)division_cores(op, d) * isa_matmul_rate(rows);
     *out_compute_us = p.compute_us = basis->points / rate;
     for (uint32_t k = 0; k < 3; k++) p.bytes[k] = resident >> k & 1u ? 0 : basis->bytes[k];
     return cost_matmul_of(&p);
@@ -174,7 +171,7 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
         if (!result) bytes *= k == 0 ? m.a_reads * w.input : k == 1 ? m.b_reads * w.factor : 1;
         if (resident >> k & 1u || loop_repeats_input(op, k)) continue;
         *(result ? &c.written_bytes : &c.read_bytes) += bytes;
-        if (runs.run_bytes[k] < LONG_RUN) runs_us += bytes / runs.run_bytes[k] * SHORT_RUN;
+        runs_us += isa_short_runs_us(bytes, runs.run_bytes[k]);
         if (result || loop_is_matmul(op)) continue;
         spread_us += bytes / MEMORY_BANDWIDTH *
                      cost_spread(op, &basis->layout, &basis->sizes, d, k);

@@ -3,10 +3,7 @@
 
 #include <math.h>
 
-#include "isa/constants.h"
-
-// The back-end's largest tile of one operand (docs/back.md).
-enum { TILE_BYTES = 64 << 10 };
+#include "isa/rates.h"
 
 static void sort_by_result(const loop_op *op, cost_layout *layout)
 {
@@ -68,8 +65,7 @@ double cost_spread(const loop_op *op, const cost_layout *layout, const division_
 {
     if (!layout->placed[k]) return 0;
     double distinct, distance = find_distance(op, layout, sizes, d, k, &distinct);
-    double rate = SPREAD_BANDWIDTH + SPREAD_AMPLITUDE * exp(-distance / SPREAD_DISTANCE);
-    return rate < MEMORY_BANDWIDTH ? MEMORY_BANDWIDTH / rate - 1 : 0;
+    return isa_spread(distance);
 }
 
 // --- Tiles of element-wise ops
@@ -120,8 +116,8 @@ static void grow_all(tiling *t)
     const uint8_t *order = t->layout->order;
     for (uint32_t i = 0; i < t->op->var_count; i++) grow(t, order[i], LONG_RUN);
     for (uint32_t i = 0; i < t->op->var_count; i++)
-        if (repeats(t, order[i])) grow(t, order[i], TILE_BYTES);
-    for (uint32_t i = 0; i < t->op->var_count; i++) grow(t, order[i], TILE_BYTES);
+        if (repeats(t, order[i])) grow(t, order[i], ISA_TILE_BYTES);
+    for (uint32_t i = 0; i < t->op->var_count; i++) grow(t, order[i], ISA_TILE_BYTES);
 }
 
 // --- Runs

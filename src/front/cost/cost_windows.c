@@ -4,11 +4,10 @@
 #include <math.h>
 
 #include "base/integer.h"
-#include "isa/constants.h"
+#include "isa/rates.h"
 
-// The back-end's largest tile of one operand (docs/back.md); a stick's products in fp32, beside
-// which tiles of the operands have the rest of its share.
-enum { TILE_BYTES = 64 << 10, PRODUCT_BYTES = 256 };
+// A stick's products in fp32, beside which tiles of the operands have the rest of its share.
+enum { PRODUCT_BYTES = 256 };
 static const double PRODUCTS_SHARE = 0.9;
 
 cost_windows cost_windows_of(const loop_graph *loops, const loop_op *op)
@@ -40,7 +39,7 @@ static double windows_of_tile(const loop_op *op, const cost_windows *w, double s
         taps *= (double)op->extent[w->of[n].taps];
         places *= (double)w->of[n].step;
     }
-    const double most = TILE_BYTES / SPYRE_STICK_BYTES / places;
+    const double most = ISA_TILE_BYTES / SPYRE_STICK_BYTES / places;
     if (op->op != OPFUNC_DEPTHWISECONV2D) return most;
     return fmin(most, PRODUCTS_SHARE * share_bytes / (PRODUCT_BYTES * taps));
 }

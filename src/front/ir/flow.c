@@ -32,6 +32,18 @@ spyre_status flow_build(const loop_graph *loops, flow *out)
     return NULL;
 }
 
+spyre_status flow_drop_ops(loop_graph *loops, flow_goes *goes, bool *out_changed)
+{
+    flow f;
+    TRY(flow_build(loops, &f));
+    bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
+    TRY_ALLOC(gone);
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        gone[i] = goes(loops, &f, &loops->ops.items[i]);
+    *out_changed = loop_drop_ops(loops, gone);
+    return NULL;
+}
+
 spyre_status flow_join_writers(const loop_graph *loops, flow *f)
 {
     uint32_t buffers = loops->buffers.count, ops = loops->ops.count;

@@ -36,6 +36,11 @@ static inline uint32_t flow_use_count(const flow *f, uint32_t buffer)
     return f->first_use[buffer + 1] - f->first_use[buffer];
 }
 
+// Leaves out each op that `goes` made needless; what the others read and write may change with it,
+// the ops and the counts of uses stay until the end. *out_changed: some went.
+typedef bool flow_goes(loop_graph *loops, const flow *f, const loop_op *op);
+SPYRE_MUST_CHECK spyre_status flow_drop_ops(loop_graph *loops, flow_goes *goes, bool *out_changed);
+
 // The op that writes what `read`, an access of the op `reader`, reads, element by element in the
 // same loops, under the same hints; null: none.
 const loop_op *flow_writer_in_loops(const flow *f, const loop_graph *loops, const loop_op *reader,

@@ -235,6 +235,14 @@ spyre_status loop_add_constant(loop_graph *loops, const graph_number *number, sp
     return VEC_PUSH(loops->memory, &loops->buffers, buffer);
 }
 
+uint32_t loop_count_writers(const loop_graph *loops, uint32_t buffer, uint32_t first, uint32_t end)
+{
+    uint32_t writers = 0;
+    for (uint32_t i = first; i < end; i++)
+        writers += loop_result(&loops->ops.items[i])->buffer == buffer;
+    return writers;
+}
+
 bool loop_drop_ops(loop_graph *loops, const bool *gone)
 {
     uint32_t kept = 0, count = loops->ops.count;

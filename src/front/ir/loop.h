@@ -368,6 +368,9 @@ bool loop_is_dense(const loop_buffer *buffer);
 SPYRE_MUST_CHECK spyre_status loop_add_constant(loop_graph *loops, const graph_number *number,
                                                 spyre_dtype dtype, uint32_t *out);
 
+// Ops that write the buffer, of those from `first` up to `end`.
+uint32_t loop_count_writers(const loop_graph *loops, uint32_t buffer, uint32_t first, uint32_t end);
+
 // Leaves out the ops that are gone; true when there are some.
 bool loop_drop_ops(loop_graph *loops, const bool *gone);
 

@@ -55,9 +55,7 @@ static int64_t stick_stride(const loop_graph *loops, const loop_op *copy)
 
 static bool is_written_between(const loop_graph *loops, uint32_t buffer, uint32_t a, uint32_t b)
 {
-    for (uint32_t i = a < b ? a : b; i < (a < b ? b : a); i++)
-        if (loop_result(&loops->ops.items[i])->buffer == buffer) return true;
-    return false;
+    return loop_count_writers(loops, buffer, a < b ? a : b, a < b ? b : a) > 0;
 }
 
 // The copy of all that the op at `part` copies some of, or UINT32_MAX.

@@ -42,14 +42,6 @@ static void keep_ways(const loop_graph *loops, const loop_op *op, uint16_t *stic
     if (*sticks & ways) *sticks &= ways;
 }
 
-static uint32_t count_writers(const loop_graph *loops, uint32_t buffer)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        count += loop_result(&loops->ops.items[i])->buffer == buffer;
-    return count;
-}
-
 // The stick dim of an input, as a dim of the buffer that replaces it; LOOP_NO_DIM: none there.
 static uint8_t replaced_stick(const loop_buffer *input, const loop_buffer *buffer)
 {
@@ -90,7 +82,8 @@ spyre_status stick_writable(loop_graph *loops, const uint16_t **out_sticks)
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         uint32_t b = loop_result(op)->buffer;
-        if (op->table && count_writers(loops, b) > 1) keep_ways(loops, op, &sticks[b]);
+        if (op->table && loop_count_writers(loops, b, 0, loops->ops.count) > 1)
+            keep_ways(loops, op, &sticks[b]);
     }
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];

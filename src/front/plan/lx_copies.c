@@ -180,14 +180,6 @@ static bool written_in_loop(const loop_graph *loops, const loop_op *inside, uint
     return false;
 }
 
-static uint32_t count_writers(const loop_graph *loops, uint32_t buffer)
-{
-    uint32_t writers = 0;
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        writers += loop_result(&loops->ops.items[i])->buffer == buffer;
-    return writers;
-}
-
 // What each iteration has of the copy is a tile of the original in memory, element for element.
 static bool is_idle_copy(const loop_graph *loops, const loop_op *op)
 {
@@ -199,7 +191,8 @@ static bool is_idle_copy(const loop_graph *loops, const loop_op *op)
            !from->offset && !to->offset &&
            loop_same_elements(original, copy) && original->kind != LOOP_CONSTANT &&
            memcmp(from->stride, to->stride, sizeof from->stride) == 0 &&
-           count_writers(loops, to->buffer) == 1 && !written_in_loop(loops, op, from->buffer);
+           loop_count_writers(loops, to->buffer, 0, loops->ops.count) == 1 &&
+           !written_in_loop(loops, op, from->buffer);
 }
 
 static void forward(loop_graph *loops, const loop_op *copy)

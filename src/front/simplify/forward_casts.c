@@ -56,13 +56,6 @@ static bool may_end_in_half_sticks(const spyre_settings *settings)
 
 spyre_status pass_forward_casts(loop_graph *loops, bool *out_changed)
 {
-    flow f;
     if (may_end_in_half_sticks(&loops->settings)) return NULL;
-    TRY(flow_build(loops, &f));
-    bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
-    TRY_ALLOC(gone);
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        gone[i] = forward(loops, &f, &loops->ops.items[i]);
-    *out_changed = loop_drop_ops(loops, gone);
-    return NULL;
+    return flow_drop_ops(loops, forward, out_changed);
 }

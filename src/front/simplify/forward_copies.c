@@ -73,7 +73,8 @@ static bool forward(loop_graph *loops, const flow *f, const loop_op *copy)
 {
     way w;
     loop_access through;
-    if (!is_forwardable(loops, f, copy) || !find_way(loops, copy, &w)) return false;
+    if (copy->tile_depth || !is_forwardable(loops, f, copy) || !find_way(loops, copy, &w))
+        return false;
     const flow_use *use = &f->uses[f->first_use[copy->operand[1].buffer]];
     loop_op *reader = &loops->ops.items[use->op];
     if (!loop_is_element_wise(reader) || reader->table || reader->tile_depth) return false;
@@ -88,12 +89,5 @@ static bool forward(loop_graph *loops, const flow *f, const loop_op *copy)
 // Copies go in order, so that what a copy's reader reads is not taken away later.
 spyre_status pass_forward_copies(loop_graph *loops, bool *out_changed)
 {
-    flow f;
-    TRY(flow_build(loops, &f));
-    bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
-    TRY_ALLOC(gone);
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        gone[i] = !loops->ops.items[i].tile_depth && forward(loops, &f, &loops->ops.items[i]);
-    *out_changed = loop_drop_ops(loops, gone);
-    return NULL;
+    return flow_drop_ops(loops, forward, out_changed);
 }

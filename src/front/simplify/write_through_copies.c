@@ -77,12 +77,5 @@ static bool write_through(loop_graph *loops, const flow *f, const loop_op *copy)
 
 spyre_status pass_write_through_copies(loop_graph *loops, bool *out_changed)
 {
-    flow f;
-    TRY(flow_build(loops, &f));
-    bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
-    TRY_ALLOC(gone);
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        gone[i] = write_through(loops, &f, &loops->ops.items[i]);
-    *out_changed = loop_drop_ops(loops, gone);
-    return NULL;
+    return flow_drop_ops(loops, write_through, out_changed);
 }

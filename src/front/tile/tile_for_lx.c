@@ -185,8 +185,7 @@ static bool is_copied(const stretch *s, uint32_t buffer)
     const passed *p = &s->buffers[buffer];
     loop_buffer shape;
     if (p->readers < 2 || !is_large(loops, &loops->buffers.items[buffer])) return false;
-    for (uint32_t i = s->first; i < s->end; i++)
-        if (loop_result(&loops->ops.items[i])->buffer == buffer) return false;
+    if (loop_count_writers(loops, buffer, s->first, s->end)) return false;
     return tile_shape_copy(loops, &loops->ops.items[p->copied_at], p->operand, &shape);
 }
 
