@@ -32,7 +32,8 @@ enum {
 
 // Where an operand has its elements: of a row and a stick at offset and where both nests have them,
 // those from lane 32 on `upper` bytes further. In iteration i of loop n that stays outside of the
-// row fusion they lie i * outer[n] further on.
+// row fusion they lie i * outer[n] further on. `upper` of a per-row tile's lanes is 0 where all of
+// them lie at one stride.
 typedef struct {
     isa_space space;
     spyre_format format;
@@ -200,6 +201,8 @@ typedef struct rows_tile {
     bool rest_of_each;                      // of each stick
     uint32_t rest_sticks;                   // else: a row's, no loop around them sums more
     bool in_order;                          // rows are in the order of loops and dims
+    uint32_t upper_loop;                    // whose iterations, by twos, are both runs of a stick:
+                                            // counted from 1; 0: none
     bool loops_are_rows;                    // the loops around go over rows alone
     bool stays_inside;                      // its result must never reach LX: the row fusion alone
                                             // reads it, and something else lies there before it
@@ -207,6 +210,12 @@ typedef struct rows_tile {
     rows_access operand[ISA_MAX_OPERANDS];
 } rows_tile;
 typedef VEC(rows_tile) rows_tiles;
+
+// Bytes from the first lane of a BY_ROW tile's elements of a stick to that of the second run.
+static inline int64_t rows_second_run(const rows_access *a)
+{
+    return a->place.upper ? a->place.upper : a->lane * (SIMD_LANES / 2);
+}
 
 // Shapes in which tiles [0, count) may agree, the likeliest first.
 void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes);

@@ -125,6 +125,12 @@ bool rows_follows(const rows_part *inner, const rows_part *outer)
     return !inner->count || !outer->count || inner->pieces[0].order >= outer->pieces[0].order;
 }
 
+uint32_t rows_loop_of(const rows_part *p)
+{
+    const bool one = p->count == 1 && p->pieces[0].loop && p->pieces[0].before == 1;
+    return one ? p->pieces[0].order + 1 : 0;
+}
+
 bool rows_has_loops(const rows_part *p)
 {
     for (uint32_t n = 0; n < p->count; n++)

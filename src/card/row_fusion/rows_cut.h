@@ -48,6 +48,9 @@ bool rows_keeps_order(const rows_part *p);
 // The inner part comes behind the outer one in the order of the dims, or out of the same.
 bool rows_follows(const rows_part *inner, const rows_part *outer);
 
+// The loop, counted from 1, of whose neighbouring iterations the part is all; 0: there is none.
+uint32_t rows_loop_of(const rows_part *p);
+
 // Some of the pieces are of loops.
 bool rows_has_loops(const rows_part *p);
 

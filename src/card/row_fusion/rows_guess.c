@@ -31,13 +31,18 @@ static bool add_level(rows_shape *shape, bool sticks, uint32_t level, int64_t ex
     return true;
 }
 
+static bool is_summed(const rows_axis *a)
+{
+    return a->stride[0] == 0 && !a->loop;
+}
+
 // Of rows_axes of a reduction, how many of its label lie inside of it, as the instruction has them.
 static uint32_t level_of(const rows_axes *list, uint32_t at)
 {
     uint32_t inside = 0;
     for (uint32_t n = 0; n < list->count; n++) {
         const rows_axis *a = &list->axes[n], *own = &list->axes[at];
-        bool alike = (a->stride[0] == 0 && !a->loop) == (own->stride[0] == 0 && !own->loop);
+        bool alike = is_summed(a) == is_summed(own);
         inside += a->stride[0] != 4 && alike && a->order > own->order;
     }
     return inside;
@@ -66,10 +71,28 @@ static bool part_rows_from_lanes(rows_axes *list, uint32_t operands, int64_t lan
     return true;
 }
 
+// Axis number `runs` has both runs of a stick at every two indices; ROWS_MOST_AXES: none has.
+static void add_reduced(const rows_tile *t, const rows_axes *list, uint32_t runs,
+                        rows_shapes *shapes)
+{
+    rows_shape shape = {.rows = 1, .sticks = 1};
+    for (uint32_t n = 0; n < list->count; n++) {
+        const rows_axis *a = &list->axes[n];
+        const bool sticks = is_summed(a);
+        const uint32_t level = t->joined && !sticks ? row_level(&shape, n) : level_of(list, n);
+        if (a->stride[0] == 4) continue;
+        if (n == runs && a->extent % 2) return;
+        if (!add_level(&shape, sticks, level, n == runs ? a->extent / 2 : a->extent)) return;
+    }
+    add_shape(shapes, &shape);
+}
+
+// Sums of IEEE_FP32 have 32 lanes: both runs of a stick join them, or are of two rows' sums, which
+// lie side by side where there are 16 bits.
 static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
 {
     rows_axes list;
-    rows_shape shape = {.rows = 1, .sticks = 1};
+    uint32_t inmost = ROWS_MOST_AXES;
     bool wide = t->tile->instruction->operand[1].format == SPYRE_FORMAT_IEEE_FP32;
     rows_axes_of(t, &list);
     if (!wide && !part_rows_from_lanes(&list, t->tile->instruction->operand_count, ROWS_LANES))
@@ -78,16 +101,12 @@ static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
     // Sums of 64 lanes have both runs of a stick.
     for (uint32_t n = 0; n < list.count; n++)
         wide = wide && (list.axes[n].stride[0] != 4 || list.axes[n].extent != ROWS_LANES);
-    for (uint32_t n = 0; n < list.count; n++) {
-        const rows_axis *a = &list.axes[n];
-        const bool sticks = a->stride[0] == 0 && !a->loop;
-        const uint32_t level = t->joined && !sticks ? row_level(&shape, n) : level_of(&list, n);
-        if (a->stride[0] == 4) continue;
-        const bool split = wide && sticks && level == 0;
-        if (split && a->extent % 2) return;
-        if (!add_level(&shape, sticks, level, split ? a->extent / 2 : a->extent)) return;
-    }
-    add_shape(shapes, &shape);
+    for (uint32_t n = list.count; n-- > 0 && wide;)
+        if (is_summed(&list.axes[n]) && level_of(&list, n) == 0) inmost = n;
+    add_reduced(t, &list, inmost, shapes);
+    for (uint32_t n = 0; n < list.count && wide; n++)
+        if (list.axes[n].stride[0] != 4 && !is_summed(&list.axes[n]))
+            add_reduced(t, &list, n, shapes);
 }
 
 // Elements of a stick of what operand 0 has there.

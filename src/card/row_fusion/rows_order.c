@@ -72,8 +72,9 @@ static int64_t row_bytes(const side *s, uint32_t o)
 {
     const bool whole = s->tile->role <= ROWS_REDUCES;
     int64_t element = spyre_format_bytes(s->tile->tile->instruction->operand[o].format);
-    int64_t lanes = !s->access->lane ? 0 : whole ? SIMD_LANES / 2 - 1 : SIMD_LANES - 1;
-    byte_range row = {0, s->access->place.upper + lanes * s->access->lane + element};
+    const int64_t lanes = s->access->lane ? SIMD_LANES / 2 - 1 : 0;
+    const int64_t upper = whole ? s->access->place.upper : rows_second_run(s->access);
+    byte_range row = {0, upper + lanes * s->access->lane + element};
     if (whole) rows_nest_reach(&s->access->place.stick, &row);
     return row.high;
 }
@@ -155,8 +156,11 @@ static bool writes_all(const plan_phase *first, const rows_tile *t, const side *
     const rows_access *written = &t->operand[0];
     const bool by_row = read->tile->role == ROWS_BY_ROW;
     const bool one = read->access->lane == 0 || (by_row && read->tile->lanes == 1);
-    return (one || (t->role == ROWS_STREAMS && is_stream(read))) && written->sums == ROWS_NONE &&
-           !written->constant && rows_same_place(first, &written->place, &read->access->place);
+    const bool lanes = by_row && t->role == ROWS_BY_ROW && t->lanes == read->tile->lanes &&
+                       written->lane == read->access->lane;
+    const bool all = one || lanes || (t->role == ROWS_STREAMS && is_stream(read));
+    return all && written->sums == ROWS_NONE && !written->constant &&
+           rows_same_place(first, &written->place, &read->access->place);
 }
 
 // A tile between a and b writes all that b reads there.

@@ -44,7 +44,8 @@ static bool as_sent(const rows_tile *t, uint32_t o, rows_access *a)
     const rows_messages *m = t->sent[o];
     if (!m) return true;
     a->range = (byte_range){0, (int64_t)ISA_CORES * ISA_LX_BYTES};
-    return rows_messages_place(m, t->role == ROWS_BY_ROW ? t->lanes : ROWS_RUN, a->lane, &a->place);
+    const bool part = t->role == ROWS_BY_ROW && t->lanes < ROWS_RUN;
+    return rows_messages_place(m, part ? t->lanes : ROWS_RUN, a->lane, &a->place);
 }
 
 // Lanes and sticks are placed already.
@@ -65,6 +66,9 @@ static bool place_sums(const rows_tile *fill, const rows_tile *t, uint32_t o, ro
     a->sums = fill->operand[0].sums;
     a->place.offset = operand->offset - fill->tile->instruction->operand[0].offset;
     a->place.row = rows_evenly(t->rows, ROWS_SUM_ROW);
+    // Runs that iterations have each somewhere, such as cores, lie side by side here.
+    if (t->upper_loop && a->lane != 0) a->place.upper = ROWS_RUN * a->lane;
+    if (t->lanes == ROWS_LANES && a->place.upper != ROWS_RUN * a->lane) return false;
     return a->place.offset >= 0 && a->place.offset < fill->lanes * 4 &&
            rows_nest_stands(&a->place.stick) && operand->format == SPYRE_FORMAT_IEEE_FP32;
 }
@@ -94,6 +98,7 @@ static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
         return false;
     if (a->constant) { // the same in every core
         a->place.row = rows_evenly(t->rows, 0);
+        a->place.upper = 0;
         return a->lane == 0;
     }
     if (!summed) return rows_nest_of(&parts[PART_ROW], o, &a->place.row) && as_sent(t, o, a);

@@ -15,8 +15,11 @@ static spyre_format format_of(const rows_item *item, uint32_t o)
 // Bytes from a row's first element that the item's tile makes to the end of its last.
 static int64_t bytes_made(const rows_item *item)
 {
-    const int64_t lane = item->made_of->operand[0].lane;
-    return lane * (item->lanes - 1) + (int64_t)spyre_format_bytes(format_of(item, 0));
+    const rows_access *a = &item->made_of->operand[0];
+    const bool runs = item->lanes == SIMD_LANES;
+    const uint32_t lanes = runs ? SIMD_LANES / 2 : item->lanes;
+    const int64_t second = runs ? rows_second_run(a) : 0;
+    return second + a->lane * (lanes - 1) + (int64_t)spyre_format_bytes(format_of(item, 0));
 }
 
 // A result says nothing of where its element lies.

@@ -103,7 +103,8 @@ static bool rows_as_before(const rows_tiles *earlier, const rows_tile *t)
     if (!t->joined && t->in_order && (!any || any->in_order)) return true;
     const rows_tile *sums = t->role == ROWS_REDUCES ? cut_before(earlier, t, true) : NULL;
     return (!any || pieces_alike(&t->pieces, &any->pieces, true)) &&
-           (!sums || pieces_alike(&t->pieces, &sums->pieces, false));
+           (!sums || (t->upper_loop == sums->upper_loop &&
+                      pieces_alike(&t->pieces, &sums->pieces, false)));
 }
 
 // Cuts the tile's rows_axes as they lie in operand `by`.
@@ -118,13 +119,16 @@ static bool place_cut(const rows_shape *shape, const rows_tiles *earlier,
     if (reduces && !rows_keeps_order(&parts[PART_STICK])) return false;
     t->pieces = rows_list_pieces(parts[PART_ROW]);
     t->in_order = rows_keeps_order(&parts[PART_ROW]);
+    t->upper_loop = rows_loop_of(&parts[PART_UPPER]);
     if (!rows_as_before(earlier, t)) return false;
     if (reduces && t->lanes == ROWS_RUN && !rows_follows(&parts[PART_UPPER], &parts[PART_STICK]))
         return false;
     if (!rows_place_operands(earlier, t, parts) || !has_sticks(t) || !are_even_enough(shape, t))
         return false;
-    t->loops_are_rows = !rows_has_loops(&parts[PART_LANE]) && !rows_has_loops(&parts[PART_UPPER]) &&
-                        !rows_has_loops(&parts[PART_STICK]);
+    // What cores have is apart anyway.
+    const bool cores_are_runs = t->upper_loop > 0 && t->upper_loop <= t->cores;
+    t->loops_are_rows = !rows_has_loops(&parts[PART_LANE]) && !rows_has_loops(&parts[PART_STICK]) &&
+                        (cores_are_runs || !rows_has_loops(&parts[PART_UPPER]));
     return !reduces || (t->operand[0].sums != ROWS_NONE && t->operand[0].lane == 4 &&
                         t->operand[0].place.upper == (t->lanes == ROWS_RUN ? 0 : ROWS_RUN * 4) &&
                         t->operand[0].place.offset == 0);
@@ -161,6 +165,14 @@ static const rows_access *find_before(const rows_tiles *earlier, const rows_tile
         }
     }
     return NULL;
+}
+
+// The elements of a row, those of a stick in two runs.
+static void cut_lanes(uint32_t lanes, rows_label_cuts *cuts)
+{
+    const uint32_t run = lanes == ROWS_LANES ? ROWS_RUN : lanes;
+    rows_add_cut(cuts, PART_LANE, 0, run);
+    rows_add_cut(cuts, PART_UPPER, 0, lanes / run);
 }
 
 // Sorted by strides, which are positive.
@@ -279,8 +291,13 @@ static bool place_parts(const rows_shape *shape, const rows_tiles *earlier, cons
 {
     rows_part parts[PARTS];
     rows_clear_parts(parts);
-    return (!cuts->count || rows_cut_axes(list, cuts, parts)) &&
-           rows_place_operands(earlier, t, parts) && are_even_enough(shape, t);
+    if (cuts->count && !rows_cut_axes(list, cuts, parts)) return false;
+    t->upper_loop = rows_loop_of(&parts[PART_UPPER]);
+    if (!rows_place_operands(earlier, t, parts) || !are_even_enough(shape, t)) return false;
+    for (uint32_t o = 0; o < list->operands; o++)
+        if (t->operand[o].place.upper == ROWS_RUN * t->operand[o].lane)
+            t->operand[o].place.upper = 0;
+    return true;
 }
 
 // Lanes that operand `by` has one element for come first, as they lie in the result.
@@ -306,7 +323,7 @@ static bool place_as_values(const rows_shape *shape, const rows_tiles *earlier, 
         rows_label_cuts rows = {0}, cuts = {0};
         rows_axes_of(t, &list);
         if (!before || !cut_as_before(before, t->sent[by], true, &rows)) continue;
-        rows_add_cut(&cuts, PART_LANE, 0, t->lanes);
+        cut_lanes(t->lanes, &cuts);
         for (uint32_t n = 0; n < rows.count && cuts.count < ROWS_MOST_LABEL_CUTS; n++)
             cuts.items[cuts.count++] = rows.items[n];
         if (sort_as_values(&list, by) && place_parts(shape, earlier, &list, &cuts, t))
@@ -334,7 +351,7 @@ static bool place_as_dims(const rows_shape *shape, const rows_tiles *earlier, ro
     const rows_tile *cut = summed ? cut_before(earlier, t, true) : NULL;
     rows_label_cuts cuts = {0};
     rows_axes_of(t, &list);
-    rows_add_cut(&cuts, PART_LANE, 0, t->lanes);
+    cut_lanes(t->lanes, &cuts);
     if (!cut) rows_add_cut(&cuts, PART_ROW, 0, shape->rows);
     for (uint32_t n = 0; cut && n < cut->pieces.count; n++)
         rows_add_cut(&cuts, PART_ROW, cut->pieces.of[n].rows, cut->pieces.of[n].extent);
@@ -342,7 +359,8 @@ static bool place_as_dims(const rows_shape *shape, const rows_tiles *earlier, ro
     inward.operands = list.operands;
     for (uint32_t n = 0; n < list.count; n++) inward.axes[n] = list.axes[list.count - 1 - n];
     if (summed) rows_sort_as_sums(inward.axes, inward.count, sums, (uint32_t[ROWS_MOST_AXES]){0});
-    return place_parts(shape, earlier, &inward, &cuts, t);
+    return place_parts(shape, earlier, &inward, &cuts, t) &&
+           (!cut || t->upper_loop == cut->upper_loop);
 }
 
 // One element a row, or as many as it has sums. Where values of all cores are that no loop of their
@@ -396,7 +414,9 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
     bool dense = t->tile->dim_count == 1 && t->tile->stride[0][0] == 4;
     const int64_t elements = rows_axes_elements(&list, true);
     t->lanes = elements == (int64_t)shape->rows * ROWS_RUN ? ROWS_RUN : ROWS_LANES;
-    if (!dense || sums == ROWS_MOST_SUMS || rows_axes_elements(&list, false) % t->lanes)
+    const int64_t together = rows_axes_elements(&list, false);
+    // The other run of a row's sums may be that of the next iteration.
+    if (!dense || sums == ROWS_MOST_SUMS || (together % t->lanes && together != ROWS_RUN))
         return false;
     if (elements != (int64_t)shape->rows * t->lanes) return false;
     rows_access *a = &t->operand[0];
