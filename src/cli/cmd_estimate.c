@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "output_file.h"
 #include "spyre/estimate.h"
 #include "spyre/graph.h"
 
@@ -26,9 +27,9 @@ static bool take_option(cli_arguments *in, spyre_estimate_options *o, int *code)
 
 static int write_file(const char *path, const char *content)
 {
-    FILE *file = fopen(path, "we");
-    bool good = file && fputs(content, file) >= 0;
-    if (file && fclose(file)) good = false;
+    output_file file;
+    bool good = output_file_open(path, &file);
+    if (good) good = output_file_close(&file, fputs(content, file.stream) >= 0);
     return good ? CLI_OK : cli_complain("estimate", "%s: %s", path, strerror(errno));
 }
 

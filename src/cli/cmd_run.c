@@ -12,6 +12,7 @@
 
 #include "counters.h"
 #include "launch_argument.h"
+#include "output_file.h"
 #include "spyre/program.h"
 
 enum { PIECE_BYTES = 1 << 16 };
@@ -105,16 +106,14 @@ static bool write_pieces(FILE *file, const char *bytes, size_t count)
 
 static int write_output(const launch_argument *argument)
 {
-    FILE *file = fopen(argument->output, "wb");
-    bool written = file && write_pieces(file, argument->buffer.bytes,
-                                        (size_t)argument->buffer.byte_count);
-    int reason = errno;
-    if (file && fclose(file) != 0 && written) {
-        reason = errno;
-        written = false;
+    output_file file;
+    bool good = output_file_open(argument->output, &file);
+    if (good) {
+        good = write_pieces(file.stream, argument->buffer.bytes,
+                            (size_t)argument->buffer.byte_count);
+        good = output_file_close(&file, good);
     }
-    if (written) return CLI_OK;
-    return cli_complain("run", "%s: %s", argument->output, strerror(reason));
+    return good ? CLI_OK : cli_complain("run", "%s: %s", argument->output, strerror(errno));
 }
 
 static int show_counters(const spyre_program *program, const counters_options *options)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output_file.h"
+
 enum { LARGEST_HEADER = 1 << 16 };
 
 static const struct {
@@ -128,15 +130,10 @@ bool npy_write(const char *path, const npy_array *array, char message[NPY_MESSAG
     size_t length = strlen(header), bytes = (size_t)array->byte_count;
     const uint8_t start[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)length,
                                (uint8_t)(length >> 8)};
-    FILE *file = fopen(path, "wb");
-    if (!file) return fail(message, strerror(errno));
-    bool good = fwrite(start, 1, sizeof start, file) == sizeof start &&
-                fwrite(header, 1, length, file) == length &&
-                fwrite(array->bytes, 1, bytes, file) == bytes;
-    int reason = errno;
-    if (fclose(file) != 0 && good) {
-        good = false;
-        reason = errno;
-    }
-    return good ? true : fail(message, strerror(reason));
+    output_file file;
+    if (!output_file_open(path, &file)) return fail(message, strerror(errno));
+    bool good = fwrite(start, 1, sizeof start, file.stream) == sizeof start &&
+                fwrite(header, 1, length, file.stream) == length &&
+                fwrite(array->bytes, 1, bytes, file.stream) == bytes;
+    return output_file_close(&file, good) || fail(message, strerror(errno));
 }
