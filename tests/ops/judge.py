@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
-from . import forms, placement, reference, samples, ties
+from . import bounds, forms, placement, reference, samples, ties
 from .rows import Row
 from .samples import Sample
 
@@ -166,14 +166,14 @@ def _double(run, sample: Sample, leaves: list) -> tuple[list, list, list]:
     """Results in double precision, those for moved inputs, and those with the special values of
     the card; what the CPU gave where it has no such kernel."""
     tensors = [*sample.tensors(), *(t for t in leaves if isinstance(t, torch.Tensor))]
-    dtypes = {t.dtype for t in tensors if t.dtype in reference.UNIT}
+    dtypes = {t.dtype for t in tensors if t.dtype in bounds.UNIT}
     wide = sample.with_values(pytree.tree_map(reference.widen, sample.values()))
     torch.set_default_dtype(torch.float64)  # that of what integers become
     try:
         exact = _fitting(run, _copy(wide), leaves)
         if exact is None or not dtypes:
             return exact or leaves, [], []
-        return exact, *_draws(run, wide, leaves, max(dtypes, key=reference.UNIT.__getitem__))
+        return exact, *_draws(run, wide, leaves, max(dtypes, key=bounds.UNIT.__getitem__))
     finally:
         torch.set_default_dtype(torch.float32)
 
@@ -192,7 +192,7 @@ def _draws(run, wide: Sample, leaves: list, dtype: torch.dtype) -> tuple[list, l
     draws, special = [], False
     narrow = dtype != torch.float32
     for draw in range(reference.DRAWS):
-        unit, limit = reference.UNIT[dtype], reference.LARGEST[dtype] if narrow else math.inf
+        unit, limit = bounds.UNIT[dtype], bounds.LARGEST[dtype] if narrow else math.inf
         moved = wide.with_values(reference.moved(wide.values(), unit, draw))
         with reference.Rounding(unit, draw, limit) as rounding:
             draws.append(_fitting(run, moved, leaves))
@@ -290,13 +290,13 @@ def _compare(op: str, expected: Expected, leaves: list) -> tuple[float, str]:
         if op in STATISTICS and index > 0 and actual.dtype == torch.float32:
             actual = actual.to(wanted.dtype)
         if expected.random and isinstance(wanted, torch.Tensor):
-            ratio, fault = reference.kind_error(actual, wanted)
+            ratio, fault = bounds.kind_error(actual, wanted)
         else:
             exact, draws = expected.reference[index], [draw[index] for draw in expected.draws]
             others = [other[index] for other in expected.others]
             if op in UNORDERED:
                 actual, wanted, exact, *draws = map(_ordered, (actual, wanted, exact, *draws))
-            ratio, fault = reference.error(actual, wanted, exact, draws, op in NORMWISE, others)
+            ratio, fault = bounds.error(actual, wanted, exact, draws, op in NORMWISE, others)
         if fault and _equal(actual, expected.own_out[index]):
             continue
         if fault and ties.same_elements(expected.sample, actual, wanted):

@@ -15,7 +15,7 @@ from inputs import half
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from ops import forms, judge, ratchet, reference, rows, run, samples, table, ties  # noqa: E402
+from ops import bounds, forms, judge, ratchet, reference, rows, run, samples, table, ties  # noqa: E402
 
 QUICK = ("add", "sum", "nn_functional_softmin", "matmul", "cumsum", "where", "argmax", "mul",
          "nn_functional_layer_norm", "clamp", "transpose", "igamma")  # fmt: skip
@@ -30,9 +30,9 @@ def sample(*tensors, **kwargs):
 
 def bound_of(function, actual, *inputs):
     double = [x.double() for x in inputs]
-    unit = reference.UNIT[torch.float16]
+    unit = bounds.UNIT[torch.float16]
     draws = [function(*reference.moved(double, unit, draw)) for draw in range(reference.DRAWS)]
-    return reference.error(actual, function(*inputs), function(*double), draws)
+    return bounds.error(actual, function(*inputs), function(*double), draws)
 
 
 def test_the_cpu_is_right_and_a_changed_element_is_wrong():
@@ -59,7 +59,7 @@ def test_numbers_that_are_none_are_told_apart():
     assert bound_of(torch.reciprocal, torch.tensor([1.0, math.nan]).half(), x.half())[1] == ""
     assert bound_of(torch.reciprocal, torch.tensor([math.nan, 1.0]).half(), x.half())[1] != ""
     expected = torch.tensor([1.0, math.inf])
-    assert reference.error(-expected, expected, expected.double(), [])[1] != ""
+    assert bounds.error(-expected, expected, expected.double(), [])[1] != ""
 
 
 def test_comparisons_may_be_what_a_moved_input_gives():
@@ -96,9 +96,9 @@ def test_special_values_on_the_way():
 def test_bfloat16_ends_at_its_largest_number_on_the_card():
     expected = torch.tensor([1e30, 1e9]).bfloat16()
     saturated = torch.tensor([8589934592.0, 1e9]).bfloat16()
-    assert reference.error(saturated, expected, expected.double(), [])[1] == ""
-    assert reference.error(-saturated, expected, expected.double(), [])[1] != ""
-    assert reference.error(saturated.flip(0), expected, expected.double(), [])[1] != ""
+    assert bounds.error(saturated, expected, expected.double(), [])[1] == ""
+    assert bounds.error(-saturated, expected, expected.double(), [])[1] != ""
+    assert bounds.error(saturated.flip(0), expected, expected.double(), [])[1] != ""
 
 
 def test_gradients_that_16_bits_do_not_tell():
@@ -111,7 +111,7 @@ def test_gradients_that_16_bits_do_not_tell():
 def test_dtypes_and_shapes_count():
     expected = half(3)
     for actual in (expected.float(), expected[:2], 1.0):
-        assert "instead of" in reference.error(actual, expected, expected.double(), [])[1]
+        assert "instead of" in bounds.error(actual, expected, expected.double(), [])[1]
 
 
 def test_ties():
