@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the documentation: relative links resolve, every module of src/ has a page, every page is
-in the index, files that pages name in backticks exist, and functions beside them in tables."""
+in the index, files that pages name in backticks exist (of C by their names alone, of Python from a
+folder on), and functions beside them in tables."""
 
+import functools
 import re
 import sys
 from pathlib import Path
@@ -13,6 +15,9 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 NAMED_FILE = re.compile(r"`((?:src|tests|tools|include|python|docs|examples)/[\w./-]+\.\w+)`")
+# Part of a path, or a file of C by its name alone: `compile/backend.py`, `launch.c`.
+NAMED_PART = re.compile(r"`((?:[\w-]+/)+[\w.-]+\.py|[\w./-]+\.(?:c|h|cpp|def))`")
+SOURCES = ("include", "src", "python", "tests", "tools", "bench", "examples", "packages")
 NAMED_FUNCTION = re.compile(r"^\| `((?:src|python)/[\w./-]+)` \| `(\w+)\(\)` \|", re.MULTILINE)
 # Files of other projects are cited with the repository before them.
 CITED = re.compile(r"[\w.-]+/[\w.-]+,\s+`[^`]*`")
@@ -22,6 +27,13 @@ def anchors(text: str) -> set[str]:
     """GitHub's names of the headings."""
     kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(text))
     return {heading.strip().replace(" ", "-") for heading in kept}
+
+
+@functools.cache
+def sources(root: Path) -> list[str]:
+    """Every file below the folders of SOURCES, as "/python/torch_spyre/config.py"."""
+    every = (path for folder in SOURCES for path in (root / folder).rglob("*.*"))
+    return ["/" + path.relative_to(root).as_posix() for path in every]
 
 
 def check_links(page: Path, root: Path) -> list[str]:
@@ -40,6 +52,9 @@ def check_links(page: Path, root: Path) -> list[str]:
     for file in NAMED_FILE.findall(CITED.sub("", text)):
         if not (root / file).exists():
             found.append(f"{name}: names {file}, which does not exist")
+    for part in set(NAMED_PART.findall(CITED.sub("", text))):
+        if not any(source.endswith("/" + part) for source in sources(root)):
+            found.append(f"{name}: names {part}, which is no file of the project")
     for file, function in NAMED_FUNCTION.findall(text):
         source = root / file
         if source.exists() and not re.search(rf"\b{function}\(", source.read_text()):

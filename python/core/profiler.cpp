@@ -3,7 +3,7 @@
 // PyTorch's profiler interfaces, which are C++ classes alone: the activity profiler that Kineto
 // asks for device events, the stubs that time operators without Kineto, ranges of the host, and
 // reports of memory. What is recorded, and when it happened, is C (profile.c,
-// src/runtime/activity.c).
+// src/runtime/profile.c).
 #define USE_KINETO        // as PyTorch was built
 #define FMT_HEADER_ONLY   // its copy of fmt keeps its functions to itself
 #include <ATen/record_function.h>

@@ -12,8 +12,8 @@
 #include "back/select.h"
 
 #include "back/matmul_tile.h"
+#include "back/ring_reduction.h"
 #include "back/tile_loops.h"
-#include "back/split.h"
 #include "back/tile_buffers.h"
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
     bool passing;    // one tile of rows and k: the tiles of the outer loops pass by
     bool storing;    // results are stored while the next ones are computed
     tile_loops outer, rows, depth, results; // results: what has its tokens for a whole kernel
-    split chain;
+    ring_reduction chain;
     const nest_class *present;
 } matmul;
 
@@ -300,14 +300,14 @@ static spyre_status chained(matmul *m, const box *b)
     place_axes axes = place_find_axes(&m->r.nest, &kept, 1);
     place sum = accumulator_place(m, &kept, &axes, &m->accumulator);
     place received = accumulator_place(m, &kept, &axes, &m->received);
-    split_plan plan = {.e = m->e,
-                       .n = &m->r.nest,
-                       .chain = m->chain,
-                       .combine = OPFUNC_ADD,
-                       .everyone = !m->tiles.staged[m->r.c],
-                       .finish = finish,
-                       .context = m};
-    return split_emit(&plan, b, &axes, &sum, &received, 1);
+    ring_reduction_plan plan = {.e = m->e,
+                                .n = &m->r.nest,
+                                .chain = m->chain,
+                                .combine = OPFUNC_ADD,
+                                .everyone = !m->tiles.staged[m->r.c],
+                                .finish = finish,
+                                .context = m};
+    return ring_reduction_emit(&plan, b, &axes, &sum, &received, 1);
 }
 
 static spyre_status rows_body(void *context, const box *b)
@@ -394,9 +394,9 @@ static spyre_status allocate(matmul *m, const matmul_tiles *t)
 spyre_status emit_matmul(emitter *e, const bundle_step *step)
 {
     matmul m = {.e = e};
-    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, SPLIT_SLOTS, &m.r.nest));
+    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, RING_SLOTS, &m.r.nest));
     TRY(matmul_find_roles(&m.r));
-    TRY(split_build(&m.r.nest, &m.chain));
+    TRY(ring_reduction_build(&m.r.nest, &m.chain));
     m.tiles = buffers_of(&m.r.nest);
     matmul_tiles t;
     TRY(matmul_choose_tiles(&m.r, lx_share_bytes(e->options), m.chain.needed, &t));

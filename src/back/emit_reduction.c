@@ -6,7 +6,7 @@
 #include "back/select.h"
 
 #include "back/reduced_tile.h"
-#include "back/split.h"
+#include "back/ring_reduction.h"
 #include "back/staged_tile.h"
 #include "bundle/derived.h"
 #include "isa/rates.h"
@@ -25,9 +25,9 @@ typedef struct {
     bool folds;            // the stick dim is reduced
     bundle_finish end;
     int64_t reduced_bytes; // cap on the input tile while its reduced dims grow
-    lx_region accumulator[SPLIT_MOST_PARTS], received[SPLIT_MOST_PARTS], factor_cell, products;
+    lx_region accumulator[RING_MOST_PARTS], received[RING_MOST_PARTS], factor_cell, products;
     tile_loops kept, reduced;
-    split chain;
+    ring_reduction chain;
     const nest_class *present; // whose elements are reduced
 } reduction;
 
@@ -194,19 +194,19 @@ static spyre_status kept_body(void *context, const box *b)
     }
     box kept = box_kept(&r->n, b);
     place_axes axes = place_find_axes(&r->n, &kept, 1), folded = accumulator_axes(r, &kept);
-    place accumulator[SPLIT_MOST_PARTS], received[SPLIT_MOST_PARTS];
+    place accumulator[RING_MOST_PARTS], received[RING_MOST_PARTS];
     for (uint32_t m = 0; m < r->moments; m++) {
         accumulator[m] = accumulator_place(r, &kept, &folded, &r->accumulator[m]);
         received[m] = accumulator_place(r, &kept, &folded, &r->received[m]);
     }
-    split_plan plan = {.e = r->e,
-                       .n = &r->n,
-                       .chain = r->chain,
-                       .combine = opfunc_pairwise(r->op),
-                       .everyone = !r->tiles.staged[r->output],
-                       .finish = finish,
-                       .context = r};
-    return split_emit(&plan, b, &axes, accumulator, received, r->moments);
+    ring_reduction_plan plan = {.e = r->e,
+                                .n = &r->n,
+                                .chain = r->chain,
+                                .combine = opfunc_pairwise(r->op),
+                                .everyone = !r->tiles.staged[r->output],
+                                .finish = finish,
+                                .context = r};
+    return ring_reduction_emit(&plan, b, &axes, accumulator, received, r->moments);
 }
 
 // --- Tiles
@@ -329,10 +329,10 @@ static void add_buffers(reduction *r)
 spyre_status emit_reduction(emitter *e, const bundle_step *step)
 {
     reduction r = {.e = e, .input = step->inputs[0], .output = step->output};
-    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, SPLIT_SLOTS, &r.n));
+    TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, RING_SLOTS, &r.n));
     describe(&r, step);
     TRY(check_mask(step, r.integers));
-    TRY(split_build(&r.n, &r.chain));
+    TRY(ring_reduction_build(&r.n, &r.chain));
     r.tiles = buffers_of(&r.n);
     r.kept = (tile_loops){.e = e, .n = &r.n, .body = kept_body, .context = &r};
     r.reduced = (tile_loops){.e = e, .n = &r.n, .body = reduced_body, .context = &r};

@@ -19,7 +19,7 @@ emit_step *select_emitter(const bundle_step *step)
     if (step->index_count) return emit_rows;
     if (step->tensors[step->inputs[0]].owners) return emit_shuffle;
     switch (opfunc_describe(step->op)->kind) {
-    case OPFUNC_KIND_COPY: return moves_sticks(step) ? emit_copy : emit_pointwise;
+    case OPFUNC_KIND_COPY: return moves_sticks(step) ? emit_stick_copy : emit_pointwise;
     case OPFUNC_KIND_UNARY:
     case OPFUNC_KIND_BINARY:
     case OPFUNC_KIND_TERNARY:

@@ -12,7 +12,7 @@ emit_step *select_emitter(const bundle_step *step);
 
 // One file each.
 SPYRE_MUST_CHECK spyre_status emit_pointwise(emitter *e, const bundle_step *step);
-SPYRE_MUST_CHECK spyre_status emit_copy(emitter *e, const bundle_step *step);
+SPYRE_MUST_CHECK spyre_status emit_stick_copy(emitter *e, const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_shuffle(emitter *e, const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_rows(emitter *e, const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_reduction(emitter *e, const bundle_step *step);

@@ -7,7 +7,7 @@
 
 #include "base/environment.h"
 #include "base/thread.h"
-#include "runtime/activity.h"
+#include "runtime/profile.h"
 #include "runtime/metrics.h"
 
 // --- One card
@@ -94,7 +94,7 @@ static void device_stop(device *d)
 
 static spyre_status start(spyre_context *context, uint32_t card_count)
 {
-    TRY(activity_list_create(&context->records));
+    TRY(profile_list_create(&context->records));
     TRY(transfer_cache_create(&context->transfers));
     for (uint32_t n = 0; n < card_count; n++) {
         TRY(device_start(&context->devices[n], context, n));
@@ -107,7 +107,7 @@ static void stop(spyre_context *context)
 {
     for (uint32_t n = 0; n < context->card_count; n++) device_stop(&context->devices[n]);
     transfer_cache_destroy(context->transfers);
-    activity_list_destroy(context->records);
+    profile_list_destroy(context->records);
     pthread_mutex_destroy(&context->bindings_lock);
     free(context);
 }

@@ -25,7 +25,7 @@ enum {
 
 typedef struct device device;
 typedef struct task task;
-typedef struct activity_list activity_list;
+typedef struct profile_list profile_list;
 typedef struct metrics_file metrics_file;
 typedef struct composite composite;
 
@@ -50,11 +50,11 @@ struct task {
     void (*release)(task *t);           // after the end, without the lock; null: the submitter's
     bool waits;                         // the submitter waits and gets the result
     bool survives_errors;               // runs on a failed stream too (events)
-    bool recorded;                      // for profilers (activity.h)
+    bool recorded;                      // for profilers (profile.h)
     spyre_activity_kind kind;
     const char *name;
     // Adds records of what happened inside to that of the task; null: nothing to tell.
-    void (*tell_inside)(const task *t, const spyre_activity *record, activity_list *records);
+    void (*tell_inside)(const task *t, const spyre_activity *record, profile_list *records);
     int64_t bytes;
     const card_counters *work;          // of launches, else null
     clock_resource resource;
@@ -137,7 +137,7 @@ struct spyre_context {
     uint32_t forks;                     // device_forks() when it was made
     uint32_t card_count;
     device devices[DEVICE_MOST_CARDS];
-    activity_list *records;
+    profile_list *records;
     transfer_cache *transfers;
     pthread_mutex_t bindings_lock;
     job_binding *bindings;              // of jobs to this context's cards

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "runtime/activity.h"
+#include "runtime/profile.h"
 #include "runtime/launch_recorder.h"
 #include "tensor/scalar.h"
 
@@ -45,7 +45,7 @@ struct job {
     const job_scalar *scalars;
     char name[SPYRE_PROFILE_NAME];
     card_counters *kernels;             // of the program
-    _Atomic(activity_outline *) outline;    // null until a launch is profiled
+    _Atomic(profile_outline *) outline;    // null until a launch is profiled
     card_counters total;
     bool small;                         // runs at once on an idle card
     bool brief;                         // so where the caller's thread has a team
@@ -212,7 +212,7 @@ static void release_job(job *j)
         free_binding(binding);
     }
     pthread_mutex_destroy(&j->lock);
-    activity_outline_destroy(j->outline);
+    profile_outline_destroy(j->outline);
     arena_destroy(j->program->memory);
     free(j->kernels);
     free(j->arguments);
@@ -347,10 +347,10 @@ static spyre_status fill_argument(device *d, launch_task *self, uint32_t k)
 static spyre_status make_outline(job *j)
 {
     if (j->outline) return NULL;
-    activity_outline *made, *none = NULL;
-    TRY(activity_outline_create(j->program, j->kernels, &made));
+    profile_outline *made, *none = NULL;
+    TRY(profile_outline_create(j->program, j->kernels, &made));
     // A launch on another card may have been faster.
-    if (!atomic_compare_exchange_strong(&j->outline, &none, made)) activity_outline_destroy(made);
+    if (!atomic_compare_exchange_strong(&j->outline, &none, made)) profile_outline_destroy(made);
     return NULL;
 }
 
@@ -418,10 +418,10 @@ static void release_launch(task *t)
     free(self);
 }
 
-static void tell_kernels(const task *t, const spyre_activity *launch, activity_list *records)
+static void tell_kernels(const task *t, const spyre_activity *launch, profile_list *records)
 {
     const launch_task *self = (const launch_task *)(const void *)t;
-    activity_kernels(self->j->outline, launch, records);
+    profile_kernels(self->j->outline, launch, records);
 }
 
 static _Atomic(spyre_caller) caller;
@@ -469,7 +469,7 @@ spyre_status job_takes_halves(spyre_context *context, uint32_t card_id, uint32_t
     job_binding *binding;
     TRY(device_of(context, card_id, stream_id, &d));
     TRY(status_at(bind(d, j, &binding), "%s", j->name));
-    bool seen = recorder_is_on() || activity_is_on(d);
+    bool seen = recorder_is_on() || profile_is_on(d);
     card_argument *arguments = calloc(j->argument_count + 1u, sizeof *arguments);
     TRY_ALLOC(arguments);
     for (uint32_t k = 0; k < j->argument_count; k++) {

@@ -3,7 +3,7 @@
 // Streams and their scheduler. All of a device's state is behind its one lock, which is never held
 // while a task runs. Whoever ends a task wakes the others: the worker looks for the next task,
 // synchronising threads look again at what they wait for.
-#include "runtime/activity.h"
+#include "runtime/profile.h"
 #include "runtime/metrics.h"
 
 // A host that is more than MOST_QUEUED tasks of a stream ahead waits until half of them are done.
@@ -91,11 +91,11 @@ static void run_task(device *d, task *t)
     pthread_mutex_unlock(&d->lock);
 
     if (!skip) {
-        double host_begin_us = t->correlation ? activity_now_us() : 0;
+        double host_begin_us = t->correlation ? profile_now_us() : 0;
         if (d->metrics) metrics_begin(d->metrics, t);
         result = t->run(d, t);
         if (d->metrics) metrics_end(d->metrics, t);
-        if (t->correlation) activity_of_task(d, t, host_begin_us);
+        if (t->correlation) profile_of_task(d, t, host_begin_us);
     }
     bool stopped = result && spyre_status_code(result) == SPYRE_CANCELLED;
     if (skip || stopped) note_cancelled(d, t);
@@ -245,11 +245,11 @@ spyre_status device_submit(device *d, uint32_t number, task *t, bool may_run_her
     t->stream = number;
     bool taken = false;
     spyre_activity submission;
-    bool recorded = activity_begin(d, t, &submission);
+    bool recorded = profile_begin(d, t, &submission);
     pthread_mutex_lock(&d->lock);
     spyre_status status = submit_locked(d, t, may_run_here, &taken);
     pthread_mutex_unlock(&d->lock);
-    if (recorded && taken) activity_submitted(d, &submission);
+    if (recorded && taken) profile_submitted(d, &submission);
     if (!taken && t->release) t->release(t);
     return status;
 }

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 import torch_spyre
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch_spyre.compile import decompositions
+from torch_spyre.compile import decomposition_table
 
 SHAPES = {"rows": (6, 70), "image": (2, 5, 3, 4), "one": (9,), "one class": (3, 1)}
 HOW = {
@@ -75,7 +75,7 @@ class Called(TorchDispatchMode):
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_calls_alone_write_gradients_into_zeros(alone):
-    call = decompositions.table(alone)[torch.ops.aten.nll_loss_backward.default]
+    call = decomposition_table.table(alone)[torch.ops.aten.nll_loss_backward.default]
     with Called() as called:
         call(
             torch.ones(()), torch.randn(4, 10), torch.tensor([1, 2, 0, 3]), None, 1, -100,

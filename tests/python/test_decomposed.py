@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch_spyre
 from torch.nn import functional as F
-from torch_spyre.compile.parts import recurrent
+from torch_spyre.compile.decompositions import recurrent
 from torch_spyre.eager.operator_program import operator_of, programs
 
 CASES = {

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_spyre._pytorch.dispatch import is_composed_of_out
-from torch_spyre.compile import decompositions
+from torch_spyre.compile import decomposition_table
 from torch_spyre.eager import operator_program
 from torch_spyre.eager.kernels import direct_operators
 
@@ -32,7 +32,7 @@ def test_what_pytorch_would_make_of_an_allocation_has_a_kernel() -> None:
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     composed = [
         op
-        for op in decompositions.table()
+        for op in decomposition_table.table()
         if isinstance(op, torch._ops.OpOverload)
         and op.namespace == "aten"
         and is_composed_of_out(op)

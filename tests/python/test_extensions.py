@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch_spyre
 from torch_spyre import passes, registry
-from torch_spyre.compile import decompositions
+from torch_spyre.compile import decomposition_table
 
 _LIBRARY = torch.library.Library("spyretest", "FRAGMENT")
 _LIBRARY.define("swiglu(Tensor x, Tensor y) -> Tensor")
@@ -99,7 +99,7 @@ def test_both_work_outside_compile():
 
 
 def test_decompositions_of_the_card_are_not_those_of_the_host():
-    assert SWIGLU in decompositions.table()
+    assert SWIGLU in decomposition_table.table()
     assert SWIGLU not in torch._decomp.decomposition_table
     with pytest.raises(NotImplementedError):
         SWIGLU(*operands())

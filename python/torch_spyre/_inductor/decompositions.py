@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's names of `torch_spyre.compile.decompositions` and of what registers one."""
+"""torch-spyre's names of `torch_spyre.compile.decomposition_table` and of what registers one."""
 
-from ..compile.decompositions import added, table
+from ..compile.decomposition_table import added, table
 from ..compile.registered import spyre_decompositions
 from ..registry import register_spyre_decomposition
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._pytorch.dispatch import OperatorBase
-from ..compile import decompositions
+from ..compile import decomposition_table
 
 
 @contextlib.contextmanager
@@ -18,5 +18,5 @@ def enable_spyre_context(
 ) -> Iterator[Mapping[OperatorBase, Callable[..., Any]]]:
     """Graphs of the card need no such scope here, and others are never touched. What it adds:
     `decomps` hold for graphs that are traced inside. It gives the decompositions that hold."""
-    with decompositions.added(decomps or {}):
-        yield decompositions.table()
+    with decomposition_table.added(decomps or {}):
+        yield decomposition_table.table()

@@ -18,7 +18,7 @@ from .. import _C
 from .._pytorch.dynamo import untraced
 from .._pytorch.fx import arguments_of
 from ..eager.operator_program import operator_of
-from .parts.attention_gradient import attention_backward
+from .decompositions.attention_gradient import attention_backward
 
 _aten = torch.ops.aten
 FUSED = _aten._scaled_dot_product_fused_attention_overrideable.default

@@ -32,7 +32,7 @@ from . import (
     between_buckets,
     buckets,
     control_flow,
-    decompositions,
+    decomposition_table,
     effects,
     families,
     grown_arguments,
@@ -48,9 +48,9 @@ from . import (
     whole_operators,
 )
 from . import options as compile_options
+from .decompositions.lines import computed
 from .graph_builder import GraphBuilder, Inexpressible, location
 from .grown_arguments import LEAST, keep
-from .parts.lines import computed
 from .program import Program
 from .sizes import UnknownSize, node_values
 
@@ -116,7 +116,7 @@ def compile_graph_of_user(
             fw_compiler=forward,
             bw_compiler=backward,
             inference_compiler=inference,
-            decompositions=decompositions.table(),
+            decompositions=decomposition_table.table(),
             partition_fn=_split_passes,
             keep_inference_input_mutations=True,
         )(gm, example_inputs)

@@ -19,7 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from .._pytorch import fake
 from .._pytorch.dispatch import HigherOrderOperator, definition_of
-from . import decompositions
+from . import decomposition_table
 
 _HOPS = torch.ops.higher_order
 _DEFINED = frozenset({_HOPS.flex_attention, _HOPS.flex_attention_backward, _HOPS.invoke_subgraph})
@@ -49,7 +49,7 @@ def expand(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> torch.fx.GraphMod
     """The graph with definitions in the place of what has them; itself when nothing has."""
     if not any(node.target in _DEFINED for node in gm.graph.nodes):
         return gm
-    table: dict[Any, Callable[..., Any]] = {**decompositions.table()}
+    table: dict[Any, Callable[..., Any]] = {**decomposition_table.table()}
     with torch.fx.traceback.preserve_node_meta(), fake.mode_of(inputs):
         traced: torch.fx.GraphModule = make_fx(
             torch.func.functionalize(lambda *args: _Definitions(gm).run(*args)),

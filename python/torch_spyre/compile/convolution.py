@@ -16,10 +16,15 @@ from typing import NamedTuple
 import torch
 
 from .._pytorch.dispatch import check_convolution
-from .parts.blocks_of_rows import blocks_for, in_blocks, is_of_few_channels, one_feature_a_channel
-from .parts.few_features import is_of_few_features, of_few_features
-from .parts.lines import computed
-from .parts.pooling import (
+from .decompositions.blocks_of_rows import (
+    blocks_for,
+    in_blocks,
+    is_of_few_channels,
+    one_feature_a_channel,
+)
+from .decompositions.few_features import is_of_few_features, of_few_features
+from .decompositions.lines import computed
+from .decompositions.pooling import (
     Windows,
     are_tiles,
     at_tap,
@@ -30,9 +35,9 @@ from .parts.pooling import (
     taps,
     windows_of,
 )
-from .parts.weight_gradients import weight_gradient
-from .parts.window_columns import is_of_columns, of_columns
-from .parts.window_rows import MOST_COPIES, image_of, rows_of
+from .decompositions.weight_gradients import weight_gradient
+from .decompositions.window_columns import is_of_columns, of_columns
+from .decompositions.window_rows import MOST_COPIES, image_of, rows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 
 from ..registry import register_spyre_decomposition
-from .parts.embedding_bags import add_rows
-from .parts.lines import FLOATS, MOST_COUNTED
+from .decompositions.embedding_bags import add_rows
+from .decompositions.lines import FLOATS, MOST_COUNTED
 from .registered import NOT_TAKEN, NotTaken, part
 
 _aten = torch.ops.aten

@@ -16,7 +16,7 @@ class NotTaken:
 # What a function of an operator returns for arguments that it leaves to the host.
 NOT_TAKEN: Final[NotTaken] = cast(NotTaken, NotImplemented)
 
-# The device's own decompositions, in parts/.
+# The device's own decompositions, in decompositions/.
 parts: dict[OpOverload, Callable[..., Any]] = {}
 
 # Operators that the device's own kernels (eager/kernels.py) compose of others where the compiler

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from ..registry import register_spyre_decomposition
-from .parts.lines import computed
+from .decompositions.lines import computed
 
 _aten = torch.ops.aten
 _MEAN, _SUM = 1, 2  # aten's numbers of reductions

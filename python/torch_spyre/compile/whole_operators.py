@@ -24,8 +24,8 @@ from .._pytorch.dispatch import (
     schema_of,
     traced_as,
 )
-from .decompositions import taken
-from .parts.padding import circular_pad
+from .decomposition_table import taken
+from .decompositions.padding import circular_pad
 
 _aten = torch.ops.aten
 

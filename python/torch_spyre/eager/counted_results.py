@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .._pytorch.dispatch import OpOverload
-from ..compile.parts.lines import running_counts
+from ..compile.decompositions.lines import running_counts
 from ..compile.registered import NOT_TAKEN, NotTaken
 
 _aten = torch.ops.aten

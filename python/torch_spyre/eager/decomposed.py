@@ -16,7 +16,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
 from ..compile import handover, integer_watch, integers
 from ..compile.registered import keeps_narrow
-from .result_types import EMPTY, results_of
+from .result_metadata import EMPTY, results_of
 
 if TYPE_CHECKING:
     from ..compile.graph_builder import GraphBuilder
@@ -32,9 +32,9 @@ class Parts(NamedTuple):
 
 def call(op: OpOverload, values: Arguments) -> Any:
     """What the decomposition of an operator makes of the arguments, in the order of the schema."""
-    from ..compile import decompositions
+    from ..compile import decomposition_table
 
-    return _apply(op, values, decompositions.table(alone=True))
+    return _apply(op, values, decomposition_table.table(alone=True))
 
 
 def split(op: OpOverload, values: Arguments) -> tuple[Arguments, dict[str, Any]]:
@@ -59,11 +59,11 @@ def parts_of(
     Raises: Unsupported for a call whose graph the compiler cannot represent.
     """
     from .._pytorch import fx
-    from ..compile import decompositions
+    from ..compile import decomposition_table
     from ..compile.graph_builder import GraphBuilder, Inexpressible
     from ..compile.sizes import node_values
 
-    table = decompositions.table(alone=True)
+    table = decomposition_table.table(alone=True)
     if op not in table:
         return None
     wanted = results_of(op, values)

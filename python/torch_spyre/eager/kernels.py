@@ -21,8 +21,8 @@ from .._pytorch.dispatch import (
     schema_of,
 )
 from .._pytorch.dynamo import untraced
-from ..compile import decompositions
-from ..compile.parts.lines import FLOATS, computed
+from ..compile import decomposition_table
+from ..compile.decompositions.lines import FLOATS, computed
 from ..compile.registered import composed
 from .dispatch import dispatch
 from .host import overlaps, run_on_cpu
@@ -56,7 +56,7 @@ def direct_operators() -> Iterator[tuple[str, OpOverload]]:
         if _is_direct(op):
             yield _name_of(op), op
     rows = frozenset(_C.op_names())
-    for op in decompositions.table():
+    for op in decomposition_table.table():
         if isinstance(op, OpOverload) and str(op) not in rows and _is_taken_apart(op):
             yield _name_of(op), op
 
@@ -214,7 +214,7 @@ def _nested_fits(_x: Tensor, _mask: Tensor) -> bool:
 def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
     from ..compile import attention, batched_attention
-    from ..compile.parts import recurrent
+    from ..compile.decompositions import recurrent
     from . import optimizers, resize, sparse
 
     fallback = torch.library.Library("_", "IMPL")

@@ -66,13 +66,15 @@ class Update:
 
     def _compile(self, arguments: tuple[Argument, ...], operands: list[Any]) -> backend.Runnable:
         from .._pytorch import fx
-        from ..compile import backend, decompositions
+        from ..compile import backend, decomposition_table
 
         def call(*given: Tensor) -> list[Tensor]:
             left = iter(given)
             self.function(*[None if value is None else next(left) for value in arguments])
             return []
 
-        gm = fx.trace(call, [_example(operand) for operand in operands], decompositions.table())
+        gm = fx.trace(
+            call, [_example(operand) for operand in operands], decomposition_table.table()
+        )
         fakes = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
         return backend.compile_aten(gm, fakes)

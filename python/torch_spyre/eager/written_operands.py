@@ -21,7 +21,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover
 from ..compile.registered import parts, spyre_decompositions
-from . import operand_dtypes, room
+from . import capacity, operand_dtypes
 from .host import overlaps, run_on_cpu
 from .operator_program import Operator, operator_of
 
@@ -189,12 +189,12 @@ def without_writes(op: OpOverload) -> Callable[..., Any] | None:
     """PyTorch's form of an operator that updates some of its operands (running statistics) which
     returns them behind its results instead, `<name>_functional`: an operator, of which there is one
     program, where a decomposition is registered for it, or else the device's parts."""
-    from ..compile import decompositions
+    from ..compile import decomposition_table
 
     packet = getattr(_aten, schema_of(op).name.split("::")[1] + "_functional", None)
     if packet is None or schema_of(op).overload_name:
         return None
-    decompositions.table()  # with which all parts are there
+    decomposition_table.table()  # with which all parts are there
     functional: OpOverload = packet.default
     return functional if functional in spyre_decompositions else parts.get(functional)
 
@@ -206,7 +206,7 @@ def that_updates(op: OpOverload, functional: Callable[..., Any]) -> Kernel:
         values = handover.positional(op, args, kwargs)
         results = functional(*values)
         if results is NotImplemented:
-            room.check_host(op, args, kwargs)
+            capacity.check_host(op, args, kwargs)
             return run_on_cpu(op, args, kwargs, "the card has no lowering for it")
         kept = results[: len(results) - len(written)]
         for index, result in zip(written, results[len(kept) :], strict=True):

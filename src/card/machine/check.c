@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "base/odometer.h"
-#include "card/machine/check_shadow.h"
+#include "card/machine/check_history.h"
 
 enum {
     WHO_COUNT = ISA_CORES * ISA_QUEUE_COUNT,
     LX_STICKS = ISA_LX_BYTES / SPYRE_STICK_BYTES,
 };
-// Sticks of LX as keys of the shadow, beyond those of memory.
+// Sticks of LX as keys of the history, beyond those of memory.
 #define LX_KEY (1ull << 40)
 
 typedef uint32_t clock_vector[WHO_COUNT];
@@ -32,7 +32,7 @@ struct checker {
     clock_vector clock[WHO_COUNT];
     parcels tokens[ISA_CORES][ISA_MAX_TOKENS];
     parcels messages[ISA_CORES][ISA_CORES];     // [sender][receiver]
-    shadow *touched;
+    access_history *touched;
     stick_mask written[ISA_CORES][LX_STICKS];       // since LX was forgotten
 };
 
@@ -42,7 +42,7 @@ spyre_status check_create(checker **out_checker)
 {
     checker *c = calloc(1, sizeof *c);
     TRY_ALLOC(c);
-    spyre_status status = shadow_create(&c->touched);
+    spyre_status status = access_history_create(&c->touched);
     if (status) free(c);
     else *out_checker = c;
     return status;
@@ -70,7 +70,7 @@ void check_destroy(checker *c)
 {
     if (!c) return;
     check_end_launch(c);
-    shadow_destroy(c->touched);
+    access_history_destroy(c->touched);
     free(c);
 }
 
@@ -87,7 +87,7 @@ void check_wipe_lx(checker *c)
 void check_begin_kernel(checker *c)
 {
     c->kernel++;
-    shadow_clear(c->touched);
+    access_history_clear(c->touched);
     memset(c->clock, 0, sizeof c->clock);
     for (uint32_t who = 0; who < WHO_COUNT; who++) c->clock[who][who] = 1;
     for (uint32_t core = 0; core < ISA_CORES; core++)
@@ -173,7 +173,7 @@ static uint32_t first_byte(stick_mask bytes)
 }
 
 static void report_race(const access *a, uint64_t stick, stick_mask bytes,
-                        const shadow_access *other)
+                        const access_record *other)
 {
     stick_mask both = stick_mask_without(bytes, stick_mask_without(bytes, other->bytes));
     uint64_t at = stick * SPYRE_STICK_BYTES + first_byte(both);
@@ -214,17 +214,17 @@ static bool check_stick(const access *a, uint64_t stick, stick_mask bytes)
         if (!check_written(a, (uint32_t)stick, bytes)) return false;
         key = LX_KEY + (uint64_t)a->run->core * LX_STICKS + stick;
     }
-    for (const shadow_access *o = shadow_find(c->touched, key); o; o = o->next) {
+    for (const access_record *o = access_history_find(c->touched, key); o; o = o->next) {
         bool conflict = o->who != a->who && (o->writes || a->writes) &&
                         stick_mask_meets(o->bytes, bytes);
         if (!conflict || o->clock <= c->clock[a->who][o->who]) continue;
         report_race(a, stick, bytes, o);
         return false;
     }
-    shadow_access mine = {.bytes = bytes, .clock = c->clock[a->who][a->who],
+    access_record mine = {.bytes = bytes, .clock = c->clock[a->who][a->who],
                           .instruction = a->step->instruction, .who = (uint16_t)a->who,
                           .writes = a->writes};
-    if (shadow_add(c->touched, key, &mine)) return true;
+    if (access_history_add(c->touched, key, &mine)) return true;
     core_fault(a->run, a->step->instruction, 0, "the host has no memory for the checker");
     return false;
 }

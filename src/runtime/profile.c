@@ -2,7 +2,7 @@
 //
 // Records for profilers. A task gets its correlation when it is submitted, by which it is known
 // that a profiler wants its records; they are written by the thread that runs it.
-#include "runtime/activity.h"
+#include "runtime/profile.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { FIRST_RECORDS = 1024 };
 
-struct activity_list {
+struct profile_list {
     atomic_bool enabled;
     atomic_uint_fast64_t correlation;
     pthread_mutex_t lock;
@@ -26,21 +26,21 @@ struct activity_list {
 
 static _Thread_local uint64_t tag_of_thread;
 
-double activity_now_us(void)
+double profile_now_us(void)
 {
     return (double)clock_now_ns() * 1e-3;
 }
 
-spyre_status activity_list_create(activity_list **out_records)
+spyre_status profile_list_create(profile_list **out_records)
 {
-    activity_list *records = calloc(1, sizeof *records);
+    profile_list *records = calloc(1, sizeof *records);
     TRY_ALLOC(records);
     pthread_mutex_init(&records->lock, NULL);
     *out_records = records;
     return NULL;
 }
 
-void activity_list_destroy(activity_list *records)
+void profile_list_destroy(profile_list *records)
 {
     if (!records) return;
     pthread_mutex_destroy(&records->lock);
@@ -48,7 +48,7 @@ void activity_list_destroy(activity_list *records)
     free(records);
 }
 
-static void copy_first(const activity_list *records, uint32_t count, spyre_activity *out)
+static void copy_first(const profile_list *records, uint32_t count, spyre_activity *out)
 {
     if (count == 0) return;
     uint32_t straight = records->capacity - records->first;
@@ -57,7 +57,7 @@ static void copy_first(const activity_list *records, uint32_t count, spyre_activ
     memcpy(out + straight, records->items, (count - straight) * sizeof *out);
 }
 
-static bool make_room(activity_list *records)
+static bool make_room(profile_list *records)
 {
     if (records->count < records->capacity) return true;
     if (records->capacity == SPYRE_PROFILE_MOST) return false;
@@ -72,7 +72,7 @@ static bool make_room(activity_list *records)
     return true;
 }
 
-static void forget_first(activity_list *records, uint32_t count)
+static void forget_first(profile_list *records, uint32_t count)
 {
     records->count -= count;
     if (records->count) {
@@ -84,7 +84,7 @@ static void forget_first(activity_list *records, uint32_t count)
     records->first = records->capacity = 0;
 }
 
-void activity_append(activity_list *records, const spyre_activity *record)
+void profile_append(profile_list *records, const spyre_activity *record)
 {
     pthread_mutex_lock(&records->lock);
     if (make_room(records))
@@ -95,16 +95,16 @@ void activity_append(activity_list *records, const spyre_activity *record)
 
 // --- Tasks
 
-bool activity_is_on(const device *d)
+bool profile_is_on(const device *d)
 {
     return atomic_load_explicit(&d->context->records->enabled, memory_order_relaxed);
 }
 
-bool activity_begin(const device *d, task *t, spyre_activity *out_submission)
+bool profile_begin(const device *d, task *t, spyre_activity *out_submission)
 {
-    activity_list *records = d->context->records;
+    profile_list *records = d->context->records;
     t->correlation = 0;
-    if (!t->recorded || !activity_is_on(d)) return false;
+    if (!t->recorded || !profile_is_on(d)) return false;
     t->correlation = atomic_fetch_add(&records->correlation, 1) + 1;
     *out_submission = (spyre_activity){
         .kind = t->kind,
@@ -114,7 +114,7 @@ bool activity_begin(const device *d, task *t, spyre_activity *out_submission)
         .thread = (int32_t)syscall(SYS_gettid),
         .correlation = t->correlation,
         .tag = tag_of_thread,
-        .submitted_us = activity_now_us(),
+        .submitted_us = profile_now_us(),
         .bytes = t->bytes,
         .runs = 1,
     };
@@ -126,13 +126,13 @@ bool activity_begin(const device *d, task *t, spyre_activity *out_submission)
     return true;
 }
 
-void activity_submitted(const device *d, spyre_activity *submission)
+void profile_submitted(const device *d, spyre_activity *submission)
 {
-    submission->host_end_us = activity_now_us();
-    activity_append(d->context->records, submission);
+    submission->host_end_us = profile_now_us();
+    profile_append(d->context->records, submission);
 }
 
-void activity_of_task(const device *d, const task *t, double host_begin_us)
+void profile_of_task(const device *d, const task *t, double host_begin_us)
 {
     spyre_activity record = {
         .kind = t->kind,
@@ -143,14 +143,14 @@ void activity_of_task(const device *d, const task *t, double host_begin_us)
         .tag = t->tag,
         .submitted_us = t->submitted_host_us,
         .host_begin_us = host_begin_us,
-        .host_end_us = activity_now_us(),
+        .host_end_us = profile_now_us(),
         .card_begin_us = t->card_begin_us,
         .card_end_us = t->card_end_us,
         .bytes = t->bytes,
         .runs = 1,
     };
     snprintf(record.name, sizeof record.name, "%s", t->name ? t->name : "");
-    activity_append(d->context->records, &record);
+    profile_append(d->context->records, &record);
     if (t->tell_inside) t->tell_inside(t, &record, d->context->records);
 }
 
@@ -164,7 +164,7 @@ void spyre_profile_enable(spyre_context *context, bool enabled)
 uint32_t spyre_profile_take(spyre_context *context, spyre_activity *out_records,
                             uint32_t capacity)
 {
-    activity_list *records = context->records;
+    profile_list *records = context->records;
     pthread_mutex_lock(&records->lock);
     uint32_t taken = capacity < records->count ? capacity : records->count;
     copy_first(records, taken, out_records);
@@ -175,7 +175,7 @@ uint32_t spyre_profile_take(spyre_context *context, spyre_activity *out_records,
 
 uint64_t spyre_profile_lost(spyre_context *context)
 {
-    activity_list *records = context->records;
+    profile_list *records = context->records;
     pthread_mutex_lock(&records->lock);
     uint64_t lost = records->lost;
     records->lost = 0;

@@ -15,7 +15,7 @@ from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover
-from .result_types import results_of
+from .result_metadata import results_of
 
 _SEGMENT_BYTES = 1 << 34
 _WIDEST_BYTES = 8

@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F
 
 from ..registered import NOT_TAKEN, NotTaken, part
+from .grid_sample import grid_sampler
 from .lines import FLOATS, as_stored, computed, count, positions
 from .pooling import Windows, spread_means, tile_means, windows_of
-from .sampling import grid_sampler
 
 _aten = torch.ops.aten
 MOST_WEIGHTS = 1 << 24

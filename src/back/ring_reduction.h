@@ -6,39 +6,40 @@
 // result. When the output is in LX every core of the chain needs it, and the result goes back the
 // same way. A core's part in the chain is its kernel's, since all cores of a kernel run one code.
 // Internal.
-#ifndef BACK_SPLIT_H
-#define BACK_SPLIT_H
+#ifndef BACK_RING_REDUCTION_H
+#define BACK_RING_REDUCTION_H
 
 #include "back/emit.h"
 
-enum { SPLIT_SLOTS = 2, SPLIT_MOST_PARTS = 2 };
+enum { RING_SLOTS = 2, RING_MOST_PARTS = 2 };
 
 typedef struct {
     bool needed;                            // chains of more than one core
     uint32_t first, middle, last;           // cores by their place in the chain
     uint16_t previous_slot, next_slot;      // parameters with the neighbours
-} split;
+} ring_reduction;
 
 // Fills the two parameter slots that nest_build() left free. SPYRE_UNSUPPORTED when cores have
 // results of different extents: all of a kernel pass on the same tiles.
-SPYRE_MUST_CHECK spyre_status split_build(nest *n, split *out);
+SPYRE_MUST_CHECK spyre_status ring_reduction_build(nest *n, ring_reduction *out);
 
-typedef spyre_status split_finish(void *context, const box *b);
+typedef spyre_status ring_reduction_finish(void *context, const box *b);
 
 // One result element per point of `axes` and part, in the accumulators.
 typedef struct {
     emitter *e;
     const nest *n;
-    split chain;
+    ring_reduction chain;
     opfunc combine;                         // element-wise: ADD, MAXIMUM, MINIMUM
     bool everyone;                          // all cores of a chain need the result
-    split_finish *finish;                   // rounds and stores; emitted inside the kernel
+    ring_reduction_finish *finish;          // rounds and stores; emitted inside the kernel
     void *context;
-} split_plan;
+} ring_reduction_plan;
 
 // The kernels after those that left the partial results in accumulator[0..parts).
-SPYRE_MUST_CHECK spyre_status split_emit(const split_plan *plan, const box *b,
-                                         const place_axes *axes, const place *accumulator,
-                                         const place *received, uint32_t parts);
+SPYRE_MUST_CHECK spyre_status ring_reduction_emit(const ring_reduction_plan *plan, const box *b,
+                                                  const place_axes *axes,
+                                                  const place *accumulator,
+                                                  const place *received, uint32_t parts);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who touched which bytes of which stick in this kernel. Internal to the checker.
-#ifndef CARD_CHECK_SHADOW_H
-#define CARD_CHECK_SHADOW_H
+#ifndef CARD_CHECK_HISTORY_H
+#define CARD_CHECK_HISTORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,26 +15,26 @@ typedef struct {
 } stick_mask;
 
 // One access to bytes of a stick. `who` is a queue of the card.
-typedef struct shadow_access {
-    struct shadow_access *next;
+typedef struct access_record {
+    struct access_record *next;
     stick_mask bytes;
     uint32_t clock, instruction;
     uint16_t who;
     bool writes;
-} shadow_access;
+} access_record;
 
-typedef struct shadow shadow;
+typedef struct access_history access_history;
 
-SPYRE_MUST_CHECK spyre_status shadow_create(shadow **out_shadow);
-void shadow_destroy(shadow *s);
-void shadow_clear(shadow *s);
+SPYRE_MUST_CHECK spyre_status access_history_create(access_history **out_history);
+void access_history_destroy(access_history *s);
+void access_history_clear(access_history *s);
 
 // The accesses to a stick, newest first.
-shadow_access *shadow_find(const shadow *s, uint64_t stick);
+access_record *access_history_find(const access_history *s, uint64_t stick);
 
 // Adds an access; what it makes superfluous goes: of its own queue what it repeats, and when it
 // writes, whatever it overwrites. False when the host has no memory.
-bool shadow_add(shadow *s, uint64_t stick, const shadow_access *access);
+bool access_history_add(access_history *s, uint64_t stick, const access_record *access);
 
 static inline stick_mask stick_mask_range(uint32_t low, uint32_t high)
 {

@@ -2,7 +2,7 @@
 //
 // An open hash table from sticks to lists. Accesses come from blocks that are used again after
 // every kernel.
-#include "card/machine/check_shadow.h"
+#include "card/machine/check_history.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,39 +11,39 @@ enum { FIRST_SLOTS = 1 << 12, BLOCK_ACCESSES = 1 << 12 };
 
 typedef struct {
     uint64_t stick;                     // plus 1; 0: free
-    shadow_access *newest;
+    access_record *newest;
 } slot;
 
 typedef struct block {
     struct block *next;
-    shadow_access accesses[BLOCK_ACCESSES];
+    access_record accesses[BLOCK_ACCESSES];
 } block;
 
-struct shadow {
+struct access_history {
     slot *slots;
     uint64_t slot_count, used;
     block *first, *current;             // all blocks; the one that accesses are taken from
     uint32_t taken;                     // of the current block
-    shadow_access *spare;
+    access_record *spare;
 };
 
-spyre_status shadow_create(shadow **out_shadow)
+spyre_status access_history_create(access_history **out_history)
 {
-    shadow *s = calloc(1, sizeof *s);
+    access_history *s = calloc(1, sizeof *s);
     TRY_ALLOC(s);
     s->slots = calloc(FIRST_SLOTS, sizeof *s->slots);
     s->first = calloc(1, sizeof *s->first);
     s->slot_count = FIRST_SLOTS;
     s->current = s->first;
     if (s->slots && s->first) {
-        *out_shadow = s;
+        *out_history = s;
         return NULL;
     }
-    shadow_destroy(s);
+    access_history_destroy(s);
     return status_no_memory();
 }
 
-void shadow_destroy(shadow *s)
+void access_history_destroy(access_history *s)
 {
     if (!s) return;
     while (s->first) {
@@ -55,7 +55,7 @@ void shadow_destroy(shadow *s)
     free(s);
 }
 
-void shadow_clear(shadow *s)
+void access_history_clear(access_history *s)
 {
     if (s->used) memset(s->slots, 0, s->slot_count * sizeof *s->slots);
     s->used = 0;
@@ -74,7 +74,7 @@ static slot *locate(slot *slots, uint64_t slot_count, uint64_t stick)
     }
 }
 
-static bool grow(shadow *s)
+static bool grow(access_history *s)
 {
     uint64_t count = s->slot_count * 2;
     slot *larger = calloc(count, sizeof *larger);
@@ -87,10 +87,10 @@ static bool grow(shadow *s)
     return true;
 }
 
-static shadow_access *take(shadow *s)
+static access_record *take(access_history *s)
 {
     if (s->spare) {
-        shadow_access *access = s->spare;
+        access_record *access = s->spare;
         s->spare = access->next;
         return access;
     }
@@ -103,15 +103,15 @@ static shadow_access *take(shadow *s)
     return &s->current->accesses[s->taken++];
 }
 
-shadow_access *shadow_find(const shadow *s, uint64_t stick)
+access_record *access_history_find(const access_history *s, uint64_t stick)
 {
     return locate(s->slots, s->slot_count, stick)->newest;
 }
 
-static void drop_superfluous(shadow *s, shadow_access **at, const shadow_access *by)
+static void drop_superfluous(access_history *s, access_record **at, const access_record *by)
 {
     while (*at) {
-        shadow_access *old = *at;
+        access_record *old = *at;
         bool repeated = old->who == by->who && old->writes == by->writes;
         if (by->writes || repeated) old->bytes = stick_mask_without(old->bytes, by->bytes);
         if (stick_mask_empty(old->bytes)) {
@@ -124,14 +124,14 @@ static void drop_superfluous(shadow *s, shadow_access **at, const shadow_access 
     }
 }
 
-bool shadow_add(shadow *s, uint64_t stick, const shadow_access *access)
+bool access_history_add(access_history *s, uint64_t stick, const access_record *access)
 {
     if (s->used * 2 > s->slot_count && !grow(s)) return false;
     slot *place = locate(s->slots, s->slot_count, stick);
     if (!place->stick) s->used++;
     place->stick = stick + 1;
     drop_superfluous(s, &place->newest, access);
-    shadow_access *added = take(s);
+    access_record *added = take(s);
     if (!added) return false;
     *added = *access;
     added->next = place->newest;

@@ -20,7 +20,7 @@ from .._pytorch.dispatch import (
     operator_named,
 )
 from ..eager.operand_dtypes import checked
-from .parts import PARTS
+from .decompositions import PARTS
 from .registered import (
     NOT_TAKEN,
     NotTaken,

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/activity.h"
+#include "runtime/profile.h"
 
 enum { MOST = 16 };
 
@@ -32,7 +32,7 @@ static const spyre_activity *find(const spyre_activity *records, uint32_t count,
     return found;
 }
 
-static void activity__a_launch_has_a_submission_and_kernels(void **state)
+static void profile__a_launch_has_a_submission_and_kernels(void **state)
 {
     (void)state;
     adder *a = make_adder(3, 0);
@@ -67,7 +67,7 @@ static void activity__a_launch_has_a_submission_and_kernels(void **state)
 }
 
 // A loop around kernels is one record; kernels beside it have their own.
-static void activity__a_loop_around_kernels_is_one_record(void **state)
+static void profile__a_loop_around_kernels_is_one_record(void **state)
 {
     (void)state;
     isa_program *p = new_program(1);
@@ -87,14 +87,14 @@ static void activity__a_loop_around_kernels_is_one_record(void **state)
         kernels[k].busy_us[CARD_PT] = 0.5;
     }
     emit(p, ISA_HALT);
-    activity_list *list;
-    activity_outline *outline;
-    assert_ok(activity_list_create(&list));
-    assert_ok(activity_outline_create(p, kernels, &outline));
+    profile_list *list;
+    profile_outline *outline;
+    assert_ok(profile_list_create(&list));
+    assert_ok(profile_outline_create(p, kernels, &outline));
     free_program(p);                    // launches may outlive it
     spyre_activity launch_record = {.kind = SPYRE_ACTIVITY_LAUNCH, .card_begin_us = 10,
                                     .card_end_us = 20, .name = "p"};
-    activity_kernels(outline, &launch_record, list);
+    profile_kernels(outline, &launch_record, list);
     spyre_context context = {.records = list};
     spyre_activity r[MOST];
     assert_int_equal(spyre_profile_take(&context, r, MOST), 3);
@@ -108,16 +108,16 @@ static void activity__a_loop_around_kernels_is_one_record(void **state)
     assert_true(r[1].card_begin_us == 11 && r[1].card_end_us == 16);
     assert_true(r[2].card_begin_us == 16 && r[2].card_end_us == 20);
     memset(launch_record.name, 'x', SPYRE_PROFILE_NAME - 1);
-    activity_kernels(outline, &launch_record, list);
+    profile_kernels(outline, &launch_record, list);
     assert_int_equal(spyre_profile_take(&context, r, MOST), 3);
     assert_int_equal(strlen(r[1].name), SPYRE_PROFILE_NAME - 1);
     assert_string_equal(strchr(r[1].name, '#'), "#1_exp..2_mul");
-    activity_list_destroy(list);
-    activity_outline_destroy(outline);
+    profile_list_destroy(list);
+    profile_outline_destroy(outline);
 }
 
 // Jobs and programs go while their launches are queued.
-static void activity__a_launch_that_outlives_its_program_tells_its_kernels(void **state)
+static void profile__a_launch_that_outlives_its_program_tells_its_kernels(void **state)
 {
     (void)state;
     enum { LAUNCHES = 4 };
@@ -156,7 +156,7 @@ static void assert_placed(const spyre_activity *r, double begin_us, double end_u
     assert_true(fabs(r->placed_end_us - end_us) < 1e-6);
 }
 
-static void activity__nothing_begins_before_it_was_submitted(void **state)
+static void profile__nothing_begins_before_it_was_submitted(void **state)
 {
     (void)state;
     spyre_activity r[] = {
@@ -181,7 +181,7 @@ static void activity__nothing_begins_before_it_was_submitted(void **state)
 }
 
 // Whatever begins together stays in order: a launch, its first kernel of no time, the second one.
-static void activity__kernels_of_no_time_stay_in_order(void **state)
+static void profile__kernels_of_no_time_stay_in_order(void **state)
 {
     (void)state;
     spyre_activity r[] = {on_card(0, 10, 12, 100), on_card(0, 10, 10, 100),
@@ -193,7 +193,7 @@ static void activity__kernels_of_no_time_stay_in_order(void **state)
     assert_placed(&r[0], 100.001, 102.001);
 }
 
-static void activity__a_fill_is_told_from_a_copy(void **state)
+static void profile__a_fill_is_told_from_a_copy(void **state)
 {
     (void)state;
     uint64_t x = allocate(0, 1024), y = allocate(0, 1024);
@@ -218,16 +218,16 @@ static void activity__a_fill_is_told_from_a_copy(void **state)
     spyre_memory_free(the_context, 0, y);
 }
 
-static void activity__what_has_no_room_is_counted(void **state)
+static void profile__what_has_no_room_is_counted(void **state)
 {
     (void)state;
-    activity_list *list;
-    assert_ok(activity_list_create(&list));
+    profile_list *list;
+    assert_ok(profile_list_create(&list));
     spyre_context context = {.records = list};
     spyre_activity record = {0};
     for (uint32_t n = 0; n < SPYRE_PROFILE_MOST + 3; n++) {
         record.correlation = n;
-        activity_append(list, &record);
+        profile_append(list, &record);
     }
     assert_int_equal(spyre_profile_lost(&context), 3);
     assert_int_equal(spyre_profile_lost(&context), 0);
@@ -238,7 +238,7 @@ static void activity__what_has_no_room_is_counted(void **state)
     // What was taken left room.
     for (uint32_t n = 0; n < 3; n++) {
         record.correlation = SPYRE_PROFILE_MOST + n;
-        activity_append(list, &record);
+        profile_append(list, &record);
     }
     assert_int_equal(spyre_profile_lost(&context), 1);
     static spyre_activity some[3000];
@@ -246,19 +246,19 @@ static void activity__what_has_no_room_is_counted(void **state)
     for (uint32_t count; (count = spyre_profile_take(&context, some, 3000)) > 0;)
         for (uint32_t n = 0; n < count; n++) assert_true(some[n].correlation == expected++);
     assert_int_equal(expected, SPYRE_PROFILE_MOST + 2);
-    activity_list_destroy(list);
+    profile_list_destroy(list);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activity__a_launch_has_a_submission_and_kernels),
-        cmocka_unit_test(activity__a_loop_around_kernels_is_one_record),
-        cmocka_unit_test(activity__a_launch_that_outlives_its_program_tells_its_kernels),
-        cmocka_unit_test(activity__nothing_begins_before_it_was_submitted),
-        cmocka_unit_test(activity__kernels_of_no_time_stay_in_order),
-        cmocka_unit_test(activity__a_fill_is_told_from_a_copy),
-        cmocka_unit_test(activity__what_has_no_room_is_counted),
+        cmocka_unit_test(profile__a_launch_has_a_submission_and_kernels),
+        cmocka_unit_test(profile__a_loop_around_kernels_is_one_record),
+        cmocka_unit_test(profile__a_launch_that_outlives_its_program_tells_its_kernels),
+        cmocka_unit_test(profile__nothing_begins_before_it_was_submitted),
+        cmocka_unit_test(profile__kernels_of_no_time_stay_in_order),
+        cmocka_unit_test(profile__a_fill_is_told_from_a_copy),
+        cmocka_unit_test(profile__what_has_no_room_is_counted),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "back/split.h"
+#include "back/ring_reduction.h"
 
 // --- Who is who
 
@@ -53,10 +53,10 @@ static spyre_status check_extents(const nest *n)
     return NULL;
 }
 
-spyre_status split_build(nest *n, split *out)
+spyre_status ring_reduction_build(nest *n, ring_reduction *out)
 {
-    split s = {.previous_slot = (uint16_t)(n->slot_count - 2),
-               .next_slot = (uint16_t)(n->slot_count - 1)};
+    ring_reduction s = {.previous_slot = (uint16_t)(n->slot_count - 2),
+                        .next_slot = (uint16_t)(n->slot_count - 1)};
     const bool chains = has_chains(n);
     for (uint32_t core = 0; core < n->step->cores->core_count; core++) {
         const int32_t previous = chains ? neighbour(n, core, true) : -1;
@@ -80,7 +80,7 @@ spyre_status split_build(nest *n, split *out)
 // --- The chain
 
 typedef struct {
-    const split_plan *plan;
+    const ring_reduction_plan *plan;
     const box *b;
     const place_axes *axes;
     const place *accumulator, *received;
@@ -113,7 +113,7 @@ static spyre_status receive_and_combine(const chain *c)
 
 static spyre_status forward_kernels(const chain *c)
 {
-    const split_plan *plan = c->plan;
+    const ring_reduction_plan *plan = c->plan;
     emitter *e = plan->e;
     TRY(emit_kernel(e, plan->n, plan->chain.first));
     TRY(message(c, ISA_SEND, plan->chain.next_slot, c->accumulator));
@@ -128,7 +128,7 @@ static spyre_status forward_kernels(const chain *c)
 
 static spyre_status last_kernel(const chain *c)
 {
-    const split_plan *plan = c->plan;
+    const ring_reduction_plan *plan = c->plan;
     emitter *e = plan->e;
     TRY(emit_kernel(e, plan->n, plan->chain.last));
     TRY(receive_and_combine(c));
@@ -143,7 +143,7 @@ static spyre_status last_kernel(const chain *c)
 
 static spyre_status backward_kernel(const chain *c, uint32_t cores, bool passes_on)
 {
-    const split_plan *plan = c->plan;
+    const ring_reduction_plan *plan = c->plan;
     emitter *e = plan->e;
     if (!cores) return NULL;
     TRY(emit_kernel(e, plan->n, cores));
@@ -154,8 +154,9 @@ static spyre_status backward_kernel(const chain *c, uint32_t cores, bool passes_
     return emit_end_kernel(e);
 }
 
-spyre_status split_emit(const split_plan *plan, const box *b, const place_axes *axes,
-                        const place *accumulator, const place *received, uint32_t parts)
+spyre_status ring_reduction_emit(const ring_reduction_plan *plan, const box *b,
+                                 const place_axes *axes, const place *accumulator,
+                                 const place *received, uint32_t parts)
 {
     chain c = {plan, b, axes, accumulator, received, parts};
     TRY(forward_kernels(&c));

@@ -31,7 +31,7 @@ static spyre_status body(void *context, const box *b)
     return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_LOAD, TOKEN_OUTPUT_FREE);
 }
 
-spyre_status emit_copy(emitter *e, const bundle_step *step)
+spyre_status emit_stick_copy(emitter *e, const bundle_step *step)
 {
     copy c = {.e = e, .input = step->inputs[0], .output = step->output};
     TRY(nest_build(e->memory, e->b, step, e->zone, e->depth, 0, &c.n));

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "runtime/activity.h"
+#include "runtime/profile.h"
 
 typedef struct {
     const char *name, *source;      // "1_exp..4_mul"; of the first kernel
@@ -15,7 +15,7 @@ typedef struct {
     int64_t bytes, runs;
 } part;
 
-struct activity_outline {
+struct profile_outline {
     arena *memory;
     VEC(part) parts;
 };
@@ -28,7 +28,7 @@ static void add_kernel(part *p, const card_counters *work)
     p->runs += work->runs;
 }
 
-static spyre_status add_part(activity_outline *outline, part p, const isa_kernel *first,
+static spyre_status add_part(profile_outline *outline, part p, const isa_kernel *first,
                              const isa_kernel *last)
 {
     arena *memory = outline->memory;
@@ -39,7 +39,7 @@ static spyre_status add_part(activity_outline *outline, part p, const isa_kernel
     return VEC_PUSH(memory, &outline->parts, p);
 }
 
-static spyre_status divide(activity_outline *outline, const isa_program *program,
+static spyre_status divide(profile_outline *outline, const isa_program *program,
                            const card_counters *kernels)
 {
     const isa_kernel *first = NULL, *last = NULL;
@@ -63,12 +63,12 @@ static spyre_status divide(activity_outline *outline, const isa_program *program
     return NULL;
 }
 
-spyre_status activity_outline_create(const isa_program *program, const card_counters *kernels,
-                                     activity_outline **out_outline)
+spyre_status profile_outline_create(const isa_program *program, const card_counters *kernels,
+                                     profile_outline **out_outline)
 {
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    activity_outline *outline = ARENA_NEW(memory, activity_outline, 1);
+    profile_outline *outline = ARENA_NEW(memory, profile_outline, 1);
     spyre_status status = outline ? NULL : status_no_memory();
     if (!status) {
         outline->memory = memory;
@@ -79,7 +79,7 @@ spyre_status activity_outline_create(const isa_program *program, const card_coun
     return status;
 }
 
-void activity_outline_destroy(activity_outline *outline)
+void profile_outline_destroy(profile_outline *outline)
 {
     if (outline) arena_destroy(outline->memory);
 }
@@ -91,8 +91,8 @@ static void put_name(char out[SPYRE_PROFILE_NAME], const char *launch, const cha
     snprintf(out, SPYRE_PROFILE_NAME, "%.*s#%s", room > 0 ? room : 0, launch, kernel);
 }
 
-void activity_kernels(const activity_outline *outline, const spyre_activity *launch,
-                      activity_list *records)
+void profile_kernels(const profile_outline *outline, const spyre_activity *launch,
+                      profile_list *records)
 {
     spyre_activity r = *launch;
     r.kind = SPYRE_ACTIVITY_KERNEL;
@@ -108,6 +108,6 @@ void activity_kernels(const activity_outline *outline, const spyre_activity *lau
         r.pt_busy_us = p->pt_busy_us;
         put_name(r.name, launch->name, p->name);
         snprintf(r.source, sizeof r.source, "%s", p->source);
-        activity_append(records, &r);
+        profile_append(records, &r);
     }
 }

@@ -5,10 +5,10 @@ import itertools
 
 import pytest
 import torch
-from torch_spyre.eager import result_types
+from torch_spyre.eager import result_metadata
 
 aten = torch.ops.aten
-RULES = result_types._RULES
+RULES = result_metadata._RULES
 FLOATS = (torch.float16, torch.float32)
 
 
@@ -95,7 +95,7 @@ def arguments(op):
 def of_rule(op, values):
     try:
         result = RULES[op](*values)
-    except result_types._NotPlain:
+    except result_metadata._NotPlain:
         return None
     return [(r.shape, r.stride(), r.dtype) for r in as_tuple(result)]
 
@@ -149,16 +149,16 @@ def test_rules_agree_with_pytorch(op):
         if mine is None:
             continue
         taken += 1
-        theirs = as_tuple(result_types._by_pytorch(op, values))
+        theirs = as_tuple(result_metadata._by_pytorch(op, values))
         assert mine == [(r.shape, r.stride(), r.dtype) for r in theirs], values
     assert taken > 0
 
 
 def test_wrong_arguments_are_pytorchs_to_refuse():
     with pytest.raises(RuntimeError):
-        result_types.results_of(aten.mm.default, tensors((3, 4), (3, 4)))
+        result_metadata.results_of(aten.mm.default, tensors((3, 4), (3, 4)))
     with pytest.raises((RuntimeError, IndexError)):
-        result_types.results_of(aten.sum.dim_IntList, [*tensors((3, 4)), [2], False, None])
+        result_metadata.results_of(aten.sum.dim_IntList, [*tensors((3, 4)), [2], False, None])
 
 
 def test_common_operators_import_neither_dynamo_nor_sympy(run_python):
