@@ -105,6 +105,43 @@ def test_several_indices_at_length():
         run_trial(seed)
 
 
+LARGE = ((200, 384), (128, 9, 70), (7, 64, 160), (3, 90, 4, 66))
+
+
+def few(generator, sizes):
+    """Indices of neighbouring dims, which name less than a third of one dim's rows, again and
+    again."""
+    first = generator.randrange(len(sizes) - 1)
+    count = generator.randrange(2, len(sizes) - first + 1)
+    indices = [None] * (first + count)
+    named = generator.randrange(first, first + count)
+    for d in range(first, first + count):
+        shape = generator.choice(((5, 1), (1, 4), (20,), (5, 4)))
+        shape = generator.choice(((5, 1), (1, 4))) if d == named else shape
+        indices[d] = torch.randint(-sizes[d], sizes[d], shape if len(shape) == 2 else (5, 4))
+    return indices
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_few_rows_of_a_large_table(seed):
+    generator = random.Random(seed)
+    torch.manual_seed(seed)
+    dtype, sizes = generator.choice(DTYPES), generator.choice(LARGE)
+    x, indices = numbers(dtype, *sizes), few(generator, sizes)
+    accumulates = dtype is not torch.bool and generator.random() < 0.5
+    if not accumulates:  # else which of equal places wins is open
+        indices[-1] = torch.randperm(sizes[len(indices) - 1])[:20].reshape(5, 4)
+    values = numbers(dtype, *torch.ops.aten.index(x, indices).shape)
+    values = values if dtype is torch.bool else values % 3
+    written = torch.ops.aten.index_put(x, indices, values, accumulates)
+    for form in forms(
+        lambda x, values, *i: torch.ops.aten.index_put_(x, list(i), values, accumulates)
+    ):
+        given = x.to("spyre")
+        form(given, values.to("spyre"), *on_card(indices))
+        assert torch.equal(given.cpu(), written), f"{dtype} {sizes} {indices}"
+
+
 @pytest.mark.parametrize("sizes", [(4, 70), (4, 64), (3, 5, 30)], ids=str)
 @pytest.mark.parametrize("reads", [True, False], ids=["read", "written"])
 def test_an_index_beyond_its_dim_is_a_fault_that_names_it(sizes, reads):

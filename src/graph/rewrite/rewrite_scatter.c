@@ -65,22 +65,26 @@ static spyre_status join_apart(rewriter *r, const scatter *s, const tensor *last
     return make_cast(r, rows, dtype, NULL, rows);
 }
 
+// Which of equal indices is the last one, for each.
+static spyre_status make_last(rewriter *r, const scatter *s, tensor *out)
+{
+    int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
+    spyre_view places = view_contiguous(&size, 1);
+    tensor number;
+    TRY(make_count(r, count, &number));
+    TRY(make_full(r, 0, number.dtype, &places, NULL, out));
+    TRY(make_scatter(r, out, &s->index, &number, 0, NULL, out));
+    return make_take(r, out, &s->index, 0, NULL, out);
+}
+
 // Into few of many rows: those that are named are joined in float32, or int32, by themselves. Of
 // equal indices the last one's row takes all, and is the one that stays.
 static spyre_status join_few_rows(rewriter *r, const scatter *s, const tensor *into, tensor *out)
 {
-    int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
-    spyre_view places = view_contiguous(&size, 1), column = {.rank = s->whole.view.rank};
-    tensor number, last, rows, at = s->index;
-    for (uint32_t i = 0; i < column.rank; i++) column.size[i] = 1;
-    column.size[s->dim] = count;
-    column.stride[s->dim] = at.view.stride[0];
-    column.offset = at.view.offset;
-    TRY(make_count(r, count, &number));
-    TRY(make_full(r, 0, number.dtype, &places, NULL, &last));
-    TRY(make_scatter(r, &last, &s->index, &number, 0, NULL, &last));
-    TRY(make_take(r, &last, &s->index, 0, NULL, &last));
-    TRY(make_view(r, &s->index, &column, NULL, &at));
+    const int64_t count = s->index.view.size[0];
+    tensor last, rows, at;
+    TRY(make_last(r, s, &last));
+    TRY(make_column(r, &s->index, s->dim, s->whole.view.rank, &at));
     if (s->forgets) {
         spyre_view sizes = s->whole.view;
         sizes.size[s->dim] = count;
@@ -100,13 +104,17 @@ static bool joins_apart(const scatter *s)
            (adds && aten_is_narrow(s->whole.dtype));
 }
 
-// A third of a large whole: all of it is converted and converted back then, by fewer kernels.
-static bool names_few(const scatter *s)
+// Less than a third of a large whole; of more, all of it takes fewer kernels.
+static bool are_few(const tensor *whole, uint32_t dim, int64_t rows)
 {
     enum { LARGE = 1 << 16 };
-    int64_t size = s->whole.view.size[s->dim], elements = view_element_count(&s->whole.view);
-    bool of_rows = s->index.view.rank == 1 && elements > size && elements >= LARGE;
-    return of_rows && s->index.view.size[0] < size / 3;
+    int64_t size = whole->view.size[dim], elements = view_element_count(&whole->view);
+    return elements > size && elements >= LARGE && rows < size / 3;
+}
+
+static bool names_few(const scatter *s)
+{
+    return s->index.view.rank == 1 && are_few(&s->whole, s->dim, s->index.view.size[0]);
 }
 
 static spyre_status write_rows(rewriter *r, scatter *s, const tensor *into, tensor *out)
@@ -260,13 +268,55 @@ static spyre_status split_dims(rewriter *r, const spyre_view *sizes, const uint3
     return make_view(r, x, &view, NULL, x);
 }
 
+// Indices of several dims: those dims become one. `s` is of the whole with all dims.
+static spyre_status put_joined(rewriter *r, scatter *s, indices *all, const tensor *into,
+                               tensor *out)
+{
+    uint32_t order[SPYRE_MAX_RANK];
+    TRY(bring_together(r, &s->whole, all, order));
+    const spyre_view sizes = s->whole.view;
+    TRY(join_dims(r, all, s));
+    TRY(load_joined_source(r, 2, into, s));
+    TRY(write_rows(r, s, NULL, out));
+    return split_dims(r, &sizes, order, out);
+}
+
+// An index that names few of its dim's rows; as many as there are indices: none does.
+static uint32_t find_few(const tensor *whole, const indices *all)
+{
+    uint32_t n = 0;
+    while (n < all->count &&
+           !are_few(whole, all->dim[n], view_element_count(&all->items[n].view)))
+        n++;
+    return n;
+}
+
+// The rows that index `n` names are written by themselves, and come back: of equal ones the last
+// one's row takes all. So a write costs what there is of these rows, not of the whole.
+static spyre_status put_into_rows(rewriter *r, const scatter *s, indices *all, uint32_t n,
+                                  const tensor *into)
+{
+    scatter named = *s, rows = *s;
+    tensor *index = &all->items[n], at, written;
+    const spyre_view sizes = index->view;
+    const int64_t count = view_element_count(&sizes);
+    named.dim = all->dim[n];
+    TRY(make_wrapped_index(r, index, s->whole.view.size[named.dim], index));
+    TRY(make_reshape(r, index, &count, 1, &named.index));
+    TRY(make_last(r, &named, index));
+    TRY(make_reshape(r, index, sizes.size, sizes.rank, index));
+    TRY(make_column(r, &named.index, named.dim, s->whole.view.rank, &at));
+    TRY(make_named_rows(r, &named, &at, &rows.whole));
+    TRY(put_joined(r, &rows, all, into, &written));
+    return make_scatter(r, &s->whole, &named.index, &written, named.dim, into, NULL);
+}
+
 // index_put(x, [none, .., index, ..], source, accumulate)
 spyre_status rewrite_index_put(rewriter *r)
 {
     scatter s = {.accumulator = OPFUNC_NONE};
     indices all;
     index_pair pair;
-    uint32_t order[SPYRE_MAX_RANK];
     tensor into, written;
     bool accumulates;
     TRY(rewrite_result(r, 0, &into));
@@ -286,12 +336,9 @@ spyre_status rewrite_index_put(rewriter *r)
         TRY(make_paired_rows(r, &s.whole, &pair, &s.source, &s.index));
         return write_rows(r, &s, &into, NULL);
     }
-    TRY(bring_together(r, &s.whole, &all, order));
-    const spyre_view sizes = s.whole.view;
-    TRY(join_dims(r, &all, &s));
-    TRY(load_joined_source(r, 2, &into, &s));
-    TRY(write_rows(r, &s, NULL, &written));
-    TRY(split_dims(r, &sizes, order, &written));
+    const uint32_t few = find_few(&s.whole, &all);
+    if (few < all.count) return put_into_rows(r, &s, &all, few, &into);
+    TRY(put_joined(r, &s, &all, &into, &written));
     return rewrite_finish(r, &written, &into);
 }
 
