@@ -225,6 +225,37 @@ def test_int64_beyond_32_bits_is_the_hosts():
             assert result.cpu().tolist() == [0, 3 * 2**30, 0]
 
 
+JOINS = {
+    "index_add": lambda x, i, s: x.index_add_(0, i, s),
+    "scatter_add": lambda x, i, s: x.scatter_add_(0, i[:, None].expand(s.shape), s),
+    "scatter_reduce": lambda x, i, s: x.scatter_reduce_(0, i[:, None].expand(s.shape), s, "sum"),
+    "index_put_": lambda x, i, s: x.index_put_((i,), s, accumulate=True),
+    "elements": lambda x, i, s: x.index_put_((i, i), s[:, 0], accumulate=True),
+    "put_": lambda x, i, s: x.put_(i, s[:, 0], accumulate=True),
+}
+
+
+@pytest.mark.parametrize("join", JOINS.values(), ids=JOINS.keys())
+def test_int64_sums_are_the_cards_where_what_is_joined_stays_in_32_bits(join):
+    most = 2**31 - 1
+    x, index, source = (
+        torch.zeros(40, 8, dtype=torch.int64),
+        torch.tensor([2, 0, 2]),
+        torch.ones(3, 8),
+    )
+    source = source.long()
+    x[5] = most  # nothing comes there
+    given, expected = x.to("spyre"), x.clone()
+    with torch_spyre.fallback("error"):
+        join(given, index.to("spyre"), source.to("spyre"))
+    assert torch.equal(given.cpu(), join(expected, index, source))
+    x[2] = x[0] = most
+    given, expected = x.to("spyre"), x.clone()
+    with torch_spyre.fallback("silent"):
+        join(given, index.to("spyre"), source.to("spyre"))
+    assert torch.equal(given.cpu(), join(expected, index, source))
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int64])
 @pytest.mark.parametrize("sizes", [(5, 1), (7, 4, 1), (5, 1, 4), (3, 2, 1, 1)], ids=str)
 def test_sums_of_rows_whose_dims_have_one_element(sizes, dtype):

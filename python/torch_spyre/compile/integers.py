@@ -245,11 +245,34 @@ def why_not(op: OpOverload, values: Arguments) -> str | None:
         made = op(values[0].cpu().double(), *values[1:-1]).abs().max().item()
         leaves = not made <= CARD[1]
     else:
-        ranges = [_range_of_value(value) for value in values]
+        read = [_joined(name, values), *values[1:]] if name in _JOINING else values
+        ranges = [_range_of_value(value) for value in read]
         if name in DIVISIONS and has_zero(ranges[1]):
             return ZERO
         leaves = not fits(result_of(op, values, ranges))
     return "its int64 result may leave the card's 32-bit integers" if leaves else None
+
+
+def _joined(name: str, values: Arguments) -> torch.Tensor:
+    """Of the first operand what something comes to, where that is less: the rest stays."""
+    x: torch.Tensor = values[0]
+    at = values[1] if name in _PUTS else values[2]
+    given = at if isinstance(at, (list, tuple)) else [at]
+    if any(index is None or index.device != x.device for index in given):
+        return x
+    if isinstance(at, (list, tuple)):
+        few = _comers(name, values) * math.prod(x.shape[len(at) :])
+        is_mask = any(index.dtype is torch.bool for index in at)
+        return x if is_mask or few >= x.numel() // 2 else x[tuple(at)]
+    if x.dim() == 0 or at.dim() == 0:
+        return x
+    if name == "put":
+        return x.take(at) if at.numel() < x.numel() // 2 else x
+    of_rows = name.startswith("index")
+    few = at.numel() * (x.numel() // max(x.shape[values[1]], 1) if of_rows else 1)
+    if few >= x.numel() // 2:
+        return x
+    return x.index_select(values[1], at) if of_rows else x.gather(values[1], at)
 
 
 def _range_of_value(value: object) -> Range:
