@@ -123,3 +123,28 @@ def test_wrong_calls_keep_pytorch_s_errors():
         with pytest.raises(RuntimeError, match="dense and sparse"):
             s.copy_(torch.ones(4, 4, device=DEVICE))
     assert torch.equal(s.cpu().to_dense(), _sparse("cpu").to_dense())
+
+
+def _compressed(layout):
+    blocks = {"blocksize": (2, 2)} if layout in (torch.sparse_bsr, torch.sparse_bsc) else {}
+    return torch.eye(4).to_sparse(layout=layout, **blocks)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(
+            pytest.param(lambda of=layout: _compressed(of).to("spyre"), id=str(layout))
+            for layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+        ),
+        lambda: torch.sparse_csr_tensor([0, 1, 2], [0, 1], [1.0, 2.0], device="spyre"),
+        lambda: torch.eye(4, device="spyre").to_sparse_csr(),
+        lambda: torch.empty(2, 2, layout=torch.sparse_csr, device="spyre"),
+        lambda: _compressed(torch.sparse_csr) @ torch.ones(4, 4, device="spyre"),
+    ],
+)
+def test_compressed_layouts_are_refused_where_they_are_made(make):
+    refused = pytest.raises(NotImplementedError, match=r"sparse_coo only; .* or to_dense\(\)")
+    with torch_spyre.fallback("silent"), refused:
+        make()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic with sparse tensors (COO), which the host computes on copies. The binding holds,
-copies and makes them dense (core/sparse.cpp)."""
+copies and makes them dense (core/sparse.cpp). The compressed layouts (CSR, CSC, BSR, BSC) are
+refused where one is to be made."""
 
 from __future__ import annotations
 
@@ -27,6 +28,16 @@ def _kernel(op: OpOverload) -> Any:
     return untraced(lambda *args, **kwargs: _on_host(op, *args, **kwargs))
 
 
+def _refuse(*args: Any, **kwargs: Any) -> Any:
+    """Every way to a compressed tensor of the device ends here: `.to("spyre")`, the constructors,
+    `to_sparse_csr()`, torch.load(); and every operator of one of the host and a dense tensor."""
+    layout = kwargs.get("layout") or "a compressed sparse tensor"
+    raise NotImplementedError(
+        f"{layout}: the spyre device has sparse tensors in the layout torch.sparse_coo only; "
+        "to_sparse(layout=torch.sparse_coo) or to_dense() before they go there"
+    )
+
+
 def register() -> list[torch.library.Library]:
     """Registers the operators; the registrations live as long as what is returned."""
     rest = torch.library.Library("_", "IMPL")
@@ -34,4 +45,8 @@ def register() -> list[torch.library.Library]:
     composed = torch.library.Library("aten", "IMPL", "SparsePrivateUse1")
     for name in _DENSE_COMPOSITIONS:
         composed.impl(name, _kernel(getattr(torch.ops.aten, name).default))
-    return [rest, composed]
+    made = torch.library.Library("aten", "IMPL", "SparseCsrPrivateUse1")
+    made.impl("_sparse_compressed_tensor_unsafe", untraced(_refuse))  # PyTorch composes it
+    compressed = torch.library.Library("_", "IMPL")
+    compressed.fallback(untraced(_refuse), "SparseCsrPrivateUse1")
+    return [rest, composed, made, compressed]
