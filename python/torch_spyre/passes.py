@@ -24,6 +24,11 @@ from .constants import DEVICE_NAME
 from .debug import cost_report, pass_names
 
 
+class PassError(RuntimeError):
+    """A pass raised, or left a graph that is none: the message names the pass, its list and the
+    error, which is the `__cause__`."""
+
+
 class _Passes:
     """An ordered list, which is the class's: `CustomPrePasses.passes`."""
 
@@ -39,14 +44,20 @@ class _Passes:
         return dict(pass_names.DEFAULT_PASSES.get(cls.__name__, {}))
 
     def call(self, change: Callable[..., Any], argument: object) -> Any:
-        """What the pass returns; an error names it and the list that it stands in."""
+        """What the pass returns.
+
+        Raises: PassError. Dynamo says of an error its class and text alone, so they are in its.
+        """
         if not callable(change):
             raise TypeError(f"{type(self).__name__}.passes: expected a function, got {change!r}")
         try:
-            return change(argument)
+            result = change(argument)
+            if isinstance(argument, torch.fx.Graph):
+                argument.lint()
+            return result
         except Exception as error:
-            error.add_note(f"in the pass {_name(change)} of {type(self).__name__}")
-            raise
+            place = f"the pass {_name(change)} of {type(self).__name__}"
+            raise PassError(f"{place} raised {type(error).__name__}: {error}") from error
 
     def uuid(self) -> bytes:
         """Changes when the source of a pass changes."""
@@ -61,7 +72,6 @@ class _GraphPasses(_Passes, CustomGraphPass):
             return
         for change in self.passes:
             self.call(change, graph)
-        graph.lint()
 
 
 class CustomPreGradPasses(_GraphPasses):

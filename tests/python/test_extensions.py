@@ -4,6 +4,7 @@
 import importlib
 import subprocess
 import sys
+import traceback
 
 import pytest
 import torch
@@ -43,7 +44,7 @@ def mish2(x):
 @pytest.fixture(autouse=True)
 def fresh():
     torch._dynamo.reset()
-    tables = (registry.fallback_ops, *(c.passes for c in PASS_CLASSES))
+    tables = (registry.fallback_ops, *(c.passes for c in PASS_CLASSES + LOOP_PASS_CLASSES))
     before = [t.copy() for t in tables]
     yield
     for table, old in zip(tables, before, strict=True):
@@ -53,6 +54,7 @@ def fresh():
 
 
 PASS_CLASSES = (passes.CustomPreGradPasses, passes.CustomPrePasses, passes.CustomPostPasses)
+LOOP_PASS_CLASSES = (passes.CustomPreLayoutPasses, passes.CustomPostFusionPasses)
 
 
 def operands():
@@ -166,6 +168,31 @@ def test_the_identity_of_a_list_is_that_of_its_sources():
 def test_what_is_no_pass_is_refused():
     passes.CustomPrePasses.passes.append(3)
     with pytest.raises(Exception, match="CustomPrePasses.passes: expected a function, got 3"):
+        torch.compile(torch.abs)(*on_card(operands()[0]))
+
+
+def _raises(_graph):
+    raise ValueError("no such node")
+
+
+def _uses_what_is_to_come(graph):
+    first = graph.find_nodes(op="call_function", target=torch.ops.aten.abs.default)[0]
+    first.args = (graph.call_function(torch.ops.aten.neg.default, (first,)),)
+
+
+@pytest.mark.parametrize("points", PASS_CLASSES + LOOP_PASS_CLASSES)
+def test_a_pass_that_raises_is_named(points):
+    points.passes.append(_raises)
+    rule = f"PassError: the pass _raises of {points.__name__} raised ValueError: no such node"
+    with pytest.raises(Exception) as failed:
+        torch.compile(torch.abs)(*on_card(operands()[0]))
+    assert rule in "".join(traceback.format_exception_only(failed.value))
+
+
+def test_a_pass_that_leaves_no_graph_is_named():
+    passes.CustomPostPasses.passes += [lambda graph: None, _uses_what_is_to_come]
+    rule = "the pass _uses_what_is_to_come of CustomPostPasses raised RuntimeError: Argument 'neg"
+    with pytest.raises(Exception, match=rule):
         torch.compile(torch.abs)(*on_card(operands()[0]))
 
 
