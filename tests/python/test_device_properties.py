@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs ask of torch.spyre and torch.accelerator as they do of torch.cuda."""
 
+import inspect
+
 import pytest
 import torch
 
@@ -127,3 +129,25 @@ def test_names_that_are_missing_are_those_of_torch_spyre():
         torch.spyre.ReplayGraph  # noqa: B018
     assert {"numerics", "get_diagnostic_report", "Stream"} <= set(dir(torch.spyre))
     assert all(hasattr(torch.spyre, name) for name in dir(torch.spyre))
+
+
+def test_names_of_cuda_are_there_or_say_what_is():
+    for name in torch.cuda.__all__:
+        if not hasattr(torch.spyre, name):
+            with pytest.raises(AttributeError, match=f"instead of torch.cuda.{name}: "):
+                getattr(torch.spyre, name)
+
+
+def test_functions_take_the_arguments_of_cuda_s():
+    checked = 0
+    for name in torch.cuda.__all__:
+        theirs, ours = getattr(torch.cuda, name), getattr(torch.spyre, name, None)
+        if inspect.isfunction(theirs) and inspect.isfunction(ours):
+            wanted = [*inspect.signature(theirs).parameters]
+            assert [*inspect.signature(ours).parameters][: len(wanted)] == wanted, name
+            checked += 1
+    assert checked > 30
+    with pytest.raises(torch.spyre.OutOfMemoryError):
+        torch.empty(1 << 40, device="spyre")
+    assert torch.spyre.memory_allocated(device=0) == torch.spyre.memory.memory_allocated("spyre:0")
+    assert torch.spyre.random.initial_seed(device="spyre") == torch.spyre.initial_seed()

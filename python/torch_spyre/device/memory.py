@@ -1,15 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of the cards: what `torch.spyre` has beyond `torch.accelerator.memory`."""
+"""`torch.spyre.memory`: memory of the cards. Functions of `torch.accelerator.memory` take a card by
+position alone; those here take `device=`, too, as torch.cuda's do."""
 
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from typing import Any
 
 import torch
+from torch.accelerator.memory import empty_host_cache as empty_host_cache
+from torch.accelerator.memory import get_memory_info as get_memory_info
 
 from .. import _C
 from .streams import Device, device_index
+
+__all__ = [
+    "device_memory_used",
+    "empty_cache",
+    "get_per_process_memory_fraction",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
+]
+
+
+def memory_allocated(device: Device = None) -> int:
+    """Bytes of a card that tensors have."""
+    return torch.accelerator.memory_allocated(device_index(device))
+
+
+def max_memory_allocated(device: Device = None) -> int:
+    """The most bytes that tensors had since reset_peak_memory_stats()."""
+    return torch.accelerator.max_memory_allocated(device_index(device))
+
+
+def memory_reserved(device: Device = None) -> int:
+    """Bytes of a card that the allocator holds."""
+    return torch.accelerator.memory_reserved(device_index(device))
+
+
+def max_memory_reserved(device: Device = None) -> int:
+    """The most bytes that it held since reset_peak_memory_stats()."""
+    return torch.accelerator.max_memory_reserved(device_index(device))
+
+
+def memory_stats(device: Device = None) -> OrderedDict[str, Any]:
+    """Numbers of the allocator by name: "allocated_bytes.all.peak"."""
+    return torch.accelerator.memory_stats(device_index(device))
+
+
+def reset_peak_memory_stats(device: Device = None) -> None:
+    """Peaks begin anew at what is in use."""
+    torch.accelerator.reset_peak_memory_stats(device_index(device))
+
+
+def reset_accumulated_memory_stats(device: Device = None) -> None:
+    """Counts of what was allocated and freed begin anew at 0."""
+    torch.accelerator.reset_accumulated_memory_stats(device_index(device))
 
 
 def mem_get_info(device: Device = None) -> tuple[int, int]:
@@ -51,7 +108,7 @@ _SUMMARY = (
 def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
     """memory_stats() as a table; `abbreviated` leaves out the totals."""
     card = device_index(device)
-    stats = torch.accelerator.memory_stats(card)
+    stats = memory_stats(card)
     columns = ("current", "peak") if abbreviated else ("current", "peak", "allocated", "freed")
     lines = [f"{f'spyre:{card}':<18}" + "".join(f"{column:>16}" for column in columns)]
     for title, key in _SUMMARY:
@@ -70,7 +127,7 @@ def _mebibytes(count: int) -> str:
 def memory_stats_as_nested_dict(device: Device = None) -> dict[str, Any]:
     """memory_stats(), the parts of a name apart: ["allocated_bytes"]["all"]["peak"]."""
     nested: dict[str, Any] = {}
-    for name, value in torch.accelerator.memory_stats(device_index(device)).items():
+    for name, value in memory_stats(device).items():
         *path, last = name.split(".")
         inner = nested
         for part in path:
@@ -81,7 +138,7 @@ def memory_stats_as_nested_dict(device: Device = None) -> dict[str, Any]:
 
 def reset_max_memory_allocated(device: Device = None) -> None:
     """The same as reset_peak_memory_stats(), by the name that programs for CUDA still use."""
-    torch.accelerator.reset_peak_memory_stats(device_index(device))
+    reset_peak_memory_stats(device)
 
 
 def empty_cache() -> None:

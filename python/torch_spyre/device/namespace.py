@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import importlib
 import types
-from collections.abc import Iterable
 
 import torch
 
 from .. import _C
-from .._pytorch.dynamo import untraced
-from . import memory, placement, properties, streams
+from . import memory, other_names, placement, properties, random, streams
 from .streams import Device
 
 
@@ -44,63 +42,6 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
     """Dtypes that torch.autocast("spyre") takes."""
     _C._complete()  # torch.autocast("spyre") asks before it changes dtypes
     return [torch.float16, torch.bfloat16]
-
-
-@untraced
-def manual_seed(seed: int) -> None:
-    """Seeds the generator of the current card."""
-    _C._get_default_generator().manual_seed(int(seed))
-
-
-@untraced
-def manual_seed_all(seed: int) -> None:
-    """Seeds the generators of all cards."""
-    for card in range(_C.device_count()):
-        _C._get_default_generator(card).manual_seed(int(seed))
-
-
-@untraced
-def initial_seed(device: Device = "spyre") -> int:
-    """The seed of a card's generator, before any number was drawn."""
-    return _C._get_default_generator(streams.device_index(device)).initial_seed()
-
-
-@untraced
-def get_rng_state(device: Device = "spyre") -> torch.Tensor:
-    """The state of a card's generator: uint8 [bytes], on the host."""
-    return _C._get_default_generator(streams.device_index(device)).get_state()
-
-
-@untraced
-def set_rng_state(state: torch.Tensor, device: Device = "spyre") -> None:
-    """Sets a card's generator to what get_rng_state() returned: uint8 [bytes], on the host."""
-    _C._get_default_generator(streams.device_index(device)).set_state(state)
-
-
-@untraced
-def get_rng_state_all() -> list[torch.Tensor]:
-    """The state of every card's generator, card 0 first: uint8 [bytes] each, on the host."""
-    return [get_rng_state(card) for card in range(_C.device_count())]
-
-
-@untraced
-def set_rng_state_all(states: Iterable[torch.Tensor]) -> None:
-    """Sets what get_rng_state_all() returned: uint8 [bytes] each, card 0 first."""
-    for card, state in enumerate(states):
-        set_rng_state(state, card)
-
-
-@untraced
-def seed() -> None:
-    """Gives the current card's generator a seed of the system's entropy."""
-    _C._get_default_generator().seed()
-
-
-@untraced
-def seed_all() -> None:
-    """Gives every card's generator a seed of the system's entropy."""
-    for card in range(_C.device_count()):
-        _C._get_default_generator(card).seed()
 
 
 def _exchange_device(index: int) -> int:
@@ -161,18 +102,14 @@ def make_module() -> types.ModuleType:
     """`torch.spyre`; names it lacks are looked up in `torch_spyre._C`."""
     module = types.ModuleType("torch.spyre", __doc__)
     for function in (
-        is_available, is_initialized, init, get_amp_supported_dtype, manual_seed, manual_seed_all,
-        initial_seed, get_rng_state, set_rng_state, _exchange_device, device, set_device,
+        is_available, is_initialized, init, get_amp_supported_dtype, _exchange_device, device,
+        set_device,
         streams.Stream, streams.StreamContext, streams.Event, streams.stream,
         streams.current_stream, streams.default_stream, streams.set_stream, streams.synchronize,
         device_of, streams.is_current_stream_capturing, is_tf32_supported, ipc_collect,
-        memory.device_memory_used,
-        memory.set_per_process_memory_fraction, memory.get_per_process_memory_fraction,
-        memory.mem_get_info, memory.memory_summary, memory.memory_stats_as_nested_dict,
-        memory.reset_max_memory_allocated, memory.empty_cache, properties.get_device_properties,
-        properties.get_device_name, properties.get_device_capability,
+        properties.get_device_properties, properties.get_device_name,
+        properties.get_device_capability,
         properties.is_bf16_supported, properties.get_arch_list, properties.can_device_access_peer,
-        get_rng_state_all, set_rng_state_all, seed, seed_all,
         placement.composite_address, placement.memory_domains,
         _C.device_count, _C.current_device,
     ):  # fmt: skip
@@ -183,11 +120,12 @@ def make_module() -> types.ModuleType:
     module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]
     module._lazy_init = _lazy_init  # type: ignore[attr-defined]
     module._impl = module  # type: ignore[attr-defined]  # torch-spyre's, whose name scripts use
-    module.memory = torch.accelerator.memory  # type: ignore[attr-defined]
-    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved",
-                 "max_memory_reserved", "memory_stats", "reset_peak_memory_stats",
-                 "reset_accumulated_memory_stats"):  # fmt: skip
-        setattr(module, name, getattr(torch.accelerator.memory, name))
+    module.OutOfMemoryError = torch.OutOfMemoryError  # type: ignore[attr-defined]
+    module.streams = streams  # type: ignore[attr-defined]
+    for part in (memory, random):
+        setattr(module, part.__name__.rpartition(".")[2], part)
+        for name in part.__all__:
+            setattr(module, name, getattr(part, name))
 
     def __getattr__(name: str) -> object:
         if name.startswith("__"):
@@ -202,7 +140,9 @@ def make_module() -> types.ModuleType:
             return getattr(inductor, _OF_INDUCTOR[name])
         found = getattr(_C, name, _MISSING)
         if found is _MISSING:
-            raise AttributeError(f"module 'torch.spyre' has no attribute {name!r}")
+            raise AttributeError(
+                f"module 'torch.spyre' has no attribute {name!r}{other_names.hint(name)}"
+            )
         return found
 
     def __dir__() -> list[str]:
