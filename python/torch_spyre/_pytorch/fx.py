@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from .dispatch import (
     without_autocast,
     without_modes,
 )
+from .one_at_a_time import compiling
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)  # sizes and conditions that are traced
 
@@ -79,18 +81,21 @@ def trace(
 ) -> torch.fx.GraphModule:
     """The ATen graph of function(*tensors), without writes into tensors. The tensors are not read;
     what the function raises of them is raised here."""
-    from torch.fx.experimental.proxy_tensor import make_fx
-
     traced = torch.func.functionalize(function, remove="mutations")
     table: dict[Any, Callable[..., Any]] = dict(decompositions)
-    tracer = make_fx(traced, decomposition_table=table, tracing_mode="fake")
     with (
+        compiling(),
+        warnings.catch_warnings(),
         torch.no_grad(),
         without_modes(),
         with_transforms(),
         without_autocast(),
         _without_refusals(),
     ):
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        warnings.simplefilter("ignore")  # what the tracer warns of may be an error to the caller
+        tracer = make_fx(traced, decomposition_table=table, tracing_mode="fake")
         gm: torch.fx.GraphModule = tracer(*tensors)
     _drop_views(gm.graph)
     gm.graph.eliminate_dead_code()

@@ -24,6 +24,7 @@ import torch
 from .. import _C, _fallback, config, passes
 from .._pytorch import dynamo, dynamo_interface, partition, pytree, structured
 from .._pytorch.fx import results_of
+from .._pytorch.one_at_a_time import compiling
 from ..debug import artefacts, compile_log, failures
 from ..program_table import ProgramTable
 from ..report import CompileReport, reports
@@ -139,6 +140,13 @@ def compile_aten(
 ) -> Runnable:
     """A function of one list, the arguments of the ATen graph, which gives its results in a list;
     `example_inputs` are fake tensors and numbers, one a placeholder."""
+    with compiling():  # a backward pass is compiled by the thread that runs it first
+        return _compile_aten(gm, example_inputs, settings)
+
+
+def _compile_aten(
+    gm: torch.fx.GraphModule, example_inputs: Values, settings: Settings | None
+) -> Runnable:
     effects.remove_tokens(gm)
     gm = control_flow.expand(gm, example_inputs)
     if control_flow.is_cut(gm):

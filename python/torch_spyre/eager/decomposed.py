@@ -4,7 +4,6 @@ of the graph that torch.compile() would make of the call."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -139,9 +138,7 @@ def _trace(
         return [_in_order_of(*pair) for pair in zip(wanted, results, strict=True)]
 
     try:
-        with warnings.catch_warnings():  # of what PyTorch's tracer does, maybe errors to the caller
-            warnings.simplefilter("ignore")
-            gm = fx.trace(call, tensors, table)
+        gm = fx.trace(call, tensors, table)
         fx.copy_views(gm)
         return gm, single, empty
     except _C.InternalError:
