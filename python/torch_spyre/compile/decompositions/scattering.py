@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 
 from ..registered import NOT_TAKEN, NotTaken, part
 from .host_operands import on_device
@@ -101,15 +100,20 @@ def _fits(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) 
 def diagonal_scatter(
     x: torch.Tensor, source: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> torch.Tensor | NotTaken:
-    """Row i of the source is at (i, i + offset), below the first -offset rows."""
+    """Row i of the source is at (i, i + offset), below the first -offset rows: one element of each
+    of these rows is written."""
     if source.dtype != x.dtype or source.shape != x.diagonal(offset, dim1, dim2).shape:
         return NOT_TAKEN
+    if source.numel() == 0:
+        return packed(x.clone())
     square = x.movedim((dim1, dim2), (-2, -1))
-    rows, columns = (torch.arange(n, device=x.device) for n in square.shape[-2:])
-    above = max(-offset, 0)
-    below = square.shape[-2] - source.shape[-1] - above
-    values = F.pad(source, (above, below)).unsqueeze(-1)
-    written = torch.where(columns - rows.unsqueeze(1) == offset, values, square)
+    above, rows = max(-offset, 0), source.shape[-1]
+    lines = square.narrow(-2, above, rows)
+    columns = torch.arange(rows, device=x.device) + (above + offset)
+    columns = columns.unsqueeze(-1).expand(*lines.shape[:-1], 1)
+    written = _aten.scatter(lines, lines.dim() - 1, columns, source.unsqueeze(-1))
+    if rows < square.shape[-2]:
+        written = _aten.slice_scatter(square, written, square.dim() - 2, above, above + rows)
     return packed(written.movedim((-2, -1), (dim1, dim2)))
 
 
