@@ -28,7 +28,7 @@ from types import FrameType
 
 import torch
 
-from . import config
+from . import _remedies, config
 from ._pytorch import autograd, pytree
 
 _COMPLETE = ("aten", "prims", "spyre")  # namespaces whose operators are all there
@@ -242,33 +242,12 @@ def describe(op: object, operands: Iterable[object], reason: str, location: str)
     of = ", ".join(f"{_dtype(t)}{list(t.shape)}" for t in tensors[:6])
     of = f" of {of}{', ..' if len(tensors) > 6 else ''}" if of else ""
     place = f" ({location})" if location else ""
-    text = f"spyre: {op}{of} runs on the CPU{place}: {reason}"
-    remedy = _remedy(op, tensors)
-    return " ".join((f"{text}. {remedy}" if remedy else text).split())
+    text = f"spyre: {op}{of} runs on the CPU{place}: {_remedies.meaning(reason)}"
+    return " ".join(f"{text}. {_remedies.remedy(op, reason, tensors)}".split())
 
 
 def _dtype(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
-
-
-_PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "addbmm", "matmul", "linear", "mv", "addmv", "dot",
-             "vdot", "einsum", "convolution", "convolution_overrideable", "convolution_backward",
-             "scaled_dot_product_attention", "_scaled_dot_product_fused_attention_overrideable",
-             "_scaled_dot_product_attention_math"}  # fmt: skip
-
-
-def _remedy(op: object, tensors: list[torch.Tensor]) -> str:
-    """What a program can do to stay on the card, where there is something."""
-    parts = str(op).split(".")
-    dtypes = {t.dtype for t in tensors}
-    if torch.float64 in dtypes:
-        return "The card has no float64: `.float()` or `.half()`"
-    if parts[0] == "aten" and parts[1] in _PRODUCTS and torch.float32 in dtypes:
-        return (
-            "float32 products run on the host, as beside a real card: `.half()`, "
-            "`torch.autocast('spyre')`, or SPYRE_PROFILE=extended"
-        )
-    return ""
 
 
 _OURS = os.path.dirname(__file__)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the host computes: said, refused or silent, and accounted for."""
 
+import pathlib
+import re
 import sys
 import warnings
 
@@ -10,6 +12,8 @@ import torch_spyre
 from host_ops import HOST, REASON, UNKNOWN, on_host, unknown
 from torch_spyre import _C, _fallback
 from torch_spyre.compile import handover
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -33,13 +37,45 @@ def said(function, *arguments):
 def test_a_warning_names_operator_operands_line_and_rule():
     (text,) = said(lambda: on_host(card(3, 4)))
     assert text.startswith(f"spyre: {HOST}.default of float16[3, 4] runs on the CPU (test_fal")
-    assert text.endswith(REASON)
+    assert f": {REASON}. A decomposition brings it to the card" in text
+    assert text.endswith(f'`torch_spyre.fallback("warn", allow=["{HOST}"])` accepts it')
 
 
 def test_a_warning_has_the_remedy():
     (text,) = said(lambda: card(4, 4, dtype=torch.float32) @ card(4, 4, dtype=torch.float32))
     assert "aten.mm.default of float32[4, 4], float32[4, 4]" in text
     assert text.endswith("`.half()`, `torch.autocast('spyre')`, or SPYRE_PROFILE=extended")
+
+
+def rules_of_the_net():
+    """(operator, rule) of every fallback that the operator net has met."""
+    table = (ROOT / "tests" / "ops" / "operators.txt").read_text()
+    notes = (line.partition(" | ")[2] for line in table.splitlines())
+    return {(op, rule) for op, rule in re.findall(r"[\w ]+: ([\w.]+): ([^;]+)", "; ".join(notes))}
+
+
+def test_every_rule_says_what_the_card_lacks_and_what_to_do():
+    rules = rules_of_the_net()
+    assert len(rules) > 300
+    for op, rule in rules:
+        text = _fallback.describe(op, (), rule, "")
+        assert len(text) < 400 and "\n" not in text, text
+        assert not re.search(r"lowering|Meta tensors|decomposition does not|https:", text), text
+        assert re.search(r"`[^`]+`", text.rpartition(". ")[2]), text  # code that does it
+
+
+@pytest.mark.parametrize(
+    ("rule", "remedy"),
+    [
+        ("operand 0: erf on float32", "SPYRE_PROFILE=extended"),
+        ("operand 0: batchmatmul on int64", "`.half()` before"),
+        ("input arg0: the card has no format for ComplexFloat", "torch.view_as_real()"),
+        ("input arg2: its int64 values do not fit the card's 32-bit integers", "below 2^31"),
+        ("the card has no sparse tensors", "`to_dense()`"),
+    ],
+)
+def test_remedies(rule, remedy):
+    assert remedy in _fallback.describe("aten.x.default", (), rule, "")
 
 
 @pytest.mark.parametrize("name", ["erf", "asin"])
