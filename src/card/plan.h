@@ -203,10 +203,27 @@ byte_range plan_span(const isa_instruction *i, uint32_t o);
 SPYRE_MUST_CHECK spyre_status plan_make_tile(arena *memory, const isa_instruction *i,
                                              plan_tile **out_tile);
 
+// A tile for a copy of an instruction.
+SPYRE_MUST_CHECK spyre_status plan_copy_tile(arena *memory, const isa_instruction *i,
+                                             plan_tile **out_tile);
+
 // The bytes of LX, or of an argument at parameter 0, that an operand touches in iteration 0.
 static inline byte_range plan_range(const plan_tile *tile, uint32_t operand)
 {
     return range_shifted(tile->span[operand], tile->instruction->operand[operand].offset);
+}
+
+// Lets two dims of a tile change places.
+static inline void plan_swap_dims(plan_tile *tile, uint32_t a, uint32_t b)
+{
+    const int64_t extent = tile->extent[a];
+    tile->extent[a] = tile->extent[b];
+    tile->extent[b] = extent;
+    for (uint32_t o = 0; o < tile->instruction->operand_count; o++) {
+        const int64_t stride = tile->stride[o][a];
+        tile->stride[o][a] = tile->stride[o][b];
+        tile->stride[o][b] = stride;
+    }
 }
 
 // Orders the dims of a tile, whose elements may be taken in any order, as they lie in its result.

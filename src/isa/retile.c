@@ -9,6 +9,7 @@
 //       arg0+0    [2]                     arg0+0    [1024, 2]
 #include "isa/retile.h"
 
+#include "isa/dims.h"
 #include "isa/numbers.h"
 
 typedef struct {
@@ -38,18 +39,6 @@ static int64_t moved(const isa_tiling *t, int64_t byte)
 
 // --- Dims that go through several tiles
 
-static void split_dim(isa_instruction *i, uint32_t dim, uint32_t inner)
-{
-    for (uint32_t d = i->dim_count++; d > dim; d--) i->extent[d] = i->extent[d - 1];
-    i->extent[dim] /= inner;
-    i->extent[dim + 1] = inner;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        int64_t *stride = i->operand[o].stride;
-        for (uint32_t d = i->dim_count - 1; d > dim; d--) stride[d] = stride[d - 1];
-        stride[dim] *= inner;
-    }
-}
-
 static bool leaves_tile(const isa_tiling *t, int64_t stride, uint32_t extent)
 {
     return extent > 1 && stride > 0 && stride < t->tile_bytes &&
@@ -62,7 +51,7 @@ static void split_dims(isa_instruction *i, uint32_t o, const isa_tiling *t)
         int64_t stride = i->operand[o].stride[d];
         if (!leaves_tile(t, stride, i->extent[d]) || t->tile_bytes % stride) continue;
         int64_t inner = t->tile_bytes / stride;
-        if (i->extent[d] % inner == 0) split_dim(i, d, (uint32_t)inner);
+        if (i->extent[d] % inner == 0) isa_split_dim(i, d, (uint32_t)inner);
     }
 }
 

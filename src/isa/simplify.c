@@ -2,20 +2,9 @@
 //
 // The plainest form of a program's tiles, for comparing programs. Dims whose places have a meaning
 // of their own stay: all of MATMUL and of rankings, the one that FOLD folds.
+#include "isa/dims.h"
 #include "isa/fields.h"
 #include "isa/numbers.h"
-
-static void remove_dim(isa_instruction *i, uint32_t dim)
-{
-    i->dim_count--;
-    for (uint32_t d = dim; d < i->dim_count; d++) i->extent[d] = i->extent[d + 1];
-    i->extent[i->dim_count] = 0;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        int64_t *stride = i->operand[o].stride;
-        for (uint32_t d = dim; d < i->dim_count; d++) stride[d] = stride[d + 1];
-        stride[i->dim_count] = 0;
-    }
-}
 
 static bool is_one_walk(const isa_instruction *i, uint32_t outer)
 {
@@ -38,13 +27,13 @@ static void simplify_tile(isa_instruction *i)
         if (i->extent[d] > 1) continue;
         for (uint32_t o = 0; o < i->operand_count; o++) i->operand[o].stride[d] = 0;
         if (i->dim_count == 1) continue;
-        remove_dim(i, d);
+        isa_remove_dim(i, d);
         free--;
     }
     for (uint32_t d = free; d-- > 1;) {
         if (!is_one_walk(i, d - 1)) continue;
         i->extent[d] *= i->extent[d - 1];
-        remove_dim(i, d - 1);
+        isa_remove_dim(i, d - 1);
     }
 }
 

@@ -15,14 +15,7 @@ typedef struct {
 // The block that begins at a step; false when there is something else in one of its loops.
 bool absorb_find_block(const plan_step *steps, loop_block *out);
 
-// A copy of an instruction; dims of extent 1 make room for others.
-isa_instruction absorb_without_single_dims(const isa_instruction *original);
-
-// Adds an outermost dim, unless its extent is 1, along which nothing moves yet. False when there is
-// no room.
-bool absorb_dim(isa_instruction *i, uint32_t extent);
-
-// Makes dims of all loops of the block.
+// Makes dims of all loops of the block; false where there is no room.
 bool absorb_block(isa_instruction *i, const loop_block *b);
 
 // True when no operand shares bytes with the result, other than element for element.

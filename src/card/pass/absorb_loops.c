@@ -14,6 +14,7 @@
 // operands overlap over all of it. Where they do, other than element for element, loops stay.
 #include "card/footprint/levels.h"
 #include "card/pass/absorb.h"
+#include "isa/dims.h"
 
 bool absorb_find_block(const plan_step *steps, loop_block *out)
 {
@@ -29,46 +30,11 @@ bool absorb_find_block(const plan_step *steps, loop_block *out)
 
 // --- One tile
 
-bool absorb_dim(isa_instruction *i, uint32_t extent)
-{
-    if (extent == 1) return true;
-    if (i->dim_count == ISA_MAX_DIMS) return false;
-    for (uint32_t d = i->dim_count++; d > 0; d--) {
-        i->extent[d] = i->extent[d - 1];
-        for (uint32_t o = 0; o < i->operand_count; o++)
-            i->operand[o].stride[d] = i->operand[o].stride[d - 1];
-    }
-    i->extent[0] = extent;
-    for (uint32_t o = 0; o < i->operand_count; o++) i->operand[o].stride[0] = 0;
-    return true;
-}
-
 bool absorb_block(isa_instruction *i, const loop_block *b)
 {
-    for (const plan_step *loop = b->tiles; loop-- > b->loops;) {
-        if (!absorb_dim(i, loop->count)) return false;
-        for (uint32_t o = 0; o < i->operand_count; o++) {
-            isa_operand *operand = &i->operand[o];
-            if (loop->count > 1) operand->stride[0] = operand->loop_stride[loop->depth];
-            operand->loop_stride[loop->depth] = 0;
-        }
-    }
+    for (const plan_step *loop = b->tiles; loop-- > b->loops;)
+        if (!isa_absorb_loop(i, loop->depth, loop->count)) return false;
     return true;
-}
-
-isa_instruction absorb_without_single_dims(const isa_instruction *original)
-{
-    isa_instruction i = isa_copy(original);
-    uint32_t kept = 0;
-    for (uint32_t d = 0; d < original->dim_count; d++) {
-        if (i.extent[d] == 1 && d + 1 < original->dim_count) continue;
-        i.extent[kept] = i.extent[d];
-        for (uint32_t o = 0; o < i.operand_count; o++)
-            i.operand[o].stride[kept] = i.operand[o].stride[d];
-        kept++;
-    }
-    i.dim_count = (uint8_t)kept;
-    return i;
 }
 
 static bool same_element(const isa_instruction *i, const isa_operand *a, const isa_operand *b)
@@ -179,7 +145,8 @@ static bool take_apart(const isa_instruction *a, const isa_instruction *b, const
     *both = *rest = *a;
     both->extent[last] = lanes;
     keep_rest(rest, lanes);
-    if (!absorb_dim(both, 2)) return false;
+    if (both->dim_count == ISA_MAX_DIMS) return false;
+    isa_insert_dim(both, 0, 2);
     both->operand[1].stride[0] = b->operand[1].offset - a->operand[1].offset;
     return absorb(both, block) && (rest->extent[last] == 0 || absorb(rest, block));
 }
@@ -195,11 +162,8 @@ typedef struct {
 static spyre_status push_tile(new_list *list, plan_step step, const loop_block *b,
                               const isa_instruction *absorbed)
 {
-    isa_instruction *i = ARENA_NEW(list->memory, isa_instruction, 1);
     plan_tile *tile;
-    TRY_ALLOC(i);
-    *i = *absorbed;
-    TRY(plan_make_tile(list->memory, i, &tile));
+    TRY(plan_copy_tile(list->memory, absorbed, &tile));
     step.tile = tile;
     step.depth = b->loops->depth;
     return VEC_PUSH(list->memory, &list->steps, step);
@@ -207,14 +171,16 @@ static spyre_status push_tile(new_list *list, plan_step step, const loop_block *
 
 static spyre_status push_block(new_list *list, const loop_block *b, bool *out_done)
 {
-    isa_instruction a = absorb_without_single_dims(b->tiles->tile->instruction), both, rest;
+    isa_instruction a = isa_copy(b->tiles->tile->instruction), both, rest;
+    isa_remove_single_dims(&a);
     *out_done = false;
     if (b->count == 1) {
         if (!absorb(&a, b)) return NULL;
         *out_done = true;
         return push_tile(list, *b->tiles, b, &a);
     }
-    const isa_instruction second = absorb_without_single_dims(b->tiles[1].tile->instruction);
+    isa_instruction second = isa_copy(b->tiles[1].tile->instruction);
+    isa_remove_single_dims(&second);
     if (b->count != 2 || !take_apart(&a, &second, b, &both, &rest)) return NULL;
     *out_done = true;
     TRY(push_tile(list, *b->tiles, b, &both));

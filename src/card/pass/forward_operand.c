@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "card/pass/forward.h"
+#include "isa/dims.h"
 
 typedef struct {
     tile_nest copy;                                     // from LX to memory
@@ -63,21 +64,6 @@ bool tile_nest_map(const tile_nest *nest, int64_t from, int64_t *to)
     return true;
 }
 
-static bool split_dim(isa_instruction *work, uint32_t dim, int64_t inner)
-{
-    if (work->dim_count == ISA_MAX_DIMS) return false;
-    for (uint32_t d = work->dim_count; d > dim; d--) {
-        work->extent[d] = work->extent[d - 1];
-        for (uint32_t o = 0; o < work->operand_count; o++)
-            work->operand[o].stride[d] = work->operand[o].stride[d - 1];
-    }
-    work->dim_count++;
-    work->extent[dim] /= (uint32_t)inner;
-    work->extent[dim + 1] = (uint32_t)inner;
-    for (uint32_t o = 0; o < work->operand_count; o++) work->operand[o].stride[dim] *= inner;
-    return true;
-}
-
 static outcome map_axis(isa_instruction *work, shape *s, const axis *a)
 {
     if (a->extent == 1 || a->stride == 0) {
@@ -96,9 +82,10 @@ static outcome map_axis(isa_instruction *work, shape *s, const axis *a)
     }
     int64_t inner = c->extent[n] / step;
     if (!a->may_split || c->extent[n] % step != 0 || inner <= 1 || inner >= a->extent ||
-        a->extent % inner != 0)
+        a->extent % inner != 0 || work->dim_count == ISA_MAX_DIMS)
         return IMPOSSIBLE;
-    return split_dim(work, a->dim, inner) ? SPLIT : IMPOSSIBLE;
+    isa_split_dim(work, a->dim, (uint32_t)inner);
+    return SPLIT;
 }
 
 // The dims of the operand. A MATMUL's cannot be split; the elements of its sticks stay neighbours.

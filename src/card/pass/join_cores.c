@@ -13,6 +13,7 @@
 // right one's.
 #include "card/footprint/levels.h"
 #include "card/pass/absorb.h"
+#include "isa/dims.h"
 
 // Where each operand of an instruction begins on each core of a unit.
 typedef struct {
@@ -26,7 +27,8 @@ static bool add_cores(isa_instruction *i, const core_places *p)
 {
     for (uint32_t block = 1, blocks; block < p->cores; block *= blocks) {
         blocks = levels_count_blocks(p->cores, ISA_MAX_OPERANDS, p->of[0], block);
-        if (blocks < 2 || !absorb_dim(i, blocks)) return false;
+        if (blocks < 2 || i->dim_count == ISA_MAX_DIMS) return false;
+        isa_insert_dim(i, 0, blocks);
         for (uint32_t o = 0; o < i->operand_count; o++)
             i->operand[o].stride[0] = p->of[block][o] - p->of[0][o];
     }
@@ -94,16 +96,14 @@ static spyre_status join_block(const translation *t, const plan_stage *stage,
                                const plan_kernel *kernel, const loop_block *b, plan_tile **out)
 {
     core_places places;
-    isa_instruction i = absorb_without_single_dims(b->tiles->tile->instruction);
+    isa_instruction i = isa_copy(b->tiles->tile->instruction);
+    isa_remove_single_dims(&i);
     *out = NULL;
     bool joins = may_join(i.opcode) && lies_in_memory(&i) && absorb_block(&i, b) &&
                  find_all_places(stage, kernel->source, &i, &places) && add_cores(&i, &places) &&
                  absorb_stays_apart(&i);
     if (!joins) return NULL;
-    isa_instruction *kept = ARENA_NEW(t->memory, isa_instruction, 1);
-    TRY_ALLOC(kept);
-    *kept = i;
-    TRY(plan_make_tile(t->memory, kept, out));
+    TRY(plan_copy_tile(t->memory, &i, out));
     plan_order_dims(*out);
     return NULL;
 }

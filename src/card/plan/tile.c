@@ -70,25 +70,13 @@ static void normalise(plan_tile *tile)
     merge_dims(tile);
 }
 
-static void swap_dims(plan_tile *tile, uint32_t a, uint32_t b)
-{
-    int64_t extent = tile->extent[a];
-    tile->extent[a] = tile->extent[b];
-    tile->extent[b] = extent;
-    for (uint32_t o = 0; o < tile->instruction->operand_count; o++) {
-        int64_t stride = tile->stride[o][a];
-        tile->stride[o][a] = tile->stride[o][b];
-        tile->stride[o][b] = stride;
-    }
-}
-
 // Rows that follow each other lie near each other in the table: dims along which the row does not
 // move go around those that name it.
 static void gather_by_planes(plan_tile *tile)
 {
     for (uint32_t d = 1; d + 1 < tile->dim_count; d++)
         for (uint32_t e = d; e > 0 && tile->stride[2][e - 1] && !tile->stride[2][e]; e--)
-            swap_dims(tile, e - 1, e);
+            plan_swap_dims(tile, e - 1, e);
 }
 
 // A GATHER of elements keeps the offsets of rows that runs share.
@@ -99,7 +87,7 @@ void plan_order_dims(plan_tile *tile)
     if (gathers && tile->stride[2][last]) return;
     for (uint32_t d = 1; d <= last; d++)
         for (uint32_t e = d; e > 0 && tile->stride[0][e - 1] < tile->stride[0][e]; e--)
-            swap_dims(tile, e - 1, e);
+            plan_swap_dims(tile, e - 1, e);
     if (gathers) gather_by_planes(tile);
     merge_dims(tile);
     tile->run = tile_choose(tile);
@@ -131,4 +119,11 @@ spyre_status plan_make_tile(arena *memory, const isa_instruction *i, plan_tile *
     tile->run = tile_choose(tile);
     *out_tile = tile;
     return NULL;
+}
+
+spyre_status plan_copy_tile(arena *memory, const isa_instruction *i, plan_tile **out_tile)
+{
+    const isa_instruction *copy = isa_clone(memory, i);
+    TRY_ALLOC(copy);
+    return plan_make_tile(memory, copy, out_tile);
 }

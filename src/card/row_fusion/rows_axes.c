@@ -41,15 +41,12 @@ bool rows_axes_sort(rows_axes *list, uint32_t o)
     return true;
 }
 
-void rows_insert_dim(isa_instruction *i, uint32_t at, uint32_t extent)
+spyre_status rows_set_tile(arena *memory, const isa_instruction *i, rows_tile *t)
 {
-    for (uint32_t d = i->dim_count++; d > at; d--) {
-        i->extent[d] = i->extent[d - 1];
-        for (uint32_t o = 0; o < i->operand_count; o++)
-            i->operand[o].stride[d] = i->operand[o].stride[d - 1];
-    }
-    i->extent[at] = extent;
-    for (uint32_t o = 0; o < i->operand_count; o++) i->operand[o].stride[at] = 0;
+    plan_tile *tile;
+    TRY(plan_copy_tile(memory, i, &tile));
+    t->tile = tile;
+    return NULL;
 }
 
 bool rows_same_memory(const isa_operand *a, const isa_operand *b)

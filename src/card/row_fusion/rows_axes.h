@@ -34,8 +34,8 @@ int64_t rows_axes_elements(const rows_axes *list, bool loops);
 // By rising stride of operand o; false when a stride is not positive.
 bool rows_axes_sort(rows_axes *list, uint32_t o);
 
-// A dim of stride 0 in all operands.
-void rows_insert_dim(isa_instruction *i, uint32_t at, uint32_t extent);
+// The tile does what a copy of the instruction says.
+SPYRE_MUST_CHECK spyre_status rows_set_tile(arena *memory, const isa_instruction *i, rows_tile *t);
 
 // Operands but for their dims and offsets.
 bool rows_same_memory(const isa_operand *a, const isa_operand *b);

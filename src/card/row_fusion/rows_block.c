@@ -254,24 +254,23 @@ static spyre_status make_tile(const rows_builder *b, const rows_item *item, uint
     const uint32_t inner = inner_rows(b->c, rows), outer = rows / inner;
     // One element a row makes a run along the longer dim.
     const uint32_t last = item->lanes == 1 && outer > inner ? 0 : 1;
-    isa_instruction *i = isa_clone(b->memory, t->tile->instruction);
-    TRY_ALLOC(i);
+    isa_instruction i = isa_copy(t->tile->instruction);
     const uint32_t runs = item->lanes == SIMD_LANES ? 2 : 1;
-    i->dim_count = item->lanes > 1 ? 4 : 2;
-    i->extent[1 - last] = outer;
-    i->extent[last] = inner;
-    i->extent[2] = runs;
-    i->extent[3] = item->lanes / runs;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
+    i.dim_count = item->lanes > 1 ? 4 : 2;
+    i.extent[1 - last] = outer;
+    i.extent[last] = inner;
+    i.extent[2] = runs;
+    i.extent[3] = item->lanes / runs;
+    for (uint32_t o = 0; o < i.operand_count; o++) {
         const rows_nest *row = &item->operand[o].place.row;
-        memset(i->operand[o].stride, 0, sizeof i->operand[o].stride);
-        memset(i->operand[o].loop_stride, 0, sizeof i->operand[o].loop_stride);
-        i->operand[o].stride[1 - last] = rows_nest_at(row, inner);
-        i->operand[o].stride[last] = rows_nest_stride(row);
-        if (runs > 1) i->operand[o].stride[2] = rows_second_run(&t->operand[o]);
-        if (item->lanes > 1) i->operand[o].stride[3] = t->operand[o].lane;
+        memset(i.operand[o].stride, 0, sizeof i.operand[o].stride);
+        memset(i.operand[o].loop_stride, 0, sizeof i.operand[o].loop_stride);
+        i.operand[o].stride[1 - last] = rows_nest_at(row, inner);
+        i.operand[o].stride[last] = rows_nest_stride(row);
+        if (runs > 1) i.operand[o].stride[2] = rows_second_run(&t->operand[o]);
+        if (item->lanes > 1) i.operand[o].stride[3] = t->operand[o].lane;
     }
-    return plan_make_tile(b->memory, i, out);
+    return plan_copy_tile(b->memory, &i, out);
 }
 
 // Of the rows of a block, and of those that are left in the end.

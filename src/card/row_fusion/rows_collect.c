@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "card/row_fusion/rows_axes.h"
+#include "isa/dims.h"
 
 static bool may_fuse(isa_opcode opcode)
 {
@@ -54,20 +55,13 @@ static bool goes_on(const isa_instruction *whole, const isa_instruction *rest, u
     return true;
 }
 
-// The whole with what the rest has of dim `at`; NULL where it is no rest of that. A dim of one
-// index is none.
-static spyre_status join_dim(arena *scratch, const isa_instruction *whole,
-                             const isa_instruction *rest, uint32_t at, isa_instruction **out)
+// What the rest has of dim `at` of the whole; 0 where it is no rest of that. A dim of one index is
+// none.
+static uint32_t left_of_dim(const isa_instruction *whole, const isa_instruction *rest, uint32_t at)
 {
-    isa_instruction *b = isa_clone(scratch, rest);
-    *out = NULL;
-    TRY_ALLOC(b);
-    if (b->dim_count + 1u == whole->dim_count) rows_insert_dim(b, at, 1);
-    if (b->dim_count != whole->dim_count || !goes_on(whole, b, at)) return NULL;
-    *out = isa_clone(scratch, whole);
-    TRY_ALLOC(*out);
-    (*out)->extent[at] += b->extent[at];
-    return NULL;
+    isa_instruction b = isa_copy(rest);
+    if (b.dim_count + 1u == whole->dim_count) isa_insert_dim(&b, at, 1);
+    return b.dim_count == whole->dim_count && goes_on(whole, &b, at) ? b.extent[at] : 0;
 }
 
 // One tile may do the elements of both in another order.
@@ -90,14 +84,13 @@ static spyre_status join_rest(arena *scratch, rows_tiles *tiles, uint32_t own, c
     rows_tile *whole = &tiles->items[tiles->count - 1];
     if (!are_alike(whole, t) || !may_mix(whole, t)) return NULL;
     const isa_instruction *i = whole->tile->instruction;
-    for (uint32_t at = 0; at < i->dim_count && !*out_joined; at++) {
-        isa_instruction *joined;
-        plan_tile *tile;
-        TRY(join_dim(scratch, i, t->tile->instruction, at, &joined));
-        if (!joined) continue;
-        TRY(plan_make_tile(scratch, joined, &tile));
-        whole->tile = tile;
+    for (uint32_t at = 0; at < i->dim_count; at++) {
+        const uint32_t left = left_of_dim(i, t->tile->instruction, at);
+        if (!left) continue;
+        isa_instruction joined = isa_copy(i);
         *out_joined = true;
+        joined.extent[at] += left;
+        return rows_set_tile(scratch, &joined, whole);
     }
     return NULL;
 }
@@ -145,21 +138,17 @@ static bool are_one_loop(const rows_tile *t, uint32_t depth)
 
 static spyre_status make_one_loop(arena *scratch, uint32_t depth, rows_tile *t)
 {
-    plan_tile *tile;
-    isa_instruction *one = isa_clone(scratch, t->tile->instruction);
-    TRY_ALLOC(one);
+    isa_instruction one = isa_copy(t->tile->instruction);
     for (; t->loops.depth > depth + 1; t->loops.depth--) {
         const uint32_t inmost = t->loops.depth - 1;
         t->loops.iterations[inmost - 1] *= t->loops.iterations[inmost];
-        for (uint32_t o = 0; o < one->operand_count; o++) {
-            int64_t *stride = &one->operand[o].loop_stride[inmost];
+        for (uint32_t o = 0; o < one.operand_count; o++) {
+            int64_t *stride = &one.operand[o].loop_stride[inmost];
             stride[-1] = stride[0];
             stride[0] = 0;
         }
     }
-    TRY(plan_make_tile(scratch, one, &tile));
-    t->tile = tile;
-    return NULL;
+    return rows_set_tile(scratch, &one, t);
 }
 
 // Of the tiles from `first` on, the latter half may be the iteration behind the loop of the former,
@@ -186,23 +175,12 @@ static spyre_status join_last_iteration(arena *scratch, rows_tiles *tiles, uint3
 // Loops from `depth` on become dims of the tile, whose order they have.
 static spyre_status absorb(arena *scratch, uint32_t depth, rows_tile *t, bool *out_good)
 {
-    const isa_instruction *i = t->tile->instruction;
-    plan_tile *tile;
-    *out_good = i->dim_count + t->loops.depth - depth <= ISA_MAX_DIMS;
-    if (!*out_good) return NULL;
-    isa_instruction *whole = isa_clone(scratch, i);
-    TRY_ALLOC(whole);
-    for (; t->loops.depth > depth; t->loops.depth--) {
+    isa_instruction whole = isa_copy(t->tile->instruction);
+    for (*out_good = true; t->loops.depth > depth && *out_good; t->loops.depth--) {
         const uint32_t inmost = t->loops.depth - 1;
-        rows_insert_dim(whole, 0, t->loops.iterations[inmost]);
-        for (uint32_t o = 0; o < whole->operand_count; o++) {
-            whole->operand[o].stride[0] = whole->operand[o].loop_stride[inmost];
-            whole->operand[o].loop_stride[inmost] = 0;
-        }
+        *out_good = isa_absorb_loop(&whole, inmost, t->loops.iterations[inmost]);
     }
-    TRY(plan_make_tile(scratch, whole, &tile));
-    t->tile = tile;
-    return NULL;
+    return rows_set_tile(scratch, &whole, t);
 }
 
 // All tiles from `first` on come to stand in the loops of the one that has fewest, where those

@@ -11,7 +11,7 @@
 // messages are a map (rows_messages.c) and barriers nothing.
 #include <string.h>
 
-#include "card/row_fusion/rows_build.h"
+#include "card/row_fusion/rows_axes.h"
 
 enum { MOST_SLOTS = 15, WIDTH = 1 + MOST_SLOTS, MOST_LEVELS = 5 };
 _Static_assert(ISA_CORES <= 1 << MOST_LEVELS, "loops over two cores at least");
@@ -105,16 +105,12 @@ static void move_to_first_core(core_places *p, isa_instruction *i)
 
 static spyre_status join_tile(core_places *p, arena *scratch, rows_tile *t)
 {
-    plan_tile *joined;
-    isa_instruction *i = isa_clone(scratch, t->tile->instruction);
-    TRY_ALLOC(i);
+    isa_instruction i = isa_copy(t->tile->instruction);
     t->joined = true;
     for (uint32_t n = 0, block = 1; n < p->levels; block *= p->iterations[n++])
-        add_loop(p, block, p->iterations[n], i, t);
-    move_to_first_core(p, i);
-    TRY(plan_make_tile(scratch, i, &joined));
-    t->tile = joined;
-    return NULL;
+        add_loop(p, block, p->iterations[n], &i, t);
+    move_to_first_core(p, &i);
+    return rows_set_tile(scratch, &i, t);
 }
 
 spyre_status rows_join_cores(const isa_kernel *kernel, arena *scratch, uint32_t first,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "card/row_fusion/rows_axes.h"
+#include "isa/dims.h"
 
 // --- The last stick
 
@@ -60,23 +61,22 @@ static bool same_elements(const plan_tile *a, const plan_tile *b)
 // Rows of one stick have no dim of sticks, and may be one dim with their lanes: such ones, of which
 // `part` is the last stick, with its dims and one of sticks. Others, as they are.
 static spyre_status with_sticks(arena *scratch, const plan_tile *rows, const isa_instruction *part,
-                                const isa_instruction **out_rows)
+                                isa_instruction *out_rows)
 {
     const isa_instruction *i = rows->instruction;
     const uint32_t lanes = part->dim_count - 1u;
     plan_tile *alike;
-    *out_rows = i;
+    *out_rows = isa_copy(i);
     if (part->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || lanes == 0 ||
         part->dim_count == ISA_MAX_DIMS || part->extent[lanes] >= SIMD_LANES)
         return NULL;
-    isa_instruction *dims = isa_clone(scratch, part);
-    TRY_ALLOC(dims);
-    dims->extent[lanes] = SIMD_LANES;
-    TRY(plan_make_tile(scratch, dims, &alike));
+    isa_instruction dims = isa_copy(part);
+    dims.extent[lanes] = SIMD_LANES;
+    TRY(plan_make_tile(scratch, &dims, &alike));
     if (!same_elements(rows, alike)) return NULL;
-    for (uint32_t o = 0; o < i->operand_count; o++) dims->operand[o].offset = i->operand[o].offset;
-    rows_insert_dim(dims, lanes, 1);
-    dims->operand[1].stride[lanes] = part->operand[1].offset - i->operand[1].offset;
+    for (uint32_t o = 0; o < i->operand_count; o++) dims.operand[o].offset = i->operand[o].offset;
+    isa_insert_dim(&dims, lanes, 1);
+    dims.operand[1].stride[lanes] = part->operand[1].offset - i->operand[1].offset;
     *out_rows = dims;
     return NULL;
 }
@@ -86,14 +86,14 @@ static spyre_status with_sticks(arena *scratch, const plan_tile *rows, const isa
 static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile *part,
                               bool *out_joined)
 {
-    const isa_instruction *a = whole->tile->instruction, *b = part->tile->instruction;
-    plan_tile *tile;
+    const isa_instruction *i = whole->tile->instruction, *b = part->tile->instruction;
+    isa_instruction joined, *const a = &joined;
     *out_joined = false;
-    if (!isa_reduces(a->opcode) || whole->rest || a->opcode != b->opcode || a->op != b->op ||
+    if (!isa_reduces(i->opcode) || whole->rest || i->opcode != b->opcode || i->op != b->op ||
         whole->loops.depth != part->loops.depth ||
         !loop_nest_same(&whole->loops, &part->loops, part->loops.depth))
         return NULL;
-    TRY(with_sticks(scratch, whole->tile, b, &a));
+    TRY(with_sticks(scratch, whole->tile, b, a));
     if (a->dim_count < 2) return NULL;
     const uint32_t at = find_sticks(a, b), left = b->extent[b->dim_count - 1];
     const uint32_t lanes = rows_sums_of(a->operand[1].format);
@@ -105,15 +105,11 @@ static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile 
         !same_without(&a->operand[0], &b->operand[0], b->dim_count, at) ||
         !same_without(&a->operand[1], &b->operand[1], b->dim_count, at))
         return NULL;
-    isa_instruction *joined = isa_clone(scratch, a);
-    TRY_ALLOC(joined);
-    joined->extent[at] = sticks;
-    TRY(plan_make_tile(scratch, joined, &tile));
-    whole->tile = tile;
+    joined.extent[at] = sticks;
     whole->rest = SIMD_LANES - lanes + left;
     whole->rest_sticks = sticks * lanes / SIMD_LANES;
     *out_joined = true;
-    return NULL;
+    return rows_set_tile(scratch, &joined, whole);
 }
 
 // --- Part of every stick
@@ -136,19 +132,15 @@ spyre_status rows_widen_sticks(arena *scratch, const isa_kernel *kernel, rows_ti
 {
     const isa_instruction *i = t->tile->instruction;
     const uint32_t lanes = i->dim_count - 1u;
-    plan_tile *tile;
     if (!isa_reduces(i->opcode) || i->dim_count < 2 || i->extent[lanes] >= SIMD_LANES ||
         i->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || i->operand[1].stride[lanes] != 2 ||
         i->operand[0].stride[lanes] != 4 || !begins_sticks(kernel, i, 1))
         return NULL;
-    isa_instruction *whole = isa_clone(scratch, i);
-    TRY_ALLOC(whole);
+    isa_instruction whole = isa_copy(i);
     t->rest = i->extent[lanes];
     t->rest_of_each = true;
-    whole->extent[lanes] = SIMD_LANES;
-    TRY(plan_make_tile(scratch, whole, &tile));
-    t->tile = tile;
-    return NULL;
+    whole.extent[lanes] = SIMD_LANES;
+    return rows_set_tile(scratch, &whole, t);
 }
 
 // --- Part of the second run
@@ -182,16 +174,12 @@ static spyre_status join_runs(arena *scratch, const isa_kernel *kernel, rows_til
     if (!*out_joined) return NULL;
     const isa_instruction *a = low->tile->instruction, *b = high->tile->instruction;
     const uint32_t lanes = a->dim_count - 1u;
-    isa_instruction *joined = isa_clone(scratch, a);
-    plan_tile *tile;
-    TRY_ALLOC(joined);
-    rows_insert_dim(joined, lanes, 2);
-    joined->operand[1].stride[lanes] = b->operand[1].offset - a->operand[1].offset;
-    TRY(plan_make_tile(scratch, joined, &tile));
-    low->tile = tile;
+    isa_instruction joined = isa_copy(a);
+    isa_insert_dim(&joined, lanes, 2);
+    joined.operand[1].stride[lanes] = b->operand[1].offset - a->operand[1].offset;
     low->rest = a->extent[lanes] + b->extent[lanes];
     low->rest_of_each = true;
-    return NULL;
+    return rows_set_tile(scratch, &joined, low);
 }
 
 enum { MOST_TURNS = 4 };                    // reductions of the same rows that take turns

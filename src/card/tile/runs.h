@@ -57,19 +57,6 @@ static inline int64_t run_stride(const plan_tile *tile, uint32_t operand)
     return tile->stride[operand][tile->dim_count - 1];
 }
 
-// Of a tile of two operands.
-static inline void runs_swap_dims(plan_tile *tile, uint32_t a, uint32_t b)
-{
-    int64_t extent = tile->extent[a];
-    tile->extent[a] = tile->extent[b];
-    tile->extent[b] = extent;
-    for (uint32_t o = 0; o < 2; o++) {
-        int64_t stride = tile->stride[o][a];
-        tile->stride[o][a] = tile->stride[o][b];
-        tile->stride[o][b] = stride;
-    }
-}
-
 // The dims around it, `level` 1 next to it; of extent 1 where there is none.
 static inline int64_t outer_extent(const plan_tile *tile, uint32_t level)
 {

@@ -305,7 +305,7 @@ static void lengthen_lines(plan_tile *tile)
         bool next = tile->stride[0][d] == bytes || tile->stride[1][d] == bytes;
         if (next && (best == ISA_MAX_DIMS || tile->extent[d] > tile->extent[best])) best = d;
     }
-    if (best != ISA_MAX_DIMS) runs_swap_dims(tile, best, last - 1);
+    if (best != ISA_MAX_DIMS) plan_swap_dims(tile, best, last - 1);
 }
 
 plan_run *tile_copy(plan_tile *tile)
@@ -316,8 +316,8 @@ plan_run *tile_copy(plan_tile *tile)
     const bool pairs = interleaves(tile, to, from, 0), parts = interleaves(tile, from, to, 1);
     if (of_words && (pairs || parts)) {
         const uint32_t few = pairs ? to : from, many = pairs ? from : to;
-        runs_swap_dims(tile, many, last);
-        runs_swap_dims(tile, few == last ? many : few, last - 1);
+        plan_swap_dims(tile, many, last);
+        plan_swap_dims(tile, few == last ? many : few, last - 1);
         return run_interleave;
     }
     to = dense_dim(tile, 0, BLOCK), from = dense_dim(tile, 1, BLOCK);
@@ -327,7 +327,7 @@ plan_run *tile_copy(plan_tile *tile)
         return run_copy;
     }
     // The order of dims does not matter to elements that are independent.
-    runs_swap_dims(tile, to, last);
-    runs_swap_dims(tile, from == last ? to : from, last - 1);
+    plan_swap_dims(tile, to, last);
+    plan_swap_dims(tile, from == last ? to : from, last - 1);
     return run_transpose;
 }

@@ -11,6 +11,7 @@
 
 #include "base/clones.h"
 #include "card/tile/runs.h"
+#include "isa/dims.h"
 #include "tensor/rank.h"
 
 enum { FEW_RANKS = 24 };
@@ -410,13 +411,10 @@ static bool turn_rankings(const plan_tile *tile, isa_instruction *out)
     if (near == 0 || near == last || llabs(stride[near]) >= llabs(stride[last])) return false;
     if (!runs_accumulators_apart(tile, 0)) return false;
     *out = isa_copy(i);
-    for (uint32_t d = last; d > 1; d--) out->extent[d] = i->extent[d - 1];
-    out->extent[1] = i->extent[last];
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        int64_t *to = out->operand[o].stride;
-        for (uint32_t d = last; d > 1; d--) to[d] = i->operand[o].stride[d - 1];
-        to[1] = i->operand[o].stride[last];
-    }
+    isa_remove_dim(out, last);
+    isa_insert_dim(out, 1, i->extent[last]);
+    for (uint32_t o = 0; o < i->operand_count; o++)
+        out->operand[o].stride[1] = i->operand[o].stride[last];
     return true;
 }
 

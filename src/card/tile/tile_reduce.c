@@ -137,7 +137,7 @@ static void take_in_turns(plan_tile *tile)
     for (uint32_t n = 1; n + 1 < tile->dim_count; n++) {
         if (tile->stride[0][n] == 0 || llabs(tile->stride[1][n]) <= nearest) continue;
         for (uint32_t d = n; d > 0 && tile->stride[0][d - 1] == 0; d--)
-            runs_swap_dims(tile, d - 1, d);
+            plan_swap_dims(tile, d - 1, d);
     }
 }
 
