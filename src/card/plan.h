@@ -35,6 +35,18 @@ typedef struct {
 // Executes one tile. address[o] is element 0 of operand o, bounds are checked already.
 typedef void plan_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch);
 
+// What a tile's function takes for granted of its addresses.
+enum {
+    NEEDS_INDEPENDENT = 1 << 0,             // plan_independent for every input
+    NEEDS_APART = 1 << 1,                   // the result overlaps no input
+    NEEDS_INDEX_APART = 1 << 2,             // the result does not overlap operand 2
+    NEEDS_ALIGNED = 1 << 3,                 // operands begin at multiples of their elements' size
+};
+typedef struct {
+    plan_run *run;
+    uint32_t needs;
+} plan_executor;
+
 struct plan_tile {
     const isa_instruction *instruction;
     byte_range span[ISA_MAX_OPERANDS];      // touched bytes, from element 0 of each operand
@@ -44,7 +56,7 @@ struct plan_tile {
     int64_t extent[ISA_MAX_DIMS];
     int64_t stride[ISA_MAX_OPERANDS][ISA_MAX_DIMS];
     bool streams;                           // stream_results: the result goes past the caches
-    plan_run *run;
+    plan_executor executor;
     simd_function *simd;                    // of `fast`, where it has one
     simd_reducer *reducer;
     product *product;                       // of a MATMUL; null: it has no fast form
@@ -230,9 +242,10 @@ static inline void plan_swap_dims(plan_tile *tile, uint32_t a, uint32_t b)
 void plan_order_dims(plan_tile *tile);
 
 // The executors. exact_run is the definition; tile_choose returns a function that gives the same
-// bytes, or exact_run itself.
-void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch);
-plan_run *tile_choose(plan_tile *tile);
+// bytes, or exact_run itself. tile_run executes a tile by its executor, or by exact_run where the
+// addresses are not what that needs.
+plan_run exact_run, tile_run;
+plan_executor tile_choose(plan_tile *tile);
 
 // True when writing operand 0 element by element cannot change what is later read from operand o:
 // the two do not overlap, or each element is read before its own place is written.

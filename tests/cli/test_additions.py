@@ -55,7 +55,6 @@ INSTRUCTION = [
         "case ISA_FILL: fill(i, address); return;",
         "case ISA_NEGATE: negate(i, address); return;",
     ),
-    ("src/card/tile/tile_run.c", "case ISA_RANKED: return tile_ranked;", "case ISA_NEGATE: break;"),
     (
         "src/back/emit.c",
         "for (uint32_t c = 0; constants && c < OPFUNC_MAX_PARAMETERS; c++)",

@@ -58,7 +58,7 @@ static bool run_joined(launch *l, const plan_action *a, unit u)
         const plan_step *step = &a->joined.items[s];
         uint8_t *address[ISA_MAX_OPERANDS];
         if (!core_resolve(run, step, &run->queue[ISA_QUEUE_SEQ], address)) return false;
-        step->tile->run(step->tile, address, run->scratch);
+        tile_run(step->tile, address, run->scratch);
     }
     return true;
 }

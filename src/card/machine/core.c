@@ -81,11 +81,7 @@ static advance execute(core_run *run, const plan_step *step, const queue_state *
     if (tile->instruction->opcode == ISA_RECEIVE) return receive_tile(run, step, address[0]);
     if (run->owner->check && !check_tile(run, step, address)) return ADVANCE_FAULT;
     if (tile->instruction->opcode == ISA_SEND) return send_tile(run, step, address[0]);
-    if (mode == CARD_EXACT) {
-        exact_run(tile, address, run->scratch);
-    } else {
-        tile->run(tile, address, run->scratch);
-    }
+    (mode == CARD_EXACT ? exact_run : tile_run)(tile, address, run->scratch);
     return ADVANCE_RAN;
 }
 

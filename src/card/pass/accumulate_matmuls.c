@@ -201,7 +201,7 @@ static spyre_status replace(const match *m)
     TRY_ALLOC(tile);
     *tile = (plan_tile){.instruction = m->work, .product = m->product, .dim_count = 1,
                         .extent = {1}};
-    tile->run = tile_choose(tile);
+    tile->executor = tile_choose(tile);
     for (int o = 0; o < PRODUCT_OPERANDS; o++) {
         tile->span[o] = span_along_k(x, o);
         widen_span(&tile->span[o], &x->batches, o);

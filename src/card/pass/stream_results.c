@@ -53,7 +53,7 @@ static spyre_status stream(const translation *t, plan_step *s)
     TRY_ALLOC(tile);
     *tile = *s->tile;
     tile->streams = true;
-    tile->run = tile_choose(tile);
+    tile->executor = tile_choose(tile);
     s->tile = tile;
     return NULL;
 }

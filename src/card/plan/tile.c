@@ -90,7 +90,7 @@ void plan_order_dims(plan_tile *tile)
             plan_swap_dims(tile, e - 1, e);
     if (gathers) gather_by_planes(tile);
     merge_dims(tile);
-    tile->run = tile_choose(tile);
+    tile->executor = tile_choose(tile);
 }
 
 static spyre_status check_rows(const isa_instruction *i)
@@ -116,7 +116,7 @@ spyre_status plan_make_tile(arena *memory, const isa_instruction *i, plan_tile *
     } else {
         normalise(tile);
     }
-    tile->run = tile_choose(tile);
+    tile->executor = tile_choose(tile);
     *out_tile = tile;
     return NULL;
 }

@@ -361,7 +361,7 @@ static void run_tile(const progress *g, const rows_item *item, uint8_t *const *b
         else if (operand->sums != ROWS_NONE) address[o] = (uint8_t *)g->sums[operand->sums];
         else address[o] = base[o] + before_block(g, &operand->place);
     }
-    tile->run(tile, address, scratch);
+    tile_run(tile, address, scratch);
 }
 
 static void run_block(const core_run *run, progress *g, const plan_phase *first)

@@ -95,26 +95,23 @@ static inline size_t chunk_length(int64_t left)
     return (size_t)(left < LANES_CHUNK ? left : LANES_CHUNK);
 }
 
-// plan_independent for every input.
-static inline bool runs_independent(const plan_tile *tile, uint8_t *const *address)
-{
-    for (uint32_t o = 1; o < tile->instruction->operand_count; o++)
-        if (!plan_independent(tile, address, o)) return false;
-    return true;
-}
-
 // What an operand accumulates, over dims in which it has stride 0, lies in places of its own.
 bool runs_accumulators_apart(const plan_tile *tile, uint32_t operand);
 
 // The executor of an instruction kind for the tile's formats and strides.
-plan_run *tile_vector(plan_tile *tile);
-plan_run *tile_codes(const plan_tile *tile);     // null: it has none
-plan_run *tile_integers(const plan_tile *tile);  // null: it has none
-plan_run *tile_reduce(plan_tile *tile);
-plan_run *tile_copy(plan_tile *tile);
-plan_run *tile_count(const plan_tile *tile);
-plan_run *tile_gather(const plan_tile *tile);
-plan_run tile_accumulate, tile_fold, tile_rank, tile_ranked, tile_reduce_integers, tile_scan;
+plan_executor tile_vector(plan_tile *tile);
+plan_executor tile_codes(const plan_tile *tile);     // `run` null: it has none
+plan_executor tile_integers(const plan_tile *tile);  // `run` null: it has none
+plan_executor tile_reduce(plan_tile *tile);
+plan_executor tile_reduce_integers(const plan_tile *tile);
+plan_executor tile_fold(const plan_tile *tile);
+plan_executor tile_copy(plan_tile *tile);
+plan_executor tile_count(const plan_tile *tile);
+plan_executor tile_gather(const plan_tile *tile);
+plan_executor tile_accumulate(const plan_tile *tile);
+plan_executor tile_rank(const plan_tile *tile);
+plan_executor tile_ranked(const plan_tile *tile);
+plan_run tile_scan;
 // FOLD of int32 side by side, as many as a power of two.
 void tile_fold_integers(opfunc op, uint8_t *values, size_t count);
 

@@ -280,18 +280,15 @@ static void accumulate_all_rows(const plan_tile *tile, uint8_t *const *address,
     while (next_run(&r));
 }
 
-void tile_accumulate(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+static void run_accumulate(const plan_tile *tile, uint8_t *const *address,
+                           plan_scratch *scratch)
 {
+    (void)scratch;
     const isa_instruction *i = tile->instruction;
     spyre_format format = i->operand[1].format;
     bool integers = format == SPYRE_FORMAT_IEEE_INT32;
     joined_run j = {i->op, i->operand[0].format, run_stride(tile, 0)};
-    bool fits = lanes_fits_f32(format) && lanes_fits_f32(j.format);
     int64_t from = run_stride(tile, 1), rows = run_stride(tile, 2);
-    if (!integers && (!fits || (rows == 0 && j.stride == 0))) {
-        exact_run(tile, address, scratch);
-        return;
-    }
     if (!integers && rows == 0) {
         accumulate_all_rows(tile, address, &j);
         return;
@@ -315,4 +312,13 @@ void tile_accumulate(const plan_tile *tile, uint8_t *const *address, plan_scratc
             join_floats(&j, at, &o, values, count);
         }
     } while (next_run(&r));
+}
+
+plan_executor tile_accumulate(const plan_tile *tile)
+{
+    const isa_operand *operand = tile->instruction->operand;
+    const bool integers = operand[1].format == SPYRE_FORMAT_IEEE_INT32;
+    const bool fits = lanes_fits_f32(operand[0].format) && lanes_fits_f32(operand[1].format) &&
+                      (run_stride(tile, 2) != 0 || run_stride(tile, 0) != 0);
+    return (plan_executor){.run = integers || fits ? run_accumulate : exact_run};
 }

@@ -174,21 +174,11 @@ static bool has_aligned_strides(const plan_tile *tile)
     return true;
 }
 
-static bool is_aligned(const isa_instruction *i, uint8_t *const *address)
-{
-    for (uint32_t o = 0; o < i->operand_count; o++)
-        if ((uintptr_t)address[o] % (uintptr_t)bytes_of(&i->operand[o])) return false;
-    return true;
-}
-
 // One run: nothing to walk, nothing to buffer.
 static void run_dense_codes(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
+    (void)scratch;
     const isa_instruction *i = tile->instruction;
-    if (!runs_independent(tile, address) || !is_aligned(i, address)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
     const void *const in[MOST_INPUTS] = {address[1], address[i->operand_count > 2 ? 2 : 1],
                                          address[i->operand_count > 3 ? 3 : 1]};
     const code_limits limits = limits_of(i);
@@ -198,11 +188,8 @@ static void run_dense_codes(const plan_tile *tile, uint8_t *const *address, plan
 // An element that repeats for many runs is read once, so the result may not lie upon it.
 static void run_codes(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
+    (void)scratch;
     const isa_instruction *i = tile->instruction;
-    if (!runs_independent(tile, address) || !is_aligned(i, address)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
     const uint32_t inputs = i->operand_count - 1u, bytes = (uint32_t)bytes_of(&i->operand[1]);
     code_loop *loop = loop_of(i->op, i->operand[1].format);
     const code_limits limits = limits_of(i);
@@ -232,12 +219,14 @@ static void run_codes(const plan_tile *tile, uint8_t *const *address, plan_scrat
     if (streams) convert_stream_end();
 }
 
-plan_run *tile_codes(const plan_tile *tile)
+plan_executor tile_codes(const plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
-    if (i->operand[0].format != SPYRE_FORMAT_SEN169_FP16) return NULL;
+    const bool one_run = tile->dim_count == 1 && is_dense(tile) && !tile->streams;
+    bool has_loop = i->operand[0].format == SPYRE_FORMAT_SEN169_FP16 &&
+                    loop_of(i->op, i->operand[1].format) && has_aligned_strides(tile);
     for (uint32_t o = 2; o < i->operand_count; o++)
-        if (i->operand[o].format != i->operand[1].format) return NULL;
-    if (!loop_of(i->op, i->operand[1].format) || !has_aligned_strides(tile)) return NULL;
-    return tile->dim_count == 1 && is_dense(tile) && !tile->streams ? run_dense_codes : run_codes;
+        has_loop = has_loop && i->operand[o].format == i->operand[1].format;
+    return (plan_executor){!has_loop ? NULL : one_run ? run_dense_codes : run_codes,
+                           NEEDS_INDEPENDENT | NEEDS_ALIGNED};
 }

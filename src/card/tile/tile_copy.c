@@ -80,10 +80,7 @@ static void copy_words(uint8_t *to, const int64_t to_step[2], const uint8_t *fro
 
 static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    if (!plan_independent(tile, address, 1)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     uint32_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
     int64_t lines = outer_extent(tile, 1), step[2];
@@ -219,10 +216,7 @@ static void transpose_plane(uint8_t *to, int64_t to_line, const uint8_t *from, i
 
 static void run_transpose(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    if (!plan_independent(tile, address, 1)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     const plane p = {outer_extent(tile, 1), run_length(tile), runs_stream(tile, address[0])};
     runs r;
     first_run(&r, tile, address, 2);
@@ -262,10 +256,7 @@ static void part_pairs(uint8_t *restrict first, uint8_t *restrict second,
 
 static void run_interleave(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    if (!runs_disjoint(tile, address, 0, 1)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     const int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
     const int64_t lines = outer_extent(tile, 1);
     const int64_t to_line = outer_stride(tile, 1, 0), from_line = outer_stride(tile, 1, 1);
@@ -308,7 +299,7 @@ static void lengthen_lines(plan_tile *tile)
     if (best != ISA_MAX_DIMS) plan_swap_dims(tile, best, last - 1);
 }
 
-plan_run *tile_copy(plan_tile *tile)
+plan_executor tile_copy(plan_tile *tile)
 {
     const bool of_words = spyre_format_bytes(tile->instruction->operand[0].format) == 2;
     uint32_t last = tile->dim_count - 1;
@@ -318,16 +309,16 @@ plan_run *tile_copy(plan_tile *tile)
         const uint32_t few = pairs ? to : from, many = pairs ? from : to;
         plan_swap_dims(tile, many, last);
         plan_swap_dims(tile, few == last ? many : few, last - 1);
-        return run_interleave;
+        return (plan_executor){run_interleave, NEEDS_APART};
     }
     to = dense_dim(tile, 0, BLOCK), from = dense_dim(tile, 1, BLOCK);
     const bool turns = of_words && to != from && to != ISA_MAX_DIMS && from != ISA_MAX_DIMS;
     if (!turns) {
         lengthen_lines(tile);
-        return run_copy;
+        return (plan_executor){run_copy, NEEDS_INDEPENDENT};
     }
     // The order of dims does not matter to elements that are independent.
     plan_swap_dims(tile, to, last);
     plan_swap_dims(tile, from == last ? to : from, last - 1);
-    return run_transpose;
+    return (plan_executor){run_transpose, NEEDS_INDEPENDENT};
 }

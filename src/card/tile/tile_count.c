@@ -94,7 +94,7 @@ static bool tells_sign(const isa_instruction *i)
     return i->op == OPFUNC_CLIP && i->constant[0] == 0.0f && i->constant[1] == 1.0f;
 }
 
-plan_run *tile_count(const plan_tile *tile)
+plan_executor tile_count(const plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
     spyre_format format = i->operand[0].format;
@@ -105,5 +105,5 @@ plan_run *tile_count(const plan_tile *tile)
     for (uint32_t d = 0; d < tile->dim_count; d++)
         aligned = aligned && tile->stride[0][d] % spyre_format_bytes(format) == 0;
     bool fast = known && contiguous && aligned && (i->op == OPFUNC_IDENTITY || tells_sign(i));
-    return fast ? run_count : exact_run;
+    return (plan_executor){.run = fast ? run_count : exact_run};
 }

@@ -98,19 +98,10 @@ static move_elements *mover_of(const isa_instruction *i)
     }
 }
 
-// A gather could read an index that it has written: then its order matters.
-static bool index_stays(const plan_tile *tile, uint8_t *const *address)
-{
-    return tile->instruction->opcode != ISA_GATHER || runs_disjoint(tile, address, 0, 2);
-}
-
 static void run_elements(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     move_elements *move = mover_of(tile->instruction);
-    if (!move || !index_stays(tile, address)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), rows = run_stride(tile, 2);
     row_offsets o = {.of = NULL};
     runs r;
@@ -202,10 +193,7 @@ static void add_row_moves(row_moves *m, const runs *r)
 
 static void run_rows(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    if (!index_stays(tile, address)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     const isa_instruction *i = tile->instruction;
     row_moves m = {tile, isa_row_operand(i->opcode), spyre_format_bytes(i->operand[0].format),
                    .count = 0};
@@ -221,7 +209,11 @@ static void run_rows(const plan_tile *tile, uint8_t *const *address, plan_scratc
     if (m.streams) convert_stream_end();
 }
 
-plan_run *tile_gather(const plan_tile *tile)
+// A gather could read an index that it has written: then its order matters.
+plan_executor tile_gather(const plan_tile *tile)
 {
-    return run_stride(tile, 2) == 0 ? run_rows : run_elements;
+    const isa_instruction *i = tile->instruction;
+    plan_run *elements = mover_of(i) ? run_elements : exact_run;
+    return (plan_executor){run_stride(tile, 2) == 0 ? run_rows : elements,
+                           i->opcode == ISA_GATHER ? NEEDS_INDEX_APART : 0};
 }

@@ -169,10 +169,7 @@ static void run_line(const plan_tile *tile, const runs *r, repeated_inputs *repe
 
 static void run_int32_lines(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    if (!runs_independent(tile, address)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     repeated_inputs repeated;
     runs r;
     first_run(&r, tile, address, 1);
@@ -212,10 +209,7 @@ static bool casts_int32_lines(const plan_tile *tile)
 
 static void run_int32_casts(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    if (!runs_disjoint(tile, address, 0, 1)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     runs r;
     first_run(&r, tile, address, 1);
     do cast_int32(r.at[0], r.at[1], (size_t)run_length(tile));
@@ -248,10 +242,7 @@ static bool is_dense_line(const plan_tile *tile, const runs *r)
 
 static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    if (!runs_independent(tile, address)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     const isa_instruction *i = tile->instruction;
     uint32_t second = i->operand_count > 2 ? 2 : 1;
     runs r;
@@ -273,12 +264,13 @@ static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_sc
     } while (next_run(&r));
 }
 
-plan_run *tile_integers(const plan_tile *tile)
+plan_executor tile_integers(const plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
     const opfunc op = i->op;
     bool has_lines = in_32_bits(op) || op == OPFUNC_JOININDEX || divides(op);
-    if (has_lines && has_int32_lines(tile)) return run_int32_lines;
-    if (casts_int32_lines(tile)) return run_int32_casts;
-    return integer_wraps(i) ? run_integers : NULL;
+    if (has_lines && has_int32_lines(tile))
+        return (plan_executor){run_int32_lines, NEEDS_INDEPENDENT};
+    if (casts_int32_lines(tile)) return (plan_executor){run_int32_casts, NEEDS_APART};
+    return (plan_executor){integer_wraps(i) ? run_integers : NULL, NEEDS_INDEPENDENT};
 }

@@ -418,39 +418,37 @@ static bool turn_rankings(const plan_tile *tile, isa_instruction *out)
     return true;
 }
 
-void tile_rank(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+static void run_rank(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     const isa_instruction *i = tile->instruction;
     ranking r = {i, i->extent[0], i->dim_count - 1u, i->operand[0].stride[0]};
-    bool floats = i->operand[1].format != SPYRE_FORMAT_IEEE_INT32;
-    bool apart = true, few = r.ranks <= FEW_RANKS && i->operand_count == 3;
-    for (uint32_t o = 1; o < i->operand_count; o++)
-        apart = apart && runs_disjoint(tile, address, 0, o);
+    bool few = r.ranks <= FEW_RANKS && i->operand_count == 3;
     uint32_t first;
     isa_instruction turned;
     if (few && turn_rankings(tile, &turned)) r = (ranking){&turned, r.ranks, r.last, r.apart};
     memcpy(&first, address[2], sizeof first);
-    if (r.last == 0 || (floats && !lanes_fits_f32(i->operand[1].format)) || !apart)
-        exact_run(tile, address, scratch);
-    else if (few)
-        enter_runs(&r, address, first);
-    else if (!enter_all(&r, address, first))
-        exact_run(tile, address, scratch);
+    if (few) enter_runs(&r, address, first);
+    else if (!enter_all(&r, address, first)) exact_run(tile, address, scratch);
+}
+
+plan_executor tile_rank(const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    const spyre_format format = i->operand[1].format;
+    const bool fits = format == SPYRE_FORMAT_IEEE_INT32 || lanes_fits_f32(format);
+    return (plan_executor){i->dim_count > 1 && fits ? run_rank : exact_run, NEEDS_APART};
 }
 
 // --- Out of the entries
 
 // Integers as they are; float values by way of fp32, which has them all.
-void tile_ranked(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+static void run_ranked(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     const isa_instruction *i = tile->instruction;
     spyre_format format = i->operand[0].format;
     bool positions = opfunc_gives_positions(i->op), integers = format == SPYRE_FORMAT_IEEE_INT32;
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1);
-    if ((positions && !integers) || !runs_disjoint(tile, address, 0, 1)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     runs r;
     first_run(&r, tile, address, 1);
     do {
@@ -467,4 +465,12 @@ void tile_ranked(const plan_tile *tile, uint8_t *const *address, plan_scratch *s
             if (!integers) lanes_store_f32(r.at[0] + done * to, to, format, values, count);
         }
     } while (next_run(&r));
+}
+
+plan_executor tile_ranked(const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    const bool integers = i->operand[0].format == SPYRE_FORMAT_IEEE_INT32;
+    const bool fits = integers || !opfunc_gives_positions(i->op);
+    return (plan_executor){fits ? run_ranked : exact_run, NEEDS_APART};
 }

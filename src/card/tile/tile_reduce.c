@@ -31,10 +31,7 @@ static void reduce_run(const isa_instruction *i, uint8_t *accumulator, int64_t s
 static void run_reduce(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     const isa_instruction *i = tile->instruction;
-    if (!runs_disjoint(tile, address, 0, 1) || !lanes_fits_f32(i->operand[1].format)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1);
     float values[LANES_CHUNK];
     runs r;
@@ -55,7 +52,7 @@ static void run_reduce(const plan_tile *tile, uint8_t *const *address, plan_scra
 static void run_reduce_simd(const plan_tile *tile, uint8_t *const *address,
                              plan_scratch *scratch)
 {
-    if (!runs_disjoint(tile, address, 0, 1) || (uintptr_t)address[0] % sizeof(float) != 0) {
+    if ((uintptr_t)address[0] % sizeof(float) != 0) {
         run_reduce(tile, address, scratch);
         return;
     }
@@ -141,19 +138,19 @@ static void take_in_turns(plan_tile *tile)
     }
 }
 
-plan_run *tile_reduce(plan_tile *tile)
+plan_executor tile_reduce(plan_tile *tile)
 {
     simd_format format;
     spyre_format input = tile->instruction->operand[1].format;
-    if (isa_accumulates_integers(tile->instruction)) {
-        take_in_turns(tile);
-        return tile_reduce_integers;
-    }
-    if (!simd_reads(input, &format) || !aligned_floats(tile)) return run_reduce;
-    if (run_stride(tile, 1) != spyre_format_bytes(input)) return run_reduce;
-    take_in_turns(tile);
-    tile->reducer = find_reducer(tile->instruction);
-    return tile->reducer ? run_reduce_simd : run_reduce;
+    const bool integers = isa_accumulates_integers(tile->instruction);
+    const bool dense = simd_reads(input, &format) && aligned_floats(tile) &&
+                       run_stride(tile, 1) == spyre_format_bytes(input);
+    if (integers || dense) take_in_turns(tile);
+    if (integers) return tile_reduce_integers(tile);
+    tile->reducer = dense ? find_reducer(tile->instruction) : NULL;
+    return (plan_executor){tile->reducer            ? run_reduce_simd
+                           : lanes_fits_f32(input) ? run_reduce
+                                                    : exact_run, NEEDS_APART};
 }
 
 // --- FOLD
@@ -181,22 +178,19 @@ static void fold_row(opfunc op, simd_folder *fold, float *values, uint32_t count
 }
 
 // Rows are floats where a host wants them.
-static bool has_float_rows(const isa_instruction *i, const uint8_t *first)
+static bool has_float_rows(const isa_instruction *i)
 {
-    bool aligned = (uintptr_t)first % sizeof(float) == 0;
+    bool aligned = true;
     for (uint32_t d = 0; d + 1u < i->dim_count; d++)
         aligned = aligned && i->operand[0].stride[d] % (int64_t)sizeof(float) == 0;
     return aligned && i->operand[0].stride[i->dim_count - 1u] == sizeof(float);
 }
 
-void tile_fold(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+static void run_fold(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     const isa_instruction *i = tile->instruction;
     uint32_t last = i->dim_count - 1u;
-    if (!has_float_rows(i, address[0])) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     bool integers = isa_accumulates_integers(i);
     simd_folder *fold = find_folder(i->op);
     uint32_t index[ISA_MAX_DIMS] = {0};
@@ -215,3 +209,8 @@ void tile_fold(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
     }
 }
 
+plan_executor tile_fold(const plan_tile *tile)
+{
+    return (plan_executor){has_float_rows(tile->instruction) ? run_fold : exact_run,
+                           NEEDS_ALIGNED};
+}

@@ -64,14 +64,10 @@ static join_lines *lines_of(opfunc op)
     return op == OPFUNC_MAX ? raise_lines : lower_lines;
 }
 
-void tile_reduce_integers(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+static void run_reduce_integers(const plan_tile *tile, uint8_t *const *address,
+                                plan_scratch *scratch)
 {
-    const bool dense = run_stride(tile, 0) == sizeof(int32_t) &&
-                       run_stride(tile, 1) == sizeof(int32_t);
-    if (!dense || !runs_disjoint(tile, address, 0, 1)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     join_lines *join = lines_of(tile->instruction->op);
     bool repeats = tile->dim_count > 1 && outer_stride(tile, 1, 0) == 0;
     int64_t step = repeats ? outer_stride(tile, 1, 1) : 0;
@@ -85,6 +81,13 @@ void tile_reduce_integers(const plan_tile *tile, uint8_t *const *address, plan_s
     first_run(&r, tile, address, inner);
     do join(r.at[0], r.at[1], step, depth, (size_t)count);
     while (next_run(&r));
+}
+
+plan_executor tile_reduce_integers(const plan_tile *tile)
+{
+    const bool dense = run_stride(tile, 0) == sizeof(int32_t) &&
+                       run_stride(tile, 1) == sizeof(int32_t);
+    return (plan_executor){dense ? run_reduce_integers : exact_run, NEEDS_APART};
 }
 
 void tile_fold_integers(opfunc op, uint8_t *values, size_t count)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tiles as loops over runs of lanes: the same bytes as exec_exact.c. What has no fast form, or
-// overlaps in a way that makes the order of elements matter, goes to exact_run. This file has the
-// choice and matmuls; tile_copy.c, tile_gather.c, tile_vector.c and tile_reduce.c the rest.
+// overlaps in a way that makes the order of elements matter (tile_overlap.c), goes to exact_run.
+// This file has the choice and matmuls; tile_copy.c, tile_gather.c, tile_vector.c and tile_reduce.c
+// the rest.
 #include <string.h>
 
 #include "card/tile/runs.h"
@@ -69,34 +70,24 @@ static void run_matmul(const plan_tile *tile, uint8_t *const *address, plan_scra
     tile_matmul(tile, &operands, 1, &(matmul_host){.scratch = scratch});
 }
 
-plan_run *tile_choose(plan_tile *tile)
+plan_executor tile_choose(plan_tile *tile)
 {
-    switch (tile->instruction->opcode) {
+    switch ((int)tile->instruction->opcode) {
     case ISA_LOAD:
     case ISA_STORE: return tile_copy(tile);
     case ISA_GATHER:
     case ISA_SCATTER: return tile_gather(tile);
-    case ISA_ACCUMULATE: return tile_accumulate;
+    case ISA_ACCUMULATE: return tile_accumulate(tile);
     case ISA_VECTOR: return tile_vector(tile);
-    case ISA_FILL: return run_fill;
+    case ISA_FILL: return (plan_executor){.run = run_fill};
     case ISA_COUNT: return tile_count(tile);
     case ISA_REDUCE:
     case ISA_REDUCESQ: return tile_reduce(tile);
-    case ISA_FOLD: return tile_fold;
-    case ISA_MATMUL: return run_matmul;
-    case ISA_RANK: return tile_rank;
-    case ISA_RANKED: return tile_ranked;
-    case ISA_SCAN: return tile_scan;
-    case ISA_HALT:
-    case ISA_KERNEL:
-    case ISA_END_KERNEL:
-    case ISA_LOOP:
-    case ISA_END_LOOP:
-    case ISA_WAIT:
-    case ISA_SIGNAL:
-    case ISA_SEND:
-    case ISA_RECEIVE:
-    case ISA_OPCODE_COUNT: break;
+    case ISA_FOLD: return tile_fold(tile);
+    case ISA_MATMUL: return (plan_executor){.run = run_matmul};
+    case ISA_RANK: return tile_rank(tile);
+    case ISA_RANKED: return tile_ranked(tile);
+    case ISA_SCAN: return (plan_executor){.run = tile_scan};
+    default: return (plan_executor){.run = exact_run};
     }
-    return exact_run;
 }

@@ -50,10 +50,7 @@ static simd_rows simd_of(const plan_tile *tile)
 
 static void run_simd(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    if (!runs_independent(tile, address)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
+    (void)scratch;
     simd_rows s = simd_of(tile);
     runs r;
     first_run(&r, tile, address, 3);
@@ -85,8 +82,8 @@ static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scrat
 {
     const isa_instruction *i = tile->instruction;
     const uint16_t *table = opfunc_dl16_table_of(i->op, i->constant);
-    if (!table || !plan_independent(tile, address, 1)) exact_run(tile, address, scratch);
-    else look_up(tile, address, table);
+    if (table) look_up(tile, address, table);
+    else exact_run(tile, address, scratch);
 }
 
 // How lanes are computed. IN_F32, BY_FORMULA (opfunc_apply_f32) and NARROW (narrow_formula) load
@@ -196,8 +193,8 @@ static void run_chunks(const plan_tile *tile, uint8_t *const *address, lanes_way
 #define RUN_VECTOR(name, way)                                                               \
     static void name(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch) \
     {                                                                                       \
-        if (runs_independent(tile, address)) run_chunks(tile, address, way);                \
-        else exact_run(tile, address, scratch);                                             \
+        (void)scratch;                                                                      \
+        run_chunks(tile, address, way);                                                     \
     }
 RUN_VECTOR(run_vector_f32, IN_F32)
 RUN_VECTOR(run_vector_formula, BY_FORMULA)
@@ -231,7 +228,7 @@ static bool looks_up(const plan_tile *tile)
     spyre_format inputs[OPFUNC_MAX_INPUTS], result = i->operand[0].format;
     list_inputs(i, inputs);
     return result == SPYRE_FORMAT_SEN169_FP16 && inputs[0] == SPYRE_FORMAT_SEN169_FP16 &&
-           !tile_codes(tile) && opfunc_has_table(i->op) &&
+           !tile_codes(tile).run && opfunc_has_table(i->op) &&
            !lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
 }
 
@@ -253,18 +250,24 @@ static bool is_narrow(const isa_instruction *i)
     return narrow;
 }
 
-static plan_run *choose_computed(plan_tile *tile)
+static plan_run *choose_lanes(const isa_instruction *i, bool suffices)
 {
-    const isa_instruction *i = tile->instruction;
-    if (tile_codes(tile)) return tile_codes(tile);
-    spyre_format inputs[OPFUNC_MAX_INPUTS], result = i->operand[0].format;
-    list_inputs(i, inputs);
-    tile->simd = simd_find(i->op, result, inputs, i->operand_count - 1u);
-    if (tile->simd && simd_shaped(tile)) return run_simd;
-    bool suffices = lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
     if (suffices && lanes_f32_function(i->op)) return run_vector_f32;
     if (is_narrow(i)) return run_vector_narrow;
     return has_f32_formula(i) && !lanes_f64_function(i->op) ? run_vector_formula : run_vector_f64;
+}
+
+static plan_executor choose_computed(plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    const plan_executor codes = tile_codes(tile);
+    spyre_format inputs[OPFUNC_MAX_INPUTS], result = i->operand[0].format;
+    if (codes.run) return codes;
+    list_inputs(i, inputs);
+    tile->simd = simd_find(i->op, result, inputs, i->operand_count - 1u);
+    const bool suffices = lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
+    const bool simd = tile->simd && simd_shaped(tile);
+    return (plan_executor){simd ? run_simd : choose_lanes(i, suffices), NEEDS_INDEPENDENT};
 }
 
 // --- Parameters that are operands
@@ -302,27 +305,30 @@ static uint64_t element_count(const plan_tile *tile)
 static void run_with_constants(const plan_tile *tile, uint8_t *const *address,
                                plan_scratch *scratch)
 {
-    if (!runs_independent(tile, address)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
     isa_instruction carries = with_constants(tile->instruction, address);
     plan_tile same = *tile;
     same.instruction = &carries;
     const uint16_t *codes = NULL;
     if (looks_up(&same))
         codes = opfunc_dl16_table_take(carries.op, carries.constant, element_count(tile));
-    if (codes) look_up(&same, address, codes);
-    else choose_computed(&same)(&same, address, scratch);
-    if (codes) opfunc_dl16_table_give(codes);
+    if (codes) {
+        look_up(&same, address, codes);
+        opfunc_dl16_table_give(codes);
+        return;
+    }
+    same.executor = choose_computed(&same);
+    tile_run(&same, address, scratch);
 }
 
-plan_run *tile_vector(plan_tile *tile)
+plan_executor tile_vector(plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
     if (copies_bits(i)) return tile_copy(tile);
-    if (tile_integers(tile)) return tile_integers(tile);
+    const plan_executor integers = tile_integers(tile);
+    if (integers.run) return integers;
     if (opfunc_takes_parameters(i->op, i->operand_count - 1u))
-        return parameters_stand(tile) ? run_with_constants : exact_run;
-    return looks_up(tile) && has_table(i) ? run_table : choose_computed(tile);
+        return (plan_executor){parameters_stand(tile) ? run_with_constants : exact_run,
+                               NEEDS_INDEPENDENT};
+    const bool found = looks_up(tile) && has_table(i);
+    return found ? (plan_executor){run_table, NEEDS_INDEPENDENT} : choose_computed(tile);
 }

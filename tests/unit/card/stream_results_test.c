@@ -133,8 +133,8 @@ static void stream_results__leave_the_same_bytes(void **state)
         }
         exact_run(tile, (uint8_t *[]){wanted + shift, in[0], in[1]}, &scratch);
         tile->streams = true;
-        tile->run = tile_choose(tile);
-        tile->run(tile, (uint8_t *[]){result + shift, in[0], in[1]}, &scratch);
+        tile->executor = tile_choose(tile);
+        tile_run(tile, (uint8_t *[]){result + shift, in[0], in[1]}, &scratch);
         assert_memory_equal(result, wanted, AREA);
         arena_destroy(memory);
     }
