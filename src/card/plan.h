@@ -254,6 +254,12 @@ bool plan_independent(const plan_tile *tile, uint8_t *const *address, uint32_t o
 // No two indices of operand o share a byte (its strides nest).
 bool plan_injective(const plan_tile *tile, uint32_t operand);
 
+// What a REDUCE, REDUCESQ or FOLD sums.
+static inline simd_sum plan_sum_of(const isa_instruction *i)
+{
+    return i->opcode == ISA_REDUCESQ ? SIMD_SQUARES : simd_sum_of(i->op);
+}
+
 // Lanes a column stick of a matmul has: elements of operand 1's format in a stick.
 static inline uint32_t matmul_lanes(const isa_instruction *i)
 {

@@ -378,23 +378,19 @@ static void combine_nan_first(unit_code *c, avx512 op, zmm sum, zmm value)
 
 void code_combine(unit_code *c, uint32_t op, zmm sum, zmm value)
 {
-    switch (op) {
-    case VECTOR_SUM:
-    case VECTOR_WIDE_SUM: code_op(c, VADDPS, sum, sum, in_zmm(value)); break;
-    case VECTOR_SQUARES: code_op(c, VFMADD231PS, sum, value, in_zmm(value)); break;
-    case VECTOR_WIDE_SQUARES: {
+    static const avx512 of[SIMD_SUMS] = {VADDPS, VADDPS, VMAXPS, VMINPS, VMULPS};
+    const simd_sum kind = vector_sum_of(op);
+    const bool wide = vector_sums_wide(op);
+    if (kind == SIMD_SQUARES && !wide) {
+        code_op(c, VFMADD231PS, sum, value, in_zmm(value));
+    } else if (kind == SIMD_SQUARES) {
         const zmm square = code_new(c);
         code_op(c, VMULPS, square, value, in_zmm(value));
         code_op(c, VADDPS, sum, sum, in_zmm(square));
         code_release(c, square);
-        break;
-    }
-    case VECTOR_PRODUCT:
-    case VECTOR_WIDE_PRODUCT: code_op(c, VMULPS, sum, sum, in_zmm(value)); break;
-    case VECTOR_MAX: code_op(c, VMAXPS, sum, sum, in_zmm(value)); break;
-    case VECTOR_MIN: code_op(c, VMINPS, sum, sum, in_zmm(value)); break;
-    case VECTOR_WIDE_MAX: combine_nan_first(c, VMAXPS, sum, value); break;
-    case VECTOR_WIDE_MIN: combine_nan_first(c, VMINPS, sum, value); break;
-    default: c->fails = true; break;
+    } else if (wide && (kind == SIMD_MAX || kind == SIMD_MIN)) {
+        combine_nan_first(c, of[kind], sum, value);
+    } else {
+        code_op(c, of[kind], sum, sum, in_zmm(value));
     }
 }

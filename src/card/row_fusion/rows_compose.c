@@ -317,33 +317,20 @@ static spyre_status add_stream(rows_builder *b, const rows_tile *t)
 
 // --- Sums
 
-// False for an accumulator without a vector op.
-static bool find_sum(const isa_instruction *i, vector_op *out)
-{
-    opfunc op = i->opcode == ISA_REDUCESQ ? OPFUNC_SUM : i->op;
-    switch ((int)op) {
-    case OPFUNC_SUM: *out = i->opcode == ISA_REDUCESQ ? VECTOR_SQUARES : VECTOR_SUM; return true;
-    case OPFUNC_PROD: *out = VECTOR_PRODUCT; return true;
-    case OPFUNC_MAX: *out = VECTOR_MAX; return true;
-    case OPFUNC_MIN: *out = VECTOR_MIN; return true;
-    default: return false;
-    }
-}
-
 static spyre_status add_reduction(rows_builder *b, const rows_tile *t)
 {
     uint32_t area = t->operand[0].sums;
     const isa_instruction *begun = b->begun[area];
+    const simd_sum sum = plan_sum_of(t->tile->instruction);
+    const bool wide = t->lanes == SIMD_LANES / 2;
     // Two reductions to the same sums: rare.
-    vector_op sum = VECTOR_SUM;
-    b->fits = begun && find_sum(t->tile->instruction, &sum);
+    b->fits = begun && sum != SIMD_SUMS;
     if (!b->fits) return NULL;
     // Of fp32 in sums of 64 lanes: both runs of a stick, each element on its own.
-    if (t->lanes == SIMD_LANES / 2) sum += VECTOR_WIDE_SUM - VECTOR_SUM;
-    else if (is_wide(&t->operand[1].place) && sum != VECTOR_SUM) b->fits = false;
+    if (!wide && is_wide(&t->operand[1].place) && sum != SIMD_SUM) b->fits = false;
     TRY(load(b, &t->operand[1]));
     b->begun[area] = NULL;
-    return add_step(b, (rows_step){.op = sum, .area = area,
+    return add_step(b, (rows_step){.op = (wide ? VECTOR_WIDE_SUM : VECTOR_SUM) + sum, .area = area,
                                     .begins = true, .begin = begun->constant[0],
                                     .rest = t->rest, .rest_of_each = t->rest_of_each,
                                     .value = ROWS_NONE});
@@ -366,11 +353,9 @@ static void add_fold(rows_builder *b, const rows_tile *t)
 {
     uint32_t area = t->operand[0].sums;
     rows_step *sum = b->begun[area] ? NULL : step_that_sums(b, area);
-    vector_op op = VECTOR_SUM;
-    uint32_t summed = sum ? sum->op : VECTOR_SUM;
-    if (vector_sums_wide(summed)) summed -= VECTOR_WIDE_SUM - VECTOR_SUM;
-    b->fits = sum && find_sum(t->tile->instruction, &op) &&
-              (summed == op || (summed == VECTOR_SQUARES && op == VECTOR_SUM));
+    const simd_sum folded = plan_sum_of(t->tile->instruction);
+    const simd_sum summed = sum ? vector_sum_of(sum->op) : SIMD_SUMS;
+    b->fits = sum && (summed == folded || (summed == SIMD_SQUARES && folded == SIMD_SUM));
     if (b->fits) sum->folds = b->folded[area] = true;
 }
 

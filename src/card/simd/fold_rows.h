@@ -51,23 +51,18 @@ typedef struct {
     void (*rows)(const float *values, size_t pairs, float *out);    // ROWS_TOGETHER of them
 } row_folders;
 
-static row_folders folders_of(uint32_t op)
-{
-    switch (op) {
-    case VECTOR_MAX: return (row_folders){fold_row_max, fold_rows_max};
-    case VECTOR_MIN: return (row_folders){fold_row_min, fold_rows_min};
-    case VECTOR_PRODUCT: return (row_folders){fold_row_product, fold_row_products};
-    default: return (row_folders){fold_row_sum, fold_row_sums};
-    }
-}
-
 static void fold_sums(float *values, uint32_t op, size_t rows, size_t pairs)
 {
-    const row_folders fold = folders_of(op);
+    static const row_folders folders[SIMD_SUMS] = {{fold_row_sum, fold_row_sums},
+                                                   {fold_row_sum, fold_row_sums},
+                                                   {fold_row_max, fold_rows_max},
+                                                   {fold_row_min, fold_rows_min},
+                                                   {fold_row_product, fold_row_products}};
+    const row_folders *fold = &folders[vector_sum_of(op)];
     size_t row = 0;
     for (; row + ROWS_TOGETHER <= rows; row += ROWS_TOGETHER)
-        fold.rows(values + row * STICK_LANES, pairs, values + row);
-    for (; row < rows; row++) fold.row(values + row * STICK_LANES, pairs, values + row);
+        fold->rows(values + row * STICK_LANES, pairs, values + row);
+    for (; row < rows; row++) fold->row(values + row * STICK_LANES, pairs, values + row);
 }
 
 // The lanes of a row in the order of elements.
@@ -81,10 +76,8 @@ static void order_row(float *values, size_t pairs)
 
 static void end_sums(const vector_step *s, size_t rows)
 {
-    const bool wide = vector_sums_wide(s->op);
-    const size_t pairs = wide ? HALF_PAIRS : UNIT_PAIRS;
-    if (s->folds) fold_sums(s->values, wide ? s->op - (VECTOR_WIDE_SUM - VECTOR_SUM) : s->op,
-                            rows, pairs);
+    const size_t pairs = vector_sums_wide(s->op) ? HALF_PAIRS : UNIT_PAIRS;
+    if (s->folds) fold_sums(s->values, s->op, rows, pairs);
     for (size_t row = 0; !s->folds && row < rows; row++)
         order_row(s->values + row * STICK_LANES, pairs);
 }

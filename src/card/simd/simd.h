@@ -82,8 +82,8 @@ typedef struct {
     simd_function *f32[OPFUNC_COUNT], *f64[OPFUNC_COUNT];      // null: none
     simd_function *quotient;                                   // REALDIV on SEN169_FP16
     simd_lookup *lookup;
-    simd_reducer *sum, *product, *max, *min, *square;
-    simd_folder *fold_sum, *fold_product, *fold_max, *fold_min;
+    simd_reducer *reduce[SIMD_SUMS + 1];                       // null: none
+    simd_folder *fold[SIMD_SUMS + 1];                          // null: none
     simd_multiplier *multiply;
     size_t few_rows;
     vector_runner *run_program;
@@ -99,6 +99,9 @@ const simd_table *simd_in_use(void);
 // The function for an instruction's formats; null when there is none.
 simd_function *simd_find(opfunc op, spyre_format result, const spyre_format *inputs,
                          uint32_t count);
+
+// The sum of an accumulator.
+simd_sum simd_sum_of(opfunc op);
 
 // True for the formats that vector loops read and write.
 bool simd_reads(spyre_format format, simd_format *out_format);

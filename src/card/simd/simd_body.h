@@ -88,10 +88,8 @@ static void f32_QUOTIENT(const simd_rows *s)
         .f32 = {COMMON_ROWS(F32_ENTRY) F32_ROWS(F32_ENTRY)},                                   \
         .f64 = {COMMON_ROWS(F64_ENTRY) F64_ROWS(F64_ENTRY)},                                   \
         .quotient = f32_QUOTIENT, .lookup = look_up,                                           \
-        .sum = reduce_sum, .product = reduce_product, .square = reduce_square,                 \
-        .max = reduce_max, .min = reduce_min,                                                  \
-        .fold_sum = fold_sum, .fold_product = fold_product,                                    \
-        .fold_max = fold_max, .fold_min = fold_min,                                            \
+        .reduce = {reduce_sum, reduce_square, reduce_max, reduce_min, reduce_product},         \
+        .fold = {fold_sum, NULL, fold_max, fold_min, fold_product},                            \
         .multiply = multiply, .few_rows = FEW_ROWS,                                           \
         .run_program = run_program, .are_plain = are_plain, .has_exp = HAS_EXP,          \
     }

@@ -164,6 +164,15 @@ bool vector_applies(opfunc op, uint32_t inputs)
     return inputs > 0 && arities[op] == inputs;
 }
 
+simd_sum simd_sum_of(opfunc op)
+{
+    return op == OPFUNC_SUM    ? SIMD_SUM
+           : op == OPFUNC_MAX  ? SIMD_MAX
+           : op == OPFUNC_MIN  ? SIMD_MIN
+           : op == OPFUNC_PROD ? SIMD_PRODUCT
+                               : SIMD_SUMS;
+}
+
 bool simd_reads(spyre_format format, simd_format *out_format)
 {
     *out_format = format == SPYRE_FORMAT_SEN169_FP16 ? SIMD_DL16 : SIMD_F32;

@@ -41,20 +41,23 @@ static inline bool vector_sums_wide(uint32_t op)
     return op >= VECTOR_WIDE_SUM && op <= VECTOR_WIDE_PRODUCT;
 }
 
+// What a sum of rows is, or what REDUCE sums: as VECTOR_SUM and those behind it, and the wide ones,
+// follow each other.
+typedef enum {
+    SIMD_SUM, SIMD_SQUARES, SIMD_MAX, SIMD_MIN, SIMD_PRODUCT,
+    SIMD_SUMS,                          // anything else
+} simd_sum;
+
+static inline simd_sum vector_sum_of(uint32_t op)
+{
+    return (simd_sum)((op - VECTOR_SUM) % SIMD_SUMS);
+}
+
 // What leaves a sum of `op` as it is.
 static inline float vector_neutral(uint32_t op)
 {
-    switch (op) {
-    case VECTOR_SUM:
-    case VECTOR_WIDE_SUM: return -0.0f;
-    case VECTOR_MAX:
-    case VECTOR_WIDE_MAX: return -INFINITY;
-    case VECTOR_MIN:
-    case VECTOR_WIDE_MIN: return INFINITY;
-    case VECTOR_PRODUCT:
-    case VECTOR_WIDE_PRODUCT: return 1.0f;
-    default: return 0.0f;
-    }
+    static const float neutral[SIMD_SUMS] = {-0.0f, 0.0f, -INFINITY, INFINITY, 1.0f};
+    return neutral[vector_sum_of(op)];
 }
 
 // What a step does to x afterwards.

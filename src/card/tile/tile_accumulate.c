@@ -180,7 +180,7 @@ static void add_to_one(uint8_t *to, const row_shape *s, const value_run *from, s
                               .accumulator_row = s->to_part,
                               .in_row = s->from_part,
                               .step = s->from_row};
-    simd_in_use()->sum(&r);
+    simd_in_use()->reduce[SIMD_SUM](&r);
 }
 
 // Where the rows from row `first` on go, of at most ROWS_AHEAD. They lie anywhere, so the host is

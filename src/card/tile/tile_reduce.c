@@ -81,20 +81,6 @@ static void run_reduce_simd(const plan_tile *tile, uint8_t *const *address,
     } while (next_run(&r));
 }
 
-// Null for an accumulator without a vector form.
-static simd_reducer *find_reducer(const isa_instruction *i)
-{
-    const simd_table *table = simd_in_use();
-    if (i->opcode == ISA_REDUCESQ) return table->square;
-    switch ((int)i->op) {
-    case OPFUNC_SUM: return table->sum;
-    case OPFUNC_PROD: return table->product;
-    case OPFUNC_MAX: return table->max;
-    case OPFUNC_MIN: return table->min;
-    default: return NULL;
-    }
-}
-
 static bool aligned_floats(const plan_tile *tile)
 {
     for (uint32_t d = 0; d + 1 < tile->dim_count; d++)
@@ -147,25 +133,13 @@ plan_executor tile_reduce(plan_tile *tile)
                        run_stride(tile, 1) == spyre_format_bytes(input);
     if (integers || dense) take_in_turns(tile);
     if (integers) return tile_reduce_integers(tile);
-    tile->reducer = dense ? find_reducer(tile->instruction) : NULL;
+    tile->reducer = dense ? simd_in_use()->reduce[plan_sum_of(tile->instruction)] : NULL;
     return (plan_executor){tile->reducer            ? run_reduce_simd
                            : lanes_fits_f32(input) ? run_reduce
                                                     : exact_run, NEEDS_APART};
 }
 
 // --- FOLD
-
-static simd_folder *find_folder(opfunc op)
-{
-    const simd_table *table = simd_in_use();
-    switch ((int)op) {
-    case OPFUNC_SUM: return table->fold_sum;
-    case OPFUNC_PROD: return table->fold_product;
-    case OPFUNC_MAX: return table->fold_max;
-    case OPFUNC_MIN: return table->fold_min;
-    default: return NULL;
-    }
-}
 
 static void fold_row(opfunc op, simd_folder *fold, float *values, uint32_t count)
 {
@@ -192,7 +166,7 @@ static void run_fold(const plan_tile *tile, uint8_t *const *address, plan_scratc
     uint32_t last = i->dim_count - 1u;
     (void)scratch;
     bool integers = isa_accumulates_integers(i);
-    simd_folder *fold = find_folder(i->op);
+    simd_folder *fold = simd_in_use()->fold[plan_sum_of(i)];
     uint32_t index[ISA_MAX_DIMS] = {0};
     uint8_t *at = address[0];
     for (;;) {
