@@ -134,19 +134,13 @@ void code_store_sums(unit_code *c)
     }
 }
 
-static bool loads_elements(uint32_t op)
-{
-    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_LOAD_Y ||
-           op == VECTOR_WIDE_Y;
-}
-
 bool vector_goes_by_rows(const vector_program *w)
 {
     uint32_t sums = 0, streams = 0;
     for (uint32_t n = 0; n < w->count; n++) {
         const vector_step *s = &w->steps[n];
-        if (s->op >= VECTOR_STORE && s->op <= VECTOR_STORE_LOOK_UP) return false;
-        if (loads_elements(s->op)) streams += s->streams ? 2 : 1;
+        if (vector_stores(s->op)) return false;
+        if (vector_describe(s->op)->at == VECTOR_ELEMENTS) streams += s->streams ? 2 : 1;
         sums += vector_sums(s->op);
     }
     return sums > 0 && sums <= 2 && streams <= 1;

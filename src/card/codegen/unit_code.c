@@ -155,9 +155,7 @@ operand code_slot_at(uint32_t slot, uint32_t quarter)
 
 static bool has_elements(uint32_t op)
 {
-    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_SPREAD_X ||
-           op == VECTOR_READY_X || op == VECTOR_LOAD_Y || op == VECTOR_WIDE_Y ||
-           op == VECTOR_SPREAD_Y || (op >= VECTOR_STORE && op <= VECTOR_STORE_LOOK_UP);
+    return vector_describe(op)->at <= VECTOR_SPREAD;
 }
 
 const vector_step *code_leading_step(const vector_program *w)

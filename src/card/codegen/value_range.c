@@ -136,30 +136,17 @@ static void take_step(const vector_step *s, bool plain, int32_t most, ranges *r)
     if (s->plain) element = value_between(VECTOR_PLAIN_LEAST, VECTOR_PLAIN_MOST, true);
     if (s->ranged) element = value_between(s->least, s->most, false);
     switch (s->op) {
-    case VECTOR_LOAD_X:
-    case VECTOR_ROWS_X:
-    case VECTOR_KEPT_X: r->x = element; break;
-    case VECTOR_LOAD_Y:
-    case VECTOR_ROWS_Y:
-    case VECTOR_KEPT_Y: r->y = element; break;
     case VECTOR_X_TO_Y: r->y = r->x; break;
     case VECTOR_SUB_F32:
     case VECTOR_ADD_F32: r->x = sum(r->x, r->y); break;
     case VECTOR_MUL_F32: r->x = product(r->x, r->y); break;
-    case VECTOR_WIDE_Y:
-    case VECTOR_LINE_Y:
-    case VECTOR_SPREAD_Y:
-    case VECTOR_ZERO_Y: r->y = unknown; break;
-    case VECTOR_WIDE_X:
-    case VECTOR_READY_X:
-    case VECTOR_SPREAD_X:
-    case VECTOR_EXP:
-    case VECTOR_LOOK_UP: r->x = unknown; break;
     default:
         if (s->op >= VECTOR_HELD) take_slot(s->op, r);
         else if (vector_is_formula(s->op)) r->x = unknown;
         else if (s->op >= VECTOR_APPLY_F32) r->x = of_opfunc((opfunc)(s->op - VECTOR_APPLY_F32), r);
         else if (s->op >= VECTOR_APPLY) r->x = of_opfunc((opfunc)(s->op - VECTOR_APPLY), r);
+        else if (vector_describe(s->op)->gives == VECTOR_X) r->x = element;
+        else if (vector_describe(s->op)->gives == VECTOR_Y) r->y = element;
         break;
     }
 }
@@ -216,8 +203,7 @@ bool choose_plain(const vector_program *w, plain_choice *out)
     const step_marks none = {.of = {false}};
     step_marks tried = none;
     for (uint32_t n = 0; n < w->count; n++) {
-        const uint32_t op = w->steps[n].op;
-        if (op >= VECTOR_STORE && op <= VECTOR_STORE_LOOK_UP) break;
+        if (vector_stores(w->steps[n].op)) break;
         tried.of[n] = loads(&w->steps[n]);
     }
     const uint32_t best = choose_most(w, &tried, &out->most);

@@ -240,7 +240,7 @@ static uint32_t find_barrier(const rows_window *w, uint32_t first)
 static bool leaves_streams(const row_fusion *c)
 {
     for (uint32_t n = 0; n < c->steps.count; n++)
-        if (rows_stores(c->steps.items[n].op) && rows_step_in_lx(&c->steps.items[n])) return true;
+        if (vector_stores(c->steps.items[n].op) && rows_step_in_lx(&c->steps.items[n])) return true;
     return false;
 }
 

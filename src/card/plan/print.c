@@ -132,12 +132,7 @@ static void print_steps(const plan_kernel *kernel, text *out)
 
 static const char *op_name(uint32_t op)
 {
-    static const char *const names[] = {
-#define VECTOR_ROW(name, meaning) #name,
-#include "card/simd/vector_op.def"
-#undef VECTOR_ROW
-    };
-    if (op < VECTOR_APPLY) return names[op];
+    if (op < VECTOR_APPLY) return vector_describe(op)->name;
     return opfunc_describe((opfunc)((op - VECTOR_APPLY) % OPFUNC_COUNT))->name;
 }
 
@@ -150,7 +145,7 @@ static void print_step(const rows_step *s, text *out)
         text_printf(out, s->rest_of_each ? " to lane %u of each" : " to lane %u", s->rest);
     if (s->filled) {
         text_printf(out, " %g", (double)s->begin);
-    } else if (rows_takes_elements(s->op)) {
+    } else if (vector_takes_elements(s->op)) {
         const rows_place *p = &s->place;
         if (p->own) text_append(out, " own");
         else if (p->space == ISA_SPACE_LX) text_append(out, " lx");

@@ -231,12 +231,6 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, uint32_
 
 // --- Running
 
-// True for ops of steps that have a place; of them, those that store there, and those that take one
-// element a row.
-bool rows_takes_elements(uint32_t op);
-bool rows_stores(uint32_t op);
-bool rows_takes_rows(uint32_t op);
-
 // True when what the step, or the tile's operand, takes or makes is in LX.
 bool rows_step_in_lx(const rows_step *s);
 bool rows_operand_in_lx(const rows_operand *o);

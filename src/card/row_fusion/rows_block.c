@@ -105,7 +105,7 @@ static bool sticks_are_nearer(const row_fusion *c)
     int32_t nearer = 0;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_place *p = &c->steps.items[n].place;
-        if (!rows_takes_elements(c->steps.items[n].op)) continue;
+        if (!vector_takes_elements(c->steps.items[n].op)) continue;
         const int64_t row = rows_nest_stride(&p->row), stick = rows_nest_stride(&p->stick);
         nearer += row && stick ? (llabs(stick) < llabs(row) ? 1 : -1) : 0;
     }
@@ -127,7 +127,7 @@ static size_t passing_rows(const row_fusion *c)
     size_t streams = 0;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const uint32_t op = c->steps.items[n].op;
-        streams += rows_takes_elements(op) && !rows_takes_rows(op);
+        streams += vector_takes_elements(op) && !vector_takes_rows(op);
     }
     if (sticks_are_nearer(c)) return LEAST_UNITS / c->sticks + 1;
     const size_t rows = AHEAD_BYTES / (2 * SPYRE_STICK_BYTES * (streams ? streams : 1));
@@ -171,7 +171,7 @@ static spyre_status list_nest(arena *memory, const rows_nest *nest, size_t count
 static void share_lists(const row_fusion *c, rows_step *s)
 {
     for (const rows_step *other = c->steps.items; other < s; other++) {
-        if (!rows_takes_elements(other->op)) continue;
+        if (!vector_takes_elements(other->op)) continue;
         if (rows_nests_equal(&s->place.row, &other->place.row)) s->row_at = other->row_at;
         if (rows_nests_equal(&s->place.stick, &other->place.stick)) s->stick_at = other->stick_at;
     }
@@ -182,7 +182,7 @@ static spyre_status list_places(rows_builder *b)
     const row_fusion *c = b->c;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         rows_step *s = &c->steps.items[n];
-        if (!rows_takes_elements(s->op)) continue;
+        if (!vector_takes_elements(s->op)) continue;
         share_lists(c, s);
         if (!s->row_at && rows_nest_has_blocks(&s->place.row, c->block))
             TRY(list_nest(b->memory, &s->place.row, c->block + c->rows_ahead, &s->row_at));

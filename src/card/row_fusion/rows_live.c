@@ -71,7 +71,7 @@ static bool is_loaded(const rows_builder *b, uint16_t arg)
 {
     for (uint32_t n = 0; n < b->c->steps.count; n++) {
         const rows_step *s = &b->c->steps.items[n];
-        if (rows_takes_elements(s->op) && !rows_stores(s->op) &&
+        if (vector_takes_elements(s->op) && !vector_stores(s->op) &&
             s->place.space == ISA_SPACE_MEMORY && s->place.arg == arg)
             return true;
     }

@@ -25,7 +25,7 @@ static bool meet(const row_fusion *c, const rows_step *s, const rows_tile *t, ui
                  const rows_operand *operand)
 {
     const rows_place *p = &s->place;
-    if (operand->sums != ROWS_NONE || operand->constant || (o > 0 && !rows_stores(s->op)))
+    if (operand->sums != ROWS_NONE || operand->constant || (o > 0 && !vector_stores(s->op)))
         return false;
     if (p->space != operand->place.space) return false;
     if (p->space != ISA_SPACE_LX) return p->arg == operand->place.arg;
@@ -35,7 +35,7 @@ static bool meet(const row_fusion *c, const rows_step *s, const rows_tile *t, ui
 static bool keeps_away(const row_fusion *c, const rows_step *s, const rows_item *tile)
 {
     const rows_tile *t = tile->made_of;
-    if (!rows_takes_elements(s->op) || s->filled) return true;
+    if (!vector_takes_elements(s->op) || s->filled) return true;
     for (uint32_t o = 0; o < tile->operands; o++)
         if (meet(c, s, t, o, &tile->operand[o])) return false;
     return true;
@@ -44,7 +44,7 @@ static bool keeps_away(const row_fusion *c, const rows_step *s, const rows_item 
 // A store that rows_prune() will drop.
 static bool is_dead(const rows_step *s, const bool *value_live)
 {
-    return (s->op == VECTOR_STORE || s->op == VECTOR_STORE_WIDE) && !value_live[s->value];
+    return vector_stores(s->op) && !value_live[s->value];
 }
 
 // At most so many values pass in a program at once.
@@ -53,8 +53,7 @@ static bool has_slots(const rows_builder *b, const rows_item *one, const rows_it
     uint32_t values = 0;
     for (uint32_t n = one->first; n < other->first + other->count; n++) {
         const rows_step *s = &b->c->steps.items[n];
-        const bool keeps = s->op == VECTOR_KEEP || s->op == VECTOR_KEEP_Y;
-        values += keeps && b->values[s->value].kept;
+        values += vector_keeps(s->op) && b->values[s->value].kept;
     }
     return values <= ROWS_MOST_PASSING;
 }

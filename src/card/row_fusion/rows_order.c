@@ -263,8 +263,8 @@ bool rows_loops_turn(const row_fusion *c, const plan_phase *first, uint32_t loop
 {
     for (uint32_t n = 0; n < c->steps.count; n++)
         for (uint32_t other = 0; other < c->steps.count; other++)
-            if (rows_stores(c->steps.items[n].op) &&
-                rows_takes_elements(c->steps.items[other].op) &&
+            if (vector_stores(c->steps.items[n].op) &&
+                vector_takes_elements(c->steps.items[other].op) &&
                 !iterations_apart(c, first, loops, &c->steps.items[n], &c->steps.items[other]))
                 return false;
     return true;

@@ -160,7 +160,7 @@ static bool makes_sums(const row_fusion *c, const rows_item *item)
     bool sums = false;
     for (uint32_t n = 0; n < item->count; n++) {
         const uint32_t op = c->steps.items[item->first + n].op;
-        if (rows_stores(op) || op == VECTOR_KEEP || op == VECTOR_KEEP_Y) return false;
+        if (vector_stores(op) || vector_keeps(op)) return false;
         sums |= vector_sums(op);
     }
     return sums;

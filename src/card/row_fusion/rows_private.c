@@ -121,8 +121,8 @@ static bool program_suits(const rows_builder *b, const rows_item *program, const
         const rows_step *s = &b->c->steps.items[n];
         if (!rows_step_in_lx(s) || !ranges_overlap(rows_step_range(b->c, s), range)) continue;
         if (before && !rows_same_place(b->first, &s->place, &maker->operand[0].place)) continue;
-        if (rows_stores(s->op) && stores_over(b, maker, program, &s->place)) continue;
-        if (rows_takes_rows(s->op) && reads_over(b, maker, program, &s->place)) continue;
+        if (vector_stores(s->op) && stores_over(b, maker, program, &s->place)) continue;
+        if (vector_takes_rows(s->op) && reads_over(b, maker, program, &s->place)) continue;
         if (maker > program || (s->op != VECTOR_ROWS_Y && s->op != VECTOR_ROWS_X) ||
             !rows_same_place(b->first, &s->place, &maker->operand[0].place))
             return false;
@@ -152,7 +152,7 @@ static bool overwrites(const rows_builder *b, const rows_item *item, const row_v
     const byte_range range = v->range;
     for (uint32_t n = item->first; n < item->first + item->count; n++) {
         const rows_step *s = &b->c->steps.items[n];
-        if (rows_stores(s->op) && rows_step_in_lx(s) && stores_over(b, maker, item, &s->place) &&
+        if (vector_stores(s->op) && rows_step_in_lx(s) && stores_over(b, maker, item, &s->place) &&
             ranges_overlap(rows_step_range(b->c, s), range))
             return true;
     }
@@ -262,7 +262,7 @@ bool rows_divides(const row_fusion *c)
     if (c->loops) return false;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
-        if (!rows_stores(s->op)) continue;
+        if (!vector_stores(s->op)) continue;
         if (!rows_lie_apart(&s->place)) return false;
     }
     return true;

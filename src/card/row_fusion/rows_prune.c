@@ -74,17 +74,15 @@ static void load_again(rows_builder *b, const bool *live)
 
 static bool is_needed(const rows_builder *b, const rows_step *s, const bool *live)
 {
-    if (s->op == VECTOR_KEEP || s->op == VECTOR_KEEP_Y) return b->values[s->value].kept;
-    return (s->op != VECTOR_STORE && s->op != VECTOR_STORE_WIDE) || live[s->value];
+    if (vector_keeps(s->op)) return b->values[s->value].kept;
+    return !vector_stores(s->op) || live[s->value];
 }
 
 // A vector program of loads alone does nothing.
 static bool has_effect(const rows_step *steps, uint32_t count)
 {
     for (uint32_t n = 0; n < count; n++)
-        if (rows_stores(steps[n].op) || steps[n].op == VECTOR_KEEP ||
-            steps[n].op == VECTOR_KEEP_Y || vector_sums(steps[n].op))
-            return true;
+        if (vector_describe(steps[n].op)->gives == VECTOR_NONE) return true;
     return false;
 }
 

@@ -11,44 +11,16 @@
 
 // --- Roundings
 
-// How a value in x has to be rounded for one of the steps behind it.
-static vector_rounding wants(const rows_step *s)
-{
-    switch (s->op) {
-    case VECTOR_STORE:
-    case VECTOR_STORE_LOOK_UP:
-    case VECTOR_LOOK_UP:
-    case VECTOR_LOAD_Y:
-    case VECTOR_KEPT_Y:
-    case VECTOR_LINE_Y:
-    case VECTOR_ROWS_Y:
-    case VECTOR_ZERO_Y:
-    case VECTOR_ROWS_X:
-    case VECTOR_SPREAD_X:
-    case VECTOR_SPREAD_Y:
-    case VECTOR_WIDE_X:
-    case VECTOR_WIDE_Y:
-    case VECTOR_LOAD_X:
-    case VECTOR_KEEP_Y:
-    case VECTOR_KEPT_X: return VECTOR_AS_IS;
-    // Beyond its range exp is zero, one or infinite already.
-    case VECTOR_EXP: return VECTOR_SIGNIFICAND;
-    default: return VECTOR_ROUND;
-    }
-}
-
 static bool ends_value(uint32_t op)
 {
-    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_ROWS_X ||
-           op == VECTOR_SPREAD_X || op == VECTOR_KEPT_X || op == VECTOR_EXP ||
-           op == VECTOR_LOOK_UP || op >= VECTOR_APPLY ||
-           (op >= VECTOR_SUB_F32 && op <= VECTOR_ADD_F32);
+    return vector_describe(op)->gives == VECTOR_X;
 }
 
+// Elements of SEN169_FP16 that lie anywhere.
 static bool brings_y(uint32_t op)
 {
-    return op == VECTOR_LOAD_Y || op == VECTOR_LINE_Y || op == VECTOR_ROWS_Y ||
-           op == VECTOR_SPREAD_Y;
+    return vector_describe(op)->gives == VECTOR_Y && vector_takes_elements(op) &&
+           op != VECTOR_WIDE_Y;
 }
 
 // maximum(v, v y), which a store rounds: as rounding keeps the order, and of a v that is 0 the
@@ -72,7 +44,7 @@ static void relax_roundings(uint32_t count, rows_step *steps)
     for (uint32_t n = 0; n < count; n++) {
         vector_rounding most = VECTOR_AS_IS;
         for (uint32_t next = n + 1; next < count; next++) {
-            vector_rounding wanted = wants(&steps[next]);
+            const vector_rounding wanted = vector_describe(steps[next].op)->wants;
             if (wanted > most) most = wanted;
             if (ends_value(steps[next].op)) break;
         }

@@ -50,7 +50,7 @@ static bool suits(const row_fusion *c)
     if (c->joined || c->items.count != 1 || !c->items.items[0].count) return false;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const uint32_t op = c->steps.items[n].op;
-        if (vector_sums(op) || rows_takes_rows(op) || op == VECTOR_LINE_Y) return false;
+        if (vector_sums(op) || vector_takes_rows(op) || op == VECTOR_LINE_Y) return false;
     }
     return true;
 }
@@ -103,7 +103,7 @@ static spyre_status add_program(rows_builder *b, const row_fusion *before, uint3
             const rows_step *next = &before->steps.items[n + 1];
             step.op = step.op == VECTOR_LOAD_X ? VECTOR_KEPT_X : VECTOR_KEPT_Y;
             step.value = id;
-            if (next->op == VECTOR_KEEP || next->op == VECTOR_KEEP_Y) {
+            if (vector_keeps(next->op)) {
                 kept_as[next->value] = id;
                 b->values[next->value].kept = false;
                 n++;

@@ -228,7 +228,7 @@ static void bind(progress *g, uint32_t n)
                        .rest = s->rest,
                        .rest_of_each = s->rest_of_each,
                        .begin = s->begin};
-    if (rows_takes_rows(s->op)) w->values = g->rows[n];
+    if (vector_takes_rows(s->op)) w->values = g->rows[n];
     if (rows_takes_kept(s->op) && !s->passes)
         w->values = g->kept[(size_t)s->area * g->c->sticks * g->c->block];
     if (s->op == VECTOR_LINE_Y) w->values = line_of(g, s);
@@ -282,11 +282,11 @@ static bool move(progress *g, uint32_t n, bool first)
     vector_step *w = &g->bound[n];
     vector_rounding rounding = s->rounding;
     bool streams = false, plain = false;
-    if (rows_takes_rows(s->op)) {
+    if (vector_takes_rows(s->op)) {
         if (!g->fetched[n] || !is_same_for_all(s)) fetch_rows(g, n, g->step[n], w->values);
         if (!g->fetched[n]) find_range(s, w);
         g->fetched[n] = true;
-    } else if (rows_takes_elements(s->op)) {
+    } else if (vector_takes_elements(s->op)) {
         streams = move_elements(g, n, w);
     } else if (rows_takes_kept(s->op)) {
         plain = !s->passes && g->plain[s->area];
@@ -309,7 +309,7 @@ static void run_innermost(const progress *g, const rows_item *item, vector_step 
     int64_t further[ROWS_MOST_STEPS], ahead[ROWS_MOST_STEPS];
     for (uint32_t n = 0; n < item->count; n++) {
         const rows_step *s = &g->c->steps.items[item->first + n];
-        if (!rows_takes_elements(s->op)) continue;
+        if (!vector_takes_elements(s->op)) continue;
         further[count] = s->place.outer[last];
         ahead[count] = steps[n].ahead - further[count] * (g->c->iterations[last] - 1);
         steps[n].ahead = further[count];
@@ -386,8 +386,8 @@ static void place_steps(const core_run *run, progress *g, const plan_phase *firs
 {
     for (uint32_t n = 0; n < g->c->steps.count; n++) {
         const rows_step *s = &g->c->steps.items[n];
-        g->halves[n] = rows_takes_elements(s->op) && in_halves(run, &s->place);
-        if (rows_takes_elements(s->op)) g->step[n] = address_of(run, g, &s->place, first);
+        g->halves[n] = vector_takes_elements(s->op) && in_halves(run, &s->place);
+        if (vector_takes_elements(s->op)) g->step[n] = address_of(run, g, &s->place, first);
         if (s->op == VECTOR_LINE_Y) fetch_line(g, n);
         bind(g, n);
         g->coded[n] = g->fetched[n] = false;
@@ -401,9 +401,9 @@ static bool replace_steps(const core_run *run, progress *g, const plan_phase *fi
     bool otherwise = false;
     for (uint32_t n = 0; n < g->c->steps.count; n++) {
         const rows_step *s = &g->c->steps.items[n];
-        if (!rows_takes_elements(s->op)) continue;
+        if (!vector_takes_elements(s->op)) continue;
         uint8_t *const at = address_of(run, g, &s->place, first);
-        otherwise |= at != g->step[n] && rows_takes_rows(s->op) && !s->filled && is_same_for_all(s);
+        otherwise |= at != g->step[n] && vector_takes_rows(s->op) && !s->filled && is_same_for_all(s);
         g->step[n] = at;
         if (s->op == VECTOR_LINE_Y) fetch_line(g, n);
     }

@@ -3,26 +3,9 @@
 // What steps of a row fusion are, and which bytes they touch.
 #include "card/row_fusion/rows.h"
 
-bool rows_stores(uint32_t op)
-{
-    return op == VECTOR_STORE || op == VECTOR_STORE_WIDE || op == VECTOR_STORE_LOOK_UP;
-}
-
-bool rows_takes_rows(uint32_t op)
-{
-    return op == VECTOR_ROWS_X || op == VECTOR_ROWS_Y;
-}
-
-bool rows_takes_elements(uint32_t op)
-{
-    return op == VECTOR_LOAD_X || op == VECTOR_WIDE_X || op == VECTOR_LOAD_Y ||
-           op == VECTOR_WIDE_Y || op == VECTOR_LINE_Y || op == VECTOR_SPREAD_X ||
-           op == VECTOR_SPREAD_Y || rows_takes_rows(op) || rows_stores(op);
-}
-
 bool rows_step_in_lx(const rows_step *s)
 {
-    return rows_takes_elements(s->op) && s->place.space == ISA_SPACE_LX && !s->place.own;
+    return vector_takes_elements(s->op) && s->place.space == ISA_SPACE_LX && !s->place.own;
 }
 
 bool rows_operand_in_lx(const rows_operand *o)
@@ -57,7 +40,7 @@ bool rows_takes_halves(const row_fusion *c, uint32_t argument)
 {
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
-        if (rows_takes_elements(s->op) && s->place.space == ISA_SPACE_MEMORY &&
+        if (vector_takes_elements(s->op) && s->place.space == ISA_SPACE_MEMORY &&
             s->place.arg == argument && s->place.format != SPYRE_FORMAT_SEN169_FP16)
             return false;
         // The host's rows end where the elements do.
@@ -79,17 +62,16 @@ void rows_add_uses(const row_fusion *c, uint32_t argument, rows_uses *uses)
 {
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
-        if (!rows_takes_elements(s->op) || s->place.space != ISA_SPACE_MEMORY ||
+        if (!vector_takes_elements(s->op) || s->place.space != ISA_SPACE_MEMORY ||
             s->place.arg != argument)
             continue;
-        if (rows_stores(s->op)) uses->stores = true;
+        if (vector_stores(s->op)) uses->stores = true;
         else uses->loads = true;
     }
 }
 
 bool rows_takes_kept(uint32_t op)
 {
-    return op == VECTOR_KEEP || op == VECTOR_KEEP_Y || op == VECTOR_KEPT_X ||
-           op == VECTOR_KEPT_Y || op == VECTOR_APPLY + OPFUNC_WHERE3 ||
+    return vector_describe(op)->at == VECTOR_KEPT || op == VECTOR_APPLY + OPFUNC_WHERE3 ||
            op == VECTOR_APPLY_F32 + OPFUNC_WHERE3;
 }

@@ -14,7 +14,7 @@
 #include "tensor/opfunc.h"
 
 typedef enum {
-#define VECTOR_ROW(name, meaning) VECTOR_##name,
+#define VECTOR_ROW(name, wants, gives, at, meaning) VECTOR_##name,
 #include "card/simd/vector_op.def"
 #undef VECTOR_ROW
     VECTOR_APPLY,
@@ -29,6 +29,55 @@ enum { VECTOR_SLOTS = 32 };
 #define VECTOR_HOLD_Y(slot) (VECTOR_HELD + 4 * (slot) + 1)      // slot = y
 #define VECTOR_HELD_X(slot) (VECTOR_HELD + 4 * (slot) + 2)      // x = slot
 #define VECTOR_HELD_Y(slot) (VECTOR_HELD + 4 * (slot) + 3)      // y = slot
+
+// What a step does to x afterwards.
+typedef enum {
+    VECTOR_AS_IS,
+    VECTOR_SIGNIFICAND,                 // to the bits of SEN169_FP16; of any exponent, NaN stays
+    VECTOR_ROUND,                       // to SEN169_FP16
+} vector_rounding;
+
+typedef enum { VECTOR_NONE, VECTOR_X, VECTOR_Y } vector_register;
+
+// Elements and what is listed like them come first, then the others that have a place in a program.
+typedef enum {
+    VECTOR_ELEMENTS, VECTOR_READY, VECTOR_SPREAD,
+    VECTOR_ROWS, VECTOR_LINE,
+    VECTOR_KEPT, VECTOR_SUMS, VECTOR_NOWHERE,
+} vector_place;
+
+// A row of vector_op.def.
+typedef struct {
+    const char *name;
+    vector_rounding wants;
+    vector_register gives;
+    vector_place at;
+} vector_op_info;
+const vector_op_info *vector_describe(uint32_t op);
+
+// True for ops that have a place, in memory or LX; of them, those that store there.
+static inline bool vector_takes_elements(uint32_t op)
+{
+    return vector_describe(op)->at <= VECTOR_LINE;
+}
+
+static inline bool vector_stores(uint32_t op)
+{
+    const vector_op_info *info = vector_describe(op);
+    return info->at == VECTOR_ELEMENTS && info->gives == VECTOR_NONE;
+}
+
+// True for ops that take one element a row; for ops that keep a value for others.
+static inline bool vector_takes_rows(uint32_t op)
+{
+    return vector_describe(op)->at == VECTOR_ROWS;
+}
+
+static inline bool vector_keeps(uint32_t op)
+{
+    const vector_op_info *info = vector_describe(op);
+    return info->at == VECTOR_KEPT && info->gives == VECTOR_NONE;
+}
 
 // Sums of rows, of 64 lanes or, of IEEE_FP32, whose sticks have so many, of 32.
 static inline bool vector_sums(uint32_t op)
@@ -59,13 +108,6 @@ static inline float vector_neutral(uint32_t op)
     static const float neutral[SIMD_SUMS] = {-0.0f, 0.0f, -INFINITY, INFINITY, 1.0f};
     return neutral[vector_sum_of(op)];
 }
-
-// What a step does to x afterwards.
-typedef enum {
-    VECTOR_AS_IS,
-    VECTOR_SIGNIFICAND,                 // to the bits of SEN169_FP16; of any exponent, NaN stays
-    VECTOR_ROUND,                       // to SEN169_FP16
-} vector_rounding;
 
 // Elements of which products and sums of two are surely values of SEN169_FP16 once they have its
 // significand: 0, and sizes from 2^VECTOR_PLAIN_LEAST to 2^VECTOR_PLAIN_MOST.

@@ -468,7 +468,7 @@ static const uint8_t *run(card_program *loaded, card_mode mode)
 static void assert_leaves_no_streams(const row_fusion *c)
 {
     for (uint32_t n = 0; n < c->steps.count; n++)
-        assert_false(rows_stores(c->steps.items[n].op) && rows_step_in_lx(&c->steps.items[n]));
+        assert_false(vector_stores(c->steps.items[n].op) && rows_step_in_lx(&c->steps.items[n]));
 }
 
 // How many row fusions of all cores a plan has.
