@@ -188,19 +188,12 @@ bool rows_streams(const isa_instruction *i)
     return is_native(i) || vector_has_formula(i->op, i->operand_count - 1u);
 }
 
-static bool is_exact(opfunc op)
-{
-    return op == OPFUNC_MAXIMUM || op == OPFUNC_MINIMUM || op == OPFUNC_ABS || op == OPFUNC_NEG ||
-           op == OPFUNC_RELUFWD || op == OPFUNC_IDENTITY || op == OPFUNC_WHERE3 ||
-           (op >= OPFUNC_EQUAL && op <= OPFUNC_GREATEREQUAL);
-}
-
 // x = op(x, y), rounded to the format of the tile's result. Exact are functions of SEN169_FP16 that
 // make no values but those.
 static rows_step apply(const isa_instruction *i, opfunc op)
 {
     const bool dl16 = all_dl16(i);
-    bool rounds = i->operand[0].format == SPYRE_FORMAT_SEN169_FP16 && !(dl16 && is_exact(op));
+    bool rounds = i->operand[0].format == SPYRE_FORMAT_SEN169_FP16 && !(dl16 && lanes_selects(op));
     const bool native = op != i->op || is_native(i);
     const uint32_t kind = !native ? VECTOR_FORMULA : dl16 ? VECTOR_APPLY : VECTOR_APPLY_F32;
     rows_step step = {.op = kind + op,

@@ -70,23 +70,10 @@ static uint32_t with_any_nan(uint32_t op)
     case OPFUNC_ADD: return VECTOR_ADD_F32;
     case OPFUNC_SUB: return VECTOR_SUB_F32;
     case OPFUNC_MUL: return VECTOR_MUL_F32;
-    case OPFUNC_IDENTITY:
-    case OPFUNC_REALDIV:
-    case OPFUNC_ABS:
-    case OPFUNC_NEG:
-    case OPFUNC_RELUFWD:
-    case OPFUNC_RELU6FWD:
-    case OPFUNC_CLIP:
-    case OPFUNC_FLOOR:
-    case OPFUNC_CEIL:
-    case OPFUNC_TRUNC:
-    case OPFUNC_ROUND:
-    case OPFUNC_FRAC:
-    case OPFUNC_SQRT:
-    case OPFUNC_RECIPROCAL:
-    case OPFUNC_RSQRT: return VECTOR_APPLY + function;
-    default: return op;
+    default: break;
     }
+    const bool same = function == OPFUNC_REALDIV || vector_applies((opfunc)function, 1);
+    return same ? VECTOR_APPLY + function : op;
 }
 
 // In fp32. SEN169_FP16 has no NaN: what is rounded to it is infinite.

@@ -18,60 +18,6 @@ bool lanes_fits_f32(spyre_format format)
     return format_fits_fp32(format);
 }
 
-static bool rounds_nothing(opfunc op)
-{
-    switch ((int)op) {
-    case OPFUNC_MAXIMUM:
-    case OPFUNC_MINIMUM:
-    case OPFUNC_EQUAL:
-    case OPFUNC_NOTEQUAL:
-    case OPFUNC_LESSERTHAN:
-    case OPFUNC_LESSEREQUAL:
-    case OPFUNC_GREATERTHAN:
-    case OPFUNC_GREATEREQUAL:
-    case OPFUNC_WHERE3:
-    case OPFUNC_ABS:
-    case OPFUNC_NEG:
-    case OPFUNC_RELUFWD:
-    case OPFUNC_FLOOR:
-    case OPFUNC_CEIL:
-    case OPFUNC_TRUNC:
-    case OPFUNC_ROUND:
-    case OPFUNC_FRAC:
-    case OPFUNC_SIGN:
-    case OPFUNC_RELU6FWD:
-    case OPFUNC_CLIP: return true;
-    default: return opfunc_describe(op)->kind == OPFUNC_KIND_COPY;
-    }
-}
-
-static bool correctly_rounded(opfunc op)
-{
-    return op == OPFUNC_ADD || op == OPFUNC_SUB || op == OPFUNC_MUL || op == OPFUNC_REALDIV;
-}
-
-// Of one element of SEN169_FP16.
-static bool rounds_every_code(opfunc op)
-{
-    return op == OPFUNC_SQRT || op == OPFUNC_RSQRT || op == OPFUNC_RECIPROCAL ||
-           op == OPFUNC_HARDSIGMOID || op == OPFUNC_HARDSWISH;
-}
-
-bool lanes_f32_suffices(opfunc op, spyre_format result, const spyre_format *inputs,
-                        uint32_t count)
-{
-    if (result != SPYRE_FORMAT_SEN169_FP16 && result != SPYRE_FORMAT_IEEE_FP32) return false;
-    bool all_dl16 = true;
-    for (uint32_t n = 0; n < count; n++) {
-        if (!lanes_fits_f32(inputs[n])) return false;
-        all_dl16 = all_dl16 && inputs[n] == SPYRE_FORMAT_SEN169_FP16;
-    }
-    if (rounds_nothing(op) || op == OPFUNC_LAYERNORMNORM) return true;
-    if (result == SPYRE_FORMAT_SEN169_FP16)
-        return all_dl16 && (correctly_rounded(op) || rounds_every_code(op));
-    return correctly_rounded(op) || op == OPFUNC_SQRT || op == OPFUNC_RECIPROCAL;
-}
-
 // --- fp32
 
 // A load makes signalling NaNs quiet, as the step through fp64 of the definition does.

@@ -25,6 +25,10 @@ enum { LANES_CHUNK = 512 };         // most elements a call
 bool lanes_f32_suffices(opfunc op, spyre_format result, const spyre_format *inputs,
                         uint32_t count);
 
+// True when the opfunc makes no value of SEN169_FP16 values that is not of them as well: one of its
+// inputs, but for the sign, 0 or 1.
+bool lanes_selects(opfunc op);
+
 // True when every value of the format is an fp32 value.
 bool lanes_fits_f32(spyre_format format);
 

@@ -253,7 +253,7 @@ static void begin_sums(const vector_program *w)
         }                                                                                     \
         break;
 // Values of SEN169_FP16 are no NaN.
-#define APPLY(op, arity, expression)                                                          \
+#define APPLY(op, arity, worth, expression)                                                    \
     APPLY_AS(VECTOR_APPLY + OPFUNC_##op, value_f32_##op, arity, true)                         \
     APPLY_AS(VECTOR_APPLY_F32 + OPFUNC_##op, value_f32_##op, arity, false)
 

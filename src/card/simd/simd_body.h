@@ -33,7 +33,7 @@ enum { STEP = 2 * LANES, STICK_LANES = 64 };
 
 // --- Opfuncs
 
-#define VALUE_F32(op, arity, expression)                                                       \
+#define VALUE_F32(op, arity, worth, expression)                                                 \
     static inline V value_f32_##op(V a, V b, V c, V d, V e, float p_, float q_,                \
                                    bool ends_dl16, bool no_nan)                                \
     {                                                                                          \
@@ -43,7 +43,7 @@ enum { STEP = 2 * LANES, STICK_LANES = 64 };
     }                                                                                          \
     KERNEL(f32_##op, value_f32_##op, arity)
 
-#define VALUE_F64(op, arity, expression)                                                       \
+#define VALUE_F64(op, arity, worth, expression)                                                 \
     static inline D half_##op(D a, D b, D c, D d, D e, D p, D q, bool ends_dl16, bool no_nan)  \
     {                                                                                          \
         (void)b, (void)c, (void)d, (void)e, (void)p, (void)q, (void)ends_dl16, (void)no_nan;   \
@@ -81,8 +81,8 @@ static void f32_QUOTIENT(const simd_rows *s)
 #include "card/simd/simd_multiply.h"
 #include "card/simd/program_body.h"
 
-#define F32_ENTRY(op, arity, expression) [OPFUNC_##op] = f32_##op,
-#define F64_ENTRY(op, arity, expression) [OPFUNC_##op] = f64_##op,
+#define F32_ENTRY(op, arity, worth, expression) [OPFUNC_##op] = f32_##op,
+#define F64_ENTRY(op, arity, worth, expression) [OPFUNC_##op] = f64_##op,
 #define SIMD_ENTRIES                                                                           \
     {                                                                                          \
         .f32 = {COMMON_ROWS(F32_ENTRY) F32_ROWS(F32_ENTRY)},                                   \

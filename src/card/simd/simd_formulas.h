@@ -8,6 +8,8 @@
 // the expressions stand, two constants say
 //   ends_dl16       the result goes to SEN169_FP16, for which NaN and infinity are one
 //   no_nan          no input is a NaN
+//
+// A row says how many inputs an opfunc has, and what its expression is worth in fp32 (lanes.h).
 #ifndef CARD_SIMD_FORMULAS_H
 #define CARD_SIMD_FORMULAS_H
 
@@ -68,39 +70,39 @@ static inline D d_sixth(D x, bool ends_dl16)
 #define CEILED (-OF(floor, a)(-a))
 #define TRUNCATED PICK(OF(less, a)(a, ZERO), CEILED, OF(floor, a)(a))
 #define SIGN_BELOW PICK(OF(less, a)(a, ZERO), SET_LIKE(a, -1.0f), PICK(UNORDERED(a, a), ZERO, a))
-#define COMMON_ROWS(ROW)                                                    \
-    ROW(ADD,          2, QUIET(a + b))                                      \
-    ROW(SUB,          2, QUIET(a - b))                                      \
-    ROW(MUL,          2, QUIET(a * b))                                      \
-    ROW(REALDIV,      2, QUIET(a / b))                                      \
-    ROW(MAXIMUM,      2, NEITHER_NAN(a, b, OF(max, a)(a, b)))               \
-    ROW(MINIMUM,      2, NEITHER_NAN(a, b, OF(min, a)(a, b)))               \
-    ROW(EQUAL,        2, CHOOSE(OF(equal, a)(a, b)))                        \
-    ROW(NOTEQUAL,     2, SET_LIKE(a, 1.0f) - CHOOSE(OF(equal, a)(a, b)))    \
-    ROW(LESSERTHAN,   2, CHOOSE(OF(less, a)(a, b)))                         \
-    ROW(LESSEREQUAL,  2, CHOOSE(OF(less_equal, a)(a, b)))                   \
-    ROW(GREATERTHAN,  2, CHOOSE(OF(less, a)(b, a)))                         \
-    ROW(GREATEREQUAL, 2, CHOOSE(OF(less_equal, a)(b, a)))                   \
-    ROW(WHERE3,       3, PASSED(PICK(OF(equal, a)(a, ZERO), c, b)))         \
-    ROW(ABS,          1, QUIET(OF(magnitude, a)(a)))                        \
-    ROW(NEG,          1, QUIET(-a))                                         \
-    ROW(RELUFWD,      1, QUIET(PICK(OF(less_equal, a)(a, ZERO), ZERO, a)))  \
-    ROW(FLOOR,        1, QUIET(OF(floor, a)(a)))                            \
-    ROW(CEIL,         1, QUIET(CEILED))                                     \
-    ROW(TRUNC,        1, QUIET(TRUNCATED))                                  \
-    ROW(ROUND,        1, QUIET(OF(nearest, a)(a)))                          \
-    ROW(FRAC,         1, QUIET(a - TRUNCATED))                              \
-    ROW(SIGN,         1, PICK(OF(less, a)(ZERO, a), SET_LIKE(a, 1.0f), SIGN_BELOW)) \
-    ROW(SQRT,         1, QUIET(OF(sqrt, a)(a)))                             \
-    ROW(RECIPROCAL,   1, QUIET(SET_LIKE(a, 1.0f) / a))                      \
-    ROW(RSQRT,        1, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(a)))         \
-    ROW(CLIP,         1, QUIET(CLIPPED(a, p, q)))                           \
-    ROW(RELU6FWD,     1, QUIET(UP_TO_SIX(a)))                               \
-    ROW(HARDSIGMOID,  1, QUIET(SIXTH_GATE))                                 \
-    ROW(HARDSWISH,    1, QUIET(FINITE * SIXTH_GATE))                         \
-    ROW(IDENTITY,     1, PASSED(a))
+#define COMMON_ROWS(ROW)                                                                    \
+    ROW(ADD,          2, ROUNDS,  QUIET(a + b))                                             \
+    ROW(SUB,          2, ROUNDS,  QUIET(a - b))                                             \
+    ROW(MUL,          2, ROUNDS,  QUIET(a * b))                                             \
+    ROW(REALDIV,      2, ROUNDS,  QUIET(a / b))                                             \
+    ROW(MAXIMUM,      2, SELECTS, NEITHER_NAN(a, b, OF(max, a)(a, b)))                      \
+    ROW(MINIMUM,      2, SELECTS, NEITHER_NAN(a, b, OF(min, a)(a, b)))                      \
+    ROW(EQUAL,        2, SELECTS, CHOOSE(OF(equal, a)(a, b)))                               \
+    ROW(NOTEQUAL,     2, SELECTS, SET_LIKE(a, 1.0f) - CHOOSE(OF(equal, a)(a, b)))           \
+    ROW(LESSERTHAN,   2, SELECTS, CHOOSE(OF(less, a)(a, b)))                                \
+    ROW(LESSEREQUAL,  2, SELECTS, CHOOSE(OF(less_equal, a)(a, b)))                          \
+    ROW(GREATERTHAN,  2, SELECTS, CHOOSE(OF(less, a)(b, a)))                                \
+    ROW(GREATEREQUAL, 2, SELECTS, CHOOSE(OF(less_equal, a)(b, a)))                          \
+    ROW(WHERE3,       3, SELECTS, PASSED(PICK(OF(equal, a)(a, ZERO), c, b)))                \
+    ROW(ABS,          1, SELECTS, QUIET(OF(magnitude, a)(a)))                               \
+    ROW(NEG,          1, SELECTS, QUIET(-a))                                                \
+    ROW(RELUFWD,      1, SELECTS, QUIET(PICK(OF(less_equal, a)(a, ZERO), ZERO, a)))         \
+    ROW(FLOOR,        1, EXACT,   QUIET(OF(floor, a)(a)))                                   \
+    ROW(CEIL,         1, EXACT,   QUIET(CEILED))                                            \
+    ROW(TRUNC,        1, EXACT,   QUIET(TRUNCATED))                                         \
+    ROW(ROUND,        1, EXACT,   QUIET(OF(nearest, a)(a)))                                 \
+    ROW(FRAC,         1, EXACT,   QUIET(a - TRUNCATED))                                     \
+    ROW(SIGN,         1, EXACT,   PICK(OF(less, a)(ZERO, a), SET_LIKE(a, 1.0f), SIGN_BELOW)) \
+    ROW(SQRT,         1, ROUNDS,  QUIET(OF(sqrt, a)(a)))                                    \
+    ROW(RECIPROCAL,   1, ROUNDS,  QUIET(SET_LIKE(a, 1.0f) / a))                             \
+    ROW(RSQRT,        1, CODES,   QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(a)))                \
+    ROW(CLIP,         1, EXACT,   QUIET(CLIPPED(a, p, q)))                                  \
+    ROW(RELU6FWD,     1, EXACT,   QUIET(UP_TO_SIX(a)))                                      \
+    ROW(HARDSIGMOID,  1, CODES,   QUIET(SIXTH_GATE))                                        \
+    ROW(HARDSWISH,    1, CODES,   QUIET(FINITE * SIXTH_GATE))                               \
+    ROW(IDENTITY,     1, SELECTS, PASSED(a))
 #define F64_ROWS(ROW)                                                                       \
-    ROW(LAYERNORMSCALE, 2, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(POSITIVE(VARIANCE) + p)))
-#define F32_ROWS(ROW) ROW(LAYERNORMNORM, 5, QUIET(((a - b) * c) * d + e))
+    ROW(LAYERNORMSCALE, 2, NONE, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(POSITIVE(VARIANCE) + p)))
+#define F32_ROWS(ROW) ROW(LAYERNORMNORM, 5, EXACT, QUIET(((a - b) * c) * d + e))
 
 #endif

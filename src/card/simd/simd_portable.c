@@ -158,7 +158,7 @@ const simd_table *simd_in_use(void)
 
 bool vector_applies(opfunc op, uint32_t inputs)
 {
-#define ARITY(name, arity, expression) [OPFUNC_##name] = (arity),
+#define ARITY(name, arity, worth, expression) [OPFUNC_##name] = (arity),
     static const uint8_t arities[OPFUNC_COUNT] = {COMMON_ROWS(ARITY)};
 #undef ARITY
     return inputs > 0 && arities[op] == inputs;
