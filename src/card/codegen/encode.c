@@ -28,6 +28,13 @@ static void put(code_buffer *b, uint32_t byte)
     else b->bytes[b->size++] = (uint8_t)byte;
 }
 
+#define PUT(b, ...) \
+    put_all(b, (const uint8_t[]){__VA_ARGS__}, sizeof (const uint8_t[]){__VA_ARGS__})
+static void put_all(code_buffer *b, const uint8_t *bytes, size_t count)
+{
+    for (size_t n = 0; n < count; n++) put(b, bytes[n]);
+}
+
 static void put_word(code_buffer *b, uint32_t word)
 {
     for (uint32_t n = 0; n < 32; n += 8) put(b, word >> n);
@@ -159,50 +166,31 @@ static operand in_gpr(gpr r)
     return in_zmm((zmm)r);
 }
 
-void encode_load(code_buffer *b, gpr to, operand from)
-{
-    scalar(b, 0x8B, to, from);
-}
+#define OF_REGISTERS(name, opcode)                            \
+    void encode_##name(code_buffer *b, gpr to, gpr from)      \
+    {                                                         \
+        scalar(b, opcode, to, in_gpr(from));                  \
+    }
+OF_REGISTERS(move, 0x8B)
+OF_REGISTERS(add, 0x03)
+OF_REGISTERS(subtract, 0x2B)
+OF_REGISTERS(and, 0x23)
+OF_REGISTERS(compare, 0x3B)
+OF_REGISTERS(low_word, 0x0FB7)              // MOVZX
+OF_REGISTERS(move_if_equal, 0x0F44)
 
-// MOVZX.
-void encode_low_word(code_buffer *b, gpr to, gpr from)
-{
-    scalar(b, 0x0FB7, to, in_gpr(from));
-}
+#define OF_MEMORY(name, opcode)                               \
+    void encode_##name(code_buffer *b, gpr to, operand from)  \
+    {                                                         \
+        scalar(b, opcode, to, from);                          \
+    }
+OF_MEMORY(load, 0x8B)
+OF_MEMORY(add_memory, 0x03)
+OF_MEMORY(load_address, 0x8D)
 
 void encode_save(code_buffer *b, operand to, gpr from)
 {
     scalar(b, 0x89, from, to);
-}
-
-void encode_add_memory(code_buffer *b, gpr to, operand from)
-{
-    scalar(b, 0x03, to, from);
-}
-
-void encode_load_address(code_buffer *b, gpr to, operand from)
-{
-    scalar(b, 0x8D, to, from);
-}
-
-void encode_move(code_buffer *b, gpr to, gpr from)
-{
-    scalar(b, 0x8B, to, in_gpr(from));
-}
-
-void encode_add(code_buffer *b, gpr to, gpr from)
-{
-    scalar(b, 0x03, to, in_gpr(from));
-}
-
-void encode_subtract(code_buffer *b, gpr to, gpr from)
-{
-    scalar(b, 0x2B, to, in_gpr(from));
-}
-
-void encode_and(code_buffer *b, gpr to, gpr from)
-{
-    scalar(b, 0x23, to, in_gpr(from));
 }
 
 void encode_add_number(code_buffer *b, gpr to, int32_t number)
@@ -251,16 +239,6 @@ void encode_call(code_buffer *b, gpr function)
     put(b, 0xD0 | (function & 7u));
 }
 
-void encode_compare(code_buffer *b, gpr one, gpr two)
-{
-    scalar(b, 0x3B, one, in_gpr(two));
-}
-
-void encode_move_if_equal(code_buffer *b, gpr to, gpr from)
-{
-    scalar(b, 0x0F44, to, in_gpr(from));
-}
-
 void encode_push(code_buffer *b, gpr r)
 {
     if (r > RDI) put(b, 0x41);
@@ -276,18 +254,13 @@ void encode_pop(code_buffer *b, gpr r)
 void encode_return(code_buffer *b)
 {
     // Registers go back to how other code wants to find them (VZEROUPPER).
-    put(b, 0xC5);
-    put(b, 0xF8);
-    put(b, 0x77);
-    put(b, 0xC3);
+    PUT(b, 0xC5, 0xF8, 0x77, 0xC3);
 }
 
 // SFENCE.
 void encode_store_fence(code_buffer *b)
 {
-    put(b, 0x0F);
-    put(b, 0xAE);
-    put(b, 0xF8);
+    PUT(b, 0x0F, 0xAE, 0xF8);
 }
 
 void encode_prefetch(code_buffer *b, operand at)
@@ -298,30 +271,19 @@ void encode_prefetch(code_buffer *b, operand at)
 // KMOVD k, eax.
 void encode_mask_from_rax(code_buffer *b, mask to)
 {
-    put(b, 0xC5);
-    put(b, 0xFB);
-    put(b, 0x92);
-    put(b, 0xC0u | (uint32_t)to << 3);
+    PUT(b, 0xC5, 0xFB, 0x92, (uint8_t)(0xC0 | to << 3));
 }
 
 // KORTESTD, of 32 lanes.
 void encode_test_mask(code_buffer *b, mask m)
 {
-    put(b, 0xC4);
-    put(b, 0xE1);
-    put(b, 0xF9);
-    put(b, 0x98);
-    put(b, 0xC0u | (uint32_t)m << 3 | m);
+    PUT(b, 0xC4, 0xE1, 0xF9, 0x98, (uint8_t)(0xC0 | m << 3 | m));
 }
 
 // KORD.
 void encode_either(code_buffer *b, mask to, mask one, mask two)
 {
-    put(b, 0xC4);
-    put(b, 0xE1);
-    put(b, 0x85 | (~(uint32_t)one & 15) << 3);
-    put(b, 0x45);
-    put(b, 0xC0u | (uint32_t)to << 3 | two);
+    PUT(b, 0xC4, 0xE1, (uint8_t)(0x85 | (~one & 15) << 3), 0x45, (uint8_t)(0xC0 | to << 3 | two));
 }
 
 // --- Jumps
