@@ -3,7 +3,8 @@
 
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma")
-#include "card/simd/round_avx2.h"
+#define ROUND_BITS 256
+#include "card/simd/round_codes.h"
 
 static inline void round_to(uint8_t *to, __m256 x, __m256 y)
 {

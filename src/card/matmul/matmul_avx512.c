@@ -3,7 +3,8 @@
 
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512vl,fma")
-#include "card/simd/round_avx512.h"
+#define ROUND_BITS 512
+#include "card/simd/round_codes.h"
 
 static inline void round_to(uint8_t *to, __m512 x, __m512 y)
 {

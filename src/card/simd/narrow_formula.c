@@ -14,7 +14,8 @@
 
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")
-#include "card/simd/round_avx512.h"
+#define ROUND_BITS 512
+#include "card/simd/round_codes.h"
 #include "tensor/convert.h"
 #include "tensor/numeric.h"
 

@@ -8,7 +8,8 @@
 #include <immintrin.h>
 #include <math.h>
 #include "card/simd/exp_dl16.h"
-#include "card/simd/round_avx2.h"
+#define ROUND_BITS 256
+#include "card/simd/round_codes.h"
 #include "card/simd/simd_layer.h"
 #include "tensor/numeric.h"
 

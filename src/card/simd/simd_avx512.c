@@ -10,7 +10,8 @@
 // Without optimisation comparisons are macros that convert their masks.
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #include "card/simd/exp_dl16.h"
-#include "card/simd/round_avx512.h"
+#define ROUND_BITS 512
+#include "card/simd/round_codes.h"
 #include "card/simd/simd_layer.h"
 #include "tensor/numeric.h"
 
