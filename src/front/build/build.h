@@ -46,9 +46,9 @@ void build_add_access(loop_op *op, const space *dims, uint32_t buffer, int64_t o
 SPYRE_MUST_CHECK spyre_status build_add_value(builder *b, loop_op *op, const space *dims,
                                               uint32_t value, const uint32_t *map);
 
-// A fresh buffer for result 0 of the node, and the output operand that covers it.
-SPYRE_MUST_CHECK spyre_status build_add_result(builder *b, loop_op *op, const space *dims,
-                                               const uint32_t *map);
+// Finishes an op with a fresh buffer for result 0 of the node, and the operand that covers it.
+SPYRE_MUST_CHECK spyre_status build_finish_result(builder *b, loop_op *op, const space *dims,
+                                                  const uint32_t *map);
 
 // A new constant buffer.
 SPYRE_MUST_CHECK spyre_status build_add_number(const builder *b, const graph_number *number,

@@ -36,8 +36,7 @@ static spyre_status build_pointwise(builder *b, opfunc func)
         TRY(graph_arg_real(b->graph, b->node, inputs + i, 0, &parameter));
         op.parameter[i] = (float)parameter;
     }
-    TRY(build_add_result(b, &op, &dims, NULL));
-    return build_finish_op(b, &op);
+    return build_finish_result(b, &op, &dims, NULL);
 }
 
 static spyre_status build_cast(builder *b)
@@ -94,8 +93,7 @@ static spyre_status build_reduction(builder *b, opfunc func)
     TRY(build_begin_op(b, func, &dims, &op));
     if (func == OPFUNC_MEAN) op.parameter[0] = (float)((double)repeats / (double)elements);
     TRY(build_add_value(b, &op, &dims, source, NULL));
-    TRY(build_add_result(b, &op, &dims, map));
-    return build_finish_op(b, &op);
+    return build_finish_result(b, &op, &dims, map);
 }
 
 // The ranks take the place of the dim; the candidates are the innermost loop.
@@ -117,8 +115,7 @@ static spyre_status build_rank(builder *b, opfunc func)
     TRY(build_begin_op(b, func, &dims, &op));
     TRY(build_add_value(b, &op, &dims, source, map));
     map[dim] = (uint32_t)dim;
-    TRY(build_add_result(b, &op, &dims, map));
-    return build_finish_op(b, &op);
+    return build_finish_result(b, &op, &dims, map);
 }
 
 static spyre_status build_scan(builder *b, opfunc func)
@@ -135,8 +132,7 @@ static spyre_status build_scan(builder *b, opfunc func)
     TRY(build_begin_op(b, func, &dims, &op));
     if (dims.size[dim] > 1) op.scanned = (uint8_t)(1u << count);
     TRY(build_add_value(b, &op, &dims, source, NULL));
-    TRY(build_add_result(b, &op, &dims, NULL));
-    return build_finish_op(b, &op);
+    return build_finish_result(b, &op, &dims, NULL);
 }
 
 // a [batch.., M, K] by b [batch.., K, N], or by a rank-2 b that all batches share.
@@ -168,8 +164,7 @@ static spyre_status build_matmul(builder *b, opfunc func)
     TRY(build_begin_op(b, func, &dims, &op));
     TRY(build_add_value(b, &op, &dims, left, left_map));
     TRY(build_add_value(b, &op, &dims, right, right_map));
-    TRY(build_add_result(b, &op, &dims, out_map));
-    return build_finish_op(b, &op);
+    return build_finish_result(b, &op, &dims, out_map);
 }
 
 // Windows of x [batch.., extent.., K] by y [batch.., taps.., K, N], whose batch dims are the last
@@ -213,8 +208,7 @@ static spyre_status build_windows(builder *b, opfunc func)
     build_add_access(&op, &dims, b->buffer_of[left], x.offset, strides);
     TRY(build_add_value(b, &op, &dims, right, map));
     for (uint32_t d = 0; d <= last; d++) map[d] = d;
-    TRY(build_add_result(b, &op, &dims, map));
-    return build_finish_op(b, &op);
+    return build_finish_result(b, &op, &dims, map);
 }
 
 static spyre_status build_gather(builder *b)
@@ -241,8 +235,7 @@ static spyre_status build_gather(builder *b)
     int64_t strides[LOOP_MAX_VARS + 2] = {0};
     strides[dims.rank - 1] = rows.stride[1];
     build_add_access(&op, &dims, b->buffer_of[table], rows.offset, strides);
-    TRY(build_add_result(b, &op, &dims, NULL));
-    return build_finish_op(b, &op);
+    return build_finish_result(b, &op, &dims, NULL);
 }
 
 // The access of a table whose dim `dim` an index walks.
@@ -277,8 +270,7 @@ static spyre_status build_take(builder *b)
     TRY(build_add_value(b, &op, &dims, index, NULL));
     add_table(&op, &dims, b->buffer_of[x], view, dim);
     if (op.row_count > 1 && !op.row_stride) return build_refuse(b, "a table of repeated rows");
-    TRY(build_add_result(b, &op, &dims, NULL));
-    return build_finish_op(b, &op);
+    return build_finish_result(b, &op, &dims, NULL);
 }
 
 // A copy of the whole, whose rows are then replaced or joined to in the index's order
@@ -301,8 +293,7 @@ static spyre_status build_scatter(builder *b)
         b->graph->values.items[whole].dtype != b->graph->values.items[result].dtype;
     TRY(build_begin_op(b, widens ? OPFUNC_DL16TOFP32 : OPFUNC_IDENTITY, &dims, &op));
     TRY(build_add_value(b, &op, &dims, whole, NULL));
-    TRY(build_add_result(b, &op, &dims, NULL));
-    TRY(build_finish_op(b, &op));
+    TRY(build_finish_result(b, &op, &dims, NULL));
 
     spyre_view places;
     TRY(build_view(b, index, &places));
@@ -333,8 +324,7 @@ static spyre_status build_full(builder *b)
     TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
     int64_t strides[LOOP_MAX_VARS + 2] = {0};
     build_add_access(&op, &dims, constant, 0, strides);
-    TRY(build_add_result(b, &op, &dims, NULL));
-    return build_finish_op(b, &op);
+    return build_finish_result(b, &op, &dims, NULL);
 }
 
 static spyre_status build_constant(builder *b)

@@ -85,6 +85,5 @@ spyre_status build_layer_norm(builder *b)
         TRY(add_affine(b, &norm, &dims, 1, 1.0, dtype));
         TRY(add_affine(b, &norm, &dims, 2, 0.0, dtype));
     }
-    TRY(build_add_result(b, &norm, &dims, NULL));
-    return build_finish_op(b, &norm);
+    return build_finish_result(b, &norm, &dims, NULL);
 }

@@ -29,7 +29,7 @@ spyre_status build_add_value(builder *b, loop_op *op, const space *dims, uint32_
     return NULL;
 }
 
-spyre_status build_add_result(builder *b, loop_op *op, const space *dims, const uint32_t *map)
+spyre_status build_finish_result(builder *b, loop_op *op, const space *dims, const uint32_t *map)
 {
     uint32_t value = build_node_of(b)->results[0];
     const graph_value *result = &b->graph->values.items[value];
@@ -39,5 +39,5 @@ spyre_status build_add_result(builder *b, loop_op *op, const space *dims, const 
                        spyre_dtype_card_format(result->dtype), &view, &b->buffer_of[value]));
     TRY(build_add_value(b, op, dims, value, map));
     loop_output_of(op)->offset = 0;
-    return NULL;
+    return build_finish_op(b, op);
 }
