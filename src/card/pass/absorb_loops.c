@@ -12,6 +12,8 @@
 //
 // One tile over all iterations reads and writes in their order, but executors ask whether its
 // operands overlap over all of it. Where they do, other than element for element, loops stay.
+#include <string.h>
+
 #include "card/footprint/levels.h"
 #include "card/pass/absorb.h"
 #include "isa/dims.h"
@@ -104,20 +106,14 @@ static bool absorb(isa_instruction *i, const loop_block *b)
 
 static bool moves_alike(const isa_operand *a, const isa_operand *b)
 {
-    bool alike = a->space == b->space && a->format == b->format && a->arg == b->arg &&
-                 a->slot == b->slot;
-    for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) alike = alike && a->stride[d] == b->stride[d];
-    for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++)
-        alike = alike && a->loop_stride[n] == b->loop_stride[n];
-    return alike;
+    return isa_same_memory(a, b) && memcmp(a->stride, b->stride, sizeof a->stride) == 0;
 }
 
 // The same accumulators take the second's elements, of which a run may be shorter.
 static bool continues(const isa_instruction *a, const isa_instruction *b)
 {
     uint32_t last = a->dim_count - 1u;
-    if (!isa_reduces(a->opcode) || a->opcode != b->opcode || a->op != b->op ||
-        a->dim_count != b->dim_count ||
+    if (!isa_reduces(a->opcode) || !isa_same_work(a, b) || a->dim_count != b->dim_count ||
         a->operand[0].offset != b->operand[0].offset || a->extent[last] < b->extent[last])
         return false;
     for (uint32_t d = 0; d < last; d++)

@@ -49,13 +49,6 @@ spyre_status rows_set_tile(arena *memory, const isa_instruction *i, rows_tile *t
     return NULL;
 }
 
-bool rows_same_memory(const isa_operand *a, const isa_operand *b)
-{
-    return a->space == b->space && a->format == b->format && a->arg == b->arg &&
-           a->slot == b->slot &&
-           memcmp(a->loop_stride, b->loop_stride, sizeof a->loop_stride) == 0;
-}
-
 bool rows_writes_into(const rows_tile *from, const rows_tile *t, uint32_t o)
 {
     const isa_operand *result = &from->tile->instruction->operand[0];

@@ -37,9 +37,6 @@ bool rows_axes_sort(rows_axes *list, uint32_t o);
 // The tile does what a copy of the instruction says.
 SPYRE_MUST_CHECK spyre_status rows_set_tile(arena *memory, const isa_instruction *i, rows_tile *t);
 
-// Operands but for their dims and offsets.
-bool rows_same_memory(const isa_operand *a, const isa_operand *b);
-
 // The result of a tile may lie over operand o of the other one; the reach of both is known.
 bool rows_writes_into(const rows_tile *from, const rows_tile *t, uint32_t o);
 

@@ -31,13 +31,11 @@ static bool may_fuse(isa_opcode opcode)
 static bool are_alike(const rows_tile *whole, const rows_tile *rest)
 {
     const isa_instruction *a = whole->tile->instruction, *b = rest->tile->instruction;
-    bool same = (a->opcode == ISA_VECTOR || a->opcode == ISA_LOAD) && a->opcode == b->opcode &&
-                a->op == b->op && a->operand_count == b->operand_count && !whole->rest &&
-                memcmp(a->constant, b->constant, sizeof a->constant) == 0 &&
-                whole->loops.depth == rest->loops.depth &&
+    bool same = (a->opcode == ISA_VECTOR || a->opcode == ISA_LOAD) && isa_same_work(a, b) &&
+                !whole->rest && whole->loops.depth == rest->loops.depth &&
                 loop_nest_same(&whole->loops, &rest->loops, rest->loops.depth);
     for (uint32_t o = 0; o < a->operand_count && same; o++)
-        same = rows_same_memory(&a->operand[o], &b->operand[o]);
+        same = isa_same_memory(&a->operand[o], &b->operand[o]);
     return same;
 }
 
@@ -115,10 +113,8 @@ static bool continues(const rows_tile *looped, const rows_tile *rest)
     const isa_instruction *a = looped->tile->instruction, *b = rest->tile->instruction;
     bool same = looped->loops.depth == rest->loops.depth + 1 &&
                 loop_nest_same(&looped->loops, &rest->loops, rest->loops.depth) &&
-                a->opcode == b->opcode && a->op == b->op && a->dim_count == b->dim_count &&
-                a->operand_count == b->operand_count &&
-                memcmp(a->extent, b->extent, a->dim_count * sizeof *a->extent) == 0 &&
-                memcmp(a->constant, b->constant, sizeof a->constant) == 0;
+                isa_same_work(a, b) && a->dim_count == b->dim_count &&
+                memcmp(a->extent, b->extent, a->dim_count * sizeof *a->extent) == 0;
     for (uint32_t o = 0; o < a->operand_count && same; o++)
         same = continues_operand(&a->operand[o], &b->operand[o], &looped->loops);
     return same;

@@ -16,7 +16,7 @@
 
 static bool same_dims(const isa_operand *a, const isa_operand *b, uint32_t dims)
 {
-    return rows_same_memory(a, b) && memcmp(a->stride, b->stride, dims * sizeof *a->stride) == 0;
+    return isa_same_memory(a, b) && memcmp(a->stride, b->stride, dims * sizeof *a->stride) == 0;
 }
 
 // The operand without dim `at`, and without lanes.
@@ -27,7 +27,7 @@ static bool same_without(const isa_operand *whole, const isa_operand *part, uint
         if (d == at) of++;
         if (whole->stride[of] != part->stride[d]) return false;
     }
-    return rows_same_memory(whole, part);
+    return isa_same_memory(whole, part);
 }
 
 // The dim of sticks that `part` lacks; dim_count when there is none such. No other dim is summed.
@@ -53,7 +53,7 @@ static bool same_elements(const plan_tile *a, const plan_tile *b)
     bool same = a->dim_count == b->dim_count &&
                 memcmp(a->extent, b->extent, a->dim_count * sizeof *a->extent) == 0;
     for (uint32_t o = 0; o < a->instruction->operand_count && same; o++)
-        same = rows_same_memory(&a->instruction->operand[o], &b->instruction->operand[o]) &&
+        same = isa_same_memory(&a->instruction->operand[o], &b->instruction->operand[o]) &&
                memcmp(a->stride[o], b->stride[o], a->dim_count * sizeof *a->stride[o]) == 0;
     return same;
 }
@@ -89,7 +89,7 @@ static spyre_status join_part(arena *scratch, rows_tile *whole, const rows_tile 
     const isa_instruction *i = whole->tile->instruction, *b = part->tile->instruction;
     isa_instruction joined, *const a = &joined;
     *out_joined = false;
-    if (!isa_reduces(i->opcode) || whole->rest || i->opcode != b->opcode || i->op != b->op ||
+    if (!isa_reduces(i->opcode) || whole->rest || !isa_same_work(i, b) ||
         whole->loops.depth != part->loops.depth ||
         !loop_nest_same(&whole->loops, &part->loops, part->loops.depth))
         return NULL;
@@ -151,7 +151,7 @@ static bool are_runs(const isa_kernel *kernel, const rows_tile *low, const rows_
 {
     const isa_instruction *a = low->tile->instruction, *b = high->tile->instruction;
     const uint32_t lanes = a->dim_count - 1u;
-    if (!isa_reduces(a->opcode) || a->opcode != b->opcode || a->op != b->op || low->rest ||
+    if (!isa_reduces(a->opcode) || !isa_same_work(a, b) || low->rest ||
         a->dim_count != b->dim_count || a->dim_count == ISA_MAX_DIMS ||
         low->loops.depth != high->loops.depth ||
         !loop_nest_same(&low->loops, &high->loops, high->loops.depth) ||
