@@ -37,12 +37,6 @@ typedef struct {
 
 typedef void code_loop(void *to, const void *const *in, const code_limits *l, size_t count);
 
-#ifdef __clang__
-#define INDEPENDENT             // it knows another pragma, and complains where that cannot help
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
 // An input may be where the result is, element for element.
 #define CODE_LOOP(name, type, result)                                                         \
     BASE_CLONES                                                                               \
@@ -53,7 +47,7 @@ typedef void code_loop(void *to, const void *const *in, const code_limits *l, si
         const int16_t raised = (int16_t)l->raised, lowered = (int16_t)l->lowered;             \
         int16_t *out = to;                                                                    \
         (void)y, (void)z, (void)one, (void)least, (void)most, (void)raised, (void)lowered;    \
-        INDEPENDENT for (size_t n = 0; n < count; n++) out[n] = (int16_t)(result);   \
+        BASE_INDEPENDENT for (size_t n = 0; n < count; n++) out[n] = (int16_t)(result);   \
     }
 
 #define X x[n]

@@ -14,12 +14,6 @@
 
 // --- Lines of IEEE_INT32, of which each operand has neighbours or one element
 
-#ifdef __clang__
-#define INDEPENDENT             // it knows another pragma, and complains where that cannot help
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
 enum { CHUNK = 512, MOST_INPUTS = 3 };
 
 static inline uint32_t element(const uint8_t *line, size_t n)
@@ -63,7 +57,7 @@ static void apply_int32(opfunc op, uint8_t *to, const uint8_t *const *in, size_t
     const uint8_t *a = in[0], *b = in[1];
 #define APPLY(name, result)                                                                  \
     case OPFUNC_##name:                                                                      \
-        INDEPENDENT for (size_t n = 0; n < count; n++) {                                     \
+        BASE_INDEPENDENT for (size_t n = 0; n < count; n++) {                                     \
             const uint32_t x = element(a, n), y = element(b, n), z = (result);               \
             memcpy(to + n * sizeof z, &z, sizeof z);                                         \
             (void)y;                                                                         \
@@ -83,7 +77,7 @@ static void divide_int32(opfunc op, uint8_t *to, const uint8_t *const *in, size_
 {
     const uint8_t *a = in[0], *b = in[1];
 #define DIVIDE(result)                                                                       \
-    INDEPENDENT for (size_t n = 0; n < count; n++) {                                         \
+    BASE_INDEPENDENT for (size_t n = 0; n < count; n++) {                                         \
         const double x = (int32_t)element(a, n), y = (int32_t)element(b, n), q = x / y;      \
         const double z = (result), raised = z >= (double)INT32_MIN ? z : (double)INT32_MIN;  \
         const double lowered = raised <= (double)INT32_MAX ? raised : (double)INT32_MAX;     \
@@ -103,7 +97,7 @@ static void join_int32(uint8_t *to, const uint8_t *const *in, size_t count)
 {
     const int64_t most = JOINED_MOST_ROWS;
     const uint8_t *a = in[0], *b = in[1], *c = in[2];
-    INDEPENDENT for (size_t n = 0; n < count; n++) {
+    BASE_INDEPENDENT for (size_t n = 0; n < count; n++) {
         const int64_t x = (int32_t)element(a, n), y = (int32_t)element(b, n);
         const int64_t z = (int32_t)element(c, n), row = y < 0 ? y + z : y;
         const int64_t beyond = (y < most ? y : most - 1) - JOINED_OUTSIDE;
@@ -185,7 +179,7 @@ BASE_CLONES
 static void cast_int32(uint8_t *to, const uint8_t *from, size_t count)
 {
     const uint32_t offset = DL16_EXPONENT_OFFSET - (1u << (DL16_FRACTION_SHIFT - 1));
-    INDEPENDENT for (size_t n = 0; n < count; n++) {
+    BASE_INDEPENDENT for (size_t n = 0; n < count; n++) {
         const uint32_t x = element(from, n), sign = 0U - (x >> 31);
         const uint32_t magnitude = (x ^ sign) - sign;
         const uint32_t kept = magnitude & ~(0xFFU & (0U - (magnitude >> 24 != 0)));
