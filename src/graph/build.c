@@ -344,13 +344,6 @@ spyre_status graph_set_args(arena *memory, graph_node *node, const spyre_arg *ar
     return NULL;
 }
 
-bool graph_node_reads(const graph_node *node, uint32_t value)
-{
-    for (uint32_t i = 0; i < node->read_count; i++)
-        if (node->reads[i] == value) return true;
-    return false;
-}
-
 spyre_status graph_append_node(spyre_graph *graph, const graph_new_node *from,
                                const spyre_arg *args, uint32_t *out_node)
 {

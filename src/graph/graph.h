@@ -135,8 +135,6 @@ SPYRE_MUST_CHECK spyre_status graph_arg_bool(const spyre_graph *graph, uint32_t 
 SPYRE_MUST_CHECK spyre_status graph_arg_ints(const spyre_graph *graph, uint32_t node,
                                              uint32_t index, int64_t *out, uint32_t *out_count);
 
-bool graph_node_reads(const graph_node *node, uint32_t value);
-
 // "node 17 aten.bmm.default (model.py:12)" in the arena, for messages.
 const char *graph_node_place(const spyre_graph *graph, uint32_t node);
 

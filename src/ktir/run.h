@@ -60,7 +60,7 @@ typedef struct {
 } ktir_call;
 
 #define KTIR_MOST_STEPS 1000000000ULL
-enum { KTIR_LX_BYTES = 2 << 20, KTIR_MOST_TILES = 4096 };
+enum { KTIR_LX_BYTES = 2 << 20 };
 
 // Runs the function of a verified module. Errors of the kernel are SPYRE_DEVICE_FAULT with file,
 // line, column, operation, compute tile and rule; then memory has what was written before.

@@ -60,16 +60,6 @@ spyre_status make_view(rewriter *r, const tensor *x, const spyre_view *view, con
     return make_node(r, ATEN_SPYRE_VIEW, args, 1, x->dtype, view, into, out);
 }
 
-// The views between a value and what they are views of: the node that made that.
-static uint32_t viewed(const spyre_graph *graph, uint32_t value)
-{
-    for (;;) {
-        uint32_t node = graph->values.items[value].node;
-        if (node == SPYRE_NO_ID || graph->nodes.items[node].layer != GRAPH_LAYER_VIEW) return value;
-        value = graph->nodes.items[node].args[0].of.value;
-    }
-}
-
 static uint32_t dim_of_stride(const spyre_view *view, int64_t size, int64_t stride)
 {
     uint32_t dim = 0;
@@ -100,7 +90,7 @@ spyre_status before_cast(rewriter *r, const tensor *x, tensor *out)
     const spyre_graph *graph = r->target;
     spyre_view made, view;
     *out = *x;
-    const graph_value *value = &graph->values.items[viewed(graph, x->value)];
+    const graph_value *value = &graph->values.items[graph_value_base(graph, x->value)];
     if (x->dtype != SPYRE_DTYPE_F32 || value->dtype != x->dtype || value->node == SPYRE_NO_ID)
         return NULL;
     const graph_node *node = &graph->nodes.items[value->node];
