@@ -8,7 +8,7 @@
 #ifndef CARD_ROWS_BUILD_H
 #define CARD_ROWS_BUILD_H
 
-#include "card/row_fusion/rows.h"
+#include "card/row_fusion/rows_tile.h"
 
 // A result, or elements that were loaded.
 typedef struct {

@@ -403,7 +403,8 @@ static bool replace_steps(const core_run *run, progress *g, const plan_phase *fi
         const rows_step *s = &g->c->steps.items[n];
         if (!vector_takes_elements(s->op)) continue;
         uint8_t *const at = address_of(run, g, &s->place, first);
-        otherwise |= at != g->step[n] && vector_takes_rows(s->op) && !s->filled && is_same_for_all(s);
+        otherwise |= at != g->step[n] && vector_takes_rows(s->op) && !s->filled &&
+                     is_same_for_all(s);
         g->step[n] = at;
         if (s->op == VECTOR_LINE_Y) fetch_line(g, n);
     }
