@@ -44,20 +44,43 @@ _aten = torch.ops.aten
 
 Known = dict[torch.fx.Node, Range]
 Found = dict[int, Range] | None  # of inputs, by id; None before there are any
-# Results, or second results, are positions among the values of the first operand.
+# Results, or second results, are positions among the values of the first operand; first results of
+# those that rank, and all of the last, are such values.
 _POSITIONS = {"argmax", "argmin", "argsort"}
-_ENDS = {"zeros", "zeros_like", "ones", "ones_like"}
-_RANKING = {"topk", "sort", "max", "min", "kthvalue", "median", "mode"}
-
-# Results are among the values of the operands, numbers included.
-_KEEPING = {
-    "_unsafe_view", "clone", "cat", "stack", "where", "index", "gather", "index_select", "amax",
-    "amin", "flip", "repeat", "masked_fill", "copy", "lift_fresh_copy", "_to_copy",
-    "prims::convert_element_type",
+_RANKING = {
+    "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin",
 }  # fmt: skip
+_TAKING_APART = {"aminmax", "split", "split_with_sizes", "unbind", "chunk"}
+_ENDS = {"zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones"}
 
-# Of these, the ones whose results are among the values of the first operand: others say where.
-_LOOKING_UP = {"index", "gather", "index_select"}
+# Results are among the values of these arguments, tensors and numbers. Indices are none of them.
+_KEEPING: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(
+        ("_unsafe_view", "clone", "cat", "stack", "index", "_unsafe_index", "gather",
+         "index_select", "take", "embedding", "amax", "amin", "flip", "roll", "repeat",
+         "lift_fresh_copy", "_to_copy", "prims::convert_element_type", "scalar_tensor"), (0,),
+    ),
+    **dict.fromkeys(("full", "full_like", "fill"), (1,)),
+    "new_full": (2,),
+    **dict.fromkeys(
+        ("copy", "slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter",
+         "max", "min"), (0, 1),
+    ),
+    "where": (1, 2),
+    **dict.fromkeys(
+        ("masked_fill", "masked_scatter", "constant_pad_nd", "index_put", "_unsafe_index_put"),
+        (0, 2),
+    ),
+    **dict.fromkeys(("scatter", "index_fill", "index_copy"), (0, 3)),
+}  # fmt: skip
+_CUTTING = {"tril", "triu"}  # 0, beside the values of the first operand
+_JOINING = {"index_put", "_unsafe_index_put"}  # with accumulate, argument 3, results are sums
+
+
+def _name_of(source: object) -> str:
+    """Of the operator that a node calls; empty where there is none."""
+    op = getattr(source, "target", None)
+    return schema_of(op).name.removeprefix("aten::") if isinstance(op, OpOverload) else ""
 
 
 def _numbers(arguments: Arguments) -> list[float]:
@@ -116,9 +139,10 @@ class Watch:
     def _depends_on_operands(self, node: torch.fx.Node) -> bool:
         fake = self.fakes.get(node)
         if not isinstance(fake, torch.Tensor):
+            return isinstance(fake, (list, tuple))
+        if fake.dtype is torch.bool or self.ids.get(node) in self.inputs:
             return False
-        of_aten = isinstance(node.target, OpOverload)
-        return of_aten and fake.dtype is not torch.bool and self.ids.get(node) not in self.inputs
+        return isinstance(node.target, OpOverload) or self._whole_of(node) is not None
 
     def failing(self, values: dict[int, torch.Tensor]) -> tuple[torch.fx.Node, str] | None:
         """A node that the card may have no result of with these values of the inputs, and of the
@@ -172,7 +196,7 @@ class Watch:
         if fake.dtype.is_floating_point and value in self.inputs:
             return UNBOUNDED  # not read
         if not isinstance(node.target, OpOverload):
-            return UNBOUNDED if fake.dtype.is_floating_point else self._positions(node)
+            return self._part(node, fake.dtype, known, found)
         op = overload_of(node)
         arguments = self.positional(op, node.args, node.kwargs)
         ranges = [self._argument(argument, known, found) for argument in arguments]
@@ -202,15 +226,23 @@ class Watch:
         low, high = result_of(op, self._values(node), ranges)
         return (low, high) if ends.min <= low and high <= ends.max else (ends.min, ends.max)
 
-    def _positions(self, node: torch.fx.Node) -> Range:
-        """Of the second result of an operator that finds values and where they are."""
-        source, *index = arguments_of(node) or (None,)
-        op = getattr(source, "target", None)
-        if node.op != "call_function" or not isinstance(op, OpOverload) or index != [1]:
-            return CARD
-        if schema_of(op).name.removeprefix("aten::") not in _RANKING:
-            return CARD
-        return 0, max(self.fakes[source.args[0]].numel() - 1, 0)
+    def _part(self, node: torch.fx.Node, dtype: torch.dtype, known: Known, found: Found) -> Range:
+        """Of one of the results of an operator that has several."""
+        if (whole_of := self._whole_of(node)) is not None:
+            return self._range(whole_of, known, found)
+        source, *place = arguments_of(node) or (None,)
+        if _name_of(source) in _RANKING and place == [1]:
+            return 0, max(self.fakes[source.args[0]].numel() - 1, 0)
+        return UNBOUNDED if dtype.is_floating_point else CARD
+
+    def _whole_of(self, node: torch.fx.Node) -> torch.fx.Node | None:
+        """The node that all values of this one of several results are of."""
+        source, *place = arguments_of(node) or (None,)
+        name = _name_of(source)
+        if name in _TAKING_APART or name in _RANKING and place == [0]:
+            whole_of: torch.fx.Node = source.args[0]
+            return whole_of
+        return None
 
     def _argument(self, argument: object, known: Known, found: Found) -> Range:
         if isinstance(argument, torch.fx.Node):
@@ -231,13 +263,16 @@ class Watch:
             return 0, 1
         if name in _POSITIONS:
             return 0, max(self.fakes[arguments[0]].numel() - 1, 0)
-        if name in ("full", "full_like", "scalar_tensor", "fill"):
-            numbers = _numbers(arguments)
-            return hull(numbers) if numbers else None
-        if name == "clamp":
+        if name in ("clamp", "clamp_min", "clamp_max"):
+            ends = [None, *arguments[1:]] if name == "clamp_max" else arguments[1:]
             bounds = [None if bound is None else self._argument(bound, known, found)
-                      for bound in (*arguments[1:3], None, None)]  # fmt: skip
+                      for bound in (*ends, None, None)]  # fmt: skip
             return clamped(self._argument(arguments[0], known, found), bounds[0], bounds[1])
+        if name == "sign":
+            return -1, 1
+        if name == "bitwise_not" and self.fakes[arguments[0]].dtype is not torch.uint8:
+            x = whole(self._argument(arguments[0], known, found))
+            return -x[1] - 1, -x[0] - 1
         if name in DIVISIONS and type(arguments[1]) is int and arguments[1] != 0:
             x = whole(self._argument(arguments[0], known, found))
             return DIVISIONS[name](x, (arguments[1], arguments[1]))
@@ -251,11 +286,16 @@ class Watch:
             pair = [self._argument(value, known, found) for value in arguments[:2]]
             least, most = zip(*pair, strict=True)
             return (min(least), min(most)) if name == "minimum" else (max(least), max(most))
-        if name not in _KEEPING:
+        if name in _CUTTING:
+            return joined([(0, 0), self._argument(arguments[0], known, found)])
+        makes_new = name in _JOINING and len(arguments) > 3 and arguments[3]
+        if name not in _KEEPING or makes_new or name == "scatter" and len(arguments) > 4:
             return None
-        holding = arguments[:1] if name in _LOOKING_UP else arguments
-        leaves = [leaf for leaf in pytree.tree_leaves(holding) if isinstance(leaf, torch.fx.Node)]
-        ranges = [self._range(leaf, known, found) for leaf in leaves]
-        if name in ("where", "masked_fill", "copy"):
-            ranges += [(number, number) for number in _numbers(arguments)]
+        given = [arguments[place] for place in _KEEPING[name] if place < len(arguments)]
+        leaves = [
+            leaf
+            for leaf in pytree.tree_leaves(given)
+            if isinstance(leaf, torch.fx.Node) or type(leaf) in (int, float)
+        ]
+        ranges = [self._argument(leaf, known, found) for leaf in leaves]
         return joined(ranges) if ranges else None
