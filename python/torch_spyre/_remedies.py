@@ -19,6 +19,7 @@ _MEANINGS = (
         r"^its decomposition does not take these arguments",
         "the card has it of other dtypes, sizes or options only",
     ),
+    (r"dtype is not known to the compiler$", "the card has no format for a result's dtype"),
     (
         r"^PyTorch does not tell what it returns",
         "sizes of its results depend on values, or PyTorch has no meta kernel that tells them",
@@ -52,6 +53,8 @@ _REMEDIES = (
     (r"on (int|uint|bool)", "The card computes it of floating numbers: `.half()` or `.float()`"),
     (r"sparse", "`to_dense()` brings it to the card"),
 )
+# Rules of what no decomposition brings to the card.
+_OF_THE_HOST = r"random numbers|^PyTorch does not tell"
 
 
 def meaning(reason: str) -> str:
@@ -73,4 +76,6 @@ def remedy(op: object, reason: str, tensors: Iterable[torch.Tensor]) -> str:
     accepts = f'`torch_spyre.fallback("warn", allow=["{name}"])` accepts it'
     if name == "graph":
         return f"The report says which nodes (`torch_spyre.last_report()`); {accepts}"
+    if re.search(_OF_THE_HOST, reason):
+        return f"That is the host's in every form; {accepts}"
     return f"A decomposition brings it to the card (`torch_spyre.registry`); {accepts}"

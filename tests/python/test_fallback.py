@@ -72,6 +72,10 @@ def test_every_rule_says_what_the_card_lacks_and_what_to_do():
         ("input arg0: the card has no format for ComplexFloat", "torch.view_as_real()"),
         ("input arg2: its int64 values do not fit the card's 32-bit integers", "below 2^31"),
         ("the card has no sparse tensors", "`to_dense()`"),
+        (
+            "random numbers are drawn on the host",
+            '`torch_spyre.fallback("warn", allow=["aten.x"])`',
+        ),
     ],
 )
 def test_remedies(rule, remedy):
