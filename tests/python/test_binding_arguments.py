@@ -11,7 +11,10 @@ import torch
 from torch_spyre import _C
 
 # Functions whose purpose is to change the process for good.
-LASTING = {"start_runtime", "free_runtime", "_set_enums", "is_in_bad_fork", "init", "_lazy_init"}
+LASTING = {
+    "start_runtime", "free_runtime", "_set_enums", "is_in_bad_fork", "init", "_lazy_init",
+    "_set_memory_limit", "set_per_process_memory_fraction",
+}  # fmt: skip
 
 SWEEP = """
 import faulthandler, random, sys, warnings

@@ -23,7 +23,8 @@ LIGHT = {
     "torch_spyre._pytorch.distributed", "torch_spyre._pytorch.dynamo",
     "torch_spyre._pytorch.dynamo_interface", "torch_spyre._pytorch.inductor_modules",
     "torch_spyre.device", "torch_spyre.device.memory", "torch_spyre.device.placement",
-    "torch_spyre.device.namespace", "torch_spyre.device.properties", "torch_spyre.device.streams",
+    "torch_spyre.device.namespace", "torch_spyre.device.properties", "torch_spyre.device.random",
+    "torch_spyre.device.streams",
 }  # fmt: skip
 OWN = ("SPYRE", "TORCH_LOGS", "TORCH_SPYRE", "TORCHINDUCTOR_FORCE_DISABLE_CACHES")
 

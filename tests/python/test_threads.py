@@ -60,10 +60,6 @@ def test_first_calls_of_operators_and_of_compiled_functions(run_fresh_python):
     run_fresh_python(_BEGIN + "in_threads(operators, compiled)")
 
 
-def test_first_calls_of_compiled_functions(run_fresh_python):
-    run_fresh_python(_BEGIN + "in_threads(compiled)")
-
-
 def test_compiled_functions_run_while_others_trace(run_python):
     code = """
 import threading

@@ -9,7 +9,7 @@ import types
 import torch
 
 from .. import _C
-from . import memory, other_names, placement, properties, random, streams
+from . import memory, placement, properties, random, streams
 from .streams import Device
 
 
@@ -140,6 +140,8 @@ def make_module() -> types.ModuleType:
             return getattr(inductor, _OF_INDUCTOR[name])
         found = getattr(_C, name, _MISSING)
         if found is _MISSING:
+            from . import other_names
+
             raise AttributeError(
                 f"module 'torch.spyre' has no attribute {name!r}{other_names.hint(name)}"
             )
