@@ -310,7 +310,7 @@ bool tensor_key_register(PyObject *module);     // tensor_key.c
 bool view_register(PyObject *module);           // ops_view.c
 bool copy_register(PyObject *module);           // copy.c
 bool copy_rows_register(PyObject *module);      // copy_rows.c
-bool extend_register(PyObject *module);         // extend.c
+bool extend_register(PyObject *module);         // grow_in_place.c
 bool graph_register(PyObject *module);          // graph_object.c
 bool executable_register(PyObject *module);     // executable.c
 bool compile_register(PyObject *module);        // compile.c

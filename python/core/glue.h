@@ -81,7 +81,7 @@ typedef struct {
 // it.
 void tensor_note_copy(const void *from, const void *to);
 
-// ---- concatenations that go on behind their first operand (extend.c)
+// ---- concatenations that go on behind their first operand (grow_in_place.c)
 // The result of torch.cat([tensor, more], dim); null where the operator is to make it.
 bool extend_cat(const void *tensor, const void *more, int64_t dim, void **out_tensor);
 

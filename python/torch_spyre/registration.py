@@ -74,7 +74,7 @@ def _register_kernels() -> None:
     from ._pytorch import layout_arguments
     from .compile import (  # noqa: F401
         composed,
-        convolution,
+        convolution_forms,
         customops,
         fastpath,
         nn_parts,

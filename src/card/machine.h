@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "card/card.h"
 #include "card/machine/ring.h"
 #include "card/matmul/matmul.h"

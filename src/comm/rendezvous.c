@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "comm/mesh.h"
 
 enum { ASK_MS = 50, ANSWER_MS = 2000, RETRY_NS = 20000000, GRACE_NS = 1000000000 };

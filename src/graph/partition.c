@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts a prepared graph into its segments (segment_schedule.c) and finds what crosses the cuts. A
+// Cuts a prepared graph into its segments (segment_cut.c) and finds what crosses the cuts. A
 // host segment receives a view that the card made as a result of the card segment; views of graph
 // inputs and of its own results it makes itself, with the caller's nodes.
 #include "graph/partition.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "graph/aten.h"
-#include "graph/segment_schedule.h"
+#include "graph/segment_cut.h"
 #include "graph/segment_split.h"
 #include "graph/segment.h"
 

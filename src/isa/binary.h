@@ -8,7 +8,7 @@
 
 #include <xxhash.h>
 
-#include "isa/fields.h"
+#include "isa/field_counts.h"
 
 #define BINARY_MAGIC "SPYRECOD"
 enum {

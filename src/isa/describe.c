@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "isa/fields.h"
+#include "isa/field_counts.h"
 #include "tensor/accumulate.h"
 
 const isa_info isa_table[ISA_OPCODE_COUNT] = {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "isa/fields.h"
+#include "isa/field_counts.h"
 #include "isa/numbers.h"
 
 // What is done with each number: `visit` reads it and may replace it.

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/scanner.h"
-#include "isa/fields.h"
+#include "isa/field_counts.h"
 
 typedef struct {
     scanner in;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
 
-#include "isa/fields.h"
+#include "isa/field_counts.h"
 
 enum { INDENT = 4 };
 

@@ -3,7 +3,7 @@
 // The plainest form of a program's tiles, for comparing programs. Dims whose places have a meaning
 // of their own stay: all of MATMUL and of rankings, the one that FOLD folds.
 #include "isa/dims.h"
-#include "isa/fields.h"
+#include "isa/field_counts.h"
 #include "isa/numbers.h"
 
 static bool is_one_walk(const isa_instruction *i, uint32_t outer)

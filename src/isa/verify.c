@@ -5,7 +5,7 @@
 // safe to translate; addresses in memory depend on the launch and are checked there.
 #include <math.h>
 
-#include "isa/fields.h"
+#include "isa/field_counts.h"
 #include "isa/numbers.h"
 #include "tensor/accumulate.h"
 #include "tensor/format.h"

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "tensor/convert.h"
 
 static spyre_status open_kernel(spyre_ktir *kernel, const char *source, const char *file)

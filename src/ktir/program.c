@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "compile/card_bytes.h"
 #include "compile/counters.h"
 #include "ktir/coverage.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "runtime/profile.h"
 #include "runtime/metrics.h"
 

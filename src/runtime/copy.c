@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "base/arena.h"
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "isa/constants.h"
 #include "runtime/copy_log.h"
 #include "runtime/device.h"

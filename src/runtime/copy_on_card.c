@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "isa/constants.h"
 #include "runtime/device.h"
 #include "tensor/card_copy.h"

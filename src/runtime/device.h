@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "card/card.h"
 #include "runtime/allocator.h"
 #include "spyre/placement.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "runtime/profile.h"
 #include "runtime/launch_recorder.h"
 #include "tensor/scalar.h"

@@ -13,10 +13,10 @@ mean square over the tensor, since an element that no draw moved may still depen
 is the error of PyTorch's own CPU kernel of the dtype (the rounding that its formula entails; in
 float32, which both sum up in their own order, at least the same share of the first two terms as the
 root mean square of its errors over the tensor), t the smallest number of the format. For
-eigenvalues and singular values |y| is the norm of all of them
-times the root of their number, as the error of their algorithms grows (judge.NORMWISE). Where the
-inputs are integers 16 u |y| stands for the first two. A comparison, a floor, an index may be what
-any of the draws gives. Beyond the largest number of the format a result may be infinite; where the
+eigenvalues and singular values |y| is the norm of all of them times the root of their number, as
+the error of their algorithms grows (allowances.NORMWISE). Where the inputs are
+integers 16 u |y| stands for the first two. A comparison, a floor, an index may be what any of
+the draws gives. Beyond the largest number of the format a result may be infinite; where the
 reference is no finite number a 16-bit result must be none (the card has one word for infinities and
 NaN), a float32 result must be the same one. What docs/special-values.md says of 16 bits holds of
 results on the way, too: where a NaN or a number beyond the range is among them, the bound has

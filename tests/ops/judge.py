@@ -10,36 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
-from . import bounds, forms, placement, reference, samples, ties
+from . import allowances, bounds, forms, placement, reference, samples, ties
 from .rows import Row
 from .samples import Sample
-
-# Their CPU kernels take statistics of other channels than the input's, PyTorch's compiler does not.
-OF_CHANNELS = {"native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update"}
-
-# Their values are not defined.
-UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty",
-             "new_empty_strided", "resize_", "resize_as_"}  # fmt: skip
-
-# Their mean and reciprocal deviation are float32 on every device but the CPU.
-STATISTICS = {"native_layer_norm", "native_group_norm", "native_batch_norm",
-              "_native_batch_norm_legit", "_batch_norm_with_update"}  # fmt: skip
-
-# Their algorithms keep the error small beside the norm of the result.
-NORMWISE = {"linalg.eigh", "linalg.eigvals", "linalg.eigvalsh", "linalg.svdvals"}
-
-# The card has one operation for all of these arguments (docs/special-values.md): what the operator
-# gives with the second form of them is right, too.
-OTHER_FORMS = {"nn.functional.gelu": lambda sample: sample._replace(kwargs={})}
-
-# Of equal elements PyTorch's CPU kernels choose any one, which then gets the gradient.
-TIED = {"sort", "msort", "mode", "kthvalue", "median", "nanmedian", "topk"}
-
-# Their order is not defined.
-UNORDERED = {"linalg.eigvals"}
-
-# PyTorch's own formulas of their gradients have nodes per column: tracing them takes a minute.
-TRACED_BY_COLUMN = {"linalg.householder_product", "ormqr"}
 
 
 class Expected(NamedTuple):
@@ -53,7 +26,7 @@ class Expected(NamedTuple):
     random: bool
     refusal: Exception | None
     own_out: list[Any] = []  # what the CPU writes into out=
-    others: list[list[Any]] = []  # right as well: OTHER_FORMS, reference.Special
+    others: list[list[Any]] = []  # right as well: allowances.OTHER_FORMS, reference.Special
 
 
 def cases(op, dtype: str, form: str) -> list[Row]:
@@ -80,9 +53,9 @@ def choose(op, dtype: torch.dtype, form: str) -> list[Sample]:
             run(_copy(sample))
         except Exception:  # whatever the CPU refuses
             return False
-        return op.name not in OF_CHANNELS or _has_channels(sample)
+        return op.name not in allowances.OF_CHANNELS or _has_channels(sample)
 
-    too_long = form == "compiled_backward" and op.name in TRACED_BY_COLUMN
+    too_long = form == "compiled_backward" and op.name in allowances.TRACED_BY_COLUMN
     for shapes in () if too_long else samples.WIDE:
         for sample in samples.spread(found, 4):
             wide = samples.widened(sample, shapes, accepted)
@@ -133,9 +106,11 @@ def expect(op, form: str, sample: Sample) -> Expected:
     exact, draws, others = _double(run, sample, leaves)
     if op.name in reference.MORE_EXACT:
         exact = [reference.MORE_EXACT[op.name](sample.input) for _leaf in leaves]
-    if op.name in OTHER_FORMS:
-        others += [_double(run, OTHER_FORMS[op.name](sample), leaves)[0]]
-    is_random |= op.name in UNDEFINED or (form in forms.GRADIENT and _tells_nothing(leaves, exact))
+    if op.name in allowances.OTHER_FORMS:
+        others += [_double(run, allowances.OTHER_FORMS[op.name](sample), leaves)[0]]
+    is_random |= op.name in allowances.UNDEFINED or (
+        form in forms.GRADIENT and _tells_nothing(leaves, exact)
+    )
     return Expected(sample, leaves, exact, draws, is_random, None, own_out, others)
 
 
@@ -287,21 +262,27 @@ def _compare(op: str, expected: Expected, leaves: list) -> tuple[float, str]:
     worst = 0.0
     for index, actual in enumerate(leaves):
         wanted = expected.leaves[index]
-        if op in STATISTICS and index > 0 and actual.dtype == torch.float32:
+        if op in allowances.STATISTICS and index > 0 and actual.dtype == torch.float32:
             actual = actual.to(wanted.dtype)
         if expected.random and isinstance(wanted, torch.Tensor):
             ratio, fault = bounds.kind_error(actual, wanted)
         else:
             exact, draws = expected.reference[index], [draw[index] for draw in expected.draws]
             others = [other[index] for other in expected.others]
-            if op in UNORDERED:
+            if op in allowances.UNORDERED:
                 actual, wanted, exact, *draws = map(_ordered, (actual, wanted, exact, *draws))
-            ratio, fault = bounds.error(actual, wanted, exact, draws, op in NORMWISE, others)
+            ratio, fault = bounds.error(
+                actual, wanted, exact, draws, op in allowances.NORMWISE, others
+            )
         if fault and _equal(actual, expected.own_out[index]):
             continue
         if fault and ties.same_elements(expected.sample, actual, wanted):
             continue
-        if fault and op in TIED and ties.moved_between_equals(expected.sample, actual, wanted):
+        if (
+            fault
+            and op in allowances.TIED
+            and ties.moved_between_equals(expected.sample, actual, wanted)
+        ):
             continue
         worst = max(worst, ratio)
         if fault:

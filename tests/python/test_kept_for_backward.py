@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_spyre
-from torch_spyre._pytorch import partition
+from torch_spyre._pytorch import kept_for_backward
 from torch_spyre.compile import backend
 
 
@@ -66,7 +66,7 @@ def test_random_chains(trials):
 
         dtype = pick([torch.float16, torch.bfloat16])
         x = torch.randn(sizes, generator=r).to(dtype).to("spyre")
-        found, kept = _gradients(function, x), _gradients(function, x, partition.keep_all)
+        found, kept = _gradients(function, x), _gradients(function, x, kept_for_backward.keep_all)
         for ours, theirs, exact in zip(found, kept, _exact(function, x), strict=True):
             off, near = ((given - exact).abs().max() for given in (ours, theirs))
             limit = 2 * near + 0.004 * exact.abs().max() + 1e-6
@@ -92,13 +92,14 @@ MUCH_KEPT = {
 def test_fewer_bytes(name):
     function, share = MUCH_KEPT[name]
     x = torch.randn(256, 512).half()
-    assert _bytes(function, x) <= share * _bytes(function, x, partition.keep_all)
+    assert _bytes(function, x) <= share * _bytes(function, x, kept_for_backward.keep_all)
 
 
 def test_the_host_computes_nothing_anew(monkeypatch):
     kept = []
-    monkeypatch.setattr(partition, "keep_all", lambda *a, _f=partition.keep_all, **k: (
-        kept.append(1), _f(*a, **k))[1])  # fmt: skip
+    keep_all = kept_for_backward.keep_all
+    monkeypatch.setattr(kept_for_backward, "keep_all", lambda *a, **k: (
+        kept.append(1), keep_all(*a, **k))[1])  # fmt: skip
     torch._dynamo.reset()
     with torch_spyre.fallback("silent"):
         x = torch.randn(8, 8, device="spyre", requires_grad=True)

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from .. import _C, _fallback, config, passes
-from .._pytorch import dynamo, dynamo_interface, partition, pytree, structured
+from .._pytorch import dynamo, dynamo_interface, kept_for_backward, pytree, structured
 from .._pytorch.fx import results_of
 from .._pytorch.one_at_a_time import compiling
 from ..debug import artefacts, compile_log, failures
@@ -126,13 +126,15 @@ def compile_graph_of_user(
     return named_dims.naming(plain[0].calls(compiled) if plain else compiled, names)
 
 
-def _split_passes(joint: torch.fx.GraphModule, inputs: Any, **options: Any) -> partition.Passes:
+def _split_passes(
+    joint: torch.fx.GraphModule, inputs: Any, **options: Any
+) -> kept_for_backward.Passes:
     """The graph of both passes as one for each. The card computes faster than it reads, so that
     little is kept in between; where the host has the products, it would compute anew."""
-    dtypes = partition.dtypes_of_products(joint)
+    dtypes = kept_for_backward.dtypes_of_products(joint)
     if dtypes and dtypes.isdisjoint(computed()):
-        return partition.keep_all(joint, inputs, **options)
-    return partition.keep_least(joint, inputs, **options)
+        return kept_for_backward.keep_all(joint, inputs, **options)
+    return kept_for_backward.keep_least(joint, inputs, **options)
 
 
 def compile_aten(

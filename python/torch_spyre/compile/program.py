@@ -15,7 +15,7 @@ from .._pytorch.dispatch import has_device_kernel
 from .._pytorch.dynamo import graph_breaks
 from .._pytorch.fx import arguments_of, overload_of
 from ..device import bindings
-from ..eager import capacity
+from ..eager import fits_card
 from ..eager.host import call
 from ..report import CompileReport
 from . import collectives, handover, integer_ranges, integer_watch, integers, scalars
@@ -213,7 +213,7 @@ class Program:
         """What the host is to compute for the card fits the card."""
         for _number, node in self._host_nodes():
             values = [v for _id, v in self.pairs(self.ids[node], self.values[node])]
-            capacity.check(str(node.target), [v for v in values if is_on_card(v)])
+            fits_card.check(str(node.target), [v for v in values if is_on_card(v)])
 
     @staticmethod
     def pairs(ids: int | list[int], values: Any) -> list[tuple[int, Any]]:

@@ -16,7 +16,7 @@ from typing import Any
 from .. import _C
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover
-from . import capacity, counted_results, host_operands
+from . import counted_results, fits_card, host_operands
 from .host import overlaps, run_on_cpu
 from .operator_program import operator_of
 from .written_operands import (
@@ -79,7 +79,7 @@ def _kernel_of_card(op: OpOverload) -> Kernel:
         return that_updates(op, parallel)
 
     def kernel(args: Arguments, kwargs: Keywords) -> Any:
-        capacity.check_host(op, args, kwargs)
+        fits_card.check_host(op, args, kwargs)
         return run_on_cpu(op, args, kwargs, "the compiler has no form of it that writes")
 
     return kernel

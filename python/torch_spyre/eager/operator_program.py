@@ -22,7 +22,7 @@ from ..compile.grown_arguments import keep
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
-from . import capacity, operand_dtypes
+from . import fits_card, operand_dtypes
 from .call_key import key_of, kind_of, numbers_of_call
 from .growing import Growing
 from .host import run_on_cpu
@@ -226,7 +226,7 @@ class Operator:
         """The program of a call and the tensors that it gets; or None and the reason."""
         tensors: list[torch.Tensor] = []
         if self.refusal is not None or self.op in fallback_ops:
-            capacity.check_host(self.op, args, kwargs)
+            fits_card.check_host(self.op, args, kwargs)
             return None, [], self.refusal
         values = numbers_of_call(handover.positional(self.op, args, kwargs))
         marked, scalars = self._mark(values)
@@ -290,7 +290,7 @@ class Operator:
         if calls and calls.are_many:
             return ByParts(self.op, values, calls), None
         if known is None:
-            capacity.check_host(self.op, args, kwargs)
+            fits_card.check_host(self.op, args, kwargs)
             kinds = (others, *map(kind_of, marked)) if others else None
             if reason := self.refusals.of(kinds):
                 return None, reason

@@ -21,7 +21,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover
 from ..compile.registered import parts, spyre_decompositions
-from . import capacity, operand_dtypes
+from . import fits_card, operand_dtypes
 from .host import overlaps, run_on_cpu
 from .operator_program import Operator, operator_of
 
@@ -206,7 +206,7 @@ def that_updates(op: OpOverload, functional: Callable[..., Any]) -> Kernel:
         values = handover.positional(op, args, kwargs)
         results = functional(*values)
         if results is NotImplemented:
-            capacity.check_host(op, args, kwargs)
+            fits_card.check_host(op, args, kwargs)
             return run_on_cpu(op, args, kwargs, "the card has no lowering for it")
         kept = results[: len(results) - len(written)]
         for index, result in zip(written, results[len(kept) :], strict=True):

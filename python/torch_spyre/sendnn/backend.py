@@ -22,7 +22,7 @@ from .._pytorch.dynamo import fake_of, is_static_input
 from ..compile import backend as driver
 from ..compile import options as compile_options
 from ..compile.backend import Values
-from . import capacity, experts, late_rows, paged, recording, resident, variables
+from . import experts, fits_card, late_rows, paged, recording, resident, variables
 from .paged_calls import PagedCalls
 from .reference import compile_reference, to_host
 
@@ -115,7 +115,7 @@ class OnCard:
         if not self.has_room:
             parameters = [a for a in args if isinstance(a, torch.nn.Parameter)]
             caches = self.cache.caches_of(args) if self.cache else []
-            capacity.check(parameters, caches, self.cache.most_bytes(args) if self.cache else 0)
+            fits_card.check(parameters, caches, self.cache.most_bytes(args) if self.cache else 0)
             self.has_room = True
         if self.cache:
             return self.cache.call(self, args)

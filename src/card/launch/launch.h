@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A launch under way: what launch.c (stage after stage), run_queues.c and run_stage.c (the forms of
-// execution) and launch_cores.c (cores and threads) share. Private to these.
+// A launch under way: what launch.c (stage after stage), run_card_queues.c and run_stage.c (the
+// forms of execution) and launch_cores.c (cores and threads) share. Private to these.
 #ifndef CARD_LAUNCH_H
 #define CARD_LAUNCH_H
 

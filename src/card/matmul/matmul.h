@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "card/plan.h"
 
 // The operands of one core, element 0 of each.

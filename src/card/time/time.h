@@ -3,12 +3,12 @@
 // The timing model. Programs do not depend on data, so a kernel is timed by letting its queues walk
 // its code with durations instead of bytes. Internal to src/card; the interface is card_time().
 //
-//     time_cost.c     what one instruction moves and how long it takes alone
-//     time_kernel.c   a kernel as lists of steps, one a queue
-//     time_run.c      the walk: events, tokens, the ring, memory shared by all
-//     time_steady.c   loops that repeat themselves are skipped
-//     time_overlap.c  kernels that do not depend on each other
-//     time.c          kernel after kernel, loops around them, counters
+//     time_cost.c             what one instruction moves and how long it takes alone
+//     time_kernel.c           a kernel as lists of steps, one a queue
+//     time_run.c              the walk: events, tokens, the ring, memory shared by all
+//     time_steady.c           loops that repeat themselves are skipped
+//     time_overlap_kernels.c  kernels that do not depend on each other
+//     time_program.c          kernel after kernel, loops around them, counters
 #ifndef CARD_TIME_H
 #define CARD_TIME_H
 
@@ -30,6 +30,9 @@ typedef struct {
 } time_cost;
 
 void time_cost_of(const isa_kernel *kernel, const isa_instruction *i, time_cost *out_cost);
+
+// us that the links of the ring take for what the messages of a kernel carry: bytes times hops.
+double time_ring_links_us(double carried_bytes);
 
 // Turnaround of the memory for the instructions [begin, end) of a kernel, as a share of the time
 // that the bytes of the rarer direction take alone.

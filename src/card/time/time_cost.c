@@ -194,6 +194,12 @@ static void cost_message(const isa_instruction *i, time_cost *out)
     out->us = out->message_bytes / RING_BANDWIDTH;
 }
 
+// Every core has a link to each side; messages take the shorter way and load all of them alike.
+double time_ring_links_us(double carried_bytes)
+{
+    return carried_bytes / (2 * ISA_CORES * RING_BANDWIDTH);
+}
+
 // What the operands in LX move, once each.
 static double lx_bytes(const isa_instruction *i, double cores)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "card/card.h"
 #include "graph/aten.h"
 #include "graph/print.h"

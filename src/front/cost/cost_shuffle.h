@@ -8,7 +8,7 @@
 //
 // A core's ring queue does one message after the other; and each of the ring's links, one a core
 // and direction, carries what passes over it. The card's model has the same two terms
-// (card/time/time.c).
+// (card/time/time_program.c).
 #ifndef FRONT_COST_SHUFFLE_H
 #define FRONT_COST_SHUFFLE_H
 

@@ -89,12 +89,6 @@ static void count_kernel(const time_kernel *k, time_messages messages, sums *s)
     }
 }
 
-// Every core has a link to each side; messages take the shorter way and load all of them alike.
-static double ring_links_us(double carried_bytes)
-{
-    return carried_bytes / (2 * ISA_CORES * RING_BANDWIDTH);
-}
-
 static spyre_status time_one(time_state *s, uint32_t begin, uint32_t end)
 {
     const isa_program *program = s->program;
@@ -106,7 +100,7 @@ static spyre_status time_one(time_state *s, uint32_t begin, uint32_t end)
     TRY(time_kernel_run(s->scratch, &kernel, s->options, s->messages, &result));
     count_kernel(&kernel, s->messages, &once);
     once.busy_us[CARD_MEMORY] = result.memory_us;
-    double links_us = ring_links_us(once.carried);
+    double links_us = time_ring_links_us(once.carried);
     if (links_us > once.busy_us[CARD_RING]) once.busy_us[CARD_RING] = links_us;
     if (links_us > result.us) result.us = links_us;
     double runs = s->repeats[s->depth];

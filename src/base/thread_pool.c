@@ -7,7 +7,7 @@
 // description may live on the caller's stack. Who waits stays awake for a while before it sleeps on
 // a condition: to wake a thread takes longer than many a run.
 #define _GNU_SOURCE             // sched_getaffinity
-#include "base/thread.h"
+#include "base/thread_pool.h"
 
 #include <pthread.h>
 #include <sched.h>

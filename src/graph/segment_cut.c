@@ -17,7 +17,7 @@
 // A wait whose level would stay empty stays beside its start: starts begin with a level behind each
 // of them, and those that nothing fills give it up, until all that are left are filled. In a graph
 // that writes all waits stay there.
-#include "graph/segment_schedule.h"
+#include "graph/segment_cut.h"
 
 #include "graph/aten.h"
 #include "graph/effect.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which segment each node of a prepared graph runs in.
-#ifndef GRAPH_SEGMENT_SCHEDULE_H
-#define GRAPH_SEGMENT_SCHEDULE_H
+#ifndef GRAPH_SEGMENT_CUT_H
+#define GRAPH_SEGMENT_CUT_H
 
 #include "graph/graph.h"
 #include "spyre/compile.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/thread.h"
+#include "base/thread_pool.h"
 
 enum { LARGEST = 5000 };
 

@@ -2,8 +2,8 @@
 //
 // How much of its fields an instruction uses: what the verifier, both binary directions and both
 // text directions agree on. Internal to src/isa.
-#ifndef ISA_FIELDS_H
-#define ISA_FIELDS_H
+#ifndef ISA_FIELD_COUNTS_H
+#define ISA_FIELD_COUNTS_H
 
 #include "isa/isa.h"
 

@@ -2,8 +2,8 @@
 //
 // A fixed pool of threads for loops whose iterations do not depend on one another. The caller works
 // too, so a pool of one has no threads of its own and runs the loop as written.
-#ifndef BASE_THREAD_H
-#define BASE_THREAD_H
+#ifndef BASE_THREAD_POOL_H
+#define BASE_THREAD_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
