@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the include direction of src/: a module includes itself and the modules below it only, and
-its folders include each other in one direction. What lies in a module's own folder is for all of
-its folders."""
+its folders, and theirs, include each other in one direction. What lies in a folder itself is for
+all of its folders."""
 
 import re
 import sys
@@ -60,24 +60,26 @@ def violations(root: Path) -> tuple[list[str], int]:
     return found, files
 
 
-def folders_below(module: Path) -> dict[str, set[str]]:
-    """Folder of a module -> the other folders of it that it includes."""
-    below = {path.name: set() for path in module.iterdir() if path.is_dir()}
-    for path in module.glob("*/*.[ch]"):
+def folders_below(folder: Path, src: Path) -> dict[str, set[str]]:
+    """Folder in a folder -> the others in it that its files include."""
+    below = {path.name: set() for path in folder.iterdir() if path.is_dir()}
+    for path in folder.glob("*/**/*.[ch]"):
+        own = path.relative_to(folder).parts[0]
         for included in INCLUDE.findall(path.read_text()):
-            parts = included.split("/")
-            if len(parts) == 3 and parts[0] == module.name and parts[1] != path.parent.name:
-                below[path.parent.name].add(parts[1])
+            target = src / included
+            if folder in target.parents and target.parent != folder:
+                below[own] |= {target.relative_to(folder).parts[0]} - {own}
     return below
 
 
 def circles(root: Path) -> list[str]:
-    found = []
-    for module in sorted((root / "src").iterdir()):
+    found, src = [], root / "src"
+    for folder in sorted(path for path in src.rglob("*") if path.is_dir()):
         try:
-            TopologicalSorter(folders_below(module)).prepare()
+            TopologicalSorter(folders_below(folder, src)).prepare()
         except CycleError as error:
-            found.append(f"src/{module.name}: folders in a circle: {' -> '.join(error.args[1])}")
+            name = folder.relative_to(root)
+            found.append(f"{name}: folders in a circle: {' -> '.join(error.args[1])}")
     return found
 
 

@@ -13,7 +13,7 @@
 #include "base/environment.h"
 #include "card/machine.h"
 #include "card/machine/check.h"
-#include "card/row_fusion/rows.h"
+#include "card/row_fusion/run/run_rows.h"
 
 #define MEMORY_BYTES (CARD_SEGMENTS * CARD_SEGMENT_BYTES)
 #define LX_BYTES ((size_t)ISA_CORES * ISA_LX_BYTES)

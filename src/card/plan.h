@@ -20,7 +20,7 @@ typedef struct {
     uint32_t begin, end;
 } row_range;
 
-typedef struct rows_thread rows_thread;     // row_fusion/rows_run.c
+typedef struct rows_thread rows_thread;     // row_fusion/run/run_rows.c
 
 // Memory that a host thread reuses from tile to tile.
 typedef struct {

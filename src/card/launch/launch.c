@@ -6,7 +6,7 @@
 #include "card/footprint/footprint.h"
 #include "card/machine/check.h"
 #include "card/plan.h"
-#include "card/row_fusion/rows.h"
+#include "card/row_fusion/row_fusion.h"
 
 // A stage runs as planned when arguments lie apart and hold all that it touches.
 static bool holds(const card_argument *arguments, const plan_phase *first)

@@ -5,7 +5,7 @@
 #include "card/launch/launch.h"
 #include "card/machine/messages.h"
 #include "card/plan.h"
-#include "card/row_fusion/rows.h"
+#include "card/row_fusion/run/run_rows.h"
 
 // Cores [first, end) of the stage's order.
 typedef struct {

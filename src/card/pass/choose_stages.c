@@ -7,7 +7,7 @@
 #include "card/launch/parallel.h"
 #include "card/plan.h"
 #include "card/plan/pass.h"
-#include "card/row_fusion/rows.h"
+#include "card/row_fusion/row_fusion.h"
 
 static uint32_t cores_per_thread(const translation *t, uint32_t cores)
 {

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernels become a row fusion: from each kernel on as many as agree (rows_agree.c), at first
-// those of all cores at once, across barriers and messages, then those of each core by itself.
+// Which kernels become a row fusion: from each kernel on as many as are fusible
+// (row_fusion/conditions), at first those of all cores at once, across barriers and messages, then
+// those of each core by itself.
 #include <string.h>
 
 #include "card/plan/pass.h"
-#include "card/row_fusion/rows_agree.h"
+#include "card/row_fusion/conditions/dependences.h"
+#include "card/row_fusion/conditions/fusible_tiles.h"
+#include "card/row_fusion/conditions/later_readers.h"
+#include "card/row_fusion/program/live_out.h"
 
 enum { MOST_FAILURES = 64 };                // that are remembered
+
+typedef struct {
+    rows_window *window;
+    row_fusion made;                        // the last one that was tried,
+    rows_builder builder;                   // by this
+    rows_value values[ROWS_MOST_STEPS];
+} fusion_search;
 
 static bool is_private(const row_fusion *c, const rows_tile *t)
 {
@@ -36,49 +47,51 @@ static bool keeps_inside(const rows_builder *b, const rows_live *live)
     return true;
 }
 
-static void begin_rows(rows_window *w, uint32_t kernels, const rows_tiles *tiles,
+static void begin_rows(fusion_search *s, uint32_t kernels, const rows_tiles *tiles,
                        const rows_shape *shape)
 {
-    row_fusion *c = &w->made;
+    const rows_window *w = s->window;
+    row_fusion *c = &s->made;
     *c = (row_fusion){.kernels = kernels, .loops = tiles->items[0].outer, .rows = shape->rows,
                       .sticks = shape->sticks, .joined = w->joined, .steps = c->steps,
                       .items = c->items};
     memcpy(c->iterations, tiles->items[0].loops.iterations, sizeof c->iterations);
     c->steps.count = c->items.count = 0;
-    w->builder = (rows_builder){.memory = w->memory, .scratch = w->scratch, .tiles = tiles,
-                                .first = w->phases + w->first, .c = c, .values = w->values};
+    s->builder = (rows_builder){.memory = w->memory, .scratch = w->scratch, .tiles = tiles,
+                                .first = w->phases + w->first, .c = c, .values = s->values};
 }
 
 // What was made, with lists of its own.
-static spyre_status keep_rows(const rows_window *w, const row_fusion **out_rows)
+static spyre_status keep_rows(const fusion_search *s, const row_fusion **out_rows)
 {
-    row_fusion *c = ARENA_NEW(w->memory, row_fusion, 1);
+    arena *memory = s->window->memory;
+    row_fusion *c = ARENA_NEW(memory, row_fusion, 1);
     TRY_ALLOC(c);
-    *c = w->made;
-    TRY(VEC_ROOM(w->memory, &c->steps, c->steps.count));
-    TRY(VEC_ROOM(w->memory, &c->items, c->items.count));
-    memcpy(c->steps.items, w->made.steps.items, c->steps.count * sizeof *c->steps.items);
-    memcpy(c->items.items, w->made.items.items, c->items.count * sizeof *c->items.items);
+    *c = s->made;
+    TRY(VEC_ROOM(memory, &c->steps, c->steps.count));
+    TRY(VEC_ROOM(memory, &c->items, c->items.count));
+    memcpy(c->steps.items, s->made.steps.items, c->steps.count * sizeof *c->steps.items);
+    memcpy(c->items.items, s->made.items.items, c->items.count * sizeof *c->items.items);
     *out_rows = c;
     return NULL;
 }
 
-static spyre_status make_rows(rows_window *w, uint32_t kernels, const rows_tiles *tiles,
+static spyre_status make_rows(fusion_search *s, uint32_t kernels, const rows_tiles *tiles,
                               const rows_shape *shape, const row_fusion **out_rows)
 {
     rows_live live;
-    rows_builder *b = &w->builder;
-    begin_rows(w, kernels, tiles, shape);
-    TRY(rows_compose(b));
+    rows_builder *b = &s->builder;
+    begin_rows(s, kernels, tiles, shape);
+    TRY(rows_compose_program(b));
     if (!b->fits) return NULL;
-    rows_find_live(w, w->first + kernels - 1, b, &live);
-    rows_merge(b, live.value);
-    rows_prune(b, live.value);
-    rows_make_private(b, live.tile);
-    TRY(rows_reuse_loads(b));
+    rows_find_live_out(s->window, s->window->first + kernels - 1, b, &live);
+    rows_merge_programs(b, live.value);
+    rows_drop_dead_steps(b, live.value);
+    rows_move_to_scratch(b, live.tile);
+    TRY(rows_hoist_loads(b));
     b->c->divisible = rows_divides(b->c);
     TRY(rows_make_blocks(b));
-    return b->fits && keeps_inside(b, &live) ? keep_rows(w, out_rows) : NULL;
+    return b->fits && keeps_inside(b, &live) ? keep_rows(s, out_rows) : NULL;
 }
 
 // The kernel of the first reduction, which says what shapes there are; UINT32_MAX without one.
@@ -118,13 +131,14 @@ static void note_failure(failures *f, const rows_shape *shape, const rows_failur
     f->items[f->count++].kernel = why->kernel;
 }
 
-// The kernels that `tiles` are of; *out_fewer is how many of them may still agree.
-static spyre_status try_rows(rows_window *w, uint32_t kernels, rows_tiles *tiles,
+// The kernels that `tiles` are of; *out_fewer is how many of them may still be fusible.
+static spyre_status try_rows(fusion_search *s, uint32_t kernels, rows_tiles *tiles,
                              failures *failed, const row_fusion **out_rows, uint32_t *out_fewer)
 {
+    const rows_window *w = s->window;
     rows_shapes shapes;
     const uint32_t reduction = find_reduction(tiles);
-    rows_guess_shapes(tiles, &shapes);
+    rows_list_candidates(tiles, &shapes);
     uint32_t fewer = reduction;
     for (uint32_t n = 0; n < shapes.count * ROWS_EVENNESSES && !*out_rows; n++) {
         rows_shape shape = shapes.items[n % shapes.count];
@@ -132,9 +146,9 @@ static spyre_status try_rows(rows_window *w, uint32_t kernels, rows_tiles *tiles
         const uint32_t at = failed_at(failed, &shape, kernels);
         rows_failure why = {at, at};
         if (at == UINT32_MAX) {
-            if (!rows_agree(w, &shape, tiles, &why)) note_failure(failed, &shape, &why);
+            if (!rows_are_fusible(w, &shape, tiles, &why)) note_failure(failed, &shape, &why);
             else if (rows_sums_die(w, w->first + kernels - 1, tiles))
-                TRY(make_rows(w, kernels, tiles, &shape, out_rows));
+                TRY(make_rows(s, kernels, tiles, &shape, out_rows));
             if (why.kernel == UINT32_MAX) why.fewer = kernels;
         }
         if (why.fewer > fewer) fewer = why.fewer;
@@ -160,10 +174,11 @@ static bool may_join(const rows_window *w, uint32_t kernels)
     return true;
 }
 
-// As many kernels as agree, at most all that there are tiles of.
-static spyre_status try_fewer(rows_window *w, uint32_t kernels, uint32_t least,
+// As many kernels as are fusible, at most all that there are tiles of.
+static spyre_status try_fewer(fusion_search *s, uint32_t kernels, uint32_t least,
                               const rows_tiles *all, const row_fusion **out_rows)
 {
+    const rows_window *w = s->window;
     rows_tiles tiles = *all;
     failures failed;
     failed.count = 0;
@@ -171,13 +186,13 @@ static spyre_status try_fewer(rows_window *w, uint32_t kernels, uint32_t least,
         fewer = n - 1;
         if (w->joined && !may_join(w, n)) continue;
         while (tiles.count && tiles.items[tiles.count - 1].kernel >= n) tiles.count--;
-        TRY(try_rows(w, n, &tiles, &failed, out_rows, &fewer));
+        TRY(try_rows(s, n, &tiles, &failed, out_rows, &fewer));
     }
     return NULL;
 }
 
 // One kernel, whose loops stay around.
-static spyre_status try_inside_loops(rows_window *w, const rows_tiles *all,
+static spyre_status try_inside_loops(fusion_search *s, const rows_tiles *all,
                                      const row_fusion **out_rows)
 {
     rows_tiles tiles = *all;
@@ -186,39 +201,40 @@ static spyre_status try_inside_loops(rows_window *w, const rows_tiles *all,
     while (tiles.items[tiles.count - 1].kernel > 0) tiles.count--;
     for (uint32_t n = 0; n < tiles.count; n++) tiles.items[n].outer = tiles.items[n].loops.depth;
     uint32_t fewer;
-    return try_rows(w, 1, &tiles, &failed, out_rows, &fewer);
+    return try_rows(s, 1, &tiles, &failed, out_rows, &fewer);
 }
 
 // The row fusion of `*out_rows` hands on values in LX: one of so few of its kernels that none does
 // leaves those that come to want them to the next one.
-static spyre_status try_part(rows_window *w, const rows_tiles *all, const row_fusion **out_rows)
+static spyre_status try_part(fusion_search *s, const rows_tiles *all, const row_fusion **out_rows)
 {
     const uint32_t kernels = (*out_rows)->kernels;
     const row_fusion *part = NULL;
     rows_tiles tiles = *all;
     while (tiles.items[tiles.count - 1].kernel >= kernels) tiles.count--;
     uint32_t n = kernels;
-    while (n > 1 && !rows_part_at(w, &tiles, n)) n--;
+    while (n > 1 && !rows_part_at(s->window, &tiles, n)) n--;
     if (n == kernels || n < 2) return NULL;
-    TRY(try_fewer(w, n, n, &tiles, &part));
+    TRY(try_fewer(s, n, n, &tiles, &part));
     if (part) *out_rows = part;
     return NULL;
 }
 
 // Gives the first kernel of each row fusion between two barriers what it stands for.
-static spyre_status fuse_between(rows_window *w)
+static spyre_status fuse_between(fusion_search *s)
 {
+    rows_window *w = s->window;
     for (uint32_t first = 0; first < w->count; first++) {
         rows_tiles tiles;
         uint32_t kernels;
         const row_fusion *found = NULL;
         TRY(rows_window_move(w, first, &tiles, &kernels));
         if (kernels == 0) continue;
-        TRY(try_fewer(w, kernels, 1, &tiles, &found));
+        TRY(try_fewer(s, kernels, 1, &tiles, &found));
         if (!found && tiles.items[0].loops.depth)
-            TRY(try_inside_loops(w, &tiles, &found));
+            TRY(try_inside_loops(s, &tiles, &found));
         if (!found) continue;
-        TRY(try_part(w, &tiles, &found));
+        TRY(try_part(s, &tiles, &found));
         w->phases[first].kernel->rows = found;
         first += found->kernels - 1;
     }
@@ -245,8 +261,9 @@ static bool leaves_streams(const row_fusion *c)
 }
 
 // Between phases that row fusions do not know.
-static spyre_status fuse_joined(rows_window *w)
+static spyre_status fuse_joined(fusion_search *s)
 {
+    rows_window *w = s->window;
     for (uint32_t first = 0; first < w->count; first++) {
         rows_tiles tiles;
         uint32_t kernels;
@@ -254,7 +271,7 @@ static spyre_status fuse_joined(rows_window *w)
         const row_fusion *found = NULL;
         if (!has_tiles(w->phases[first].kernel) || least > ROWS_MOST_KERNELS) continue;
         TRY(rows_window_move(w, first, &tiles, &kernels));
-        TRY(try_fewer(w, kernels, least, &tiles, &found));
+        TRY(try_fewer(s, kernels, least, &tiles, &found));
         if (!found || leaves_streams(found)) continue;
         w->phases[first].kernel->rows = found;
         first += found->kernels - 1;
@@ -270,19 +287,19 @@ static bool may_be_joined(const plan_phase *phase)
                                     phase->kernel->sends_later);
 }
 
-static spyre_status fuse_across_barriers(const translation *t, rows_window *window)
+static spyre_status fuse_across_barriers(const translation *t, fusion_search *search)
 {
     const plan_phase *phases = t->loaded->phases.items;
     const uint32_t count = t->loaded->phases.count;
     for (uint32_t first = 0, end; first < count; first = end + 1) {
         for (end = first; end < count && may_be_joined(&phases[end]);) end++;
-        rows_window_begin(window, phases + first, end - first, true);
-        TRY(fuse_joined(window));
+        rows_window_begin(search->window, phases + first, end - first, true);
+        TRY(fuse_joined(search));
     }
     return NULL;
 }
 
-static spyre_status fuse_without_barriers(const translation *t, rows_window *window)
+static spyre_status fuse_without_barriers(const translation *t, fusion_search *search)
 {
     const plan_phase *phases = t->loaded->phases.items;
     const uint32_t count = t->loaded->phases.count;
@@ -297,8 +314,8 @@ static spyre_status fuse_without_barriers(const translation *t, rows_window *win
         while (end < count && phases[end].kind == PHASE_KERNEL &&
                phases[end].kernel->no_barrier && !phases[end].kernel->rows)
             end++;
-        rows_window_begin(window, phases + first, end - first, false);
-        TRY(fuse_between(window));
+        rows_window_begin(search->window, phases + first, end - first, false);
+        TRY(fuse_between(search));
     }
     return NULL;
 }
@@ -306,13 +323,16 @@ static spyre_status fuse_without_barriers(const translation *t, rows_window *win
 spyre_status card_pass_fuse_rows(translation *t)
 {
     rows_window *window = ARENA_NEW(t->scratch, rows_window, 1);
+    fusion_search *search = ARENA_NEW(t->scratch, fusion_search, 1);
     TRY_ALLOC(window);
+    TRY_ALLOC(search);
+    search->window = window;
     window->memory = t->memory;
     window->scratch = t->scratch;
     window->program = t->program;
     window->forwarded = t->forwarded;
     window->lx = &t->lx;
     window->temporary = &t->temporary;
-    TRY(fuse_across_barriers(t, window));
-    return fuse_without_barriers(t, window);
+    TRY(fuse_across_barriers(t, search));
+    return fuse_without_barriers(t, search);
 }

@@ -13,7 +13,7 @@
 // look into the LX (messages, remote operands, row fusions of all cores), nor in loops around
 // kernels, where a later iteration might.
 #include "card/plan/pass.h"
-#include "card/row_fusion/rows.h"
+#include "card/row_fusion/row_fusion.h"
 
 static bool stays_on_core(const plan_phase *first, const plan_stage *stage)
 {

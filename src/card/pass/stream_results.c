@@ -7,7 +7,7 @@
 //
 // What a later kernel reads must be more than the last cache holds; and not where that is one of
 // the same stage: a core goes on into it while its share is in a cache. Row fusions choose by
-// themselves (rows_block.c).
+// themselves (streaming_steps.c).
 #include "card/plan/pass.h"
 
 // Of a kernel: from what it stores on, and from where its readers would find nothing of it.

@@ -7,7 +7,7 @@
 #include "card/machine/messages.h"
 #include "card/plan.h"
 #include "card/plan/pass.h"
-#include "card/row_fusion/rows.h"
+#include "card/row_fusion/row_fusion.h"
 
 enum { INDENT = 4 };
 

@@ -3,7 +3,7 @@
 // What executors rely on, checked after every pass in debug builds and by tests: a fault here is
 // one of the pass before, never of the program.
 #include "card/plan/pass.h"
-#include "card/row_fusion/rows.h"
+#include "card/row_fusion/row_fusion.h"
 
 #define FAULT(kernel, ...) \
     return status_at(status_new(SPYRE_INTERNAL, __VA_ARGS__), "kernel %u", (kernel)->order)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernels become chains, how their rows are cut into blocks, and which stores they keep.
-#include "rows_programs.h"
+// Which kernels become row fusions, how their rows are cut into blocks, and which stores they keep.
+#include "row_fusion_programs.h"
 
 typedef struct {
     int64_t shift;                          // of what the second kernel reads, in bytes
@@ -18,7 +18,7 @@ typedef struct {
     bool others_read;                       // or it is the one next to it
     bool in_turns;                          // a loop stores it, after each half is overwritten
     bool loaded;                            // all that the first kernel takes, just before it
-    uint32_t chains, stores;
+    uint32_t fusions, stores;
 } expectation;
 
 static uint32_t stores_of(const row_fusion *c)
@@ -94,26 +94,26 @@ static void fuse_rows__forms_where_rows_agree_and_stores_what_is_read(void **sta
 {
     (void)state;
     static const expectation cases[] = {
-        {.lanes = 64, .chains = 1, .stores = 1},
-        {.lanes = 64, .read_later = true, .chains = 1, .stores = 2},
-        {.lanes = 64, .read_later = true, .replaced = true, .chains = 1, .stores = 1},
-        {.lanes = 64, .read_later = true, .replaced = true, .elsewhere = true, .chains = 1,
+        {.lanes = 64, .fusions = 1, .stores = 1},
+        {.lanes = 64, .read_later = true, .fusions = 1, .stores = 2},
+        {.lanes = 64, .read_later = true, .replaced = true, .fusions = 1, .stores = 1},
+        {.lanes = 64, .read_later = true, .replaced = true, .elsewhere = true, .fusions = 1,
          .stores = 2},
-        {.lanes = 64, .read_later = true, .read_elsewhere = true, .chains = 1, .stores = 1},
-        {.lanes = 64, .lanes_replaced = true, .lanes_read = true, .chains = 1, .stores = 1},
-        {.lanes = 64, .lanes_replaced = true, .others_read = true, .chains = 1, .stores = 2},
-        {.lanes = 64, .lanes_read = true, .chains = 1, .stores = 2},
-        {.lanes = 64, .lanes_replaced = true, .read_later = true, .chains = 1, .stores = 2},
-        {.lanes = 64, .in_turns = true, .chains = 1, .stores = 2},
-        {.lanes = 64, .loaded = true, .chains = 1, .stores = 1},
-        {.lanes = 64, .shift = 128, .chains = 0},
-        {.lanes = 64, .shift = 2, .chains = 0},
-        {.lanes = 36, .chains = 0},
+        {.lanes = 64, .read_later = true, .read_elsewhere = true, .fusions = 1, .stores = 1},
+        {.lanes = 64, .lanes_replaced = true, .lanes_read = true, .fusions = 1, .stores = 1},
+        {.lanes = 64, .lanes_replaced = true, .others_read = true, .fusions = 1, .stores = 2},
+        {.lanes = 64, .lanes_read = true, .fusions = 1, .stores = 2},
+        {.lanes = 64, .lanes_replaced = true, .read_later = true, .fusions = 1, .stores = 2},
+        {.lanes = 64, .in_turns = true, .fusions = 1, .stores = 2},
+        {.lanes = 64, .loaded = true, .fusions = 1, .stores = 1},
+        {.lanes = 64, .shift = 128, .fusions = 0},
+        {.lanes = 64, .shift = 2, .fusions = 0},
+        {.lanes = 36, .fusions = 0},
         // All of the same bytes, in whatever order.
-        {.lanes = 64, .other_rows = true, .chains = 1, .stores = 1},
-        {.lanes = 64, .mixed = true, .chains = 1, .stores = 1},
-        {.lanes = 64, .scaled = true, .chains = 1, .stores = 1},
-        {.lanes = 64, .mixed = true, .scaled = true, .chains = 1, .stores = 1},
+        {.lanes = 64, .other_rows = true, .fusions = 1, .stores = 1},
+        {.lanes = 64, .mixed = true, .fusions = 1, .stores = 1},
+        {.lanes = 64, .scaled = true, .fusions = 1, .stores = 1},
+        {.lanes = 64, .mixed = true, .scaled = true, .fusions = 1, .stores = 1},
     };
     const shape s = {16, 3, true, 2, false, false, 0, 0};
     fill_memory();
@@ -122,7 +122,7 @@ static void fuse_rows__forms_where_rows_agree_and_stores_what_is_read(void **sta
         card_program *loaded;
         check(p, n);
         assert_ok(card_load(the_card, p, &loaded));
-        assert_int_equal(row_fusions_of(loaded), cases[n].chains);
+        assert_int_equal(row_fusions_of(loaded), cases[n].fusions);
         const row_fusion *c = loaded->phases.items[1].kernel->rows;
         if (c) assert_int_equal(c->kernels, cases[n].loaded ? 3 : 2);
         if (c) assert_int_equal(stores_of(c), cases[n].stores);
@@ -160,7 +160,7 @@ static void softmax_kernel(isa_program *p, const softmax_case *x, uint32_t part)
     end_kernel(p);
 }
 
-// max; subtract, exp; sum; divide: one chain that stores its last value only, whatever lies in
+// max; subtract, exp; sum; divide: one fusion that stores its last value only, whatever lies in
 // place of what, keeps maxima and sums to itself, and rounds differences no further than exp needs.
 // No block of rows lies across the end of a mask.
 static void fuse_rows__softmax_is_one(void **state)
