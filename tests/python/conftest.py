@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import gc
+import logging
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import tempfile
 
 import pytest
 import torch
+import torch._dynamo.guards
 import torch._functorch.config
 import torch_spyre
 from torch_forks import TorchForks
@@ -16,6 +18,12 @@ from torch_spyre.report import reports
 
 # Outside of CI, PyTorch only warns of an operator whose results alias its inputs unsaid.
 torch._functorch.config.error_on_custom_op_aliasing = True
+
+# What only costs time here, a tenth of each compilation and more: Dynamo empties the host's caches
+# to log how long the guards take; pytest listens to all loggers that do not propagate, for which
+# PyTorch then writes its structured trace.
+torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
+logging.root.manager.loggerDict.pop("torch.__trace", None)
 
 _cache = tempfile.TemporaryDirectory(prefix="spyre-cache-")
 os.environ.setdefault("SPYRE_CACHE_DIR", _cache.name)  # never the user's

@@ -73,17 +73,20 @@ spyre_status stick_writable(loop_graph *loops, const uint16_t **out_sticks)
 {
     uint16_t *sticks = ARENA_NEW(loop_scratch(loops), uint16_t, loops->buffers.count);
     TRY_ALLOC(sticks);
+    uint32_t *writers;
+    TRY_NEW(loop_scratch(loops), writers, loops->buffers.count);
     for (uint32_t b = 0; b < loops->buffers.count; b++)
         sticks[b] = (uint16_t)((1u << loops->buffers.items[b].dim_count) - 1) | 1u << STICK_SPARSE;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        restrict_sticks(loops, op, &sticks[loop_result(op)->buffer]);
+        uint32_t b = loop_result(op)->buffer;
+        restrict_sticks(loops, op, &sticks[b]);
+        writers[b]++;
     }
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         uint32_t b = loop_result(op)->buffer;
-        if (op->table && loop_count_writers(loops, b, 0, loops->ops.count) > 1)
-            keep_ways(loops, op, &sticks[b]);
+        if (op->table && writers[b] > 1) keep_ways(loops, op, &sticks[b]);
     }
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];

@@ -181,7 +181,7 @@ static bool written_in_loop(const loop_graph *loops, const loop_op *inside, uint
 }
 
 // What each iteration has of the copy is a tile of the original in memory, element for element.
-static bool is_idle_copy(const loop_graph *loops, const loop_op *op)
+static bool is_idle_copy(const loop_graph *loops, const uint32_t *writers, const loop_op *op)
 {
     const loop_access *from = op->operand, *to = loop_result(op);
     const loop_buffer *original = &loops->buffers.items[from->buffer];
@@ -191,32 +191,37 @@ static bool is_idle_copy(const loop_graph *loops, const loop_op *op)
            !from->offset && !to->offset &&
            loop_same_elements(original, copy) && original->kind != LOOP_CONSTANT &&
            memcmp(from->stride, to->stride, sizeof from->stride) == 0 &&
-           loop_count_writers(loops, to->buffer, 0, loops->ops.count) == 1 &&
+           writers[to->buffer] == 1 &&
            !written_in_loop(loops, op, from->buffer);
 }
 
-static void forward(loop_graph *loops, const loop_op *copy)
+// Reads of a buffer with a copy in copy_of are reads of what that copies.
+static void forward(const loop_op *const *copy_of, loop_op *op)
 {
-    const uint32_t buffer = loop_result(copy)->buffer;
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        loop_op *op = &loops->ops.items[i];
-        for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
-            if (op->operand[k].buffer != buffer) continue;
-            op->operand[k].buffer = copy->operand[0].buffer;
-            for (uint32_t t = 0; t < copy->tile_depth; t++)
-                op->operand[k].tile_stride[t] += copy->operand[0].tile_stride[t];
-        }
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
+        const loop_op *copy = copy_of[op->operand[k].buffer];
+        if (!copy) continue;
+        op->operand[k].buffer = copy->operand[0].buffer;
+        for (uint32_t t = 0; t < copy->tile_depth; t++)
+            op->operand[k].tile_stride[t] += copy->operand[0].tile_stride[t];
     }
 }
 
 spyre_status lx_copies_forward(loop_graph *loops)
 {
     bool *gone;
+    uint32_t *writers;
+    const loop_op **copy_of;                // by buffer
     TRY_NEW(loop_scratch(loops), gone, loops->ops.count);
+    TRY_NEW(loop_scratch(loops), writers, loops->buffers.count);
+    TRY_NEW(loop_scratch(loops), copy_of, loops->buffers.count);
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        writers[loop_result(&loops->ops.items[i])->buffer]++;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
-        const loop_op op = loops->ops.items[i];
-        gone[i] = is_idle_copy(loops, &op);
-        if (gone[i]) forward(loops, &op);
+        loop_op *op = &loops->ops.items[i];
+        forward(copy_of, op);
+        gone[i] = is_idle_copy(loops, writers, op);
+        if (gone[i]) copy_of[loop_result(op)->buffer] = op;
     }
     if (loop_drop_ops(loops, gone)) loop_find_live_ranges(loops);
     return NULL;
