@@ -38,7 +38,7 @@ int core_u32(PyObject *object, void *out);
 PyObject *core_int_list(const int64_t *values, uint32_t count);
 // The text that a function gave, which this frees, as str; null with an exception for an error.
 PyObject *core_text(spyre_status status, char **text);
-// ---- functions that Python hands over and the binding calls (hooks.c)
+// ---- functions that Python hands over and the binding calls (python_callbacks.c)
 typedef enum { HOOK_DOWNCAST, HOOK_WIDE, HOOK_LAYOUT, HOOK_COUNT } hook;
 // Calls the function, if there is one: a new reference, None without a function, null for an error.
 PyObject *hook_call(hook which);
@@ -63,7 +63,7 @@ bool device_is_forked(void);
 spyre_context *device_context(void);            // starts the runtime on the first call; may fail
 void device_profile(bool enabled);              // whether the runtime records, now and once started
 bool device_register(PyObject *module);
-void core_use_pytorch_threads(void);            // team.c; of the calling thread
+void core_use_pytorch_threads(void);            // openmp_threads.c; of the calling thread
 bool stream_register(PyObject *module);
 bool memory_register(PyObject *module);
 bool placement_register(PyObject *module);
@@ -235,7 +235,7 @@ bool tensor_create_laid_out(spyre_dtype dtype, const spyre_view *dense, const sp
 // The elements of a tensor of the card, in the order of its dims, as the host has them.
 bool copy_read(const tensor_info *t, void *elements);
 
-// ---- kernels (kernel.c). Arguments: both consume what they read.
+// ---- kernels (boxed_kernels.c). Arguments: both consume what they read.
 int64_t kernel_take_ints(StableIValue list, int64_t *out, int64_t capacity);   // -1 on failure
 // Sizes and strides, of one number: the rank, or -1.
 int64_t kernel_take_view(const StableIValue lists[2], int64_t *out_size, int64_t *out_stride,

@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 
 #include "eager.h"
-#include "fit.h"
-#include "range.h"
+#include "bucket_operands.h"
+#include "integer_range.h"
 
 enum { EAGER_MOST_INPUTS = 8, EAGER_MOST_BOUNDS = 4, EAGER_EMPTY_RESULT = UINT8_MAX };
 

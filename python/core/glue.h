@@ -165,7 +165,7 @@ void profile_start(void);
 uint32_t profile_stop(spyre_activity **out_records, int64_t *out_offset_ns, uint64_t *out_lost);
 const char *profile_name(const spyre_activity *activity);       // of its event
 
-// ---- errors (error.c, caller.c)
+// ---- errors (error.c, source_line.c)
 #define CORE_INDEX_ERROR ((spyre_code)(SPYRE_INDEX_FAULT + 1)) // beside the codes of a spyre_status
 spyre_code core_error_code(void);
 const char *core_error_message(void);

@@ -2,8 +2,8 @@
 //
 // torch_spyre._C: every file of the folder registers its own part.
 #include "core.h"
-#include "fit.h"
-#include "range.h"
+#include "bucket_operands.h"
+#include "integer_range.h"
 #include "spyre/version.h"
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -3,7 +3,7 @@
 // Walks the statements of a bundle: its loops become loops around kernels, its steps kernels.
 #include "back/allocate.h"
 #include "back/back.h"
-#include "back/select.h"
+#include "back/select_emitter.h"
 #include "bundle/derived.h"
 
 static spyre_status compile_step(emitter *e, uint32_t number)

@@ -4,7 +4,7 @@
 // where one is equal the input stays. A counter in LX has the position of a tile's first element
 // and goes on from tile to tile, which take the scanned dims in their order as those of a reduction
 // do; the other positions follow by doubling what is there.
-#include "back/select.h"
+#include "back/select_emitter.h"
 
 #include "back/reduced_tile.h"
 #include "back/staged_tile.h"

@@ -9,7 +9,7 @@
 //
 // The tiles in LX have MATMUL's own layout whatever the tensors' is: A as [k sticks][rows][lanes],
 // B as [n sticks][k][lanes], the accumulator as [n sticks][rows][lanes], sticks whole.
-#include "back/select.h"
+#include "back/select_emitter.h"
 
 #include "back/matmul_tile.h"
 #include "back/ring_reduction.h"

@@ -3,7 +3,7 @@
 // One VECTOR a tile: loads of the inputs, COUNTs of those that are numbers, the opfunc, the store.
 // Broadcast operands have stride 0 along what they lack; relayouts and casts are an identity
 // between two tiles whose axes are ordered, or cut, differently.
-#include "back/select.h"
+#include "back/select_emitter.h"
 
 #include "back/staged_tile.h"
 #include "back/tile_loops.h"

@@ -6,7 +6,7 @@
 // ranks, they are found in passes over the input: each takes in what is behind the last entry of
 // the one before. So n elements are sorted in n / (entries in LX) passes; merging sorted parts in
 // memory would take fewer, but which part comes next depends on data, and a program does not.
-#include "back/select.h"
+#include "back/select_emitter.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 // Reductions in the card's fixed order: fp32 accumulators (int32 of integers) per kept element (and
 // per lane, when the stick dim is reduced) take the elements in ascending order, FOLD joins the
 // lanes, a chain joins the cores, one multiplication, one rounding.
-#include "back/select.h"
+#include "back/select_emitter.h"
 
 #include "back/reduced_tile.h"
 #include "back/ring_reduction.h"

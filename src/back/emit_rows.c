@@ -5,7 +5,7 @@
 // recorded start addresses of the value tensor are not used: front-ends compute them as if the
 // indexed dim were as long as the index. Only the lowest of them means something, the start of the
 // whole tensor; the offsets of the other dims' slices are computed here.
-#include "back/select.h"
+#include "back/select_emitter.h"
 
 #include "back/tile_loops.h"
 #include "back/tile_buffers.h"

@@ -3,7 +3,7 @@
 // Running values (tensor/running_value.h): one for every kept element, in LX, follows the tiles of
 // the scanned dims, which come in their order as those of a reduction do. Of opfuncs that give
 // positions a counter has that of a tile's first element.
-#include "back/select.h"
+#include "back/select_emitter.h"
 
 #include "back/reduced_tile.h"
 #include "back/staged_tile.h"

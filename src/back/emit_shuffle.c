@@ -6,7 +6,7 @@
 // order, each to everybody who shall own it, and receives those of its new one in ascending order:
 // between two cores both orders are the same. Peers are parameters, places are the same on all
 // cores, so one code serves all of them. What stays on its core takes the same way.
-#include "back/select.h"
+#include "back/select_emitter.h"
 
 #include "base/integer.h"
 #include "base/odometer.h"

@@ -2,7 +2,7 @@
 //
 // Copies of whole sticks: LOAD and STORE through one tile, without any compute. When one side is in
 // LX, a single LOAD or STORE does all.
-#include "back/select.h"
+#include "back/select_emitter.h"
 
 #include "back/tile_loops.h"
 #include "back/tile_buffers.h"

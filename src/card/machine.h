@@ -72,10 +72,6 @@ void core_execute(core_run *run, card_mode mode);
 // one.
 bool batch_execute(core_run *const *runs, uint32_t count, const matmul_host *host);
 
-// Which cores should come to the matmuls of a kernel together: so many that what they read at
-// one place is worth packing.
-core_group batch_core_group(const isa_kernel *kernel, plan_tile *const *tiles, uint32_t count);
-
 // Records as a fault what a blocked core waits for.
 void core_describe_wait(core_run *run);
 

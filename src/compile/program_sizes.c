@@ -13,7 +13,7 @@
 #include "compile/program_state.h"
 #include "compile/spyrecode_of_bundle.h"
 #include "compile/symbolic_program.h"
-#include "isa/numbers.h"
+#include "isa/corrections.h"
 
 // --- Programs that wait for sizes (sizes.h)
 

@@ -6,7 +6,7 @@
 #define COMPILE_PROGRAM_STATE_H
 
 #include "bundle/model.h"
-#include "runtime/code.h"
+#include "runtime/spyrecode_job.h"
 #include "spyre/profile.h"
 #include "spyre/program.h"
 

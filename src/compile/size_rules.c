@@ -13,7 +13,7 @@
 
 #include "compile/cache/cache_table.h"
 #include "compile/size_number.h"
-#include "isa/numbers.h"
+#include "isa/corrections.h"
 
 _Static_assert((int)SPYRE_MOST_SIZES <= (int)BUNDLE_MAX_SYMBOLS, "a symbol a dim");
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "compile/exchanges.h"
+#include "compile/collective_overlap.h"
 #include "compile/executable.h"
 #include "compile/explore/lx_map.h"
 #include "compile/explore/lx_picture.h"

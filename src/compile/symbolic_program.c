@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "compile/spyrecode_of_bundle.h"
-#include "isa/numbers.h"
+#include "isa/corrections.h"
 
 enum {
     VALUES = 1 + SPYRECODE_MOST_POWER,  // of each size

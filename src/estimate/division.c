@@ -11,7 +11,7 @@
 
 #include "estimate/timeline.h"
 #include "isa/constants.h"
-#include "runtime/exchange.h"
+#include "runtime/collective_time.h"
 
 enum { ELEMENT_BYTES = 2, DECODE_ROUNDS = 4 };
 

@@ -11,7 +11,7 @@
 #include "graph/aten.h"
 #include "graph/segment_cut.h"
 #include "graph/segment_split.h"
-#include "graph/segment.h"
+#include "graph/segment_graph.h"
 
 typedef struct {
     const spyre_graph *graph;

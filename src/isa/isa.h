@@ -135,7 +135,7 @@ static inline bool isa_reduces(isa_opcode opcode)
     return opcode == ISA_REDUCE || opcode == ISA_REDUCESQ;
 }
 
-// A number of the program (isa/numbers.h), and the value that a launch puts there.
+// A number of the program (isa/corrections.h), and the value that a launch puts there.
 typedef struct {
     uint32_t number, value;
 } isa_correction;

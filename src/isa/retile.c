@@ -10,7 +10,7 @@
 #include "isa/retile.h"
 
 #include "isa/dims.h"
-#include "isa/numbers.h"
+#include "isa/corrections.h"
 
 typedef struct {
     const isa_program *program;

@@ -4,7 +4,7 @@
 // of their own stay: all of MATMUL and of rankings, the one that FOLD folds.
 #include "isa/dims.h"
 #include "isa/field_counts.h"
-#include "isa/numbers.h"
+#include "isa/corrections.h"
 
 static bool is_one_walk(const isa_instruction *i, uint32_t outer)
 {

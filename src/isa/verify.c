@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "isa/field_counts.h"
-#include "isa/numbers.h"
+#include "isa/corrections.h"
 #include "tensor/accumulate.h"
 #include "tensor/format.h"
 #include "tensor/numeric.h"

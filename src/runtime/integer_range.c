@@ -6,7 +6,7 @@
 //
 //     [33 elements, 2 rows]: layout [2 chunks, 2 rows, 32]
 //     sticks  0..31 of row 0 | 0..31 of row 1 | 32 of row 0 | 32 of row 1       tail 2, rest 1
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "runtime/device.h"
 
 enum { LANES = SPYRE_STICK_BYTES / 4 };

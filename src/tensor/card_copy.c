@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 
 enum { TARGET, SOURCE, SIDES };
 

@@ -3,7 +3,7 @@
 // The opfuncs in fp64. For SEN169_FP16 the one rounding of the store makes every unary result here
 // the correctly rounded one: no function comes closer to a tie than fp64 can tell (proved over all
 // codes by the test).
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "tensor/elementary.h"
 #include "tensor/exp_f32.h"
 #include "tensor/joined_index.h"

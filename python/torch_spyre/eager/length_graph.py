@@ -29,7 +29,7 @@ from .call_numbers import REPEATED, Operands, Refused
 
 _aten = torch.ops.aten
 
-# What of an operand is filled up (core/fit.h).
+# What of an operand is filled up (core/bucket_operands.h).
 _ITSELF, _WHOLE, _COPY = range(3)
 
 Table = ProgramTable[Any]  # of pairs, a program or None first

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "card/machine.h"
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "base/odometer.h"
 #include "tensor/joined_index.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "card/matmul/matmul_job.h"
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "tensor/convert.h"
 #include "tensor/numeric.h"
 

@@ -3,16 +3,13 @@
 // Kernels between two barriers become a stage: units of work that host threads take one after the
 // other, each through all actions of the stage. A unit is a group of cores, or a share of rows
 // where one core alone has them. A kernel of products whose operands more cores share than a thread
-// takes along is a stage of one unit, and the threads divide its products instead.
+// takes along is a stage of one unit, and the threads divide its products instead. How many cores
+// make a unit, and in which order they come, says core_groups.c.
 #include "card/launch/parallel.h"
 #include "card/plan.h"
+#include "card/pass/core_groups.h"
 #include "card/plan/pass.h"
 #include "card/row_fusion/row_fusion.h"
-
-static uint32_t cores_per_thread(const translation *t, uint32_t cores)
-{
-    return (cores + t->threads - 1) / t->threads;
-}
 
 // --- Which kernels
 
@@ -20,7 +17,7 @@ static bool divides_products(const translation *t, const plan_kernel *kernel)
 {
     uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
     return kernel->only_matmuls && kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES &&
-           kernel->group.cores > cores_per_thread(t, cores);
+           kernel->group.cores > core_groups_per_thread(t->threads, cores);
 }
 
 // One core alone leaves the other threads nothing to do, unless they take some of its rows. Rows of
@@ -86,37 +83,6 @@ static spyre_status share_rows(const translation *t, const row_fusion *rows, pla
     return NULL;
 }
 
-// Those cores of a stage that share operands of a product come first, in its order.
-static void order_cores(const plan_kernel *kernel, uint32_t all, core_group *out)
-{
-    uint32_t active = kernel->source->active_cores, count = 0;
-    for (uint32_t left = active; left; left &= left - 1) {
-        out->order[count] = kernel->group.order[count];
-        count++;
-    }
-    for (all &= ~active; all; all &= all - 1) out->order[count++] = (uint8_t)__builtin_ctz(all);
-}
-
-// As many cores as gain from multiplying together, but something to do for every thread. A lone
-// kernel leaves nothing in the cache for the next one: there all of a thread's cores go together.
-static void group_cores(const translation *t, const plan_phase *first, plan_stage *stage)
-{
-    uint32_t most = cores_per_thread(t, (uint32_t)__builtin_popcount(stage->cores)), cores = 0;
-    for (uint32_t left = stage->cores; left; left &= left - 1)
-        stage->group.order[cores++] = (uint8_t)__builtin_ctz(left);
-    stage->group.cores = 1;
-    for (uint32_t k = 0; k < stage->kernels; k++) {
-        const plan_kernel *kernel = first[k].kernel;
-        bool alone = kernel->has_matmul && stage->kernels == 1;
-        uint32_t wanted = alone ? most : kernel->group.cores;
-        if (wanted <= stage->group.cores) continue;
-        stage->group.cores = wanted;
-        order_cores(kernel, stage->cores, &stage->group);
-    }
-    if (stage->group.cores > most) stage->group.cores = most;
-    if (stage->divides_products) stage->group.cores = cores;
-}
-
 static spyre_status make_stage(const translation *t, plan_phase *first, uint32_t kernels)
 {
     plan_stage *stage = ARENA_NEW(t->memory, plan_stage, 1);
@@ -130,7 +96,7 @@ static spyre_status make_stage(const translation *t, plan_phase *first, uint32_t
     TRY(list_actions(t, first, stage));
     stage->divides_products = kernels == 1 && divides_products(t, kernel);
     if (divides_rows(kernel)) TRY(share_rows(t, kernel->rows, stage));
-    group_cores(t, first, stage);
+    core_groups_divide(t->threads, first, stage);
     first->stage = stage;
     return NULL;
 }

@@ -7,6 +7,7 @@
 
 #include "card/footprint/footprint.h"
 #include "card/machine.h"
+#include "card/pass/core_groups.h"
 #include "card/plan.h"
 #include "card/plan/pass.h"
 
@@ -137,7 +138,7 @@ static spyre_status list_tiles(const translation *t, plan_kernel *kernel)
     TRY(list_memory(t, kernel));
     if (stores_upon_loads(kernel)) return NULL;
     uint32_t count = kernel->end - kernel->begin;
-    kernel->group = batch_core_group(kernel->source, t->forwarded + kernel->begin, count);
+    kernel->group = core_group_of(kernel->source, t->forwarded + kernel->begin, count);
     kernel->only_matmuls = kernel->has_matmul;
     for (uint32_t at = kernel->begin; at < kernel->end; at++)
         if (t->forwarded[at] && !t->forwarded[at]->product) kernel->only_matmuls = false;

@@ -3,6 +3,7 @@
 // Kernels and the loops around them are the phases of a plan. Each queue of a kernel gets its own
 // list of steps, which it walks when queues execute the kernel.
 #include "card/machine.h"
+#include "card/pass/core_groups.h"
 #include "card/plan/pass.h"
 
 static double tile_weight(const isa_instruction *i)
@@ -44,7 +45,7 @@ static spyre_status make_kernel(const translation *t, const loop_nest *around, u
         if (program->code.items[kernel->end]->opcode == ISA_MATMUL) kernel->has_matmul = true;
     for (isa_queue q = ISA_QUEUE_LOAD; q < ISA_QUEUE_COUNT; q++)
         TRY(plan_list_steps(t->memory, program, t->tiles, q, kernel));
-    kernel->group = batch_core_group(kernel->source, NULL, 0);
+    kernel->group = core_group_of(kernel->source, NULL, 0);
     uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
     kernel->weight_bytes = kernel_weight(program, kernel->begin, kernel->end) * cores;
     *out_kernel = kernel;

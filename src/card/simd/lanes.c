@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "tensor/convert.h"
 #include "tensor/format.h"
 #include "tensor/numeric.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Opfuncs over lanes in memory: the expressions of simd_formulas.h, once in fp32 and once in fp64.
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "card/simd/lanes.h"
 #include "card/simd/simd_scalar.h"
 

@@ -5,7 +5,7 @@
 // that of the index.
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "card/simd/simd.h"
 #include "card/tile/row_offsets.h"
 #include "card/tile/runs.h"

@@ -9,7 +9,7 @@
 //     maximum   codes 0x3E00 (1), 0xC000 (-2)    ranks 0x3E00, -0x4000    the first
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "card/tile/runs.h"
 #include "tensor/convert.h"
 #include "tensor/numeric.h"

@@ -4,7 +4,7 @@
 // one operand are not in the other, planes are transposed in blocks.
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "card/tile/runs.h"
 #include "tensor/convert.h"
 

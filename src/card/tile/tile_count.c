@@ -3,7 +3,7 @@
 // COUNT: numbers that grow along the dims, a run at a time.
 #include <stdlib.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "card/tile/runs.h"
 #include "tensor/numeric.h"
 

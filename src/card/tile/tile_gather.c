@@ -5,7 +5,7 @@
 // computed first, in a loop of their own, and kept as long as the runs that follow name the same.
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "card/footprint/levels.h"
 #include "card/tile/row_offsets.h"
 #include "card/tile/runs.h"

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "card/machine/integer.h"
 #include "card/tile/runs.h"
 #include "tensor/convert.h"

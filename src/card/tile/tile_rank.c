@@ -9,7 +9,7 @@
 // many are greater, and then take turns with the entries that are there.
 #include <stdlib.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "card/tile/runs.h"
 #include "isa/dims.h"
 #include "tensor/rank.h"

@@ -4,7 +4,7 @@
 // a result, so lines of accumulators stay in registers while they take line after line.
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "card/tile/runs.h"
 #include "tensor/accumulate.h"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "card/tile/runs.h"
 #include "tensor/running_value.h"
 

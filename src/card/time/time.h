@@ -3,7 +3,10 @@
 // The timing model. Programs do not depend on data, so a kernel is timed by letting its queues walk
 // its code with durations instead of bytes. Internal to src/card; the interface is card_time().
 //
-//     time_cost.c             what one instruction moves and how long it takes alone
+//     time_cost.c             what one instruction moves and how long it takes alone:
+//     time_memory.c           of the memory's time, by bytes, runs and the distance of cores
+//     time_compute.c          in the vector and matrix units
+//     time_ring.c             on the ring, whose links messages share
 //     time_kernel.c           a kernel as lists of steps, one a queue
 //     time_run.c              the walk: events, tokens, the ring, memory shared by all
 //     time_steady.c           loops that repeat themselves are skipped
@@ -30,6 +33,21 @@ typedef struct {
 } time_cost;
 
 void time_cost_of(const isa_kernel *kernel, const isa_instruction *i, time_cost *out_cost);
+
+// Its parts, by resource: what operand `o` moves in memory, what `cores` cores compute, a message.
+void time_cost_transfer(const isa_kernel *kernel, const isa_instruction *i, uint32_t o,
+                        time_cost *out);
+void time_cost_vector(const isa_instruction *i, double cores, time_cost *out);
+void time_cost_matmul(const isa_instruction *i, double cores, time_cost *out);
+void time_cost_message(const isa_instruction *i, time_cost *out);
+
+// Elements of an instruction's iteration space on one core.
+static inline double time_elements(const isa_instruction *i)
+{
+    double elements = 1;
+    for (uint32_t d = 0; d < i->dim_count; d++) elements *= i->extent[d];
+    return elements;
+}
 
 // us that the links of the ring take for what the messages of a kernel carry: bytes times hops.
 double time_ring_links_us(double carried_bytes);

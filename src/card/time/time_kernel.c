@@ -12,12 +12,6 @@ isa_queue time_queue_of(uint32_t number)
     return queues[number];
 }
 
-uint32_t time_hops(uint32_t a, uint32_t b)
-{
-    uint32_t distance = a > b ? a - b : b - a;
-    return distance <= ISA_CORES / 2 ? distance : ISA_CORES - distance;
-}
-
 static spyre_status find_loops(arena *memory, const isa_program *program, uint32_t begin,
                                uint32_t end, time_kernel *k)
 {

@@ -2,8 +2,8 @@
 //
 // What the collectives of a graph take, and what of it the card's work hides. Internal to
 // src/compile.
-#ifndef COMPILE_EXCHANGES_H
-#define COMPILE_EXCHANGES_H
+#ifndef COMPILE_COLLECTIVE_OVERLAP_H
+#define COMPILE_COLLECTIVE_OVERLAP_H
 
 #include "base/text.h"
 #include "compile/executable.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/code.h"
+#include "runtime/spyrecode_job.h"
 
 static job_argument argument_of(const spyrecode_argument *from)
 {

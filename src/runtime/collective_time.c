@@ -8,7 +8,7 @@
 
 #include "isa/constants.h"
 #include "runtime/device.h"
-#include "runtime/exchange.h"
+#include "runtime/collective_time.h"
 #include "runtime/metrics.h"
 
 double exchange_us_over(const exchange_link *link, spyre_comm_kind kind, uint32_t ranks,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Are the steps of a loop the same ops, which read the same, or move on evenly, or what the step
-// before made?
+// Repeated steps: whether the steps of a loop that was written step by step, such as the layers of
+// a model, are the same ops, which read the same, or move on evenly, or what the step before made:
+//
+//     y0 = x + w[0]; y1 = y0 + w[1]; y2 = y1 + w[2]
+//     one op in three steps, operand 0: the result of the step before; operand 1: w, moving by 1
 #include "front/ir/lx_slices.h"
-#include "front/tile/reroll.h"
+#include "front/reroll/reroll.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 // Loops that the compiler vectorises for several generations of processors and chooses from at load
 // time. Only for loops whose results cannot depend on that: no fused multiply-add (the build
 // forbids contraction), no reassociation.
-#ifndef BASE_CLONES_H
-#define BASE_CLONES_H
+#ifndef BASE_TARGET_CLONES_H
+#define BASE_TARGET_CLONES_H
 
 // The thread sanitizer cannot bear the resolvers, which run before it is ready.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)

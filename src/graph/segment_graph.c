@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/segment.h"
+#include "graph/segment_graph.h"
 
 #include <stdlib.h>
 

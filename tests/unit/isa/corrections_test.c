@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/isa/sample.h"
 
-#include "isa/numbers.h"
+#include "isa/corrections.h"
 
 static const char corrected_text[] =
     "program\n"
@@ -31,7 +31,7 @@ static isa_program *parsed(arena *memory, const char *source)
 }
 
 // The size of the argument, core 1's parameter, the count of the loop and the first extent.
-static void numbers__a_launch_replaces_them(void **state)
+static void corrections__a_launch_replaces_them(void **state)
 {
     (void)state;
     arena *memory = arena_create();
@@ -59,7 +59,7 @@ static void numbers__a_launch_replaces_them(void **state)
 }
 
 // Of 1/n the number is n; other constants are corrected by their bits.
-static void numbers__constants(void **state)
+static void corrections__constants(void **state)
 {
     (void)state;
     arena *memory = arena_create();
@@ -88,7 +88,7 @@ static void numbers__constants(void **state)
     arena_destroy(memory);
 }
 
-static void numbers__corrections_beyond_the_program(void **state)
+static void corrections__corrections_beyond_the_program(void **state)
 {
     (void)state;
     arena *memory = arena_create();
@@ -102,7 +102,7 @@ static void numbers__corrections_beyond_the_program(void **state)
 }
 
 // [1, 4, 8, 2] of one run, inside a loop of one round, is a dim of 64 without strides of the rest.
-static void numbers__simplified_programs_are_equal(void **state)
+static void corrections__simplified_programs_are_equal(void **state)
 {
     (void)state;
     arena *memory = arena_create();
@@ -123,10 +123,10 @@ static void numbers__simplified_programs_are_equal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers__a_launch_replaces_them),
-        cmocka_unit_test(numbers__constants),
-        cmocka_unit_test(numbers__corrections_beyond_the_program),
-        cmocka_unit_test(numbers__simplified_programs_are_equal),
+        cmocka_unit_test(corrections__a_launch_replaces_them),
+        cmocka_unit_test(corrections__constants),
+        cmocka_unit_test(corrections__corrections_beyond_the_program),
+        cmocka_unit_test(corrections__simplified_programs_are_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SpyreCode on the emulated card.
-#ifndef RUNTIME_CODE_H
-#define RUNTIME_CODE_H
+#ifndef RUNTIME_SPYRECODE_JOB_H
+#define RUNTIME_SPYRECODE_JOB_H
 
 #include "runtime/job.h"
 #include "spyrecode/model.h"

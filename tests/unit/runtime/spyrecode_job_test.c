@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "runtime/code.h"
+#include "runtime/spyrecode_job.h"
 
 enum { COUNT = 32 };
 
@@ -83,7 +83,7 @@ static void run_code(const char *directory)
     arena_destroy(memory);
 }
 
-static void code__runs_from_its_directory(void **state)
+static void spyrecode_job__runs_from_its_directory(void **state)
 {
     (void)state;
     char directory[SCRATCH_BYTES], path[SCRATCH_BYTES + 16];
@@ -100,6 +100,6 @@ static void code__runs_from_its_directory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(code__runs_from_its_directory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(spyrecode_job__runs_from_its_directory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

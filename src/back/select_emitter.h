@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which emitter writes the kernels of a step. Internal.
-#ifndef BACK_SELECT_H
-#define BACK_SELECT_H
+#ifndef BACK_SELECT_EMITTER_H
+#define BACK_SELECT_EMITTER_H
 
 #include "back/emit.h"
 

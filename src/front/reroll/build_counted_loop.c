@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The counted loop in place of the steps: the body of one step, in front of it what the steps need
-// and the first values of what they hand on, behind each iteration the new values. What an
-// iteration makes and the next one needs lies in a buffer that outlives it; where the old value is
-// still read after the new one is made, the new one is copied there at the end.
-#include "front/tile/reroll.h"
+// The counted loop in the place of repeated steps: the body of one step, in front of it what the
+// steps need and the first values of what they hand on, behind each iteration the new values. What
+// an iteration makes and the next one needs lies in a buffer that outlives it; where the old value
+// is still read after the new one is made, the new one is copied there at the end.
+#include "front/reroll/reroll.h"
 
 typedef struct {
     reroll *r;

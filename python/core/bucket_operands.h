@@ -2,8 +2,8 @@
 //
 // Other sizes of tensors: what a program of a bucket gets of the operands of a call, and what a
 // call gets of its results.
-#ifndef CORE_FIT_H
-#define CORE_FIT_H
+#ifndef CORE_BUCKET_OPERANDS_H
+#define CORE_BUCKET_OPERANDS_H
 
 #include "core.h"
 

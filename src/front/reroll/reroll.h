@@ -51,9 +51,13 @@ static inline uint32_t reroll_op(const reroll *r, uint32_t step, uint32_t positi
     return r->body[step * r->length + position];
 }
 
+// --- find_repeated_steps.c
+
 // Finds the ops of each step and what flows between them; r->why_not when they are no loop. loops,
 // f, scope, steps and step_of are given.
 SPYRE_MUST_CHECK spyre_status reroll_match(reroll *r, arena *memory);
+
+// --- build_counted_loop.c
 
 // Replaces the steps by one counted loop in `loops`, a copy of r->loops; r->why_not as above, and
 // `loops` is of no use then.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RUNTIME_EXCHANGE_H
-#define RUNTIME_EXCHANGE_H
+#ifndef RUNTIME_COLLECTIVE_TIME_H
+#define RUNTIME_COLLECTIVE_TIME_H
 
 #include "spyre/runtime.h"
 

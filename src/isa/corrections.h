@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers of programs: how one program is corrected to serve tensors of many sizes, and whether
-// two programs do the same.
-#ifndef ISA_NUMBERS_H
-#define ISA_NUMBERS_H
+// Corrections: which numbers of a program depend on the sizes of what it works on, how one program
+// is corrected to serve tensors of many sizes, and whether two programs do the same.
+#ifndef ISA_CORRECTIONS_H
+#define ISA_CORRECTIONS_H
 
 #include "isa/isa.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "back/select.h"
+#include "back/select_emitter.h"
 
 // A copy that changes neither format nor stick dim and repeats nothing moves whole sticks; the
 // others compute element by element.

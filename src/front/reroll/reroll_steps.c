@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "front/front.h"
-#include "front/tile/reroll.h"
+#include "front/reroll/reroll.h"
 #include "front/tile/tiling.h"
 #include "graph/hint.h"
 

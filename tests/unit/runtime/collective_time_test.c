@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "runtime/exchange.h"
+#include "runtime/collective_time.h"
 
 // As rows of cost.def, written out: a change of one is meant to show here.
 #define BANDWIDTH 63015.0
@@ -19,7 +19,7 @@ static void assert_us(spyre_comm_kind kind, uint32_t ranks, double bytes, double
     assert_true(fabs(us - expected) <= 1e-9 * expected);
 }
 
-static void exchange__time_is_messages_and_bytes_of_a_link(void **state)
+static void collective_time__time_is_messages_and_bytes_of_a_link(void **state)
 {
     (void)state;
     double bytes = 1000 * BANDWIDTH;
@@ -32,7 +32,7 @@ static void exchange__time_is_messages_and_bytes_of_a_link(void **state)
     assert_us(SPYRE_COMM_ALL_REDUCE, 1, bytes, 0);
 }
 
-static void exchange__takes_its_time_in_its_stream(void **state)
+static void collective_time__takes_its_time_in_its_stream(void **state)
 {
     (void)state;
     spyre_event *begin = NULL, *end = NULL;
@@ -46,7 +46,7 @@ static void exchange__takes_its_time_in_its_stream(void **state)
     assert_error(spyre_exchange(the_context, 5, 0, &send), SPYRE_INVALID_ARGUMENT, "5");
 }
 
-static void exchange__ends_at_the_instant_of_the_last_rank(void **state)
+static void collective_time__ends_at_the_instant_of_the_last_rank(void **state)
 {
     (void)state;
     const spyre_exchange_info last = {SPYRE_COMM_ALL_GATHER, 2, false, 63015000, 1e6};
@@ -63,7 +63,7 @@ static void assert_traffic(spyre_comm_kind kind, bool root, double sent, double 
     assert_true(found.sent == sent && found.received == received);
 }
 
-static void exchange__counts_bytes_between_cards(void **state)
+static void collective_time__counts_bytes_between_cards(void **state)
 {
     (void)state;
     assert_traffic(SPYRE_COMM_ALL_REDUCE, false, 1500, 1500);
@@ -80,10 +80,10 @@ static void exchange__counts_bytes_between_cards(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exchange__time_is_messages_and_bytes_of_a_link),
-        cmocka_unit_test(exchange__takes_its_time_in_its_stream),
-        cmocka_unit_test(exchange__ends_at_the_instant_of_the_last_rank),
-        cmocka_unit_test(exchange__counts_bytes_between_cards),
+        cmocka_unit_test(collective_time__time_is_messages_and_bytes_of_a_link),
+        cmocka_unit_test(collective_time__takes_its_time_in_its_stream),
+        cmocka_unit_test(collective_time__ends_at_the_instant_of_the_last_rank),
+        cmocka_unit_test(collective_time__counts_bytes_between_cards),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

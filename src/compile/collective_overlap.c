@@ -6,7 +6,7 @@
 //
 //   card     |--- segment 0 ---|--- segment 2 ---|wait|--- segment 4 ---|
 //   link                       |----- all_reduce -----|
-#include "compile/exchanges.h"
+#include "compile/collective_overlap.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A segment in the making, and its own graph.
-#ifndef GRAPH_SEGMENT_H
-#define GRAPH_SEGMENT_H
+#ifndef GRAPH_SEGMENT_GRAPH_H
+#define GRAPH_SEGMENT_GRAPH_H
 
 #include "graph/partition.h"
 

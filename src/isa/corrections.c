@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "isa/field_counts.h"
-#include "isa/numbers.h"
+#include "isa/corrections.h"
 
 // What is done with each number: `visit` reads it and may replace it.
 typedef struct number_walk number_walk;
