@@ -112,3 +112,15 @@ def test_a_refusal_is_not_logged_besides(caplog):
     for wrong in op.error_inputs("spyre"):
         raised(call_of(op, wrong.sample_input))
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_a_refusal_at_another_length_is_not_logged_besides(caplog):
+    """From the second length on an operator is traced with a symbol in its place."""
+    for length in (64, 72, 80):
+        x = torch.ones(length, 64).half().to("spyre")
+        if length == 64:
+            torch.addmm(x, x, x)
+            continue
+        with pytest.raises(RuntimeError, match="cannot be multiplied"):
+            torch.addmm(x, x, x)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ __all__ = [
     "is_surely",
     "mode_of",
     "of_symbolic_sizes",
+    "refusals_are_raised",
     "symbol_of",
     "symbolic_size",
 ]
@@ -34,6 +36,24 @@ def mode_of(inputs: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
     """The mode of traced inputs: tensors that are made inside of no others are traced, too."""
     mode: contextlib.AbstractContextManager[Any] | None = detect_fake_mode(inputs)
     return mode or contextlib.nullcontext()
+
+
+_log = logging.getLogger("torch._subclasses.fake_tensor")
+
+
+@contextlib.contextmanager
+def refusals_are_raised() -> Iterator[None]:
+    """What an operator refuses of traced tensors is raised; PyTorch's logger would print it as
+    well, with a traceback."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return not record.msg.startswith("failed while attempting to run meta")
+
+    _log.addFilter(is_other)
+    try:
+        yield
+    finally:
+        _log.removeFilter(is_other)
 
 
 def symbol_of(size: Any) -> Any:

@@ -4,11 +4,9 @@ target is an overload, and its arguments are values of every kind."""
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +19,7 @@ from .dispatch import (
     without_autocast,
     without_modes,
 )
+from .fake import refusals_are_raised
 from .one_at_a_time import compiling
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)  # sizes and conditions that are traced
@@ -57,23 +56,6 @@ def results_of(graph: torch.fx.Graph) -> tuple[Any, ...]:
     return tuple(arguments_of(graph.output_node())[0])
 
 
-_fake_log = logging.getLogger("torch._subclasses.fake_tensor")
-
-
-@contextlib.contextmanager
-def _without_refusals() -> Iterator[None]:
-    """What fake tensors refuse is raised; their logger would print it as well, with a traceback."""
-
-    def is_other(record: logging.LogRecord) -> bool:
-        return not record.msg.startswith("failed while attempting to run meta")
-
-    _fake_log.addFilter(is_other)
-    try:
-        yield
-    finally:
-        _fake_log.removeFilter(is_other)
-
-
 def trace(
     function: Callable[..., Any],
     tensors: Sequence[torch.Tensor],
@@ -90,7 +72,7 @@ def trace(
         without_modes(),
         with_transforms(),
         without_autocast(),
-        _without_refusals(),
+        refusals_are_raised(),
     ):
         from torch.fx.experimental.proxy_tensor import make_fx
 

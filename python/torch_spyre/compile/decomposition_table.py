@@ -162,11 +162,12 @@ def table(alone: bool = False) -> Table:
     """Decompositions by operator: PyTorch's, with those of register_spyre_decomposition() over
     them; what register_fallback() named stays whole. Of an operator `alone`, outside of a graph,
     or of those in graphs."""
-    whole = set(fallback_ops)
     known = _core(alone) | dict(_of_libraries()) | spyre_decompositions
     for more in _added:
-        known = known | more
-    return {op: function for op, function in known.items() if op not in whole}
+        known |= more
+    for op in fallback_ops:  # few: whoever looks at each of the others hashes it in Python
+        known.pop(op, None)
+    return known
 
 
 @contextlib.contextmanager

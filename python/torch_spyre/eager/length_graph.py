@@ -19,7 +19,7 @@ from torch import Tensor
 from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of, without_autocast, without_modes
-from .._pytorch.fake import of_symbolic_sizes, symbolic_size
+from .._pytorch.fake import of_symbolic_sizes, refusals_are_raised, symbolic_size
 from ..compile import handover, integer_ranges, lengths
 from ..compile.graph_builder import GraphBuilder, Inexpressible
 from ..compile.program import Program
@@ -222,7 +222,7 @@ class LengthGraph:
     def _emit(self, op: OpOverload, *args: Any, **kwargs: Any) -> torch.fx.Node:
         node = self.graph.call_function(op, args, kwargs)
         fakes = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-        with self.mode:
+        with self.mode, refusals_are_raised():
             node.meta["val"] = of_symbolic_sizes(op)(*fakes[0], **fakes[1])
         return node
 

@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from ..._pytorch.dispatch import schema_of
+from ..._pytorch.fake import refusals_are_raised
 from ..._pytorch.fx import SYMBOLIC, arguments_of, overload_of
 from ...constants import DEVICE_NAME
 from ..grown_arguments import Growing
@@ -68,7 +69,7 @@ class Draft:
 
         given = torch.fx.map_arg((node.args, kwargs), of)
         try:
-            with self.dims.mode:
+            with self.dims.mode, refusals_are_raised():
                 value = op(*given[0], **given[1])
         except (RuntimeError, ValueError) as error:  # sizes that do not fit at the ends
             raise Seen(f"{like.format_node()}: {error}") from error
