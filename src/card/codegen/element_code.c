@@ -178,23 +178,32 @@ void code_spread(unit_code *c, quarters *to)
 
 // --- fp32 to SEN169_FP16
 
-// The magnitude of a code, with saturation still to come; negative where zero is due.
-static zmm round_magnitude(unit_code *c, zmm x)
+// The size of x, of a quiet NaN or what is larger that of the merged code.
+static void limit_size(unit_code *c, zmm to, zmm x)
+{
+    const uint8_t smaller_size = 10;        // the operand of the smaller one, without its sign
+    code_op_byte(c, VRANGEPS, to, x, code_constant(c, DL16_MERGED_BITS), smaller_size);
+}
+
+// The magnitude of a code, with saturation still to come unless NaN are quiet at most; negative
+// where zero is due.
+static zmm round_magnitude(unit_code *c, zmm x, value_nan nan)
 {
     const zmm to = code_new(c);
-    code_op(c, VPANDD, to, x, code_constant(c, 0x7FFFFFFF));
+    if (nan == VALUE_ANY_NAN) code_op(c, VPANDD, to, x, code_constant(c, 0x7FFFFFFF));
+    else limit_size(c, to, x);
     code_op(c, VPSUBD, to, to, code_constant(c, DL16_EXPONENT_OFFSET - (1u << 13)));
     code_shift(c, SHIFT_DWORDS, CODE_SHIFT_SIGNED, to, to, DL16_FRACTION_SHIFT);
     return to;
 }
 
 // Codes of two registers in turns of four, in `to`; of a NaN the merged code with any sign.
-static void narrow_numbers(unit_code *c, zmm to, zmm a, zmm b)
+static void narrow_numbers(unit_code *c, zmm to, zmm a, zmm b, value_nan nan)
 {
-    const zmm codes = round_magnitude(c, a), more = round_magnitude(c, b);
+    const zmm codes = round_magnitude(c, a, nan), more = round_magnitude(c, b, nan);
     code_op(c, VPACKUSDW, codes, codes, in_zmm(more));
     code_op(c, VPACKSSDW, to, a, in_zmm(b));
-    code_op(c, VPMINUW, codes, codes, code_words(c, DL16_MERGED));
+    if (nan == VALUE_ANY_NAN) code_op(c, VPMINUW, codes, codes, code_words(c, DL16_MERGED));
     // 0xD8: the second where the third is set, else the first.
     code_op_byte(c, VPTERNLOGD, to, codes, code_words(c, DL16_MERGED), 0xD8);
     code_release(c, codes);
@@ -207,7 +216,7 @@ static void narrow(unit_code *c, zmm to, const quarters *x, uint32_t pair)
     const zmm a = code_new(c), b = code_new(c);
     code_op(c, VMINPS, a, x->reg[2 * pair], code_number(c, INFINITY));
     code_op(c, VMINPS, b, x->reg[2 * pair + 1], code_number(c, INFINITY));
-    narrow_numbers(c, to, a, b);
+    narrow_numbers(c, to, a, b, VALUE_NO_NAN);
     code_release(c, a);
     code_release(c, b);
 }
@@ -272,23 +281,36 @@ static void store_rare_halves(unit_code *c, const cold_code *cold)
     narrow_halves(c, r[2], cold->scratch, r[0], r[1]);
 }
 
-// A NaN is one of the negative merged codes, which are rare.
+// The jump where there is a negative merged code, which are rare and may be of a NaN.
+static void look_for_nan(unit_code *c, const cold_code *cold)
+{
+    const zmm *codes = cold->result.reg;
+    code_op(c, VPMAXUW, cold->scratch, codes[0], in_zmm(codes[1]));
+    code_op_byte(c, VPCMPUW, 1, cold->scratch, code_words(c, 0xFFFF), CODE_EQUAL);
+    encode_test_mask(&c->b, 1);
+    add_cold(c, *cold);
+}
+
+static value_nan nan_of_step(const unit_code *c)
+{
+    const step_marks *marks = c->is_plain ? &c->choice.rounded : &c->choice.always;
+    return (value_nan)marks->nan[c->step - c->program->steps];
+}
+
 static void store_codes(unit_code *c)
 {
+    const value_nan nan = nan_of_step(c);
     cold_code cold = {.does = COLD_STORE, .x = c->now.x, .scratch = code_new(c)};
     cold.result.reg[2] = code_new(c);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
         cold.result.reg[pair] = code_new(c);
-        narrow_numbers(c, cold.result.reg[pair], cold.x.reg[2 * pair], cold.x.reg[2 * pair + 1]);
+        narrow_numbers(c, cold.result.reg[pair], cold.x.reg[2 * pair], cold.x.reg[2 * pair + 1],
+                       nan);
     }
-    const zmm *codes = cold.result.reg;
-    code_op(c, VPMAXUW, cold.scratch, codes[0], in_zmm(codes[1]));
-    code_op_byte(c, VPCMPUW, 1, cold.scratch, code_words(c, 0xFFFF), CODE_EQUAL);
-    encode_test_mask(&c->b, 1);
-    add_cold(c, cold);
+    if (nan != VALUE_NO_NAN) look_for_nan(c, &cold);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
-        code_store_unit(c, code_pair_at(c, pair), codes[pair]);
-        code_release(c, codes[pair]);
+        code_store_unit(c, code_pair_at(c, pair), cold.result.reg[pair]);
+        code_release(c, cold.result.reg[pair]);
     }
     code_release(c, cold.result.reg[2]);
     code_release(c, cold.scratch);

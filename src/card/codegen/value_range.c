@@ -9,7 +9,8 @@
 #include "card/codegen/value_range.h"
 
 typedef struct {
-    bool known;                             // else it may be infinite or NaN, too
+    value_nan nan;
+    bool known;                             // else it may be infinite, too
     bool zero;                              // it may be
     bool valid;                             // a value of SEN169_FP16 once it has its significand
     int32_t fraction;                       // bits
@@ -26,7 +27,7 @@ enum {
     LEAST_MOST = 4,                         // larger elements are no rarity
 };
 
-static const range unknown = {.known = false};
+static const range unknown = {.nan = VALUE_ANY_NAN};
 
 static int32_t smaller(int32_t a, int32_t b)
 {
@@ -42,13 +43,13 @@ static int32_t larger(int32_t a, int32_t b)
 static range within(range r)
 {
     r.unit = larger(r.unit, r.least - r.fraction);
-    return r.known && r.unit > -FAR && r.most < FAR ? r : unknown;
+    return r.known && r.unit > -FAR && r.most < FAR ? r : (range){.nan = r.nan};
 }
 
 static range value_between(int32_t least, int32_t most, bool zero)
 {
-    return (range){.known = true, .zero = zero, .valid = true, .fraction = FRACTION,
-                   .least = least, .unit = least - FRACTION, .most = most};
+    return (range){.nan = VALUE_NO_NAN, .known = true, .zero = zero, .valid = true,
+                   .fraction = FRACTION, .least = least, .unit = least - FRACTION, .most = most};
 }
 
 static range rounded(range r)
@@ -60,15 +61,33 @@ static range rounded(range r)
 // A value of SEN169_FP16, rounded with a look at its range.
 static range looked_at(range r)
 {
-    if (!r.known || r.most > MOST_ROUNDED) return unknown;
+    r.nan = VALUE_NO_NAN;
+    if (!r.known || r.most > MOST_ROUNDED) return (range){.nan = r.nan};
     r.zero = r.valid = true;
     r.least = larger(r.least, LEAST_VALUE);
     return rounded(r);
 }
 
+static value_nan less(value_nan a, value_nan b)
+{
+    return a < b ? a : b;
+}
+
+// Of what is computed of such a value; of two of them, where none of them is NaN for other reasons.
+static range computed(range a)
+{
+    return (range){.nan = a.nan == VALUE_NO_NAN ? VALUE_NO_NAN : VALUE_QUIET_NAN};
+}
+
+static value_nan nan_of_two(range a, range b, bool makes_none)
+{
+    const bool none = less(a.nan, b.nan) == VALUE_NO_NAN && makes_none;
+    return none ? VALUE_NO_NAN : VALUE_QUIET_NAN;
+}
+
 static range either(range a, range b)
 {
-    return (range){.known = a.known && b.known, .zero = a.zero || b.zero,
+    return (range){.nan = less(a.nan, b.nan), .known = a.known && b.known, .zero = a.zero || b.zero,
                    .valid = a.valid && b.valid, .fraction = larger(a.fraction, b.fraction),
                    .least = smaller(a.least, b.least), .unit = smaller(a.unit, b.unit),
                    .most = larger(a.most, b.most)};
@@ -78,8 +97,9 @@ static range sum(range a, range b)
 {
     const int32_t near = larger(a.least, b.least) - 1 - larger(a.fraction, b.fraction);
     const int32_t unit = smaller(a.unit, b.unit), both = larger(unit, near);
-    range r = {.known = a.known && b.known, .zero = true, .fraction = FRACTION_F32,
-               .least = both, .unit = unit, .most = larger(a.most, b.most) + 1};
+    range r = {.nan = nan_of_two(a, b, a.known || b.known), .known = a.known && b.known,
+               .zero = true, .fraction = FRACTION_F32, .least = both, .unit = unit,
+               .most = larger(a.most, b.most) + 1};
     r.valid = both >= LEAST_ROUNDED && (!a.zero || b.valid) && (!b.zero || a.valid);
     if (a.zero) r.least = smaller(r.least, b.least);
     if (b.zero) r.least = smaller(r.least, a.least);
@@ -89,7 +109,9 @@ static range sum(range a, range b)
 
 static range product(range a, range b)
 {
-    range r = {.known = a.known && b.known, .zero = a.zero || b.zero, .fraction = FRACTION_F32,
+    const bool scales = (a.known && !a.zero) || (b.known && !b.zero);
+    range r = {.nan = nan_of_two(a, b, scales || (a.known && b.known)),
+               .known = a.known && b.known, .zero = a.zero || b.zero, .fraction = FRACTION_F32,
                .least = a.least + b.least, .unit = a.unit + b.unit, .most = a.most + b.most};
     r.valid = r.least >= LEAST_ROUNDED && r.most <= MOST_ROUNDED;
     return within(r);
@@ -114,6 +136,48 @@ static range of_opfunc(opfunc op, const ranges *r)
     case OPFUNC_NEG:
     case OPFUNC_IDENTITY: return r->x;
     case OPFUNC_RELUFWD: return positive(r->x);
+    case OPFUNC_CLIP:
+    case OPFUNC_RELU6FWD: return (range){.nan = r->x.nan};
+    case OPFUNC_FLOOR:
+    case OPFUNC_CEIL:
+    case OPFUNC_TRUNC:
+    case OPFUNC_ROUND:
+    case OPFUNC_RECIPROCAL: return computed(r->x);
+    case OPFUNC_SIGN:
+    case OPFUNC_EQUAL:
+    case OPFUNC_NOTEQUAL:
+    case OPFUNC_LESSERTHAN:
+    case OPFUNC_LESSEREQUAL:
+    case OPFUNC_GREATERTHAN:
+    case OPFUNC_GREATEREQUAL: return (range){.nan = VALUE_NO_NAN};
+    default: return (range){.nan = VALUE_QUIET_NAN};
+    }
+}
+
+// In fp32 each of them makes a NaN quiet.
+static range of_opfunc_f32(opfunc op, const ranges *r)
+{
+    range made = of_opfunc(op, r);
+    if (made.nan == VALUE_ANY_NAN) made.nan = VALUE_QUIET_NAN;
+    return made;
+}
+
+// What loads or makes elements of SEN169_FP16 brings no NaN.
+static range element_of(const vector_step *s, bool plain, int32_t most)
+{
+    if (s->ranged) return value_between(s->least, s->most, false);
+    if (s->plain) return value_between(VECTOR_PLAIN_LEAST, VECTOR_PLAIN_MOST, true);
+    if (plain) return value_between(VECTOR_PLAIN_LEAST, most, true);
+    switch (s->op) {
+    case VECTOR_LOAD_X:
+    case VECTOR_LOAD_Y:
+    case VECTOR_READY_X:
+    case VECTOR_ZERO_Y:
+    case VECTOR_EXP:
+    case VECTOR_LOOK_UP: return (range){.nan = VALUE_NO_NAN};
+    case VECTOR_LINE_Y:
+    case VECTOR_SPREAD_X:
+    case VECTOR_SPREAD_Y: return s->wide ? unknown : (range){.nan = VALUE_NO_NAN};
     default: return unknown;
     }
 }
@@ -131,10 +195,8 @@ static void take_slot(uint32_t op, ranges *r)
 
 static void take_step(const vector_step *s, bool plain, int32_t most, ranges *r)
 {
-    range element = unknown;
-    if (plain) element = value_between(VECTOR_PLAIN_LEAST, most, true);
-    if (s->plain) element = value_between(VECTOR_PLAIN_LEAST, VECTOR_PLAIN_MOST, true);
-    if (s->ranged) element = value_between(s->least, s->most, false);
+    const uint32_t f32 = VECTOR_APPLY_F32;
+    const range element = element_of(s, plain, most);
     switch (s->op) {
     case VECTOR_X_TO_Y: r->y = r->x; break;
     case VECTOR_SUB_F32:
@@ -143,7 +205,7 @@ static void take_step(const vector_step *s, bool plain, int32_t most, ranges *r)
     default:
         if (s->op >= VECTOR_HELD) take_slot(s->op, r);
         else if (vector_is_formula(s->op)) r->x = unknown;
-        else if (s->op >= VECTOR_APPLY_F32) r->x = of_opfunc((opfunc)(s->op - VECTOR_APPLY_F32), r);
+        else if (s->op >= f32) r->x = of_opfunc_f32((opfunc)(s->op - f32), r);
         else if (s->op >= VECTOR_APPLY) r->x = of_opfunc((opfunc)(s->op - VECTOR_APPLY), r);
         else if (vector_describe(s->op)->gives == VECTOR_X) r->x = element;
         else if (vector_describe(s->op)->gives == VECTOR_Y) r->y = element;
@@ -151,8 +213,8 @@ static void take_step(const vector_step *s, bool plain, int32_t most, ranges *r)
     }
 }
 
-// *out: steps that need no look where the elements of `plain` steps are plain, and at most 2^most.
-// Returns how many.
+// *out: whether x is NaN behind each step, and steps that need no look where the elements of
+// `plain` steps are plain, and at most 2^most. Returns how many.
 static uint32_t find_rounded(const vector_program *w, const step_marks *plain, int32_t most,
                              step_marks *out)
 {
@@ -162,6 +224,7 @@ static uint32_t find_rounded(const vector_program *w, const step_marks *plain, i
         const vector_rounding rounding = w->steps[n].rounding;
         take_step(&w->steps[n], plain->of[n], most, &r);
         out->of[n] = rounding == VECTOR_ROUND && r.x.known && r.x.valid;
+        out->nan[n] = (uint8_t)r.x.nan;
         if (rounding == VECTOR_ROUND && !out->of[n]) r.x = looked_at(r.x);
         else if (rounding != VECTOR_AS_IS) r.x = rounded(r.x);
         count += out->of[n];

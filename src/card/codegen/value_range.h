@@ -15,9 +15,13 @@
 
 enum { CODE_MOST_STEPS = 128 };
 
+// Whether a value may be NaN: what is loaded in fp32 any, what is computed a quiet one at most.
+typedef enum { VALUE_ANY_NAN, VALUE_QUIET_NAN, VALUE_NO_NAN } value_nan;
+
 // What is known of the elements that each step loads, or of its result.
 typedef struct {
     bool of[CODE_MOST_STEPS];
+    uint8_t nan[CODE_MOST_STEPS];           // value_nan, of x before it is rounded
 } step_marks;
 
 typedef struct {
