@@ -171,7 +171,7 @@ static spyre_status measure(uint32_t ops, bool last)
     TRY_ALLOC(front_memory);
     TRY(spyre_graph_parse(source, "layers", &graph));
     TRY(graph_prepare(graph, (graph_rules){0}, NULL, memory, &prepared));
-    TRY(graph_partition(prepared, true, 0, memory, &segments, &count));
+    TRY(graph_make_segments(prepared, true, 0, memory, &segments, &count));
     front_options options = {.settings = spyre_settings_default()};
     double begin = cpu_ms();
     TRY(front_compile(segments[0].graph, &options, front_memory, &node, &result));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the table of variables of docs/serving.md from torch_spyre/sendnn/variables.py.
+"""Writes the table of docs/serving.md from torch_spyre/sendnn/environment_variables.py.
 
     tools/serving_page.py [--check]
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from torch_spyre.sendnn.variables import VARIABLES
+from torch_spyre.sendnn.environment_variables import VARIABLES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/serving.md"
 FIRST = "<!-- tools/serving_page.py writes from here -->\n"

@@ -50,7 +50,7 @@ def move_weight(
     weight: torch.Tensor, device: torch.device, dtype: torch.dtype | None
 ) -> torch.Tensor:
     """A weight [rows, columns] on the card, the stick along its rows."""
-    from .compile.weights import by_rows
+    from .compile.weight_layouts import by_rows
     from .device import bindings
 
     dtype = dtype or weight.dtype

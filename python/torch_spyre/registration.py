@@ -73,13 +73,13 @@ def _register_kernels() -> None:
     from . import _formats, environment, logging_config  # noqa: F401  (_formats completes _C)
     from ._pytorch import layout_arguments
     from .compile import (  # noqa: F401
-        composed,
+        composite_operators,
         convolution_forms,
         customops,
-        fastpath,
-        nn_parts,
+        nn_layers,
         paged_attention,
         stable_forms,
+        transformer_fastpath,
     )
     from .device import autocast, bindings
     from .eager import kernels, second_moments
@@ -89,7 +89,9 @@ def _register_kernels() -> None:
         _C.set_downcast_warning(False)
     bindings.install()
     atexit.register(_C._leave)
-    _libraries.extend((composed.register(), customops.register(), paged_attention.register()))
+    _libraries.extend(
+        (composite_operators.register(), customops.register(), paged_attention.register())
+    )
     _libraries.extend(kernels.register())
     _libraries.extend(autocast.register())
     patches.print_by_one_copy()

@@ -289,8 +289,9 @@ static spyre_status attempt(compilation *c, const char *const *host_reasons)
         .published_opfuncs = settings->published_opfuncs,
         .extended = settings->profile == PROFILE_EXTENDED && !settings->published_opfuncs};
     spyre_status status = graph_prepare(c->graph, rules, host_reasons, e->memory, &e->prepared);
-    if (!status) status = graph_partition(e->prepared, settings->enable_fusion,
-                                          c->most_tensors, e->memory, &segments, &count);
+    if (!status)
+        status = graph_make_segments(e->prepared, settings->enable_fusion, c->most_tensors,
+                                     e->memory, &segments, &count);
     if (!status) status = verify_graphs(c, segments, count);
     int64_t prepared = clock_now_ns();
     if (!status) status = front_segments(c, segments, count);

@@ -4,7 +4,7 @@
 #ifndef COMPILE_REFUSALS_H
 #define COMPILE_REFUSALS_H
 
-#include "graph/partition.h"
+#include "graph/segments.h"
 
 typedef struct {
     const spyre_graph *graph;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "graph/effect.h"
-#include "graph/partition.h"
+#include "graph/segments.h"
 #include "graph/pattern/pattern.h"
 #include "graph/print.h"
 #include "graph/promote.h"

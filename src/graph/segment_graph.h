@@ -4,7 +4,7 @@
 #ifndef GRAPH_SEGMENT_GRAPH_H
 #define GRAPH_SEGMENT_GRAPH_H
 
-#include "graph/partition.h"
+#include "graph/segments.h"
 
 typedef struct {
     spyre_segment_kind kind;

@@ -4,7 +4,7 @@
 #ifndef GRAPH_SEGMENT_SPLIT_H
 #define GRAPH_SEGMENT_SPLIT_H
 
-#include "graph/segment_cut.h"
+#include "graph/partition.h"
 
 // Parts every segment of the card in place, nodes in their order: each node is a part by itself, or
 // with `most_tensors` above 0, parts are as long as they take no more tensors than that: external

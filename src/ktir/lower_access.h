@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Views and access tiles on the way to instructions: strides and an offset of every core.
-// Private to lower_view.c, lower_access.c, lower_set.c, lower_points.c, lower_rows.c and
-// lower_memory.c.
+// Private to lower_view.c, lower_access.c, lower_coordinate_set.c, lower_irregular_tiles.c,
+// lower_gather_scatter.c and lower_memory.c.
 #ifndef KTIR_LOWER_ACCESS_H
 #define KTIR_LOWER_ACCESS_H
 
@@ -87,7 +87,7 @@ typedef struct {
     int64_t low[KTIR_MOST_RANK], high[KTIR_MOST_RANK], step[KTIR_MOST_RANK];
 } access_box;
 
-// A fault when some of them are not in the set of the view's coordinates (lower_set.c).
+// A fault when some of them are not in the set of the view's coordinates (lower_coordinate_set.c).
 SPYRE_MUST_CHECK spyre_status access_check_set(lowering *w, const access *a, const access_box *box);
 
 // Moves the first point by x, in steps of `bytes`.
@@ -113,7 +113,7 @@ static inline bool access_loads(const access *a)
 SPYRE_MUST_CHECK spyre_status access_move(lowering *w, const ktir_op *op, const access *a,
                                           const lowered_tensor *t);
 
-// --- Sets that are no boxes (lower_points.c)
+// --- Sets that are no boxes (lower_irregular_tiles.c)
 
 // LOADs or STOREs between the points of the set and `t`: a block of points each.
 SPYRE_MUST_CHECK spyre_status access_move_points(lowering *w, const ktir_op *op, access *a,
@@ -126,7 +126,7 @@ SPYRE_MUST_CHECK spyre_status access_move_points_in_part(lowering *w, const ktir
                                                          const lowered_tensor *t,
                                                          int64_t *out_count);
 
-// --- Rows that indices choose (lower_rows.c)
+// --- Rows that indices choose (lower_gather_scatter.c)
 
 // GATHERs into `t`, or SCATTERs of it, of a box of points: dims of the view are looked up in views
 // of indices.

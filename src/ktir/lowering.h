@@ -59,7 +59,7 @@ typedef struct {
     int64_t begin, end;
 } lowered_bytes;
 
-typedef struct lowered_points lowered_points;   // of sets that are no boxes (lower_points.c)
+typedef struct lowered_points lowered_points;   // of irregular tiles (lower_irregular_tiles.c)
 
 typedef struct lowering {
     const ktir_module *m;
@@ -140,7 +140,7 @@ void lower_hold(lowering *w, uint32_t last);
 void lower_let_go(lowering *w, uint32_t last);
 void lower_free(lowering *w, uint32_t number);      // what is read last by operation `number`
 
-// --- Cores that meet (lower_between.c)
+// --- Cores that meet (lower_inter_tile_reduce.c)
 
 // A kernel of these cores begins, behind what all have done.
 SPYRE_MUST_CHECK spyre_status lower_meet(lowering *w, const ktir_op *op, uint32_t cores);
@@ -214,7 +214,7 @@ SPYRE_MUST_CHECK spyre_status lower_agree(const lowering *w, const ktir_op *op,
 SPYRE_MUST_CHECK spyre_status lower_slice_elements(lowering *w, const ktir_op *op,
                                                    bool *out_sliced);
 
-// --- Numbers as elements (lower_count.c)
+// --- Numbers as elements (lower_iota.c)
 
 // A number of every core as one int32 in LX: loaded from the memory that holds 0, 1, ..
 SPYRE_MUST_CHECK spyre_status lower_number_tensor(lowering *w, const ktir_op *op,

@@ -9,7 +9,7 @@ import torch_spyre
 import torch_spyre.report
 from host_ops import HOST, on_host
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim
-from torch_spyre.compile import families, handover
+from torch_spyre.compile import handover, symbolic_sizes
 
 
 class Block(torch.nn.Module):
@@ -342,7 +342,9 @@ def test_a_smaller_size_that_is_planned_otherwise():
 
 def test_where_one_program_cannot_serve_each_bucket_has_its_own(monkeypatch):
     told = []
-    monkeypatch.setattr(families._log, "info", lambda text, *values: told.append(text % values))
+    monkeypatch.setattr(
+        symbolic_sizes._log, "info", lambda text, *values: told.append(text % values)
+    )
     lengths = [33, 70, 128, 66, 35]
     assert sweep(lambda x: torch.exp(x) * 2 + x, lengths, 0, (33,), min=32, max=128) == 3
     assert len(told) == 1 and "rounded up" in told[0]

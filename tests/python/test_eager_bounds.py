@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch_spyre
 from torch_spyre import _C
-from torch_spyre.compile import integer_ranges, integers
+from torch_spyre.compile import integer_overflow, integer_ranges
 from torch_spyre.eager import operator_program
 
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
@@ -112,10 +112,12 @@ def test_a_range_beyond_32_bits():
 
 def test_bounds_are_as_wide_as_results_allow():
     x = torch.tensor([3, 7])
-    assert integers.bounds_of(torch.ops.aten.add.Tensor, [x, 5, 1])[0] == (0, 2**30 - 1)
-    low, high = integers.bounds_of(torch.ops.aten.mul.Tensor, [x, x])[0]
+    assert integer_overflow.bounds_of(torch.ops.aten.add.Tensor, [x, 5, 1])[0] == (0, 2**30 - 1)
+    low, high = integer_overflow.bounds_of(torch.ops.aten.mul.Tensor, [x, x])[0]
     assert (low, high) == (0, 2**15 - 1)
-    divisor = integers.bounds_of(torch.ops.aten.floor_divide.default, [x, torch.tensor([2, 3])])[1]
+    divisor = integer_overflow.bounds_of(
+        torch.ops.aten.floor_divide.default, [x, torch.tensor([2, 3])]
+    )[1]
     assert divisor[0] <= 2 and not integer_ranges.has_zero(divisor)
 
 

@@ -12,7 +12,7 @@ import torch_spyre
 import transformers
 from inputs import numbers
 from torch_spyre import _C
-from torch_spyre.eager import growing
+from torch_spyre.eager import growing_sizes
 
 FIRST, LAST, END = 44, 72, 64  # lengths of the calls; a bucket ends between them
 FEW = 10  # calls until a length is known for one, and programs of earlier lengths have gone
@@ -286,15 +286,18 @@ def test_a_view_of_what_grows_and_of_what_stays():
 
 
 def test_tables_of_calls_are_bounded():
-    operator = growing.Growing(torch.ops.aten.mul.Tensor, None)
+    operator = growing_sizes.Growing(torch.ops.aten.mul.Tensor, None)
     x = torch.ones(2, 40, device="spyre", dtype=torch.float16)
-    for rank in range(2 * growing.MOST_KINDS):
+    for rank in range(2 * growing_sizes.MOST_KINDS):
         operator.find([x, float(rank)], None)
-    assert len(operator.kinds) == growing.MOST_KINDS
-    kind = growing.Kind()
-    for size in range(8, 30 * growing.MOST_CALLS):
+    assert len(operator.kinds) == growing_sizes.MOST_KINDS
+    kind = growing_sizes.Kind()
+    for size in range(8, 30 * growing_sizes.MOST_CALLS):
         kind.family(operator.op, [size, size // 3 * 50])
-    assert len(kind.seen) <= growing.MOST_CALLS and len(kind.families) <= growing.MOST_CALLS
+    assert (
+        len(kind.seen) <= growing_sizes.MOST_CALLS
+        and len(kind.families) <= growing_sizes.MOST_CALLS
+    )
 
 
 # ---- copies of another size

@@ -21,7 +21,7 @@ from torch_spyre._inductor.scratchpad import plan_solver
 from torch_spyre._inductor.views import compute_coordinates
 from torch_spyre._inductor.wsr import propagate_named_dims
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
-from torch_spyre.compile import counted_loops, op_spec, planned
+from torch_spyre.compile import counted_loops, op_spec, planned_layouts
 from torch_spyre.compile.loop_info import CoarseTileInfo
 from torch_spyre.execution.async_compile import SpyreAsyncCompile
 
@@ -120,7 +120,7 @@ def operands(executable):
     """(indices of the loops, TensorArg, index of the dense host tensor) of every operand."""
     ops, _buffers = executable.loops(0)
     for spec, (*_names, loops, accesses, _hints, _tiles) in zip(
-        planned.specs_of(executable), ops, strict=True
+        planned_layouts.specs_of(executable), ops, strict=True
     ):
         ranges = {symbol: extent for symbol, (extent, _slices) in spec.iteration_space.items()}
         assert [loop[0] for loop in loops] == [int(extent) for extent in ranges.values()]
@@ -282,23 +282,23 @@ def test_the_scratchpad_of_a_softmax(compiled):
 def test_layouts_and_restickifies(compiled):
     x, y = torch.randn(128, 192).half(), torch.randn(192, 128).half()
     executable = compiled(lambda x, y: x.t() + y, x, y)
-    layouts = planned.layouts_of(executable)
+    layouts = planned_layouts.layouts_of(executable)
     first = layouts["b0"]
     assert (first.size, first.stride) == ([128, 192], [192, 1])
     assert first.dtype is torch.float16 and first.device.type == "spyre"
     assert first.device_layout == SpyreTensorLayout([128, 192], torch.float16)
     assert first.allocation == {"hbm": 0} and first.per_tile_fixed is False
     assert str(first).startswith("FixedTiledLayout('spyre', torch.float16, size=[128, 192]")
-    ((consumer, (entry,)),) = planned.restickify_plan(executable).items()
-    (added,) = [spec for spec in planned.specs_of(executable) if spec.op == "add"]
+    ((consumer, (entry,)),) = planned_layouts.restickify_plan(executable).items()
+    (added,) = [spec for spec in planned_layouts.specs_of(executable) if spec.op == "add"]
     assert consumer == added.args[-1].name
     before, after = layouts[entry["arg_name"]], entry["target_layout"]
     assert before.device_layout.stride_map[-1] == 1
     assert after.device_layout.stride_map != before.device_layout.stride_map
     assert sorted(after.size) == [128, 192] and "hbm" not in after.allocation
     plain = compiled(lambda x, y: x + y.t().contiguous().t(), y.t().contiguous(), x)
-    assert planned.restickify_plan(compiled(lambda x: x + 1, x)) == {}
-    assert isinstance(planned.restickify_plan(plain), dict)
+    assert planned_layouts.restickify_plan(compiled(lambda x: x + 1, x)) == {}
+    assert isinstance(planned_layouts.restickify_plan(plain), dict)
 
 
 # ---- Loops
@@ -379,7 +379,7 @@ def test_the_same_kernel_without_loops(tiled):
     specs = op_spec.from_json(kernel["specs"])
     assert any(isinstance(spec, op_spec.LoopSpec) for spec in specs)
     flat = unroll.unroll_loop_specs(specs)
-    assert len(flat) == 8 * len(planned.specs_of(executable))
+    assert len(flat) == 8 * len(planned_layouts.specs_of(executable))
     results = []
     for form in (specs, flat):
         runner = SpyreAsyncCompile().sdsc("kernel", form)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import torch
-from torch_spyre.sendnn import api, variables, warmup
+from torch_spyre.sendnn import api, environment_variables, warmup
 
 FOLDER = pathlib.Path(__file__).parents[2] / "packages/torch_sendnn/torch_sendnn_openspyre"
 
@@ -91,7 +91,7 @@ def test_the_way_in_which_vllm_wraps_the_end(finished):
 
 
 def test_variables_without_effect_are_said_once(monkeypatch, caplog):
-    monkeypatch.setattr(variables, "_said", False)
+    monkeypatch.setattr(environment_variables, "_said", False)
     monkeypatch.setenv("DT_OPT", "autopilot=0")
     monkeypatch.setenv("VLLM_DT_MAX_BATCH_SIZE", "4")
     for _ in range(2):
@@ -105,14 +105,14 @@ def test_the_folder_of_programs(monkeypatch, tmp_path):
     monkeypatch.setenv("SPYRE_CACHE_DIR", "")
     monkeypatch.delenv("SPYRE_CACHE_DIR")
     monkeypatch.setenv("TORCH_SENDNN_CACHE_DIR", str(tmp_path))
-    variables.take_cache_folder()
+    environment_variables.take_cache_folder()
     assert "SPYRE_CACHE_DIR" not in os.environ
     monkeypatch.setenv("TORCH_SENDNN_CACHE_ENABLE", "1")
-    variables.take_cache_folder()
+    environment_variables.take_cache_folder()
     assert os.environ["SPYRE_CACHE_DIR"] == str(tmp_path)
     monkeypatch.setenv("TORCH_SENDNN_CACHE_ENABLE", "yes")
     with pytest.raises(ValueError, match="TORCH_SENDNN_CACHE_ENABLE=yes: expected 0 or 1"):
-        variables.take_cache_folder()
+        environment_variables.take_cache_folder()
 
 
 def test_the_page_has_the_table_of_variables():
@@ -124,4 +124,4 @@ def test_the_page_has_the_table_of_variables():
 def test_limits_are_positive_numbers(monkeypatch, text):
     monkeypatch.setenv("VLLM_DT_MAX_BATCH_SIZE", text)
     with pytest.raises(ValueError, match=f"VLLM_DT_MAX_BATCH_SIZE={text}: expected a positive"):
-        variables.limit("VLLM_DT_MAX_BATCH_SIZE")
+        environment_variables.limit("VLLM_DT_MAX_BATCH_SIZE")

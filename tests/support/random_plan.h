@@ -12,7 +12,7 @@
 #include "front/cost/cost.h"
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
-#include "graph/partition.h"
+#include "graph/segments.h"
 
 typedef struct {
     double predicted_us, card_us;
@@ -42,7 +42,7 @@ static inline spyre_status random_plan_read(const char *source, const char *name
     bool changed;
     TRY(spyre_graph_parse(source, name, out_graph));
     TRY(graph_prepare(*out_graph, (graph_rules){0}, NULL, memory, &prepared));
-    TRY(graph_partition(prepared, true, 0, memory, &segments, &count));
+    TRY(graph_make_segments(prepared, true, 0, memory, &segments, &count));
     if (count != 1) return status_new(SPYRE_INVALID_ARGUMENT, "%s: %u segments", name, count);
     TRY(front_build(segments[0].graph, memory, &node, out));
     (*out)->settings = *settings;

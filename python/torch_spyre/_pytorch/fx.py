@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from .compile_lock import compiling
 from .dispatch import (
     OperatorBase,
     OpOverload,
@@ -20,7 +21,6 @@ from .dispatch import (
     without_modes,
 )
 from .fake import refusals_are_raised
-from .one_at_a_time import compiling
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)  # sizes and conditions that are traced
 

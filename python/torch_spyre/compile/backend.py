@@ -23,8 +23,8 @@ import torch
 
 from .. import _C, _fallback, config, passes
 from .._pytorch import dynamo, dynamo_interface, kept_for_backward, pytree, structured
+from .._pytorch.compile_lock import compiling
 from .._pytorch.fx import results_of
-from .._pytorch.one_at_a_time import compiling
 from ..debug import artefacts, compile_log, failures
 from ..program_table import ProgramTable
 from ..report import CompileReport, reports
@@ -35,7 +35,6 @@ from . import (
     control_flow,
     decomposition_table,
     effects,
-    families,
     grown_arguments,
     handover,
     hint_scopes,
@@ -45,7 +44,8 @@ from . import (
     named_dims,
     ragged,
     scalars,
-    weights,
+    symbolic_sizes,
+    weight_layouts,
     whole_operators,
 )
 from . import options as compile_options
@@ -233,7 +233,7 @@ class CompiledGraph:
         weakref.finalize(self, _drop, self.number, self.programs).atexit = False
         self.buckets = buckets.plan(gm)
         exact = self.buckets if self.buckets and self.buckets.is_exact else None
-        self.families = families.Families(exact, self._compile_at) if exact else None
+        self.families = symbolic_sizes.Families(exact, self._compile_at) if exact else None
         self.growth = None if self.buckets and self.buckets.fills else grown_arguments.plan(gm)
         self.between = None if self.growth else between_buckets.plan(
             gm, self.buckets, self._compile_form, self._is_served
@@ -241,9 +241,9 @@ class CompiledGraph:
         self.lengths: lengths.Lengths | Literal[False] | None = None  # when it is first called
         self.forms: dict[Any, CompiledGraph] = {}  # for ends of buckets
         self.is_served: bool | None = None  # as a form: by a program for all buckets
-        self.made: families.Found | None = None  # until its first program is
+        self.made: symbolic_sizes.Found | None = None  # until its first program is
         self.scalars = scalars.plan(gm)
-        self.multiplied = weights.multiplied(gm)
+        self.multiplied = weight_layouts.multiplied(gm)
         self.takes_tensors_only = all(
             isinstance(node.meta.get("val"), torch.Tensor)
             for node in gm.graph.find_nodes(op="placeholder")
@@ -349,7 +349,7 @@ class CompiledGraph:
         if program is not None:
             program.used = True
             return program
-        if weights.lay_out(args, self.multiplied):
+        if weight_layouts.lay_out(args, self.multiplied):
             return None
         with config.patch(self.settings):
             program = None if self.folder or (call and call.parameters) else self._at_size(args)

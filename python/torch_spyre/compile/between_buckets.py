@@ -20,8 +20,8 @@ from .. import _C
 from .._pytorch.fx import SYMBOLIC
 from . import lengths, ragged
 from .buckets import Buckets, Symbols
-from .families import Families
 from .grown_arguments import keep
+from .symbolic_sizes import Families
 
 MOST_OWN = 4  # sizes of a graph that have programs of their own, where nothing bounds them
 

@@ -8,7 +8,7 @@ config.max_buckets reach `max`; along sticks it is whole sticks, to the end of w
 them anyway. Inputs are filled up to the end of the bucket, results are cut. That is only done where
 no element of a result can see what is filled in, which every node is asked for: nothing may be
 contracted, reduced, cut or joined along such a dim, and its size may be nothing but a size. Other
-graphs keep a program a size; those of sizes that end a bucket may still be one (families.py).
+graphs keep a program a size; those of sizes that end a bucket may still be one (symbolic_sizes.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .._pytorch import pytree
 from .._pytorch.fx import SYMBOLIC, arguments_of, results_of
 from .._pytorch.index_functions import Max
 from ..constants import BYTES_IN_STICK, DEVICE_NAME
-from .operators import JOINS, MEETS, SHAPES, is_pure_pointwise
+from .operator_dims import JOINS, MEETS, SHAPES, is_pure_pointwise
 
 _aten = torch.ops.aten
 

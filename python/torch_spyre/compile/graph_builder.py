@@ -17,7 +17,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload
 from .._pytorch.fx import arguments_of, overload_of
 from ..eager import operand_dtypes
-from . import effects, handover, hint_scopes, integers, named_dims, scalars
+from . import effects, handover, hint_scopes, integer_overflow, named_dims, scalars
 from .sizes import NodeValues
 
 _aten = torch.ops.aten
@@ -232,7 +232,7 @@ class GraphBuilder:
         self.nodes.append(node)
         self.ids[node] = outputs[0] if single else outputs
         operands = [self.values[source] for source in node.all_input_nodes]
-        if not self.keeps_narrow and integers.may_saturate(op, first, operands):
+        if not self.keeps_narrow and integer_overflow.may_saturate(op, first, operands):
             self.casts[outputs[0]] = node
 
     def _with_parameters(self, node: torch.fx.Node, arguments: Sequence[Any]) -> list[Any]:

@@ -12,6 +12,19 @@ import torch
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from .._pytorch.fx import arguments_of, overload_of
+from .integer_overflow import (
+    BITWISE,
+    DIVISIONS,
+    FLOATING,
+    LEAVES,
+    RIGHT_SHIFTS,
+    ROUNDING,
+    ZERO,
+    is_at_risk,
+    may_saturate,
+    result_of,
+    rule_of,
+)
 from .integer_ranges import (
     CARD,
     UNBOUNDED,
@@ -25,19 +38,6 @@ from .integer_ranges import (
     range_of_tensor,
     whole,
     widest,
-)
-from .integers import (
-    BITWISE,
-    DIVISIONS,
-    FLOATING,
-    LEAVES,
-    RIGHT_SHIFTS,
-    ROUNDING,
-    ZERO,
-    is_at_risk,
-    may_saturate,
-    result_of,
-    rule_of,
 )
 
 _aten = torch.ops.aten

@@ -18,10 +18,10 @@ from ..device import bindings
 from ..eager import fits_card
 from ..eager.host import call
 from ..report import CompileReport
-from . import collectives, handover, integer_ranges, integer_watch, integers, scalars
+from . import collectives, handover, integer_overflow, integer_ranges, integer_watch, scalars
 from .collectives import is_collective
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
-from .host_run import HostRun
+from .host_nodes import HostRun
 from .registered import composed, fallback_ops
 from .segments import Segment, nodes_of, segments_of
 
@@ -449,11 +449,11 @@ class Program:
         watch = self.watches[segment.index]
         first = watch.risky[0] if watch else self.nodes[segment.nodes[0]]
         if not all(value in values for value in segment.inputs):
-            return first, integers.LEAVES
+            return first, integer_overflow.LEAVES
         tensors = [values[value] for value in segment.inputs]
         arriving = [t for t in tensors if t.device.type == "cpu" and t.dtype is torch.int64]
         if not all(integer_ranges.fits(integer_ranges.range_of_tensor(t)) for t in arriving):
-            return first, integers.LEAVES
+            return first, integer_overflow.LEAVES
         return watch.failing(values) if watch else None
 
     def _run_on_card(self, segment: Segment, values: Values, numbers: tuple[float, ...]) -> None:
@@ -469,8 +469,8 @@ class Program:
         for value, node in self.casts[segment.index].items():
             source = self.id_of(node.all_input_nodes[0])
             # beside casts, nothing is written in place
-            if integers.is_saturated(made[value], made.get(source, values.get(source))):
-                self._leave_card(segment, values, node, integers.LEAVES)
+            if integer_overflow.is_saturated(made[value], made.get(source, values.get(source))):
+                self._leave_card(segment, values, node, integer_overflow.LEAVES)
                 return
         if watch and watch.casts and (failing := watch.failing({**values, **made})):
             self._leave_card(segment, values, *failing)

@@ -21,7 +21,7 @@ import torch
 
 from .._pytorch import dynamo
 from .._pytorch.logs import artifact_logger
-from ..compile import composed, spyre_kernel
+from ..compile import composite_operators, spyre_kernel
 from . import diagrams, output_code, provenance
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Folder:
         self.write("ir_post_fusion.txt", _of_segments(program, "loop"))
         self.write("why.txt", _of_segments(program, "why"))
         report = program.executable.report()
-        found = composed.with_found(self.transformed, program.nodes, program.nodes_taken)
+        found = composite_operators.with_found(self.transformed, program.nodes, program.nodes_taken)
         self.write("fx_graph_transformed.py", found.print_readable(print_output=False))
         self.write("report.txt", report)
         if exchanges := program.exchange_table():

@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
-from ..compile import handover, integer_watch, integers
+from ..compile import handover, integer_overflow, integer_watch
 from ..compile.registered import keeps_narrow
 from .result_metadata import EMPTY, results_of
 
@@ -79,7 +79,9 @@ def parts_of(
         builder.build(tensors)
     except Inexpressible as reason:
         raise _C.Unsupported(f"its decomposition: {reason}") from reason
-    if not narrow and not integers.is_at_risk(op, values):  # each call of those is looked at
+    if not narrow and not integer_overflow.is_at_risk(
+        op, values
+    ):  # each call of those is looked at
         _expect_narrow(builder)
     if [index for _value, index in builder.inputs] != list(range(len(tensors))):
         raise _C.Unsupported("its decomposition has tensors of its own")

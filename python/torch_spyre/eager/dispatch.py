@@ -16,7 +16,7 @@ from typing import Any
 from .. import _C
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover
-from . import counted_results, fits_card, host_operands
+from . import data_dependent_sizes, fits_card, host_operands
 from .host import overlaps, run_on_cpu
 from .operator_program import operator_of
 from .written_operands import (
@@ -37,8 +37,8 @@ def _make_kernel(op: OpOverload) -> Kernel:
         return lambda args, kwargs: kernel(
             host_operands.with_indices_on_card(op, args, kwargs), kwargs
         )
-    if op in counted_results.COUNTED:
-        return _counted(counted_results.COUNTED[op], kernel)
+    if op in data_dependent_sizes.COUNTED:
+        return _counted(data_dependent_sizes.COUNTED[op], kernel)
     if numbers is None:
         return kernel
     given = _kernel_of_card(numbers)

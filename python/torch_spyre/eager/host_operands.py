@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile.handover import INDEXED
-from . import counted_results
+from . import data_dependent_sizes
 
 _aten = torch.ops.aten
 
@@ -30,7 +30,7 @@ def with_indices_on_card(op: OpOverload, args: Arguments, kwargs: Keywords) -> A
     if rest and rest[0].dim() == 0:  # a number to write
         rest[0] = _beside(x, rest[0])
     is_counted = "put" not in schema_of(op).name or _differ(x, given, rest[0])
-    found = counted_results.at_masks(x, given) if is_counted else given
+    found = data_dependent_sizes.at_masks(x, given) if is_counted else given
     return (x, [_beside(x, index) for index in found], *rest)
 
 

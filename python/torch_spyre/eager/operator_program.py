@@ -17,14 +17,14 @@ from torch import Tensor
 from .. import _C, config
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, is_of_devices, schema_of
 from .._pytorch.settings import watch
-from ..compile import handover, integer_ranges, integers
+from ..compile import handover, integer_overflow, integer_ranges
 from ..compile.grown_arguments import keep
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
 from . import fits_card, operand_dtypes
 from .call_key import key_of, kind_of, numbers_of_call
-from .growing import Growing
+from .growing_sizes import Growing
 from .host import run_on_cpu
 from .numbered_calls import NumberedCalls, Refusals
 from .result_metadata import EMPTY, results_of
@@ -236,7 +236,7 @@ class Operator:
             scalars = ()
             program, reason = self._known(args, kwargs, values, values, tensors)
         if program is not None and program.at_risk:
-            reason = integers.why_not(self.op, values)
+            reason = integer_overflow.why_not(self.op, values)
             program = None if reason else program
         if program is not None:
             bounds = self._bounds(values, marked if scalars else values) if program.at_risk else ()
@@ -246,7 +246,7 @@ class Operator:
     def _bounds(self, values: list[Any], marked: list[Any]) -> tuple[integer_ranges.Bound, ...]:
         """Of an operator at risk, those of its tensors, and of numbers that are parameters."""
         found: list[integer_ranges.Bound] = []
-        ranges = integers.bounds_of(self.op, values)
+        ranges = integer_overflow.bounds_of(self.op, values)
         for index, value in enumerate(marked if ranges else ()):
             one = ranges[index] if ranges and index < len(ranges) else (values[index],) * 2
             if isinstance(value, handover.Scalar):
@@ -401,7 +401,7 @@ class Operator:
         name = f"sdsc_fused_{self.op.overloadpacket.__name__}"
         with torch.profiler.record_function(f"dxp_standalone:{name}"):
             executable = _compile_node(graph)
-        at_risk = integers.is_at_risk(self.op, values)
+        at_risk = integer_overflow.is_at_risk(self.op, values)
         return _program(
             executable, places, outputs, not isinstance(results, (tuple, list)), at_risk
         )
@@ -436,7 +436,7 @@ class Operator:
         except _C.Unsupported as reason:
             return None, str(reason)
         places = list(range(len(tensors)))
-        at_risk = integers.is_at_risk(self.op, values)
+        at_risk = integer_overflow.is_at_risk(self.op, values)
         program = _program(executable, places, parts.outputs, parts.single, at_risk)
         program.of_parts = not at_risk
         if program.launch.views and not (self.in_place and program.writes_self):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .updates import Update
+from .fused_updates import Update
 
 Tensors = Sequence[Tensor]
 

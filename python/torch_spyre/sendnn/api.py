@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from . import variables
+from . import environment_variables
 from .backend import sendnn_backend, sendnn_compile_only_backend, sendnn_decoder_backend
 from .warmup import finish, get_warmup_mode, set_warmup_mode, warmup_mode
 
@@ -66,5 +66,5 @@ class State:
 
 def attach_state() -> None:
     """At the import of `torch_sendnn`: programs read the backend's attribute `__state`."""
-    variables.take_cache_folder()
+    environment_variables.take_cache_folder()
     setattr(sendnn_backend, "__state", State())  # noqa: B010  (a name that mangling would change)

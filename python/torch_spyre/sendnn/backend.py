@@ -22,7 +22,7 @@ from .._pytorch.dynamo import fake_of, is_static_input
 from ..compile import backend as driver
 from ..compile import options as compile_options
 from ..compile.backend import Values
-from . import experts, fits_card, late_rows, paged, recording, resident, variables
+from . import environment_variables, experts, fits_card, late_rows, paged, recording, resident
 from .paged_calls import PagedCalls
 from .reference import compile_reference, to_host
 
@@ -38,7 +38,7 @@ def sendnn_backend(
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """What torch.compile(f, backend="sendnn", mode=, options=) calls with a graph of Dynamo."""
-    variables.say_what_has_no_effect()
+    environment_variables.say_what_has_no_effect()
     settings = _settings(mode, options)
     tensors = [*example_inputs, *gm.parameters(), *gm.buffers()]
     if any(isinstance(t, torch.Tensor) and t.device.type == "spyre" for t in tensors):
@@ -210,7 +210,7 @@ def _paged(moved: torch.fx.GraphModule, fakes: list[Any]) -> PagedCalls | None:
     try:
         plan = paged.rewrite(moved, fakes)
     except paged.NotPaged as why:
-        variables.log.warning("paged attention runs on the host: %s", why)
+        environment_variables.log.warning("paged attention runs on the host: %s", why)
         return None
     return PagedCalls(plan, fakes) if plan else None
 

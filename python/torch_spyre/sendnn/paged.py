@@ -24,7 +24,7 @@ import torch
 
 from . import late_rows
 from .block_tables import Form
-from .wrapped import Wrapped, take_parts
+from .tensor_subclasses import Wrapped, take_parts
 
 _METADATA = ("current_tkv_mask", "left_padded_prompt_mask", "block_table")
 _SCALES = ("key_scale", "value_scale")

@@ -19,7 +19,16 @@ from .. import _C
 from .._pytorch.fake import symbol_of
 from ..compile import backend as driver
 from ..compile import buckets
-from . import ahead, block_tables, late_rows, paged, recording, resident, variables, warmup
+from . import (
+    block_tables,
+    decode_ahead,
+    environment_variables,
+    late_rows,
+    paged,
+    recording,
+    resident,
+    warmup,
+)
 from .reference import to_host
 
 End = Callable[[Sequence[Any], torch.Tensor], late_rows.Compute]  # of arguments, and rows
@@ -37,11 +46,11 @@ class PagedCalls:
         self.fills_batch = False
         self.in_warm_up = False
         self.ends: list[End] = []
-        self.most_batch = variables.limit("VLLM_DT_MAX_BATCH_SIZE")
-        if context := variables.limit("VLLM_DT_MAX_CONTEXT_LEN"):
+        self.most_batch = environment_variables.limit("VLLM_DT_MAX_BATCH_SIZE")
+        if context := environment_variables.limit("VLLM_DT_MAX_CONTEXT_LEN"):
             plan.form.most_blocks = -(-context // plan.form.block_size)
         self.cache_inputs = [index for store in plan.stores for index in store.caches]
-        self.ahead = ahead.Ahead(self)
+        self.ahead = decode_ahead.Ahead(self)
 
     def end_late(self, ends: list[End]) -> None:
         """`ends` of the graph, one for each of the plan's tails."""
@@ -56,7 +65,7 @@ class PagedCalls:
             self.batch, self.blocks = rows.get(0), rows.get(1)
         self.fills_batch = self.batch is not None and buckets.is_parallel(gm, {self.batch})
 
-    def call(self, card: ahead.Card, args: Sequence[Any]) -> tuple[Any, ...]:
+    def call(self, card: decode_ahead.Card, args: Sequence[Any]) -> tuple[Any, ...]:
         """`card` computes the rewritten graph; args and results are those of the one before."""
         if warmup.get_warmup_mode() and not self.in_warm_up and self.plan.metadata:
             self.in_warm_up = True
@@ -77,11 +86,13 @@ class PagedCalls:
             self.ahead.begin(card, found[0])
         return found
 
-    def step(self, args: Sequence[Any], caches: list[torch.Tensor] | None = None) -> ahead.Step:
-        """Not begun; as ahead.Calls has it."""
+    def step(
+        self, args: Sequence[Any], caches: list[torch.Tensor] | None = None
+    ) -> decode_ahead.Step:
+        """Not begun; as decode_ahead.Calls has it."""
         caches = caches or [resident.cache_rows(cache) for cache in self.caches_of(args)]
         batch = self._filled(args[self.plan.slot_mapping].shape[0])
-        return ahead.Step(caches, self._reads(args, caches[0].shape[0]), batch)
+        return decode_ahead.Step(caches, self._reads(args, caches[0].shape[0]), batch)
 
     # ---- sizes
 
@@ -119,7 +130,7 @@ class PagedCalls:
             if index < len(args) and dim is not None and symbol == self.batch
         )
 
-    def values(self, args: Sequence[Any], step: ahead.Step) -> list[Any]:
+    def values(self, args: Sequence[Any], step: decode_ahead.Step) -> list[Any]:
         """Inputs of the rewritten graph: caches of the card, the others filled up."""
         values = list(args)
         for i, rows in zip(self.cache_inputs, step.caches, strict=True):
@@ -131,11 +142,11 @@ class PagedCalls:
                 values[kept] = self._fit(i, values[kept], step)
         return [values[i] for i in self.plan.kept]
 
-    def fit(self, index: int, value: Any, step: ahead.Step) -> Any:
+    def fit(self, index: int, value: Any, step: decode_ahead.Step) -> Any:
         """Input `index` of the graph as large as the step's program has it."""
         return self._fit(self.plan.kept.index(index), value, step)
 
-    def _fit(self, index: int, value: Any, step: ahead.Step) -> Any:
+    def _fit(self, index: int, value: Any, step: decode_ahead.Step) -> Any:
         """The same, of the rewritten graph."""
         sizes = {self.batch: step.batch, self.blocks: step.blocks()}
         symbols = self.shapes[index]
@@ -183,20 +194,20 @@ class PagedCalls:
 
     # ---- warm-up
 
-    def _compile_rest(self, card: ahead.Card, args: list[Any]) -> None:
+    def _compile_rest(self, card: decode_ahead.Card, args: list[Any]) -> None:
         """Compiles the programs of sizes that later calls may have, with inputs like `args`."""
         if self.blocks is None and self.batch is None:
             return
         batch, queries = args[self.plan.slot_mapping].shape
         for more, blocks in self._later_sizes(batch):
             caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
-            step = ahead.Step(caches, self._nothing(more, queries, blocks), more)
+            step = decode_ahead.Step(caches, self._nothing(more, queries, blocks), more)
             with driver.without_launch():
                 _computed(card, self.values(self._of_batch(args, more), step))
 
     def _later_sizes(self, batch: int) -> list[tuple[int, int]]:
         most_blocks, block_size = self.plan.form.most_blocks, self.plan.form.block_size
-        total = variables.limit("VLLM_DT_MAX_BATCH_TKV_LIMIT")
+        total = environment_variables.limit("VLLM_DT_MAX_BATCH_TKV_LIMIT")
         if most_blocks is None:
             return []
         most = self.most_batch or batch
@@ -229,7 +240,7 @@ class PagedCalls:
         return block_tables.Reads(rows, [seen] * windows, [fresh] * windows)
 
 
-def _computed(card: ahead.Card, values: list[Any]) -> list[Any]:
+def _computed(card: decode_ahead.Card, values: list[Any]) -> list[Any]:
     return list(card.compute(card.move(values)))
 
 

@@ -6,7 +6,7 @@
 
 #include <sys/resource.h>
 
-#include "graph/partition.h"
+#include "graph/segments.h"
 #include "support/front_case.h"
 #include "support/rounds.h"
 
@@ -98,7 +98,7 @@ static void large_graphs__views_of_views(void **state)
     }
     front_case_output(&run, sum);
     limit_processor_time();
-    assert_ok(graph_partition(run.graph, true, 0, run.memory, &segments, &count));
+    assert_ok(graph_make_segments(run.graph, true, 0, run.memory, &segments, &count));
     assert_int_equal(count, 1);
     compile(&run, OPS + 1);
 }

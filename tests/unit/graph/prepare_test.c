@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "graph/aten.h"
-#include "graph/partition.h"
+#include "graph/segments.h"
 #include "graph/print.h"
 #include "graph/verify.h"
 

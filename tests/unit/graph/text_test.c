@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "graph/graph.h"
-#include "graph/partition.h"
+#include "graph/segments.h"
 #include "graph/verify.h"
 
 #define INVALID SPYRE_TESTS_DIR "/invalid/graph"
@@ -171,7 +171,7 @@ static void check_mutant(const char *source)
     status = graph_prepare(graph, GRAPH_HOST_ALLOWED, NULL, memory, &prepared);
     if (!status) {
         assert_ok(graph_verify(prepared));
-        status = graph_partition(prepared, true, 0, memory, &segments, &count);
+        status = graph_make_segments(prepared, true, 0, memory, &segments, &count);
     }
     spyre_status_free(status);
     arena_destroy(memory);

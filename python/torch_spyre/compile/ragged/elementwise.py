@@ -12,7 +12,7 @@ import torch
 from ..._pytorch import pytree
 from ..._pytorch.fx import SYMBOLIC, arguments_of, overload_of
 from ..graph_builder import location
-from ..operators import (
+from ..operator_dims import (
     BY_PLACE,
     COPIES,
     MADE,

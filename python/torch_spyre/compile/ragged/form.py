@@ -13,7 +13,7 @@ import torch
 from ..._pytorch.fx import SYMBOLIC, arguments_of, results_of
 from ..graph_builder import location
 from ..grown_arguments import Growing
-from ..operators import BY_PLACE
+from ..operator_dims import BY_PLACE
 from ..sizes import node_values
 from . import indices, products, reductions, rows
 from .dims import Dims, Measure, Seen

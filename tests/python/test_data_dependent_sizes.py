@@ -4,7 +4,7 @@
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.eager import counted_results
+from torch_spyre.eager import data_dependent_sizes
 
 X = torch.arange(4 * 6 * 10).reshape(4, 6, 10) * 7 % 9 - 4
 MASK = X % 3 == 0
@@ -47,7 +47,7 @@ def test_masks_of_as_many_elements_choose_their_own():
 
 
 def test_beyond_the_card_is_the_hosts():
-    long = torch.arange(counted_results.MOST) % 3
+    long = torch.arange(data_dependent_sizes.MOST) % 3
     with pytest.raises(torch_spyre.FallbackError, match="nonzero"), torch_spyre.fallback("error"):
         long.to("spyre").nonzero()
     with torch_spyre.fallback("silent"):

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import torch
 
 from .._pytorch.dispatch import outside_inference_mode
-from . import block_tables, paged, recording, resident, variables
+from . import block_tables, environment_variables, paged, recording, resident
 
 _SMALL = 1 << 14  # elements of an input that is compared by value
 _RIGHT = 2  # guesses in turn before a step is begun
@@ -153,7 +153,7 @@ class Ahead:
                 told.values[self.calls.plan.kept.index(i)] = _moved(tokens)
             told.step.results = list(card.compute(told.values))
         except torch.OutOfMemoryError as refused:
-            variables.log.debug("no step is begun ahead: %s", refused)
+            environment_variables.log.debug("no step is begun ahead: %s", refused)
 
     def _places(self) -> list[int]:
         """Inputs that are tokens."""
@@ -198,7 +198,7 @@ class Ahead:
         try:
             next_step = self.calls.step(given, step.caches)
         except ValueError as refused:
-            variables.log.debug("no step is begun ahead: %s", refused)
+            environment_variables.log.debug("no step is begun ahead: %s", refused)
             return None
         values = self.calls.values(given, next_step)
         if self.right >= _RIGHT:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decode steps that the card begins before they are asked for (sendnn/ahead.py)."""
+"""Decode steps that the card begins before they are asked for (sendnn/decode_ahead.py)."""
 
 import json
 
 import pytest
 import torch
 from test_paged_cache import BLOCK, MODEL, STEP, Both, Decoder, _step, fresh, operators
-from torch_spyre.sendnn import ahead, recording, resident
+from torch_spyre.sendnn import decode_ahead, recording, resident
 
 __all__ = ["fresh", "operators"]  # fixtures of this module, too
 WORDS = 300
@@ -28,14 +28,14 @@ class Writer(Decoder):
 def begun(monkeypatch):
     """Of each step that was looked for, whether it had been begun."""
     found = []
-    original = ahead.Ahead.take
+    original = decode_ahead.Ahead.take
 
     def take(self, args):
         step = original(self, args)
         found.append(step is not None)
         return step
 
-    monkeypatch.setattr(ahead.Ahead, "take", take)
+    monkeypatch.setattr(decode_ahead.Ahead, "take", take)
     return found
 
 
@@ -108,8 +108,8 @@ def test_a_step_that_was_told_wrongly_is_dropped(begun):
 
 def test_a_program_that_samples_is_seldom_looked_at(begun, monkeypatch):
     looks = []
-    original = ahead.Ahead._learns
-    monkeypatch.setattr(ahead.Ahead, "_learns", lambda *a: looks.append(1) or original(*a))
+    original = decode_ahead.Ahead._learns
+    monkeypatch.setattr(decode_ahead.Ahead, "_learns", lambda *a: looks.append(1) or original(*a))
     served = Served()
     for _ in range(24):
         served.step(lambda logits: logits.argmin(-1))

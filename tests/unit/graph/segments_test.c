@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "graph/partition.h"
+#include "graph/segments.h"
 #include "graph/print.h"
 #include "graph/verify.h"
 
@@ -17,7 +17,8 @@ static cut partition(const char *source, bool fused, uint32_t most_tensors)
     cut c = {.memory = arena_create()};
     assert_ok(spyre_graph_parse(source, "t", &c.graph));
     assert_ok(graph_prepare(c.graph, GRAPH_HOST_ALLOWED, NULL, c.memory, &c.prepared));
-    assert_ok(graph_partition(c.prepared, fused, most_tensors, c.memory, &c.segments, &c.count));
+    assert_ok(graph_make_segments(c.prepared, fused, most_tensors, c.memory, &c.segments,
+                                  &c.count));
     for (uint32_t i = 0; i < c.count; i++) {
         const graph_segment *s = &c.segments[i];
         assert_int_equal(s->kind == SPYRE_SEGMENT_CARD, s->graph != NULL);
@@ -72,21 +73,21 @@ static void assert_cut(const char *source, const char *expected)
     assert_cut_as(source, true, 0, expected);
 }
 
-static void partition__one_segment(void **state)
+static void segments__one_segment(void **state)
 {
     (void)state;
     assert_cut(X NEG("a", "x") NEG("b", "a") "return %b, %a\n", "card: %x -> %b %a; nodes 0 1\n");
     assert_cut(X HOST("a", "x") "return %a\n", "host: %x -> %a; nodes 0\n");
 }
 
-static void partition__nothing_to_do(void **state)
+static void segments__nothing_to_do(void **state)
 {
     (void)state;
     assert_cut(X "return %x\n", "");
     assert_cut("return\n", "");
 }
 
-static void partition__host_nodes_cut_only_what_depends(void **state)
+static void segments__host_nodes_cut_only_what_depends(void **state)
 {
     (void)state;
     // %b and %d stand behind a host node but do not need it.
@@ -102,7 +103,7 @@ static void partition__host_nodes_cut_only_what_depends(void **state)
 #define WAIT(y, x) "%" y " = _c10d_functional.wait_tensor.default(%" x ") -> f16[4, 64]\n"
 #define PLUS(z, x, y) "%" z " = aten.add.Tensor(%" x ", %" y ") -> f16[4, 64]\n"
 
-static void partition__exchanges_overlap_with_the_card(void **state)
+static void segments__exchanges_overlap_with_the_card(void **state)
 {
     (void)state;
     // %b does not need what the ranks exchange, and is not needed for it.
@@ -133,7 +134,7 @@ static void partition__exchanges_overlap_with_the_card(void **state)
                "host: %x ->; nodes 0\n");
 }
 
-static void partition__may_begin_with_the_host(void **state)
+static void segments__may_begin_with_the_host(void **state)
 {
     (void)state;
     assert_cut(X HOST("h", "x") NEG("a", "h") NEG("b", "x") "return %a, %b\n",
@@ -142,7 +143,7 @@ static void partition__may_begin_with_the_host(void **state)
 }
 
 // A view of a card value goes to the host as the card's output; the card repeats views.
-static void partition__views(void **state)
+static void segments__views(void **state)
 {
     (void)state;
     assert_cut(X NEG("a", "x") "%v = aten.t.default(%a) -> f16[64, 4]{1, 64}\n"
@@ -162,7 +163,7 @@ static void partition__views(void **state)
                "host: %x -> %w; nodes 0 1 2\n");
 }
 
-static void partition__outputs_that_view_inputs(void **state)
+static void segments__outputs_that_view_inputs(void **state)
 {
     (void)state;
     assert_cut(X "%v = aten.t.default(%x) -> f16[64, 4]{1, 64}\n" NEG("n", "x") "return %v, %n\n",
@@ -192,7 +193,7 @@ static void assert_updates(const char *source, const char *expected)
     release(&c);
 }
 
-static void partition__the_segment_of_new_contents_has_the_input(void **state)
+static void segments__the_segment_of_new_contents_has_the_input(void **state)
 {
     (void)state;
     assert_updates(X NEG("a", "x") "return %a, %a into %x\n", "x 1\n");
@@ -200,7 +201,7 @@ static void partition__the_segment_of_new_contents_has_the_input(void **state)
                    "return %a, %b into %x\n", "x 2\n");
 }
 
-static void partition__old_contents_that_are_needed_later_stay(void **state)
+static void segments__old_contents_that_are_needed_later_stay(void **state)
 {
     (void)state;
     assert_updates(X NEG("a", "x") HOST("b", "a") HOST("c", "x") "return %a into %x, %b, %c\n", "");
@@ -208,7 +209,7 @@ static void partition__old_contents_that_are_needed_later_stay(void **state)
     assert_updates(X HOST("a", "x") "return %a into %x\n", "");
 }
 
-static void partition__constants_are_repeated(void **state)
+static void segments__constants_are_repeated(void **state)
 {
     (void)state;
     cut c = partition(X "%a = aten.add.Tensor(%x, 2, 1) -> f16[4, 64]\n" HOST(
@@ -235,7 +236,7 @@ static void partition__constants_are_repeated(void **state)
 }
 
 // copy_ stays behind what reads the old value and before what reads the new one.
-static void partition__writes_keep_their_place(void **state)
+static void segments__writes_keep_their_place(void **state)
 {
     (void)state;
     assert_cut(X NEG("a", "x") "%w = aten.copy_.default(%x, %a, false) -> f16[4, 64]\n" NEG(
@@ -253,7 +254,7 @@ static void partition__writes_keep_their_place(void **state)
                "host: %x ->; nodes 3\n");
 }
 
-static void partition__random_numbers_stay_in_order(void **state)
+static void segments__random_numbers_stay_in_order(void **state)
 {
     (void)state;
     cut c = partition(X NEG("a", "x") "%r = aten.bernoulli.p(%a, 0.5, none) -> f16[4, 64]\n"
@@ -265,7 +266,7 @@ static void partition__random_numbers_stay_in_order(void **state)
 }
 
 // A long chain of alternating nodes: linear work, and as many segments as changes.
-static void partition__long_chains(void **state)
+static void segments__long_chains(void **state)
 {
     (void)state;
     enum { LINKS = 2000 };
@@ -282,7 +283,7 @@ static void partition__long_chains(void **state)
     text_free(&source);
 }
 
-static void partition__report(void **state)
+static void segments__report(void **state)
 {
     (void)state;
     cut c = partition(X "%g = aten.gelu.default(%x, \"none\") -> f16[4, 64] @ \"m.py:1\"\n"
@@ -304,7 +305,7 @@ static void partition__report(void **state)
     release(&c);
 }
 
-static void partition__a_segment_a_node_unless_fused(void **state)
+static void segments__a_segment_a_node_unless_fused(void **state)
 {
     (void)state;
     assert_cut_as("input %x: f16[2, 64]\n"
@@ -324,7 +325,7 @@ static void partition__a_segment_a_node_unless_fused(void **state)
 }
 
 // What a segment takes counts, and what somebody wants of it; %a and %b go on to the next one.
-static void partition__segments_of_few_tensors(void **state)
+static void segments__segments_of_few_tensors(void **state)
 {
     (void)state;
 #define ADD(y, a, b) "%" y " = aten.add.Tensor(%" a ", %" b ") -> f16[4, 64]\n"
@@ -346,7 +347,7 @@ static void partition__segments_of_few_tensors(void **state)
 }
 
 // Constants are no tensors of their own, and a result that the caller wants stays one.
-static void partition__tensors_of_a_part(void **state)
+static void segments__tensors_of_a_part(void **state)
 {
     (void)state;
     const char *source = X "%a = aten.add.Tensor(%x, 1.0) -> f16[4, 64]\n"
@@ -361,23 +362,23 @@ static void partition__tensors_of_a_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(partition__one_segment),
-        cmocka_unit_test(partition__nothing_to_do),
-        cmocka_unit_test(partition__host_nodes_cut_only_what_depends),
-        cmocka_unit_test(partition__exchanges_overlap_with_the_card),
-        cmocka_unit_test(partition__may_begin_with_the_host),
-        cmocka_unit_test(partition__views),
-        cmocka_unit_test(partition__outputs_that_view_inputs),
-        cmocka_unit_test(partition__the_segment_of_new_contents_has_the_input),
-        cmocka_unit_test(partition__old_contents_that_are_needed_later_stay),
-        cmocka_unit_test(partition__constants_are_repeated),
-        cmocka_unit_test(partition__writes_keep_their_place),
-        cmocka_unit_test(partition__random_numbers_stay_in_order),
-        cmocka_unit_test(partition__long_chains),
-        cmocka_unit_test(partition__report),
-        cmocka_unit_test(partition__a_segment_a_node_unless_fused),
-        cmocka_unit_test(partition__segments_of_few_tensors),
-        cmocka_unit_test(partition__tensors_of_a_part),
+        cmocka_unit_test(segments__one_segment),
+        cmocka_unit_test(segments__nothing_to_do),
+        cmocka_unit_test(segments__host_nodes_cut_only_what_depends),
+        cmocka_unit_test(segments__exchanges_overlap_with_the_card),
+        cmocka_unit_test(segments__may_begin_with_the_host),
+        cmocka_unit_test(segments__views),
+        cmocka_unit_test(segments__outputs_that_view_inputs),
+        cmocka_unit_test(segments__the_segment_of_new_contents_has_the_input),
+        cmocka_unit_test(segments__old_contents_that_are_needed_later_stay),
+        cmocka_unit_test(segments__constants_are_repeated),
+        cmocka_unit_test(segments__writes_keep_their_place),
+        cmocka_unit_test(segments__random_numbers_stay_in_order),
+        cmocka_unit_test(segments__long_chains),
+        cmocka_unit_test(segments__report),
+        cmocka_unit_test(segments__a_segment_a_node_unless_fused),
+        cmocka_unit_test(segments__segments_of_few_tensors),
+        cmocka_unit_test(segments__tensors_of_a_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
