@@ -8,6 +8,7 @@
 //     SUB_F32; abs; mul fp32; STORE_WIDE              once
 //
 //     KEEP; mul round; X_TO_Y; KEPT_X; maximum; STORE the store rounds, whichever is larger
+//     mul round; X_TO_Y; KEPT_X; where3; STORE        the store rounds, whichever is chosen
 #include "card/row_fusion/program/program_builder.h"
 
 // --- Roundings
@@ -39,16 +40,38 @@ static bool is_stored_if_larger(const rows_step *steps, uint32_t n, uint32_t cou
            of->value == steps[n + 2].value;
 }
 
+// How y must be rounded for an op.
+static vector_rounding wants_of_y(uint32_t op)
+{
+    const vector_op_info *info = vector_describe(op);
+    const bool computes = info->gives == VECTOR_X && info->at == VECTOR_NOWHERE;
+    return computes || op == VECTOR_KEEP_Y ? VECTOR_ROUND : VECTOR_AS_IS;
+}
+
+// How what is in x or y must be rounded for the steps from `next` on. What is copied, or chosen by
+// a condition, is the same value as before.
+static vector_rounding wanted_of(const rows_step *steps, uint32_t next, uint32_t count,
+                                 vector_register in)
+{
+    vector_rounding most = VECTOR_AS_IS;
+    for (; next < count && most != VECTOR_ROUND; next++) {
+        const uint32_t op = steps[next].op;
+        const vector_op_info *info = vector_describe(op);
+        vector_rounding wanted = in == VECTOR_X ? info->wants : wants_of_y(op);
+        const bool copies = op == VECTOR_X_TO_Y && in == VECTOR_X;
+        if (copies || op == VECTOR_APPLY + OPFUNC_WHERE3)
+            wanted = wanted_of(steps, next + 1, count, copies ? VECTOR_Y : VECTOR_X);
+        if (wanted > most) most = wanted;
+        if (info->gives == in) break;
+    }
+    return most;
+}
+
 // Rounds no more than the ops behind it need.
 static void relax_roundings(uint32_t count, rows_step *steps)
 {
     for (uint32_t n = 0; n < count; n++) {
-        vector_rounding most = VECTOR_AS_IS;
-        for (uint32_t next = n + 1; next < count; next++) {
-            const vector_rounding wanted = vector_describe(steps[next].op)->wants;
-            if (wanted > most) most = wanted;
-            if (ends_value(steps[next].op)) break;
-        }
+        vector_rounding most = wanted_of(steps, n + 1, count, VECTOR_X);
         // From fp64 to SEN169_FP16 by way of fp32 would round twice.
         const bool once = vector_is_formula(steps[n].op);
         if (is_stored_if_larger(steps, n, count)) most = VECTOR_AS_IS;
