@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the documentation: relative links resolve, every module of src/ has a page, every page is
 in the index, files that pages name in backticks exist (of C by their names alone, of Python from a
-folder on), and functions beside them in tables."""
+folder on), functions beside them in tables, and docs/folders.md has a row for every folder of
+src/ and python/, whose patterns of files match some."""
 
+import fnmatch
 import functools
 import re
 import sys
@@ -75,6 +77,24 @@ def check_pages(root: Path) -> list[str]:
     return found
 
 
+def check_folders(root: Path) -> list[str]:
+    """docs/folders.md has a row for every folder of src/ and python/ with files, and no other."""
+    page = (root / "docs" / "folders.md").read_text()
+    named = set(re.findall(r"^\| \**`((?:src|python)/[\w./-]+)`\** \|", page, re.MULTILINE))
+    there = {
+        path.parent.relative_to(root).as_posix()
+        for folder in ("src", "python")
+        for path in (root / folder).glob("*/**/*.*")
+        if path.suffix in (".c", ".h", ".cpp", ".py", ".def")
+    }
+    found = [f"docs/folders.md: has no row for {folder}" for folder in sorted(there - named)]
+    found += [f"docs/folders.md: has a row for {folder}" for folder in sorted(named - there)]
+    for pattern in re.findall(r"`([\w./-]*\*[\w./-]*\.\w+)`", page):
+        if not any(fnmatch.fnmatch(source, f"*/{pattern}") for source in sources(root)):
+            found.append(f"docs/folders.md: names {pattern}, which no file matches")
+    return found
+
+
 def check_pass_table(root: Path) -> list[str]:
     """The table of docs/front.md restates pass.def."""
     row = re.compile(r'PASS_ROW\((\w+),\s*(\w+),\s*"([^"]*)"\)')
@@ -100,7 +120,8 @@ def check_invariant_table(root: Path) -> list[str]:
 def main() -> int:
     root = Path(__file__).resolve().parent.parent
     pages = sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")])
-    found = check_pages(root) + check_pass_table(root) + check_invariant_table(root)
+    found = check_pages(root) + check_folders(root)
+    found += check_pass_table(root) + check_invariant_table(root)
     for page in pages:
         found += check_links(page, root)
     for line in found:
