@@ -11,7 +11,7 @@ import torch
 import torch._dynamo.guards
 import torch._functorch.config
 import torch_spyre
-from torch_forks import TorchForks
+from torch_forks import COMPILING, TorchForks
 from torch_spyre import registration, registry
 from torch_spyre.compile import handover
 from torch_spyre.report import reports
@@ -121,6 +121,26 @@ def torch_forks():
     forks = TorchForks()
     yield forks
     forks.close()
+
+
+@pytest.fixture(scope="session")
+def compiling_forks():
+    forks = TorchForks(COMPILING)
+    yield forks
+    forks.close()
+
+
+@pytest.fixture
+def run_compiling(compiling_forks):
+    """As run_python, for programs that compile and whose environment is only for others to read:
+    what a compilation imports is there already, the package, too."""
+
+    def run(source, **environment):
+        done = compiling_forks.run(source, {**os.environ, **environment})
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ def test_pages_with_examples_are_found():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_examples_run(run_python, page):
-    run_python(
+def test_examples_run(run_compiling, page):
+    run_compiling(
         f"""
 import os, sys
 import torch_spyre

@@ -64,8 +64,8 @@ def test_a_forked_child_is_refused(run_fresh_python):
     )
 
 
-def test_a_compile_worker_touches_no_card(run_fresh_python):
-    run_fresh_python(
+def test_a_compile_worker_touches_no_card(run_python):
+    run_python(
         PRELUDE + "assert torch.spyre._is_in_bad_fork()\n"
         "try:\n"
         "    torch.empty(1, device='spyre')\n"
@@ -76,7 +76,7 @@ def test_a_compile_worker_touches_no_card(run_fresh_python):
     )
 
 
-def test_the_environment_counts_the_cards(run_fresh_python):
+def test_the_environment_counts_the_cards(run_python):
     for environment, count in [
         ({}, 1),
         ({"AIU_WORLD_SIZE": "2"}, 2),
@@ -84,12 +84,12 @@ def test_the_environment_counts_the_cards(run_fresh_python):
         ({"SPYRE_DEVICES": "0,2,2,7"}, 3),
         ({"SPYRE_DEVICES": "0,1,2,3", "AIU_WORLD_SIZE": "3"}, 3),
     ]:
-        run_fresh_python(PRELUDE + f"assert torch.spyre.device_count() == {count}", **environment)
+        run_python(PRELUDE + f"assert torch.spyre.device_count() == {count}", **environment)
 
 
 @pytest.mark.parametrize("listed", ["0-3", "a", "0;1", "0,9", "77, 1"])
-def test_a_list_of_cards_that_is_none(run_fresh_python, listed):
-    run_fresh_python(
+def test_a_list_of_cards_that_is_none(run_python, listed):
+    run_python(
         PRELUDE + "try:\n    torch.empty(1, device='spyre')\n"
         "except RuntimeError as error:\n    assert 'expected numbers of cards' in str(error)\n"
         "else:\n    raise AssertionError",
@@ -97,13 +97,13 @@ def test_a_list_of_cards_that_is_none(run_fresh_python, listed):
     )
 
 
-def test_local_rank_chooses_the_card(run_fresh_python):
-    run_fresh_python(
+def test_local_rank_chooses_the_card(run_python):
+    run_python(
         PRELUDE + "assert torch.empty(1, device='spyre').device.index == 1",
         LOCAL_RANK="1",
         AIU_WORLD_SIZE="2",
     )
-    run_fresh_python(
+    run_python(
         PRELUDE + "torch.spyre.set_device(0)\n"
         "assert torch.empty(1, device='spyre').device.index == 0",
         LOCAL_RANK="1",
@@ -120,9 +120,9 @@ def test_local_rank_chooses_the_card(run_fresh_python):
         ({"LOCAL_RANK": "63"}, 8, 7),
     ],
 )
-def test_every_process_of_a_launcher_has_a_card(run_fresh_python, variables, count, card):
+def test_every_process_of_a_launcher_has_a_card(run_python, variables, count, card):
     """One that computes on the CPU, too: Dynamo asks for the current stream."""
-    run_fresh_python(
+    run_python(
         PRELUDE + "assert torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1)) == 2\n"
         f"assert torch.spyre.device_count() == {count}\n"
         f"assert torch.empty(1, device='spyre').device.index == {card}",
@@ -167,14 +167,14 @@ def test_every_process_of_a_launcher_has_a_card(run_fresh_python, variables, cou
         ("SPYRE_MEMORY_LIMIT_GB", "lots", "expected a number of GiB, above 0"),
     ],
 )
-def test_nonsense_in_the_environment_is_refused(run_fresh_python, variable, value, rule):
+def test_nonsense_in_the_environment_is_refused(run_python, variable, value, rule):
     code = (
         PRELUDE + "try:\n"
         "    torch.empty(1, device='spyre')\n"
         "except RuntimeError as error:\n"
         "    print(error)\n"
     )
-    assert f"{variable}={value}: {rule}" in run_fresh_python(code, **{variable: value}).stdout
+    assert f"{variable}={value}: {rule}" in run_python(code, **{variable: value}).stdout
 
 
 @pytest.mark.parametrize(
@@ -185,24 +185,24 @@ def test_nonsense_in_the_environment_is_refused(run_fresh_python, variable, valu
         {"FLEX_DEVICE": "MOCK1p0", "FLEX_COMPUTE": "NULL"},
     ],
 )
-def test_every_kind_of_card_is_the_emulated_one(run_fresh_python, variables):
+def test_every_kind_of_card_is_the_emulated_one(run_python, variables):
     code = PRELUDE + "print(torch.ones(2, device='spyre').add(1).cpu().tolist())"
-    assert run_fresh_python(code, **variables).stdout == "[2.0, 2.0]\n"
+    assert run_python(code, **variables).stdout == "[2.0, 2.0]\n"
 
 
-def test_a_rank_beyond_the_cards_is_named(run_fresh_python):
+def test_a_rank_beyond_the_cards_is_named(run_python):
     code = (
         PRELUDE + "try:\n"
         "    torch.empty(1, device='spyre')\n"
         "except RuntimeError as error:\n"
         "    print(error)\n"
     )
-    said = run_fresh_python(code, LOCAL_RANK="3", AIU_WORLD_SIZE="2").stdout
+    said = run_python(code, LOCAL_RANK="3", AIU_WORLD_SIZE="2").stdout
     assert "invalid device ordinal 3: this process uses 2 spyre device(s) (LOCAL_RANK)" in said
 
 
-def test_unknown_variables_are_named_once(run_fresh_python):
-    done = run_fresh_python(
+def test_unknown_variables_are_named_once(run_python):
+    done = run_python(
         PRELUDE + "torch.empty(1, device='spyre')\ntorch.empty(2, device='spyre')\n",
         SPYRE_THREDS="1",
     )
@@ -219,8 +219,8 @@ def test_every_variable_that_is_read_is_known():
     assert len(read) > 30 and read <= set(known)
 
 
-def test_two_cards_hold_their_own_tensors(run_fresh_python):
-    run_fresh_python(
+def test_two_cards_hold_their_own_tensors(run_python):
+    run_python(
         PRELUDE + "a = torch.arange(8.).to('spyre:0')\n"
         "b = a.to('spyre:1')\n"
         "assert b.device.index == 1 and b.cpu().equal(a.cpu())\n"
@@ -231,9 +231,9 @@ def test_two_cards_hold_their_own_tensors(run_fresh_python):
     )
 
 
-def test_names_of_the_api(run_fresh_python):
+def test_names_of_the_api(run_python):
     """Where scripts for the device look names up; none of it starts a card."""
-    run_fresh_python(
+    run_python(
         PRELUDE + "import inspect\n"
         "from torch_spyre._inductor.errors import Unsupported\n"
         "from torch_spyre.ops.fallbacks import FallbackWarning\n"

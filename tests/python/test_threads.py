@@ -24,9 +24,10 @@ def in_threads(*works):
     assert torch.nn.Module.__dict__.get("__getattr__") is get
 
 def operators(number):
-    torch.manual_seed(number)
+    own = torch.Generator().manual_seed(number)
     for width in range(17 * number + 3, 17 * number + 15, 3):
-        x, w = torch.randn(5, width).half(), torch.randn(width, 9).half()
+        x = torch.randn(5, width, generator=own).half()
+        w = torch.randn(width, 9, generator=own).half()
         a, b, wide, factor = x.to("spyre"), w.to("spyre"), x.float(), w.float()
         yield a @ b, wide @ factor
         yield F.log_softmax(a, -1), F.log_softmax(wide, -1)
@@ -40,9 +41,11 @@ def operators(number):
         yield a.grad, wide.grad
 
 def compiled(number):
-    torch.manual_seed(number)
+    own = torch.Generator().manual_seed(number)
     model = torch.nn.Sequential(torch.nn.Linear(40, 70), torch.nn.GELU(), torch.nn.Linear(70, 7))
-    rows = torch.randn(5 + number, 40)
+    for p in model.parameters():
+        p.data = torch.rand(p.shape, generator=own) / 4 - 1 / 8
+    rows = torch.randn(5 + number, 40, generator=own)
     expected = model(rows).detach()
     on_card = torch.compile(model.half().to("spyre"))
     for _ in range(8):
@@ -60,7 +63,7 @@ def test_first_calls_of_operators_and_of_compiled_functions(run_fresh_python):
     run_fresh_python(_BEGIN + "in_threads(operators, compiled)")
 
 
-def test_compiled_functions_run_while_others_trace(run_python):
+def test_compiled_functions_run_while_others_trace(run_compiling):
     code = """
 import threading
 import torch
@@ -87,4 +90,4 @@ done.set()
 thread.join()
 assert not wrong, wrong
 """
-    run_python(code)
+    run_compiling(code)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in processes that begin where `import torch`, two seconds of processor time, has ended:
-forks of one that did only that, without this package. They read their environment and load the
-package as after an import of their own, and end as an interpreter does."""
+"""Programs in processes that begin where imports have ended: forks of one that did only these.
+Behind `import torch`, two seconds of processor time, they read their environment and load the
+package as after an import of their own. Behind what a compilation imports, three seconds more, the
+package is there, but has not been used. They end as an interpreter does."""
 
 import gc
+import importlib
 import json
 import os
 import signal
@@ -11,20 +13,28 @@ import subprocess
 import sys
 import tempfile
 import types
+from collections.abc import Sequence
 from multiprocessing import forkserver
 
 WITHOUT_PACKAGE = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 SECONDS = 600
+COMPILING = (
+    "torch._dynamo", "torch._inductor.compile_fx", "torch_spyre", "torch_spyre.compile.backend",
+    "torch_spyre.eager.kernels", "torch_spyre.eager.decomposed",
+)  # fmt: skip
 
 
 class TorchForks:
-    """Runs programs one after the other."""
+    """Runs programs one after the other, behind `imports`."""
 
-    def __init__(self) -> None:
+    def __init__(self, imports: Sequence[str] = ("torch",)) -> None:
         self.server = subprocess.Popen(
-            [sys.executable, __file__], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, __file__, *imports],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             env={**os.environ, **WITHOUT_PACKAGE},
-        )  # fmt: skip
+        )
 
     def run(self, source: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as folder:
@@ -69,8 +79,8 @@ def _begin(environment: dict[str, str], paths: list[str]) -> None:
 
 def _serve() -> str:
     """The program that this process, a fork, is to run; the server itself ends here."""
-    import torch  # noqa: F401
-
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()
     for line in sys.stdin:
