@@ -15,6 +15,7 @@ typedef struct {
     bool f32;                               // a NaN is one of the values, and becomes quiet
     zmm a, b;
     operand first;                          // of three inputs, of which a and b are the others
+    mask condition;                         // instead of it; 0: none
 } inputs;
 
 enum { CHOSEN = 1, IS_NAN = 2 };            // masks
@@ -45,11 +46,15 @@ static void larger_or_smaller(unit_code *c, zmm to, avx512 op, const inputs *in)
 
 static void choose(unit_code *c, zmm to, const inputs *in)
 {
-    const zmm zero = code_new(c);
-    code_op(c, VPXORD, zero, zero, in_zmm(zero));
-    code_compare(c, CHOSEN, CODE_EQUAL, zero, in->first);
-    code_masked(c, VBLENDMPS, to, CHOSEN, in->a, in_zmm(in->b));
-    code_release(c, zero);
+    if (in->condition) {
+        code_masked(c, VBLENDMPS, to, in->condition, in->b, in_zmm(in->a));
+    } else {
+        const zmm zero = code_new(c);
+        code_op(c, VPXORD, zero, zero, in_zmm(zero));
+        code_compare(c, CHOSEN, CODE_EQUAL, zero, in->first);
+        code_masked(c, VBLENDMPS, to, CHOSEN, in->a, in_zmm(in->b));
+        code_release(c, zero);
+    }
     if (in->f32) quieten(c, to);
 }
 
@@ -134,15 +139,14 @@ static void sign_of(unit_code *c, zmm to, zmm a)
 static bool make_with_nan(unit_code *c, zmm to, const inputs *in)
 {
     const zmm a = in->a, b = in->b;
+    code_comparison how;
+    if (code_comparison_of(in->op, &how)) {
+        compare(c, to, how.order, how.turned ? b : a, how.turned ? a : b);
+        return true;
+    }
     switch ((int)in->op) {
     case OPFUNC_MAXIMUM: larger_or_smaller(c, to, VMAXPS, in); return true;
     case OPFUNC_MINIMUM: larger_or_smaller(c, to, VMINPS, in); return true;
-    case OPFUNC_EQUAL: compare(c, to, CODE_EQUAL, a, b); return true;
-    case OPFUNC_NOTEQUAL: compare(c, to, CODE_NOT_EQUAL, a, b); return true;
-    case OPFUNC_LESSERTHAN: compare(c, to, CODE_LESS, a, b); return true;
-    case OPFUNC_LESSEREQUAL: compare(c, to, CODE_LESS_EQUAL, a, b); return true;
-    case OPFUNC_GREATERTHAN: compare(c, to, CODE_LESS, b, a); return true;
-    case OPFUNC_GREATEREQUAL: compare(c, to, CODE_LESS_EQUAL, b, a); return true;
     case OPFUNC_WHERE3: choose(c, to, in); return true;
     case OPFUNC_SIGN: sign_of(c, to, a); return true;
     case OPFUNC_IDENTITY:
@@ -208,15 +212,19 @@ void code_opfunc(unit_code *c, uint32_t op)
 {
     inputs in = {.f32 = op >= VECTOR_APPLY_F32};
     in.op = (opfunc)(op - (in.f32 ? VECTOR_APPLY_F32 : VECTOR_APPLY));
+    code_comparison how;
     if (in.op == OPFUNC_IDENTITY && !in.f32) return;
-    if (in.op == OPFUNC_WHERE3 && !c->step->holds) code_values(c, KEPT_BYTES);
+    if (code_comparison_of(in.op, &how) && code_condition(c, how)) return;
+    const bool by_value = in.op == OPFUNC_WHERE3 && !code_has_condition(c);
+    if (by_value && !c->step->holds) code_values(c, KEPT_BYTES);
     for (uint32_t q = 0; q < QUARTERS; q++) {
         const zmm to = code_new(c);
         in.a = c->now.x.reg[q];
         in.b = c->now.y.reg[q];
-        if (in.op == OPFUNC_WHERE3) in.first = first_input(c, q);
+        if (by_value) in.first = first_input(c, q);
+        else if (in.op == OPFUNC_WHERE3) in.condition = (mask)(CODE_CONDITION + q);
         if (!make_with_nan(c, to, &in)) make(c, to, &in);
-        if (in.op == OPFUNC_WHERE3 && in.first.kind == OPERAND_ZMM) code_release(c, in.first.reg);
+        if (by_value && in.first.kind == OPERAND_ZMM) code_release(c, in.first.reg);
         code_set(c, &c->now.x, q, to);
     }
 }

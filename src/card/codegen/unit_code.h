@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How machine code of a vector program is made (vector_code.h). Its loops and sums are in
-// vector_code.c, sums in sum_code.c, what goes between elements and registers in element_code.c,
-// opfuncs in opfunc_code.c, registers and instructions in unit_code.c. The definition of every op
-// is program_body.h; a test compares the two.
+// vector_code.c, sums in sum_code.c, conditions in condition_code.c, what goes between elements and
+// registers in element_code.c, opfuncs in opfunc_code.c, registers and instructions in unit_code.c.
+// The definition of every op is program_body.h; a test compares the two.
 //
 // A unit, 64 elements, is four quarters: both registers of both pairs of program_body.h. x and y
 // say where in zmm0 to zmm23 their quarters are now. Results get a register of their own, so
@@ -86,6 +86,11 @@ typedef struct {
     size_t wild[2], alone, next;            // jumps to the code for others, and for the last row;
                                             // what is behind all
     uint32_t pairs;                         // of quarters that a result depends on, the first ones
+    struct {
+        bool held;                          // in mask registers, for choices
+        uint32_t slot;                      // that it stands for
+        const vector_step *made;            // by this comparison
+    } condition;
     bool by_rows;                           // all sticks of a row, then the next row: its sums stay
     quarters sums[2];                       // in registers, of the step
     const vector_step *summing[2];
@@ -192,6 +197,23 @@ size_t code_sum_windows(unit_code *c);
 void code_sum(unit_code *c);
 void code_load_sums(unit_code *c);          // those that stay in registers, of a row
 void code_store_sums(unit_code *c);
+
+// --- Conditions (condition_code.c)
+
+enum { CODE_CONDITION = 4 };                // the first quarter's mask; others use those below
+
+typedef struct {
+    code_order order;
+    bool turned;                            // y is compared with x
+} code_comparison;
+bool code_comparison_of(opfunc op, code_comparison *out);
+
+// Makes the comparison c->step in mask registers; false, and nothing, where it must be a value.
+bool code_condition(unit_code *c, code_comparison how);
+
+// c->step, which takes a slot, finds it there; c->step, which fills this one, has it there.
+bool code_has_condition(const unit_code *c);
+bool code_holds_condition(unit_code *c, uint32_t slot);
 
 // --- Opfuncs (opfunc_code.c)
 

@@ -90,6 +90,7 @@ static void drop_slot(unit_code *c, uint32_t slot)
 static void hold(unit_code *c, uint32_t slot, const quarters *from)
 {
     drop_slot(c, slot);
+    if (code_holds_condition(c, slot)) return;
     c->now.slot[slot].held = is_taken_later(c, slot);
     for (uint32_t q = 0; c->now.slot[slot].held && q < QUARTERS; q++)
         c->now.slot[slot].at.reg[q] = code_share(c, from->reg[q]);
@@ -186,6 +187,7 @@ static void next_row(unit_code *c)
 
 static void take_all_steps(unit_code *c)
 {
+    c->condition.held = false;
     for (uint32_t unit = 0; unit <= c->paired; unit++) {
         zero(c, &c->now.x);
         share_all(c, &c->now.y, &c->now.x);

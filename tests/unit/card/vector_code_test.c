@@ -307,6 +307,47 @@ static uint32_t chain(uint64_t *seed, memory *m, vector_step *steps)
     return made;
 }
 
+// What stands between a condition and its choice, or behind that.
+static uint32_t something(uint64_t *seed, memory *m, vector_step *steps)
+{
+    uint32_t made = 0;
+    if (below(seed, 2)) return made;
+    steps[made++] = any_load(seed, m, VECTOR_LOAD_Y);
+    steps[made++] = (vector_step){.op = below(seed, 8) ? VECTOR_APPLY + OPFUNC_MUL
+                                                       : VECTOR_FORMULA + OPFUNC_FLOORDIV,
+                                  .rounding = below(seed, 2) ? VECTOR_ROUND : VECTOR_AS_IS};
+    return made;
+}
+
+// Comparisons whose results choose, once or twice, and sometimes are values as well.
+static uint32_t choices(uint64_t *seed, memory *m, vector_step *steps)
+{
+    const uint32_t count = 1 + below(seed, 4);
+    uint32_t made = 0;
+    for (uint32_t n = 0; n < count; n++) {
+        const uint32_t apply = below(seed, 4) ? VECTOR_APPLY : VECTOR_APPLY_F32;
+        const uint32_t slot = below(seed, 2);
+        steps[made++] = any_load(seed, m, VECTOR_LOAD_X);
+        steps[made++] = below(seed, 4) ? any_load(seed, m, VECTOR_LOAD_Y) : any_wide(seed, m);
+        steps[made++] = (vector_step){.op = apply + OPFUNC_EQUAL + below(seed, 6)};
+        steps[made++] = (vector_step){.op = VECTOR_HOLD_X(slot)};
+        if (below(seed, 8) == 0) steps[made++] = kept(m, 1);
+        steps[made++] = any_load(seed, m, VECTOR_LOAD_X);
+        made += something(seed, m, steps + made);
+        for (uint32_t choice = 0; choice <= below(seed, 2); choice++) {
+            const uint32_t by = below(seed, 8) || n == 0 ? slot : 1 - slot;
+            steps[made++] = any_load(seed, m, VECTOR_LOAD_Y);
+            steps[made++] = (vector_step){.op = apply + OPFUNC_WHERE3,
+                                          .holds = n == 0 || by == slot, .slot = by,
+                                          .values = m->kept[0]};
+        }
+        if (below(seed, 8) == 0) steps[made++] = (vector_step){.op = VECTOR_HELD_X(slot)};
+        made += something(seed, m, steps + made);
+        steps[made++] = kept(m, n % 2);
+    }
+    return made;
+}
+
 // All but one of `rare` are plain.
 static void fill_chain(uint64_t *seed, memory *m, uint32_t rare)
 {
@@ -408,6 +449,25 @@ static void vector_code__looks_at_values_that_may_leave_the_format(void **state)
 #endif
 }
 
+static void vector_code__chooses_by_conditions(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    uint64_t seed = 11;
+    if (simd_in_use() != &simd_avx512) skip();
+    const uint32_t rounds = rounds_of(1000);
+    for (uint32_t round = 0; round < rounds; round++) {
+        vector_step steps[2 * MOST_STEPS];
+        fill(&by_op, rare[round % 4], &seed);
+        const uint32_t count = choices(&seed, &by_op, steps);
+        const vector_program w = {.steps = steps, .count = count, .rows = ROWS, .sticks = STICKS};
+        compare(&w, steps, round);
+    }
+#else
+    skip();
+#endif
+}
+
 // x is a multiple of y, or next to one.
 static void fill_multiples(uint64_t *seed, memory *m)
 {
@@ -494,6 +554,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vector_code__does_what_its_ops_do),
         cmocka_unit_test(vector_code__looks_at_values_that_may_leave_the_format),
+        cmocka_unit_test(vector_code__chooses_by_conditions),
         cmocka_unit_test(vector_code__quotients_next_to_whole_numbers),
         cmocka_unit_test(vector_code__windows_share_what_is_ready),
     };
