@@ -73,6 +73,43 @@ CODES(where3, choose((X & MAGNITUDE) != 0, Y, z[n]))
 COMPARISONS(COMPARE_CODES)
 COMPARISONS(COMPARE_INT32)
 
+// The same with one y for all.
+#define ONE_LOOP(name, type, result)                                                          \
+    BASE_CLONES                                                                               \
+    static void name(void *to, const void *const *in, const code_limits *l, size_t count)     \
+    {                                                                                         \
+        const type *x = in[0], y = *(const type *)in[1];                                      \
+        const int16_t one = l->one;                                                           \
+        int16_t *out = to;                                                                    \
+        BASE_INDEPENDENT for (size_t n = 0; n < count; n++) out[n] = (int16_t)(result);   \
+    }
+#define ONE_CODES(name, is) ONE_LOOP(one_##name, int16_t, choose(rank_of(X) is rank_of(y), one, 0))
+#define ONE_INT32(name, is) ONE_LOOP(one32_##name, int32_t, X is y ? one : 0)
+COMPARISONS(ONE_CODES)
+COMPARISONS(ONE_INT32)
+
+// Of comparisons.
+static code_loop *one_loop_of(opfunc op, spyre_format input)
+{
+#define ONE_ENTRY(name, is) [OPFUNC_##name] = one_##name,
+#define ONE32_ENTRY(name, is) [OPFUNC_##name] = one32_##name,
+    static code_loop *const of_codes[OPFUNC_COUNT] = {COMPARISONS(ONE_ENTRY)};
+    static code_loop *const of_int32[OPFUNC_COUNT] = {COMPARISONS(ONE32_ENTRY)};
+    return input == SPYRE_FORMAT_SEN169_FP16 ? of_codes[op] : of_int32[op];
+}
+
+// The comparison of y with x.
+static opfunc turned(opfunc op)
+{
+    switch ((int)op) {
+    case OPFUNC_LESSERTHAN: return OPFUNC_GREATERTHAN;
+    case OPFUNC_LESSEREQUAL: return OPFUNC_GREATEREQUAL;
+    case OPFUNC_GREATERTHAN: return OPFUNC_LESSERTHAN;
+    case OPFUNC_GREATEREQUAL: return OPFUNC_LESSEREQUAL;
+    default: return op;
+    }
+}
+
 static code_loop *loop_of(opfunc op, spyre_format input)
 {
 #define CODES_ENTRY(name, is) [OPFUNC_##name] = codes_##name,
@@ -179,6 +216,36 @@ static void run_dense_codes(const plan_tile *tile, uint8_t *const *address, plan
     loop_of(i->op, i->operand[1].format)(address[0], in, &limits, (size_t)run_length(tile));
 }
 
+// One element of a run is compared with those of the other input.
+static bool compares_with_one(const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    if (i->operand_count != 3 || !one_loop_of(i->op, i->operand[1].format)) return false;
+    return (run_stride(tile, 1) == 0) != (run_stride(tile, 2) == 0);
+}
+
+static void run_comparisons(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    (void)scratch;
+    const isa_instruction *i = tile->instruction;
+    const uint32_t one = run_stride(tile, 1) == 0 ? 1 : 2, many = 3 - one;
+    const uint32_t bytes = (uint32_t)bytes_of(&i->operand[1]);
+    code_loop *loop = one_loop_of(one == 1 ? turned(i->op) : i->op, i->operand[1].format);
+    const code_limits limits = {.one = ONE};
+    const int64_t length = run_length(tile), stride = run_stride(tile, many);
+    dense_buffer buffer;
+    runs r;
+    first_run(&r, tile, address, 1);
+    do {
+        for (int64_t done = 0; done < length; done += CHUNK) {
+            const size_t count = (size_t)(length - done < CHUNK ? length - done : CHUNK);
+            const void *const in[] = {
+                dense(&buffer, r.at[many] + done * stride, stride, bytes, count), r.at[one]};
+            loop(r.at[0] + 2 * done, in, &limits, count);
+        }
+    } while (next_run(&r));
+}
+
 // An element that repeats for many runs is read once, so the result may not lie upon it.
 static void run_codes(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
@@ -221,6 +288,8 @@ plan_executor tile_codes(const plan_tile *tile)
                     loop_of(i->op, i->operand[1].format) && has_aligned_strides(tile);
     for (uint32_t o = 2; o < i->operand_count; o++)
         has_loop = has_loop && i->operand[o].format == i->operand[1].format;
-    return (plan_executor){!has_loop ? NULL : one_run ? run_dense_codes : run_codes,
+    if (!has_loop) return (plan_executor){NULL, NEEDS_INDEPENDENT | NEEDS_ALIGNED};
+    const bool with_one = compares_with_one(tile) && run_stride(tile, 0) == 2 && !tile->streams;
+    return (plan_executor){one_run ? run_dense_codes : with_one ? run_comparisons : run_codes,
                            NEEDS_INDEPENDENT | NEEDS_ALIGNED};
 }
