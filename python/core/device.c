@@ -25,6 +25,13 @@ static _Thread_local int device_of_thread = -1;
 static _Thread_local uint32_t stream_of_thread[CORE_MAX_CARDS];
 
 // Distinct valid indices of the comma list; -1 when the variable is unset.
+// The text of a variable; null when it is unset or empty, which mean the same.
+static const char *variable_text(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text && *text ? text : NULL;
+}
+
 static int listed_devices(const char *text)
 {
     if (!text) return -1;
@@ -47,7 +54,7 @@ static int listed_devices(const char *text)
 
 static bool check_list(void)
 {
-    const char *given = getenv("SPYRE_DEVICES");
+    const char *given = variable_text("SPYRE_DEVICES");
     bool good = !given || !given[strspn(given, "0123456789, ")];
     for (const char *at = given; good && at && *at; at += strspn(at, "0123456789")) {
         at += strspn(at, ", ");
@@ -62,8 +69,8 @@ static bool check_list(void)
 // A whole number of the environment; `*out` stays when the variable is not set.
 static bool read_number(const char *variable, long lowest, const char *rule, long *out)
 {
-    const char *given = getenv(variable);
-    if (!given || !*given) return true;
+    const char *given = variable_text(variable);
+    if (!given) return true;
     char *end;
     errno = 0;
     long value = strtol(given, &end, 10);
@@ -88,7 +95,8 @@ static bool read_world_size(long *out)
 static bool read_rank(long *out)
 {
     if (!read_number("LOCAL_RANK", 0, "the number of a card, 0 or more", out)) return false;
-    if (!getenv("AIU_WORLD_SIZE") && !getenv("SPYRE_DEVICES")) *out %= CORE_MAX_CARDS;
+    if (!variable_text("AIU_WORLD_SIZE") && !variable_text("SPYRE_DEVICES"))
+        *out %= CORE_MAX_CARDS;
     return true;
 }
 
@@ -102,7 +110,7 @@ static bool read_local_size(long *out)
 // Without both there are as many as processes of the host, at least up to this one's.
 static uint32_t configured_count(void)
 {
-    int listed = listed_devices(getenv("SPYRE_DEVICES"));
+    int listed = listed_devices(variable_text("SPYRE_DEVICES"));
     long cap = 0, alone = 1, rank = 0;
     if (!read_world_size(&cap)) cap = 0; // start() complains
     if (!read_local_size(&alone)) alone = 1;
@@ -161,8 +169,8 @@ static const struct {
 static bool check_kinds(void)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const char *given = getenv(kinds[i].variable);
-        bool known = !given || !*given;
+        const char *given = variable_text(kinds[i].variable);
+        bool known = !given;
         for (size_t k = 0; !known && kinds[i].values[k]; k++)
             known = strcmp(given, kinds[i].values[k]) == 0;
         known = known || (i == 0 && strncmp(given, "MOCK", 4) == 0); // MOCK1p0

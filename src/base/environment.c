@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/variable.h"
 #include "spyre/settings.h"
 
 static const char prefix[] = "SPYRE_";
@@ -116,9 +117,9 @@ static spyre_status wrong_word(const char *name, const char *value, const char *
 spyre_status environment_choice(const char *name, const char *const *words, uint32_t count,
                                 uint32_t *out_index)
 {
-    const char *value = getenv(name);
+    const char *value = variable_text(name);
     *out_index = 0;
-    if (!value || !*value) return NULL;
+    if (!value) return NULL;
     while (*out_index < count && strcmp(words[*out_index], value) != 0) ++*out_index;
     return *out_index < count ? NULL : wrong_word(name, value, words, count);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/variable.h"
 
 static const char *const level_names[] = {"off", "critical", "error", "warn", "info", "debug"};
 static const char *const prefixes[] = {"", "critical", "error", "warning", "info", "debug"};
@@ -27,9 +28,9 @@ static log_level current_level(void)
     static atomic_int known = -1;
     int level = atomic_load_explicit(&known, memory_order_relaxed);
     if (level >= 0) return (log_level)level;
-    const char *wanted = getenv("SPYRE_LOG");
+    const char *wanted = variable_text("SPYRE_LOG");
     log_level chosen = LOG_LEVEL_WARN;
-    if (wanted && *wanted && !log_level_named(wanted, &chosen)) {
+    if (wanted && !log_level_named(wanted, &chosen)) {
         fprintf(stderr,
                 "spyre warning: SPYRE_LOG=%s: expected off, critical, error, warn, info or debug\n",
                 wanted);

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/variable.h"
 
 typedef enum { COUNT, SHARE, FLAG, CHOICE, LIST } setting_kind;
 
@@ -190,8 +191,8 @@ spyre_status spyre_settings_from_environment(spyre_settings *out_settings)
     *out_settings = spyre_settings_default();
     for (uint32_t i = 0; i < ROW_COUNT; i++) {
         const char *variable = rows[i].about.variable;
-        const char *value = *variable ? getenv(variable) : NULL;
-        if (value && *value) TRY(set(out_settings, &rows[i], value));
+        const char *value = *variable ? variable_text(variable) : NULL;
+        if (value) TRY(set(out_settings, &rows[i], value));
     }
     return NULL;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/variable.h"
 
 enum {
     CHUNKS_A_RANGE = 8,
@@ -76,8 +77,8 @@ uint32_t thread_cores(void)
 
 spyre_status thread_default_count(uint32_t *out_count)
 {
-    const char *wanted = getenv("SPYRE_THREADS");
-    if (wanted && *wanted) {
+    const char *wanted = variable_text("SPYRE_THREADS");
+    if (wanted) {
         char *end;
         unsigned long count = strtoul(wanted, &end, 10);
         bool digits = *wanted >= '0' && *wanted <= '9' && *end == '\0';

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
+#include "base/variable.h"
 #include "comm/mesh.h"
 
 enum { ASK_MS = 50, ANSWER_MS = 2000, RETRY_NS = 20000000, GRACE_NS = 1000000000 };
@@ -165,10 +166,10 @@ static bool is_elsewhere(const host *h, uint32_t rank)
 // Hosts by their names, in the order of their first ranks.
 static void find_hosts(const host *h, comm_topology *t)
 {
-    const char *asked = getenv("SPYRE_COMM_TRANSPORT");
+    const char *asked = variable_text("SPYRE_COMM_TRANSPORT");
     bool apart = asked && !strcmp(asked, "tcp");
     *t = (comm_topology){.size = h->m.size, .cores = h->hellos[0].cores,
-                         .forced = algorithm_find(getenv("SPYRE_COMM_ALGORITHM"))};
+                         .forced = algorithm_find(variable_text("SPYRE_COMM_ALGORITHM"))};
     for (uint32_t r = 0; r < t->size; r++) {
         uint32_t like = 0;
         const hello *own = &h->hellos[r];
@@ -388,20 +389,21 @@ static spyre_status join_meeting(const party *p, segment *out)
 
 static spyre_status wrong_word(const char *name, const char *expected)
 {
-    return status_new(SPYRE_INVALID_ARGUMENT, "%s=%.80s: expected %s", name, getenv(name),
+    return status_new(SPYRE_INVALID_ARGUMENT, "%s=%.80s: expected %s", name, variable_text(name),
                       expected);
 }
 
 static spyre_status check_environment(void)
 {
-    const char *algorithm = getenv("SPYRE_COMM_ALGORITHM");
-    const char *transport = getenv("SPYRE_COMM_TRANSPORT"), *name = getenv("SPYRE_COMM_HOST");
+    const char *algorithm = variable_text("SPYRE_COMM_ALGORITHM");
+    const char *transport = variable_text("SPYRE_COMM_TRANSPORT");
+    const char *name = variable_text("SPYRE_COMM_HOST");
     if (algorithm && algorithm_find(algorithm) == ALGORITHM_COUNT &&
         strcmp(algorithm, algorithm_name(ALGORITHM_COUNT)))
         return wrong_word("SPYRE_COMM_ALGORITHM", "direct, sliced, chain or fastest");
     if (transport && strcmp(transport, "tcp") && strcmp(transport, "shared"))
         return wrong_word("SPYRE_COMM_TRANSPORT", "tcp or shared");
-    if (name && (!*name || strlen(name) >= SOCKET_HOST_BYTES || strpbrk(name, " \t\n")))
+    if (name && (strlen(name) >= SOCKET_HOST_BYTES || strpbrk(name, " \t\n")))
         return wrong_word("SPYRE_COMM_HOST", "a word of less than 80 bytes");
     return NULL;
 }

@@ -18,11 +18,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/variable.h"
+
+
 void socket_name_host(char out_name[SOCKET_HOST_BYTES])
 {
     char boot[48] = "?", network[24] = "?";
-    const char *given = getenv("SPYRE_COMM_HOST");
-    if (given && *given) {
+    const char *given = variable_text("SPYRE_COMM_HOST");
+    if (given) {
         snprintf(out_name, SOCKET_HOST_BYTES, "%s", given);
         return;
     }
@@ -204,7 +207,7 @@ static void append_address(const struct ifaddrs *one, char out_addresses[SOCKET_
 
 void socket_list_addresses(char out_addresses[SOCKET_ADDRESSES_BYTES])
 {
-    const char *interface = getenv("SPYRE_COMM_INTERFACE");
+    const char *interface = variable_text("SPYRE_COMM_INTERFACE");
     const sa_family_t families[2] = {AF_INET, AF_INET6};
     struct ifaddrs *all = NULL;
     *out_addresses = '\0';

@@ -7,6 +7,7 @@
 
 #include "base/environment.h"
 #include "base/thread_pool.h"
+#include "base/variable.h"
 #include "runtime/profile.h"
 #include "runtime/metrics.h"
 
@@ -17,8 +18,8 @@
 // `*out_bytes` stays when the variable is not set.
 static spyre_status read_gigabytes(const char *variable, uint64_t least, uint64_t *out_bytes)
 {
-    const char *given = getenv(variable);
-    if (!given || !*given) return NULL;
+    const char *given = variable_text(variable);
+    if (!given) return NULL;
     char *end;
     double value = strtod(given, &end);
     uint64_t bytes = value >= 0 && value <= 1024 ? (uint64_t)(value * (double)(1 << 30)) : 0;

@@ -8,13 +8,14 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/variable.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool enabled;
 
 static void read_environment(void)
 {
-    const char *value = getenv("TORCH_SPYRE_DEBUG");
+    const char *value = variable_text("TORCH_SPYRE_DEBUG");
     enabled = value && strcmp(value, "1") == 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/variable.h"
 #include "runtime/launch_record.h"
 
 struct recording {
@@ -28,7 +29,7 @@ static bool on;
 
 static void read_variable(void)
 {
-    on = getenv("SPYRE_RECORD") != NULL;
+    on = variable_text("SPYRE_RECORD") != NULL;
 }
 
 bool recorder_is_on(void)
@@ -43,7 +44,7 @@ static void tell_count(unsigned long long count)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static unsigned long long most;
-    const char *path = getenv("SPYRE_RECORD_COUNT");
+    const char *path = variable_text("SPYRE_RECORD_COUNT");
     if (!path) return;
     pthread_mutex_lock(&lock);
     if (count > most) most = count;
@@ -57,7 +58,7 @@ static bool is_wanted(void)
 {
     static atomic_ullong launches;
     if (!recorder_is_on()) return false;
-    const char *given = getenv("SPYRE_RECORD_LAUNCH");
+    const char *given = variable_text("SPYRE_RECORD_LAUNCH");
     unsigned long long wanted = given ? strtoull(given, NULL, 10) : 0;
     unsigned long long earlier = atomic_fetch_add(&launches, 1);
     if (earlier < wanted) tell_count(earlier + 1);
@@ -103,7 +104,7 @@ void recorder_before(recording *r, card *c)
 void recorder_after(recording *r, card *c, bool faulted)
 {
     if (!r->failed) fail(r, launch_record_finish(&r->record, c, faulted));
-    if (!r->failed) fail(r, launch_record_write(&r->record, getenv("SPYRE_RECORD")));
+    if (!r->failed) fail(r, launch_record_write(&r->record, variable_text("SPYRE_RECORD")));
 }
 
 void recorder_drop(recording *r)

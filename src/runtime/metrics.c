@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/variable.h"
 #include "runtime/metrics_form.h"
 
 enum { CONFIG_LIMIT_BYTES = 1 << 20 };
@@ -45,14 +46,14 @@ static spyre_status find_bus_id(uint32_t card_id, char *out, size_t capacity)
 {
     char variable[32];
     snprintf(variable, sizeof variable, "AIU_WORLD_RANK_%u", card_id);
-    if (!list_entry(getenv(variable), 0, out, capacity)) {
+    if (!list_entry(variable_text(variable), 0, out, capacity)) {
         snprintf(variable, sizeof variable, "PCIDEVICE_IBM_COM_AIU_PF");
-        if (!list_entry(getenv(variable), card_id, out, capacity))
+        if (!list_entry(variable_text(variable), card_id, out, capacity))
             snprintf(out, capacity, "0000:%02x:00.0", card_id + 1);
     }
     if (strspn(out, "0123456789abcdefABCDEF:.") == strlen(out) && strlen(out) <= 12) return NULL;
     return status_new(SPYRE_INVALID_ARGUMENT, "%s=%s: expected a bus id like 0000:13:00.0",
-                      variable, getenv(variable));
+                      variable, variable_text(variable));
 }
 
 // Two cards with one file would hide each other.
@@ -149,9 +150,9 @@ static spyre_status describe(const device *d, const char *config, metrics_file *
 
 spyre_status metrics_open(const device *d, metrics_file **out_file)
 {
-    const char *config = getenv(CONFIG);
+    const char *config = variable_text(CONFIG);
     *out_file = NULL;
-    if (!config || !*config) return NULL;
+    if (!config) return NULL;
     metrics_file *file = calloc(1, sizeof *file);
     TRY_ALLOC(file);
     spyre_status status = describe(d, config, file);

@@ -12,6 +12,7 @@
 #endif
 
 #include "base/log.h"
+#include "base/variable.h"
 #include "tensor/convert_kernels.h"
 #include "tensor/format.h"
 #include "tensor/opfunc.h"
@@ -55,9 +56,9 @@ bool convert_can_run(const convert_kernels *kernels)
 // The best variant that runs here and is not better than the one that SPYRE_SIMD names.
 static const convert_kernels *choose(void)
 {
-    const char *wanted = getenv("SPYRE_SIMD");
+    const char *wanted = variable_text("SPYRE_SIMD");
     size_t first = 0;
-    if (wanted && *wanted) {
+    if (wanted) {
         while (first < VARIANT_COUNT && strcmp(variants[first]->name, wanted) != 0) first++;
         if (first == VARIANT_COUNT) {
             log_warn("SPYRE_SIMD=%s: expected portable, avx2 or avx512", wanted);

@@ -58,7 +58,7 @@ _said = False
 def say_what_has_no_effect() -> None:
     """Once a process: one message with the variables that are set and change nothing."""
     global _said
-    idle = [v.name for v in VARIABLES if not v.honoured and v.name in os.environ]
+    idle = [v.name for v in VARIABLES if not v.honoured and os.environ.get(v.name)]
     if idle and not _said:
         _said = True
         log.warning("variables without effect on this card: %s", ", ".join(idle))
@@ -67,12 +67,12 @@ def say_what_has_no_effect() -> None:
 def take_cache_folder() -> None:
     """TORCH_SENDNN_CACHE_DIR for programs, before the first is compiled. ValueError for a switch
     that is neither 0 nor 1."""
-    enabled = os.environ.get("TORCH_SENDNN_CACHE_ENABLE", "0")
+    enabled = os.environ.get("TORCH_SENDNN_CACHE_ENABLE") or "0"
     if enabled not in ("0", "1"):
         raise ValueError(f"TORCH_SENDNN_CACHE_ENABLE={enabled}: expected 0 or 1")
     folder = os.environ.get("TORCH_SENDNN_CACHE_DIR")
     if enabled == "1" and folder:
-        os.environ.setdefault("SPYRE_CACHE_DIR", folder)
+        os.environ["SPYRE_CACHE_DIR"] = os.environ.get("SPYRE_CACHE_DIR") or folder
 
 
 def limit(name: str) -> int | None:

@@ -47,7 +47,7 @@ def prepare_server() -> None:
 def _share_steps() -> None:
     """Once for all processes of a server: the first one makes the memory."""
     global _shared
-    if recording.SHARED not in os.environ:
+    if not os.environ.get(recording.SHARED):
         _shared, os.environ[recording.SHARED] = SharedSteps.create()
 
 

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/variable.h"
 
 enum { LEAST_BYTES = 1 << 10 };
 static const int64_t STANDARD_BYTES = 1 << 30;
@@ -32,9 +33,9 @@ bool cache_config_parse_size(const char *value, int64_t *out_bytes)
 static bool read_switch(void)
 {
     static atomic_bool warned;
-    const char *value = getenv("SPYRE_CACHE");
-    if (!value || !*value) { // PyTorch's switch of all caches holds for this one, too
-        const char *disabled = getenv("TORCHINDUCTOR_FORCE_DISABLE_CACHES");
+    const char *value = variable_text("SPYRE_CACHE");
+    if (!value) { // PyTorch's switch of all caches holds for this one, too
+        const char *disabled = variable_text("TORCHINDUCTOR_FORCE_DISABLE_CACHES");
         return !disabled || strcmp(disabled, "1") != 0;
     }
     if (strcmp(value, "1") == 0) return true;
@@ -48,8 +49,8 @@ static int64_t read_limit(void)
 {
     static atomic_bool warned;
     int64_t bytes;
-    const char *value = getenv("SPYRE_CACHE_SIZE");
-    if (!value || !*value) return STANDARD_BYTES;
+    const char *value = variable_text("SPYRE_CACHE_SIZE");
+    if (!value) return STANDARD_BYTES;
     if (cache_config_parse_size(value, &bytes)) return bytes;
     if (!atomic_exchange(&warned, true))
         log_warn("SPYRE_CACHE_SIZE='%s' is no size of at least 1K (a number, with K, M, G or T "
@@ -60,10 +61,11 @@ static int64_t read_limit(void)
 // The XDG base directory specification: a relative path in its variable counts as not set.
 static spyre_status read_directory(arena *memory, const char **out_directory)
 {
-    const char *own = getenv("SPYRE_CACHE_DIR"), *caches = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
+    const char *own = variable_text("SPYRE_CACHE_DIR");
+    const char *caches = variable_text("XDG_CACHE_HOME");
+    const char *home = variable_text("HOME");
     *out_directory = NULL;
-    if (own && *own)
+    if (own)
         *out_directory = arena_strdup(memory, own);
     else if (caches && *caches == '/')
         *out_directory = file_join(memory, caches, "spyre");

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
+#include "base/variable.h"
 
 static void environment__nearest_names(void **state)
 {
@@ -44,6 +45,17 @@ static void environment__warns_once_of_unknown_names(void **state)
     assert_null(strstr(said, "SPYRE_WORK_DIVISION"));
 }
 
+static void environment__an_empty_variable_is_none(void **state)
+{
+    (void)state;
+    unsetenv("SPYRE_SIDE");
+    assert_null(variable_text("SPYRE_SIDE"));
+    setenv("SPYRE_SIDE", "", 1);
+    assert_null(variable_text("SPYRE_SIDE"));
+    setenv("SPYRE_SIDE", "left", 1);
+    assert_string_equal(variable_text("SPYRE_SIDE"), "left");
+}
+
 static void environment__choices(void **state)
 {
     (void)state;
@@ -69,6 +81,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(environment__nearest_names),
         cmocka_unit_test(environment__warns_once_of_unknown_names),
+        cmocka_unit_test(environment__an_empty_variable_is_none),
         cmocka_unit_test(environment__choices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
