@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "comm/combine.h"
-#include "comm/segment.h"
+#include "comm/shared_memory.h"
 
 enum { NAMES = ALGORITHM_COUNT };
 

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "comm/segment.h"
+#include "comm/shared_memory.h"
 
 struct spyre_request {
     spyre_comm *comm;

@@ -5,7 +5,7 @@
 #ifndef COMM_MESH_H
 #define COMM_MESH_H
 
-#include "comm/segment.h"
+#include "comm/shared_memory.h"
 #include "comm/sockets.h"
 
 enum { HELLO_MAGIC = 0x5350434d, HELLO_VERSION = 4 };

@@ -8,7 +8,7 @@
 #ifndef COMM_NETWORK_H
 #define COMM_NETWORK_H
 
-#include "comm/segment.h"
+#include "comm/shared_memory.h"
 
 // What comes over a connection; data follow a push. END: the sender leaves.
 typedef enum { FRAME_BYTES, FRAME_WHOLE, FRAME_RING, FRAME_END, FRAME_KINDS } frame_kind;

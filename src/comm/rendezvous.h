@@ -9,7 +9,7 @@
 #ifndef COMM_RENDEZVOUS_H
 #define COMM_RENDEZVOUS_H
 
-#include "comm/segment.h"
+#include "comm/shared_memory.h"
 #include "comm/sockets.h"
 
 enum { MEETING_TEXT_BYTES = 512 };

@@ -33,6 +33,7 @@ typedef struct {
     void (*close)(segment *s);
 } comm_transport;
 
-extern const comm_transport transport_shared;       // shared.c; network.c has that of other hosts
+// local_transport.c; network.c has that of other hosts.
+extern const comm_transport transport_shared;
 
 #endif

@@ -15,7 +15,7 @@
 #include "compile/why.h"
 #include "front/divide/division_splits.h"
 #include "front/explain/cost_table.h"
-#include "front/record.h"
+#include "front/pass_times.h"
 #include "graph/print.h"
 
 static spyre_status compile_again(const spyre_executable *e, spyre_executable **out_stages)

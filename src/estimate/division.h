@@ -4,7 +4,7 @@
 #ifndef ESTIMATE_DIVISION_H
 #define ESTIMATE_DIVISION_H
 
-#include "estimate/parts.h"
+#include "estimate/model_parts.h"
 #include "spyre/estimate.h"
 
 // Of all micro-batches of a copy of the model, of the busiest stage. Microseconds.

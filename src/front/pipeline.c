@@ -4,7 +4,7 @@
 // after those that changed something.
 #include "front/check/translation.h"
 #include "front/front.h"
-#include "front/record.h"
+#include "front/pass_times.h"
 
 const front_pass_row front_passes[FRONT_PASS_COUNT] = {
 #define PASS_ROW(name, kind, summary) {#name, FRONT_##kind, pass_##name},

@@ -5,7 +5,7 @@
 // that gives a plan of its own can follow that, and is planned then as it was.
 #include "back/back.h"
 #include "front/front.h"
-#include "front/plan/handed_plan.h"
+#include "front/plan/plan_text.h"
 #include "fuzz/fuzz.h"
 
 enum { MOST_OPS = 40, MOST_BUFFERS = 60 };
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     if (loops && loops->plan) {
         loop_graph *follower = compile(input, loops->plan, memory);
         FUZZ_HOLDS(follower && follower->follows);
-        fuzz_must(handed_plan_print(follower));
+        fuzz_must(plan_text_print(follower));
         FUZZ_HOLDS(follower->plan && strcmp(follower->plan, loops->plan) == 0);
     }
     arena_destroy(memory);

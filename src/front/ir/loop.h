@@ -161,7 +161,7 @@ typedef struct spyre_loops {
     VEC(const char *) dim_names;  // no two are equal
     uint32_t output_buffer_count;
     int64_t pool_bytes;
-    const char *plan;  // text for the graph at other sizes (plan/handed_plan.h), or null
+    const char *plan;  // text for the graph at other sizes (plan/plan_text.h), or null
     const char *handed_plan; // one of the graph at another size, or null
     bool follows;      // has taken it
     uint32_t stage;    // rows of pass.def that have had their turn

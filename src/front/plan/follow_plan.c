@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "front/check/invariant.h"
 #include "front/front.h"
-#include "front/plan/handed_plan.h"
+#include "front/plan/plan_text.h"
 #include "front/plan/plan.h"
 
 // SPYRE_INTERNAL: it breaks an invariant.
@@ -36,7 +36,7 @@ spyre_status pass_follow_plan(loop_graph *loops, bool *out_changed)
     if (!loops->handed_plan || loops->user.run || loops->tiles.count) return NULL;
     TRY(loop_copy(loops, loop_scratch(loops), &trial));
     forget_granules(&trial);
-    TRY(handed_plan_read(&trial, out_changed));
+    TRY(plan_text_read(&trial, out_changed));
     if (*out_changed) TRY(check(&trial, out_changed));
     if (!*out_changed) return NULL;
     loops->follows = true;

@@ -4,7 +4,7 @@
 // cores' LX, which copies of others do, and where (plan.h). Copies of tiles that found no place
 // there go: they would cost what they were to save.
 #include "front/front.h"
-#include "front/plan/handed_plan.h"
+#include "front/plan/plan_text.h"
 #include "front/plan/lx_copies.h"
 #include "front/plan/plan.h"
 
@@ -16,5 +16,5 @@ spyre_status pass_lx_planning(loop_graph *loops, bool *out_changed)
         TRY(plan_complete(loops, loop_scratch(loops)));
         TRY(lx_copies_forward(loops));
     }
-    return loops->settings.symbolic_size ? handed_plan_print(loops) : NULL;
+    return loops->settings.symbolic_size ? plan_text_print(loops) : NULL;
 }

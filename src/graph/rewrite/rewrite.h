@@ -49,7 +49,7 @@ typedef struct rewriter {
     spyre_status (*change_operand)(struct rewriter *r, tensor *x);
     const graph_node *from;
     uint32_t serial; // names the results of this node's natives
-    bool widens;     // integers of 8 and 16 bits are int32 to the handler: rewrite_narrow.c
+    bool widens;     // 8 and 16 bits are int32 to the handler: rewrite_narrow_integers.c
     spyre_dtype common; // while it widens: what all operands and numbers promote to
     VEC(rewrite_wide) wide_results; // of this node
 } rewriter;

@@ -124,7 +124,8 @@ static bool rows_apart(const side *a, const side *b, int64_t behind)
     return nests_apart(&x->place.row, NULL, 0, high - low);
 }
 
-bool rows_lie_apart(const rows_place *p)
+// No two rows of a stream at this place share a byte.
+static bool stream_lies_apart(const rows_place *p)
 {
     return nests_apart(&p->row, &p->stick, p->upper,
                        SIMD_LANES / 2 * (int64_t)spyre_format_bytes(p->format));
@@ -150,7 +151,7 @@ static bool in_order(const plan_phase *first, const side *a, const side *b)
             continue;
         int64_t behind = y->offset - x->offset + apart.bytes[n];
         bool same = is_stream(a) && is_stream(b) && behind == 0 && places_alike(x, y) &&
-                    rows_lie_apart(x);
+                    stream_lies_apart(x);
         if (is_own(a) || is_own(b) || !moves_alike(x, y)) return false;
         if (!same && !rows_apart(a, b, behind)) return false;
     }
@@ -283,7 +284,7 @@ bool rows_divides(const row_fusion *c)
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
         if (!vector_stores(s->op)) continue;
-        if (!rows_lie_apart(&s->place)) return false;
+        if (!stream_lies_apart(&s->place)) return false;
     }
     return true;
 }

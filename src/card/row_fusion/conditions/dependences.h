@@ -11,9 +11,6 @@
 bool rows_in_order(const plan_phase *first, const rows_tile *tiles, const rows_tile *a,
                    const rows_tile *b);
 
-// No two rows of a stream at this place share a byte.
-bool rows_lie_apart(const rows_place *p);
-
 // The same elements on every core.
 bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_place *b);
 

@@ -2,8 +2,8 @@
 //
 // The parts of a model between exchanges, as graphs of one card, and what they take by the timing
 // model. Internal to src/estimate.
-#ifndef ESTIMATE_PARTS_H
-#define ESTIMATE_PARTS_H
+#ifndef ESTIMATE_MODEL_PARTS_H
+#define ESTIMATE_MODEL_PARTS_H
 
 #include "estimate/model.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/record.h"
+#include "front/pass_times.h"
 
 #include <inttypes.h>
 #include <string.h>

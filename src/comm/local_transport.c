@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "comm/segment.h"
+#include "comm/shared_memory.h"
 
 static void push(const segment *s, uint32_t to, const void *at, uint64_t bytes, bool whole)
 {

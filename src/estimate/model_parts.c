@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Weights lie as products read them ([in, out]), as a program's weights do after its first launch.
-#include "estimate/parts.h"
+#include "estimate/model_parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 //
 // What every stage of the front took: processor time of the compiling thread, host memory from the
 // arena, and what it left.
-#ifndef FRONT_RECORD_H
-#define FRONT_RECORD_H
+#ifndef FRONT_PASS_TIMES_H
+#define FRONT_PASS_TIMES_H
 
 #include "front/front.h"
 

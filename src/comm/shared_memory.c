@@ -3,7 +3,7 @@
 // The parts of the file: one segment_rank a rank, then the slots of messages by sender, receiver
 // and number, then staging by rank and part, then the windows of the slots.
 #define _GNU_SOURCE             // memfd_create, fallocate
-#include "comm/segment.h"
+#include "comm/shared_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

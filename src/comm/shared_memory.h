@@ -4,8 +4,8 @@
 // last process that has it, so a killed rank leaves nothing behind. Each rank writes its own part
 // and reads those of the others; nothing that is read is trusted. Each host has a segment, in which
 // the parts of other hosts' ranks are copies (transport.h).
-#ifndef COMM_SEGMENT_H
-#define COMM_SEGMENT_H
+#ifndef COMM_SHARED_MEMORY_H
+#define COMM_SHARED_MEMORY_H
 
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -7,17 +7,17 @@
 //     op <opfunc> <loops> <operands> <slices>/<core stride> .. <buffer> ..
 //     copy ..                               likewise, of an op that was put between the others
 //     lx <buffer> <offset> <slices> ..      a place in LX, slices by dim
-#ifndef FRONT_HANDED_PLAN_H
-#define FRONT_HANDED_PLAN_H
+#ifndef FRONT_PLAN_TEXT_H
+#define FRONT_PLAN_TEXT_H
 
 #include "front/ir/loop.h"
 
 // Puts the plan of a graph that is divided and has its places in LX into loops->plan, or null of
 // one without ops, and where a copy's buffer is another copy's, too.
-SPYRE_MUST_CHECK spyre_status handed_plan_print(loop_graph *loops);
+SPYRE_MUST_CHECK spyre_status plan_text_print(loop_graph *loops);
 
 // Gives a graph that is not planned yet the plan of loops->handed_plan. False in *out_fits, and the
 // graph is in any state, when that is of another graph; what only sizes say is not looked at.
-SPYRE_MUST_CHECK spyre_status handed_plan_read(loop_graph *loops, bool *out_fits);
+SPYRE_MUST_CHECK spyre_status plan_text_read(loop_graph *loops, bool *out_fits);
 
 #endif

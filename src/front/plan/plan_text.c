@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Of two buffers of a copy the one with the higher number is its twin: it was added for the copy.
-#include "front/plan/handed_plan.h"
+#include "front/plan/plan_text.h"
 
 #include <stdlib.h>
 
@@ -59,7 +59,7 @@ static void print(const loop_graph *loops, const uint32_t *original, uint32_t tw
     for (uint32_t b = 0; b < loops->buffers.count; b++) print_place(loops, b, out);
 }
 
-spyre_status handed_plan_print(loop_graph *loops)
+spyre_status plan_text_print(loop_graph *loops)
 {
     uint32_t *original = NULL, twins = 0;
     text out = {0};
@@ -217,7 +217,7 @@ static spyre_status take_twins(reader *r, loop_graph *loops, uint32_t **out_orig
     return NULL;
 }
 
-spyre_status handed_plan_read(loop_graph *loops, bool *out_fits)
+spyre_status plan_text_read(loop_graph *loops, bool *out_fits)
 {
     reader r = {loops->handed_plan, true};
     uint32_t *original = NULL;
