@@ -14,8 +14,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/variable.h"
 
 enum {
@@ -295,16 +297,23 @@ static void *worker_main(void *argument)
 
 // --- Pools
 
-static spyre_status start_threads(pool *p)
+// A host that allows fewer threads (`ulimit -u`, a container's limit of processes) makes a pool of
+// these: results do not depend on their number.
+static void start_threads(pool *p)
 {
+    static atomic_bool warned;
     for (uint32_t i = 1; i < p->threads; i++) {
         p->workers[i] = (worker){.owner = p, .index = i};
-        if (pthread_create(&p->handles[i], NULL, worker_main, &p->workers[i]) != 0) {
-            return status_new(SPYRE_IO, "cannot start thread %u of %u", i + 1, p->threads);
+        int refused = pthread_create(&p->handles[i], NULL, worker_main, &p->workers[i]);
+        if (refused) {
+            if (!atomic_exchange(&warned, true))
+                log_warn("the host starts %u of %u threads: %s (is `ulimit -u` set, or a "
+                         "container's limit of processes?)", i, p->threads, strerror(refused));
+            p->threads = i;
+            return;
         }
         p->started++;
     }
-    return NULL;
 }
 
 spyre_status pool_create(uint32_t threads, pool **out_pool)
@@ -322,10 +331,13 @@ spyre_status pool_create(uint32_t threads, pool **out_pool)
     pthread_cond_init(&p->finished, NULL);
     p->handles = calloc(threads, sizeof *p->handles);
     p->workers = calloc(threads, sizeof *p->workers);
-    spyre_status status = p->handles && p->workers ? start_threads(p) : status_no_memory();
-    if (status) pool_destroy(p);
-    else *out_pool = p;
-    return status;
+    if (!p->handles || !p->workers) {
+        pool_destroy(p);
+        return status_no_memory();
+    }
+    start_threads(p);
+    *out_pool = p;
+    return NULL;
 }
 
 void pool_destroy(pool *workers)

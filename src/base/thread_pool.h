@@ -27,7 +27,8 @@ uint32_t thread_cores(void);
 // that this process may run on.
 SPYRE_MUST_CHECK spyre_status thread_default_count(uint32_t *out_count);
 
-// A pool of `threads` (1..256) threads, the caller's own included.
+// A pool of `threads` (1..256) threads, the caller's own included; of fewer, with a warning, where
+// the host starts no more.
 SPYRE_MUST_CHECK spyre_status pool_create(uint32_t threads, pool **out_pool);
 
 // Ends the threads; no run may be under way. Null is allowed.

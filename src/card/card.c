@@ -26,8 +26,8 @@ static spyre_status reserve(size_t bytes, uint8_t **out_memory)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
         return status_new(SPYRE_OUT_OF_MEMORY,
-                          "card: the host refuses %zu bytes of address space (is `ulimit -v` set?)",
-                          bytes);
+                          "card: the host refuses %zu bytes of address space (is `ulimit -v` or "
+                          "vm.overcommit_memory=2 set?)", bytes);
     }
     // Huge pages make the first touch of large tensors several times cheaper; a refusal is fine.
     madvise(memory, bytes, MADV_HUGEPAGE);
@@ -54,6 +54,7 @@ static spyre_status build(card *c)
     TRY(thread_default_count(&threads));
     if (threads > ISA_CORES) threads = ISA_CORES;
     TRY(pool_create(threads, &c->workers));
+    threads = pool_threads(c->workers);
     c->scratch = calloc(threads, sizeof *c->scratch);
     TRY_ALLOC(c->scratch);
     size_t cache_bytes = second_cache_bytes();

@@ -3,6 +3,8 @@
 // Streams and their scheduler. All of a device's state is behind its one lock, which is never held
 // while a task runs. Whoever ends a task wakes the others: the worker looks for the next task,
 // synchronising threads look again at what they wait for.
+#include <string.h>
+
 #include "runtime/profile.h"
 #include "runtime/metrics.h"
 
@@ -163,8 +165,11 @@ static void *worker_main(void *argument)
 static spyre_status start_worker(device *d)
 {
     if (d->worker_runs) return NULL;
-    if (pthread_create(&d->worker, NULL, worker_main, d) != 0)
-        return status_new(SPYRE_IO, "card %u: cannot start its worker thread", d->index);
+    int refused = pthread_create(&d->worker, NULL, worker_main, d);
+    if (refused)
+        return status_new(SPYRE_IO, "card %u: cannot start its worker thread: %s (is `ulimit -u` "
+                          "set, or a container's limit of processes?)", d->index,
+                          strerror(refused));
     d->worker_runs = true;
     return NULL;
 }

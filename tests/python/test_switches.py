@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs under what the host and its environment set and no program asks for."""
 
+import os
 import pathlib
 import re
 
@@ -33,8 +34,8 @@ dist.init_process_group("cpu:gloo,spyre:spyreccl", init_method="file://" + STORE
                         world_size=1)
 dist.all_reduce(x)
 dist.destroy_process_group()
-from torch_spyre.sendnn import variables
-variables.take_cache_folder()
+from torch_spyre.sendnn import environment_variables
+environment_variables.take_cache_folder()
 """
     done = run_python(
         f"STORE = {str(tmp_path / 'store')!r}" + WORKS + group,
@@ -50,3 +51,29 @@ def test_the_library_reads_variables_in_one_place():
     readers = {path.name for path in sources if re.search(r"\bgetenv\(", path.read_text())}
     of_commands = {"held_log.c", "cmd_smi.c"}  # which see public headers alone
     assert readers - of_commands == {"variable.c"}
+
+
+def test_a_cache_that_can_neither_be_read_nor_written_is_one_warning(run_python, tmp_path):
+    os.symlink("loop", tmp_path / "loop")
+    done = run_python(WORKS, SPYRE_CACHE="1", SPYRE_CACHE_DIR=str(tmp_path / "loop"))
+    assert done.stderr.count("spyre warning") == done.stderr.count("chooses another directory") == 1
+
+
+def test_fewer_threads_than_wanted(run_python):
+    """A host that refuses threads (here for want of address space, in containers by a limit of
+    processes): transfers of 128 KiB and more are divided among threads of their own."""
+    program = """
+import resource, torch
+x, on_host = torch.ones(3, device="spyre"), torch.ones(1 << 18)
+y = torch.empty(1 << 18, device="spyre")
+assert (x + 1).cpu()[0] == 2
+pages = int(open("/proc/self/statm").read().split()[0])
+room = pages * resource.getpagesize() + (4 << 20)
+most = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (room, most[1]))
+y.copy_(on_host)
+resource.setrlimit(resource.RLIMIT_AS, most)
+assert y.cpu().sum() == 1 << 18
+"""
+    done = run_python(program, SPYRE_THREADS="4")
+    assert done.stderr.count("the host starts 1 of 4 threads") == 1, done.stderr

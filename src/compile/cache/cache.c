@@ -26,11 +26,13 @@ typedef struct {
 
 // --- Files
 
-static void warn_once(atomic_bool *warned, const request *r, spyre_status status)
+// Once a process, whether it is reading or writing that fails. The status names the path.
+static void warn_once(spyre_status status)
 {
-    if (!atomic_exchange(warned, true))
-        log_warn("compile cache: SPYRE_CACHE_DIR '%s': %s; programs are compiled anew",
-                 r->config.directory, spyre_status_message(status));
+    static atomic_bool warned;
+    if (!atomic_exchange(&warned, true))
+        log_warn("compile cache: %s; programs are compiled anew (SPYRE_CACHE_DIR chooses another "
+                 "directory)", spyre_status_message(status));
     spyre_status_free(status);
 }
 
@@ -47,9 +49,8 @@ static void reject(const request *r, spyre_status status)
 // What reading a file came to.
 static void settle(const request *r, spyre_status status)
 {
-    static atomic_bool warned;
     if (spyre_status_code(status) == SPYRE_INVALID_FORMAT) reject(r, status);
-    else if (status) warn_once(&warned, r, status);
+    else if (status) warn_once(status);
 }
 
 static bool has_files(const request *r)
@@ -114,7 +115,6 @@ static spyre_executable *load(const request *r, spyre_status *out_refusal)
 // Writes the content, unless it could not be made; frees it.
 static void write_file(const request *r, text *content, spyre_status status)
 {
-    static atomic_bool warned;
     int64_t evictions = 0, began = clock_now_ns();
     if (!status) status = text_status(content);
     if (!status)
@@ -123,7 +123,7 @@ static void write_file(const request *r, text *content, spyre_status status)
     statistics_add(STATISTIC_EVICTIONS, evictions);
     text_free(content);
     statistics_add(status ? STATISTIC_STORE_FAILURES : STATISTIC_STORES, 1);
-    if (status) warn_once(&warned, r, status);
+    if (status) warn_once(status);
     statistics_add(STATISTIC_CACHE_US, (clock_now_ns() - began) / 1000);
 }
 
