@@ -73,6 +73,13 @@ def _empty_permuted(
     return stored.permute([physical_layout.index(dim) for dim in range(len(size))])
 
 
+def _copy_strided(x: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
+    """Contiguous in the order that the strides put the dims in."""
+    order = sorted(range(x.dim()), key=lambda dim: -stride[dim])
+    stored = x.permute(order).clone(memory_format=torch.contiguous_format)
+    return stored.permute([order.index(dim) for dim in range(x.dim())])
+
+
 def _eye(
     n: int,
     m: int | None = None,
@@ -97,6 +104,7 @@ _PARTS: Table = {
     _aten.eye.m: _eye,
     _aten.empty_permuted.default: _empty_permuted,
     _aten.copy.default: _copy,
+    torch.ops.prims.copy_strided.default: _copy_strided,
     _aten.slice_scatter.default: _without_gaps(_aten.slice_scatter.default),
     _aten.select_scatter.default: _without_gaps(_aten.select_scatter.default),
 }

@@ -359,11 +359,12 @@ spyre_status rewrite_flip(rewriter *r)
     TRY(rewrite_separate(r, 0, &x));
     TRY(graph_arg_ints(r->source, r->node, 1, dims, &dim_count));
     for (uint32_t i = 0; i < dim_count; i++) {
-        int64_t d = dims[i] < 0 ? dims[i] + x.view.rank : dims[i];
-        if (d < 0 || d >= x.view.rank)
+        const int64_t rank = x.view.rank ? x.view.rank : 1;     // a number has a dim 0
+        int64_t d = dims[i] < 0 ? dims[i] + rank : dims[i];
+        if (d < 0 || d >= rank)
             return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: dim %lld of rank %u",
                               (long long)dims[i], x.view.rank);
-        int64_t size = x.view.size[d];
+        int64_t size = x.view.rank ? x.view.size[d] : 1;
         if (size == 1) continue;
         TRY(make_count(r, size, &count));
         TRY(make_constant(r, (double)(size - 1), count.dtype, &last));

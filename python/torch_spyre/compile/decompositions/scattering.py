@@ -155,7 +155,8 @@ def scatter(
 def scatter_value(
     x: torch.Tensor, dim: int, index: torch.Tensor, value: float
 ) -> torch.Tensor | NotTaken:
-    if _is_own(x, dim, index) or not _is_taken(x, index):
+    scalars = x.dim() == index.dim() == 0
+    if not scalars and (_is_own(x, dim, index) or not _is_taken(x, index)):
         return NOT_TAKEN
     source = torch.full((), value, dtype=x.dtype, device=x.device).expand(index.shape)
     return scatter(x, dim, index, source)
@@ -165,6 +166,8 @@ def scatter_value(
 def scatter_add(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
 ) -> torch.Tensor | NotTaken:
+    if x.dim() == index.dim() == source.dim() == 0 and x.dtype == source.dtype:
+        return scatter_reduce(x, dim, index, source, "sum")
     if _is_own(x, dim, index) or not _fits(x, dim, index, source):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, "sum", True)
