@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 _imported = False
-_registered = False
+_registered = globals().get("_registered", False)  # already, if importlib.reload() is at work
 
 
 def _autoload() -> None:

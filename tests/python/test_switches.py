@@ -77,3 +77,14 @@ assert y.cpu().sum() == 1 << 18
 """
     done = run_python(program, SPYRE_THREADS="4")
     assert done.stderr.count("the host starts 1 of 4 threads") == 1, done.stderr
+
+
+def test_the_package_can_be_loaded_again(run_python):
+    """As notebooks do with modules whose files have changed."""
+    again = """
+import importlib
+import torch_spyre
+importlib.reload(torch_spyre)
+assert (x + 1).cpu()[0, 1] == 2 and torch_spyre.fallback_report() is not None
+"""
+    run_python(WORKS + again)
