@@ -184,11 +184,11 @@ static bool check_kinds(void)
 static bool start(void)
 {
     if (is_compile_worker())
-        return core_fail(SPYRE_INVALID_ARGUMENT,
+        return core_fail(SPYRE_IO,
                          "a worker of the compiler (IS_INDUCTOR_SPAWNED_SUBPROCESS=1) has no "
                          "spyre device");
     if (forked)
-        return core_fail(SPYRE_INVALID_ARGUMENT,
+        return core_fail(SPYRE_IO, // of the process, no argument's: RuntimeError in every operator
                          "Cannot use spyre in a forked subprocess: start it with 'spawn'");
     long rank = 0, size = 0;
     long processes = 0;
