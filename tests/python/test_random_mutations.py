@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs that write through views: the same numbers, sizes, strides and shared storages as
-on the CPU, in eager mode and compiled. All numbers are small integers, which every dtype has."""
+"""Random programs that write through views: the same numbers, sizes, strides, shared storages and
+gradients as on the CPU, in eager mode and compiled. All numbers are small integers, which every
+dtype has."""
 
 import random
 import warnings
@@ -16,14 +17,14 @@ class Program:
     """Lines of a function of inputs a0, a1, .., written while the host runs them: each takes the
     tensors so far, and makes one more or writes one."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, dtypes=DTYPES):
         self.seed, self.random = seed, random.Random(seed)
         pick = self.random
         self.forms = []
         for _ in range(pick.randint(1, 3)):
             rank = pick.randint(1, 3)
             sizes = SIZES if rank < 3 else SIZES[:9]
-            dtype = pick.choice(DTYPES[:4] if pick.random() < 0.8 else DTYPES)
+            dtype = pick.choice(dtypes[:4] if pick.random() < 0.8 else dtypes)
             self.forms.append(([pick.choice(sizes) for _ in range(rank)], dtype))
         names = [f"a{index}" for index in range(len(self.forms))]
         self.tensors = dict(zip(names, self.inputs(), strict=True))
@@ -220,6 +221,39 @@ def check(seed, compiled):
     assert storages(found) == storages(expected), f"seed {seed}\n{program.source}"
 
 
+def gradients(program, device, compiled):
+    """Of the inputs, by a sum that weighs each tensor; and that sum."""
+    function = program.function()
+    leaves = [x.to(device).requires_grad_() for x in program.inputs()]
+
+    def weighed(*leaves):
+        inputs = [leaf * 1 for leaf in leaves]
+        made = [*inputs, *function(*inputs)]
+        return sum((x.sum() * weight for weight, x in enumerate(made, 1)), torch.zeros(()))
+
+    call = torch.compile(weighed, dynamic=False) if compiled else weighed
+    result = call(*leaves)
+    result.backward()
+    return [leaf.grad for leaf in leaves], result.detach()
+
+
+def check_gradients(seed, compiled):
+    program = Program(seed, (torch.float32,))
+    try:
+        expected, whole = gradients(program, "cpu", compiled=False)
+    except RuntimeError:  # written over what the gradient needs
+        return False
+    if compiled:
+        torch._dynamo.reset()
+    found, result = gradients(program, "spyre", compiled)
+    for x, y in zip([*found, result], [*expected, whole], strict=True):
+        assert (x is None) == (y is None), program.source
+        if x is not None:
+            close = torch.allclose(x.cpu(), y, rtol=1e-3, atol=1e-3)
+            assert close, f"seed {seed}\n{program.source}"
+    return True
+
+
 @pytest.fixture(autouse=True)
 def only_what_matters():
     with warnings.catch_warnings():
@@ -239,11 +273,17 @@ def test_compiled(block):
         check(seed, compiled=True)
 
 
+@pytest.mark.parametrize("compiled, count", ((False, 100), (True, 20)))
+def test_gradients(compiled, count):
+    assert sum(check_gradients(seed, compiled) for seed in range(count)) > count / 3
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("compiled, count", ((False, 5000), (True, 600)))
 def test_more(compiled, count):
     for seed in range(count):
         check(seed, compiled)
+        check_gradients(seed, compiled)
 
 
 def test_a_filled_view_that_is_turned_shares_its_memory():
