@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "comm/algorithm.h"
-#include "comm/header.h"
+#include "comm/call_agreement.h"
 #include "comm/transport.h"
 
 enum {

@@ -11,7 +11,7 @@
 #include "back/back.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "compile/refusals.h"
+#include "compile/operation_refusals.h"
 #include "compile/statistics.h"
 #include "graph/hint.h"
 #include "graph/verify.h"

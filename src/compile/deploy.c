@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "compile/executable_bytes.h"
+#include "compile/sealed_file.h"
 
 // The name of all encoded executables: what they are of is theirs alone to know.
-static cache_key key_of_bytes(void)
+static content_key key_of_bytes(void)
 {
     static const char name[] = "spyre_executable_encode";
-    return cache_file_key(name, sizeof name);
+    return sealed_file_key(name, sizeof name);
 }
 
 spyre_status spyre_executable_encode(const spyre_executable *executable, void **out_bytes,
@@ -19,12 +20,12 @@ spyre_status spyre_executable_encode(const spyre_executable *executable, void **
 {
     text content = {0};
     *out_bytes = NULL;
-    if (!cache_file_is_possible())
+    if (!sealed_file_is_possible())
         return status_new(SPYRE_UNSUPPORTED, "the library has no build id to tell its bytes by");
     spyre_status status = executable_put(executable, "", &content);
     if (!status)
-        status = cache_file_seal(key_of_bytes(), content.bytes, content.length, out_bytes,
-                                 out_length);
+        status = sealed_file_make(key_of_bytes(), content.bytes, content.length, out_bytes,
+                                  out_length);
     text_free(&content);
     return status;
 }
@@ -36,13 +37,13 @@ void spyre_bytes_free(void *bytes)
 
 static spyre_status decode(spyre_executable *e, const void *bytes, size_t length)
 {
-    const cache_key key = key_of_bytes();
-    const char *problem = cache_file_problem(bytes, length, &key);
-    if (problem) return status_new(SPYRE_INVALID_FORMAT, "encoded executable: %s", problem);
-    size_t content_length = length - CACHE_HEADER_BYTES;
+    const content_key key = key_of_bytes();
+    const char *refusal = sealed_file_refusal(bytes, length, &key);
+    if (refusal) return status_new(SPYRE_INVALID_FORMAT, "encoded executable: %s", refusal);
+    size_t content_length = length - SEALED_HEADER_BYTES;
     uint8_t *content = arena_alloc(e->memory, content_length);
     TRY_ALLOC(content);
-    memcpy(content, (const uint8_t *)bytes + CACHE_HEADER_BYTES, content_length);
+    memcpy(content, (const uint8_t *)bytes + SEALED_HEADER_BYTES, content_length);
     return status_at(executable_take(e, "", content, content_length), "encoded executable");
 }
 

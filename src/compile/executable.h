@@ -50,7 +50,7 @@ struct spyre_executable {
                                         // of one at a size; null: from `source`
     // Of cache_table.c, under its lock.
     uint32_t references;
-    cache_key key;
+    content_key key;
     spyre_executable *next;
 };
 

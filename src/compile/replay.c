@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "runtime/launch_record.h"
+#include "runtime/launch_record_file.h"
 #include "tensor/opfunc.h"
 
 enum { SHOWN_ELEMENTS = 8 };
@@ -233,7 +233,7 @@ static spyre_status prepare(replay *r, const char *path)
     size_t count;
     arena *memory = r->record.memory;
     TRY(file_read(memory, path, MOST_FILE_BYTES, &bytes, &count));
-    TRY(launch_record_parse(memory, (const uint8_t *)bytes, count, &r->record));
+    TRY(launch_record_file_parse(memory, (const uint8_t *)bytes, count, &r->record));
     TRY(isa_decode(memory, r->record.image, r->record.image_bytes, &r->program));
     TRY(isa_verify(r->program));
     TRY(check_program(r));

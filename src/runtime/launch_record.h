@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One launch in one file: the program, the memory and LX that it found, and the memory that it
-// left. A card on any host gives the same bytes from it. Numbers are little-endian, 8 bytes each:
-//
-//     "SPYRLNCH", version, XXH3-64 of all behind it
-//     name length, name; image length, image (docs/isa.md)
-//     flags: 1 = LX has no reader behind the launch, 2 = it ended in a fault
-//     windows; for each: card address, bytes, 1 = its contents behind the launch mean something,
-//         chunks before, chunks that the launch changed
-//     32 times, a core each: chunks of LX before
-//
-// All windows together are at most the card's memory.
-//
-// chunks: their number, then for each its number and CHUNK_BYTES bytes (fewer at the end of a
-// window); those that are not there are zeros, or unchanged.
+// One launch: the program, the memory and LX that it found, and the memory that it left. A card on
+// any host gives the same bytes from it. Its file is that of launch_record_file.h;
+// compile/replay.c launches it again.
 #ifndef RUNTIME_LAUNCH_RECORD_H
 #define RUNTIME_LAUNCH_RECORD_H
 
 #include "card/card.h"
 
 enum { LAUNCH_RECORD_CHUNK_BYTES = 4096 };
+
+// Of so many bytes: chunks, and bytes of one of them, of which the last may have fewer.
+uint64_t launch_chunk_count(uint64_t bytes);
+size_t launch_chunk_bytes(uint64_t bytes, uint64_t number);
 
 typedef struct {
     uint64_t number;
@@ -49,15 +42,6 @@ SPYRE_MUST_CHECK spyre_status launch_record_take(launch_record *record, card *c)
 
 // What it leaves.
 SPYRE_MUST_CHECK spyre_status launch_record_finish(launch_record *record, card *c, bool faulted);
-
-// Appends a file of what is behind the header.
-void launch_record_seal(text *file, const void *body, size_t count);
-
-SPYRE_MUST_CHECK spyre_status launch_record_write(const launch_record *record, const char *path);
-
-// Reads a file's bytes, which `out` points into. SPYRE_INVALID_FORMAT names place, value and rule.
-SPYRE_MUST_CHECK spyre_status launch_record_parse(arena *memory, const uint8_t *bytes, size_t count,
-                                                  launch_record *out);
 
 // Puts what the launch found into a card whose memory and LX are zeros.
 SPYRE_MUST_CHECK spyre_status launch_record_restore(const launch_record *record, card *c);

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/variable.h"
-#include "runtime/launch_record.h"
+#include "runtime/launch_record_file.h"
 
 struct recording {
     arena *memory;
@@ -104,7 +104,7 @@ void recorder_before(recording *r, card *c)
 void recorder_after(recording *r, card *c, bool faulted)
 {
     if (!r->failed) fail(r, launch_record_finish(&r->record, c, faulted));
-    if (!r->failed) fail(r, launch_record_write(&r->record, variable_text("SPYRE_RECORD")));
+    if (!r->failed) fail(r, launch_record_file_write(&r->record, variable_text("SPYRE_RECORD")));
 }
 
 void recorder_drop(recording *r)

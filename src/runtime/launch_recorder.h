@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves one launch of the process as a file (launch_record.h): the one of number
+// Saves one launch of the process as a file (launch_record_file.h): the one of number
 // SPYRE_RECORD_LAUNCH, counted from 0, to the path SPYRE_RECORD.
 #ifndef RUNTIME_LAUNCH_RECORDER_H
 #define RUNTIME_LAUNCH_RECORDER_H

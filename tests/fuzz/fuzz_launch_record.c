@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "card/card.h"
 #include "fuzz/files.h"
-#include "runtime/launch_record.h"
+#include "runtime/launch_record_file.h"
 
 static void restore(const launch_record *record)
 {
@@ -27,7 +27,7 @@ static void round_trip(arena *memory, const launch_record *record, const text *f
     char *again;
     size_t count;
     const char *path = file_join(memory, fuzz_directory(), "launch");
-    fuzz_must(launch_record_write(record, path));
+    fuzz_must(launch_record_file_write(record, path));
     fuzz_must(file_read(memory, path, file->length + 1, &again, &count));
     FUZZ_HOLDS(count == file->length && memcmp(again, file->bytes, count) == 0);
 }
@@ -37,14 +37,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     arena *memory = arena_create();
     text file = {0};
     launch_record record;
-    launch_record_seal(&file, bytes, count);
+    launch_record_file_seal(&file, bytes, count);
     fuzz_must(text_status(&file));
-    if (fuzz_ok(launch_record_parse(memory, (const uint8_t *)file.bytes, file.length, &record))) {
+    const uint8_t *whole = (const uint8_t *)file.bytes;
+    if (fuzz_ok(launch_record_file_parse(memory, whole, file.length, &record))) {
         restore(&record);
         round_trip(memory, &record, &file);
     }
     // Any bytes, header and all.
-    fuzz_ok(launch_record_parse(memory, bytes, count, &record));
+    fuzz_ok(launch_record_file_parse(memory, bytes, count, &record));
     text_free(&file);
     arena_destroy(memory);
     return 0;

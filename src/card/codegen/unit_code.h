@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How machine code of a vector program is made (vector_code.h). Its loops and sums are in
-// vector_code.c, sums in sum_code.c, conditions in condition_code.c, what goes between elements and
-// registers in element_code.c, opfuncs in opfunc_code.c, registers and instructions in unit_code.c.
+// vector_code.c, sums in sum_code.c, conditions in condition_code.c, loads, stores and rounding in
+// load_store_code.c, opfuncs in opfunc_code.c, registers and instructions in unit_code.c.
 // The definition of every op is program_body.h; a test compares the two.
 //
 // A unit, 64 elements, is four quarters: both registers of both pairs of program_body.h. x and y
@@ -166,7 +166,7 @@ operand code_slot_at(uint32_t slot, uint32_t quarter);
 // RAX = values of the step + `offset`.
 void code_values(unit_code *c, gpr offset);
 
-// --- Elements (element_code.c)
+// --- Loads, stores, rounding, look-ups (load_store_code.c)
 
 void code_load_elements(unit_code *c, quarters *to);
 void code_load_wide(unit_code *c, quarters *to);

@@ -20,7 +20,7 @@ typedef struct {
     const spyre_compile_options *options;
     const char *subject;        // all that determines the executable: options, then the graph
     size_t source_at;           // where the graph's text starts in it
-    cache_key key;
+    content_key key;
     cache_config config;
 } request;
 
@@ -55,7 +55,7 @@ static void settle(const request *r, spyre_status status)
 
 static bool has_files(const request *r)
 {
-    return r->config.enabled && r->config.directory && cache_file_is_possible();
+    return r->config.enabled && r->config.directory && sealed_file_is_possible();
 }
 
 // The settings' lists belong to the caller.
@@ -143,7 +143,7 @@ static void store(const request *r, const spyre_executable *e, const char *reaso
 static spyre_status begin(request *r, arena *memory, const char *subject)
 {
     *r = (request){.memory = memory, .subject = subject,
-                   .key = cache_file_key(subject, strlen(subject))};
+                   .key = sealed_file_key(subject, strlen(subject))};
     return cache_config_read(memory, &r->config);
 }
 
@@ -199,7 +199,7 @@ static spyre_status make_key(request *r)
     if (!status) spyre_string_free(graph);
     if (!status) status = text_status(&subject);
     if (!status) {
-        r->key = cache_file_key(subject.bytes, subject.length);
+        r->key = sealed_file_key(subject.bytes, subject.length);
         r->subject = arena_strdup(r->memory, subject.bytes);
         if (!r->subject) status = status_no_memory();
     }

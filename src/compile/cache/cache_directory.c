@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "compile/cache/cache_file.h"
+#include "compile/sealed_file.h"
 #include "spyre/cache.h"
 
 enum { STALE_SECONDS = 60 };    // a file is written in milliseconds; its writer is gone by then
@@ -79,7 +79,7 @@ static int64_t total_of(const entry_list *entries)
 // A look takes 4 us a file, so not every write looks. No process knows what others write: each
 // write looks with the probability of its bytes among those between two looks, and as keys are
 // hashes, the key is the dice. Files exceed the limit by n / LOOKS_PER_LIMIT of it once in e^n.
-static bool is_to_look(const cache_config *config, cache_key key, int64_t bytes)
+static bool is_to_look(const cache_config *config, content_key key, int64_t bytes)
 {
     int64_t between = config->limit_bytes / LOOKS_PER_LIMIT;
     return bytes >= between || (int64_t)(key.low % (uint64_t)between) < bytes;
@@ -109,7 +109,7 @@ done:
     return status;
 }
 
-spyre_status cache_directory_make_room(const cache_config *config, cache_key key, int64_t bytes,
+spyre_status cache_directory_make_room(const cache_config *config, content_key key, int64_t bytes,
                                        int64_t *out_evictions)
 {
     *out_evictions = 0;
@@ -138,7 +138,7 @@ static spyre_status verify_file(const entry *e, const cache_config *config, aren
         file_read_member(
         content, config->directory, e->name, (size_t)config->limit_bytes, &bytes, &length);
     *out_problem = status ? arena_strdup(memory, spyre_status_message(status))
-                          : cache_file_problem(bytes, length, NULL);
+                          : sealed_file_refusal(bytes, length, NULL);
     bool failed = status && !*out_problem;
     spyre_status_free(status);
     arena_destroy(content);

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "compile/cache/cache_config.h"
-#include "compile/cache/cache_file.h"
+#include "compile/sealed_file.h"
 
 #define CACHE_SUFFIX ".spyre"
 enum { CACHE_KEY_DIGITS = 32, CACHE_NAME_BYTES = CACHE_KEY_DIGITS + sizeof CACHE_SUFFIX };
@@ -16,7 +16,7 @@ enum { CACHE_KEY_DIGITS = 32, CACHE_NAME_BYTES = CACHE_KEY_DIGITS + sizeof CACHE
 // down to 7/8 of it. Only some of the calls look through the directory, on average one for every
 // 256th of the limit: until then files may exceed it. SPYRE_INVALID_ARGUMENT when `bytes` alone are
 // too many.
-SPYRE_MUST_CHECK spyre_status cache_directory_make_room(const cache_config *config, cache_key key,
+SPYRE_MUST_CHECK spyre_status cache_directory_make_room(const cache_config *config, content_key key,
                                                         int64_t bytes, int64_t *out_evictions);
 
 #endif

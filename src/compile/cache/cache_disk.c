@@ -9,21 +9,21 @@
 
 #include "base/file.h"
 #include "compile/cache/cache_directory.h"
-#include "compile/cache/cache_file.h"
+#include "compile/sealed_file.h"
 
-static void name_of(cache_key key, char name[CACHE_NAME_BYTES])
+static void name_of(content_key key, char name[CACHE_NAME_BYTES])
 {
     snprintf(name, CACHE_NAME_BYTES, "%016" PRIx64 "%016" PRIx64 CACHE_SUFFIX, key.high, key.low);
 }
 
-static const char *path_of(arena *memory, const cache_config *config, cache_key key)
+static const char *path_of(arena *memory, const cache_config *config, content_key key)
 {
     char name[CACHE_NAME_BYTES];
     name_of(key, name);
     return file_join(memory, config->directory, name);
 }
 
-spyre_status cache_disk_read(arena *memory, const cache_config *config, cache_key key,
+spyre_status cache_disk_read(arena *memory, const cache_config *config, content_key key,
                              const uint8_t **out_content, size_t *out_length)
 {
     *out_content = NULL;
@@ -39,33 +39,33 @@ spyre_status cache_disk_read(arena *memory, const cache_config *config, cache_ke
         return NULL;
     }
     TRY(status);
-    const char *problem = cache_file_problem(file, length, &key);
+    const char *problem = sealed_file_refusal(file, length, &key);
     if (problem) return status_new(SPYRE_INVALID_FORMAT, "%s: %s", path, problem);
     // Last use is the time of modification: times of access are often not kept. A directory
     // that may only be read keeps the old time, which does no harm.
     (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
-    *out_content = (const uint8_t *)file + CACHE_HEADER_BYTES;
-    *out_length = length - CACHE_HEADER_BYTES;
+    *out_content = (const uint8_t *)file + SEALED_HEADER_BYTES;
+    *out_length = length - SEALED_HEADER_BYTES;
     return NULL;
 }
 
-spyre_status cache_disk_write(arena *memory, const cache_config *config, cache_key key,
+spyre_status cache_disk_write(arena *memory, const cache_config *config, content_key key,
                               const void *content, size_t content_length, int64_t *out_evictions)
 {
-    size_t length = CACHE_HEADER_BYTES + content_length;
+    size_t length = SEALED_HEADER_BYTES + content_length;
     void *file;
     *out_evictions = 0;
     const char *path = path_of(memory, config, key);
     TRY_ALLOC(path);
     TRY(file_make_directories(config->directory));
     TRY(cache_directory_make_room(config, key, (int64_t)length, out_evictions));
-    TRY(cache_file_seal(key, content, content_length, &file, &length));
+    TRY(sealed_file_make(key, content, content_length, &file, &length));
     spyre_status status = file_write(path, file, length);
     free(file);
     return status;
 }
 
-spyre_status cache_disk_remove(arena *memory, const cache_config *config, cache_key key)
+spyre_status cache_disk_remove(arena *memory, const cache_config *config, content_key key)
 {
     const char *path = path_of(memory, config, key);
     TRY_ALLOC(path);

@@ -8,13 +8,13 @@ enum { BUCKETS = 1024 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static spyre_executable *in_use[BUCKETS];
 
-static spyre_executable **bucket_of(cache_key key)
+static spyre_executable **bucket_of(content_key key)
 {
     return &in_use[key.low % BUCKETS];
 }
 
 // Under the lock.
-static spyre_executable *share(cache_key key, const char *subject)
+static spyre_executable *share(content_key key, const char *subject)
 {
     for (spyre_executable *e = *bucket_of(key); e; e = e->next)
         if (memcmp(&e->key, &key, sizeof key) == 0 && strcmp(e->subject, subject) == 0) {
@@ -24,7 +24,7 @@ static spyre_executable *share(cache_key key, const char *subject)
     return NULL;
 }
 
-spyre_executable *cache_table_find(cache_key key, const char *subject)
+spyre_executable *cache_table_find(content_key key, const char *subject)
 {
     pthread_mutex_lock(&lock);
     spyre_executable *known = share(key, subject);

@@ -9,7 +9,7 @@
 
 // The executable made of `subject`, with one more reference; null when none is in use. The whole
 // subject is compared, so that equal hashes do no harm.
-spyre_executable *cache_table_find(cache_key key, const char *subject);
+spyre_executable *cache_table_find(content_key key, const char *subject);
 
 // Puts an executable that has key and subject into the table and returns it; or, when the table has
 // one of the same subject, that one with one more reference.

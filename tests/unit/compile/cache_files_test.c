@@ -72,13 +72,13 @@ static void cache__any_other_length_is_a_miss(void **state)
 
 // Changes eight bytes of a good file's header and makes the checksum right again.
 static const char *problem_with(char *file, size_t length, size_t at, uint64_t value,
-                                const cache_key *key)
+                                const content_key *key)
 {
     memcpy(file + at, &value, sizeof value);
     XXH128_hash_t hash = XXH3_128bits(file + 16, length - 16);
     memcpy(file, &hash.low64, 8);
     memcpy(file + 8, &hash.high64, 8);
-    return cache_file_problem(file, length, key);
+    return sealed_file_refusal(file, length, key);
 }
 
 static void cache__foreign_files_are_named(void **state)
@@ -87,14 +87,14 @@ static void cache__foreign_files_are_named(void **state)
     enum { AT_VERSION = 24, AT_LENGTH = 32, AT_BUILD = 40, AT_KEY = 48 };
     char path[PATH_BYTES];
     size_t length;
-    cache_key key;
+    content_key key;
     arena *memory = arena_create();
     use_number(0);
     only_file(path);
     const char *good = read_bytes(memory, path, &length);
     char *file = arena_alloc(memory, length);
     memcpy(&key, good + AT_KEY, sizeof key);
-    assert_null(cache_file_problem(good, length, &key));
+    assert_null(sealed_file_refusal(good, length, &key));
     const struct { size_t at; const char *problem; } cases[] = {
         {AT_VERSION, "another version"}, {AT_LENGTH, "not the one it states"},
         {AT_BUILD, "another build"}, {AT_KEY, "another key"},
@@ -153,7 +153,7 @@ static void cache__a_refusal_is_kept(void **state)
 static void cache__a_damaged_refusal_is_a_miss(void **state)
 {
     (void)state;
-    enum { AT_VERSION = 24, AT_BUILD = 40, AT_KIND = CACHE_HEADER_BYTES,
+    enum { AT_VERSION = 24, AT_BUILD = 40, AT_KIND = SEALED_HEADER_BYTES,
            AT_LENGTH = AT_KIND + BYTES_ALIGNMENT, AT_SUBJECT = AT_LENGTH + BYTES_ALIGNMENT };
     char path[PATH_BYTES];
     size_t length, again;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "runtime/launch_record.h"
+#include "runtime/launch_record_file.h"
 
 enum { BYTES = 3 * LAUNCH_RECORD_CHUNK_BYTES - 128 };
 static const uint64_t bases[] = {0, ISA_SEGMENT_BYTES + 4096};
@@ -44,10 +44,10 @@ static void through_a_file(arena *memory, const launch_record *record, launch_re
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);
-    assert_ok(launch_record_write(record, path));
+    assert_ok(launch_record_file_write(record, path));
     assert_ok(file_read(memory, path, 1 << 20, &bytes, &count));
     unlink(path);
-    assert_ok(launch_record_parse(memory, (const uint8_t *)bytes, count, out));
+    assert_ok(launch_record_file_parse(memory, (const uint8_t *)bytes, count, out));
 }
 
 static int64_t difference(const launch_record *record, uint32_t window, card *c)
@@ -94,25 +94,25 @@ static void launch_record__pieces_are_refused(void **state)
     char path[] = "/tmp/spyre_launch_XXXXXX", *bytes;
     size_t count;
     close(mkstemp(path));
-    assert_ok(launch_record_write(&record, path));
+    assert_ok(launch_record_file_write(&record, path));
     assert_ok(file_read(memory, path, 1 << 20, &bytes, &count));
     unlink(path);
     for (size_t length = 0; length < count - 24; length += length < 200 ? 1 : 97) {
         text file = {0};
-        launch_record_seal(&file, bytes + 24, length);
+        launch_record_file_seal(&file, bytes + 24, length);
         spyre_status status =
-            launch_record_parse(memory, (const uint8_t *)file.bytes, file.length, &again);
+            launch_record_file_parse(memory, (const uint8_t *)file.bytes, file.length, &again);
         assert_int_equal(spyre_status_code(status), SPYRE_INVALID_FORMAT);
         spyre_status_free(status);
         text_free(&file);
     }
     bytes[count - 1] ^= 1;
-    assert_error(launch_record_parse(memory, (const uint8_t *)bytes, count, &again),
+    assert_error(launch_record_file_parse(memory, (const uint8_t *)bytes, count, &again),
                  SPYRE_INVALID_FORMAT, "the checksum is wrong");
     bytes[8] = 2;
-    assert_error(launch_record_parse(memory, (const uint8_t *)bytes, count, &again),
+    assert_error(launch_record_file_parse(memory, (const uint8_t *)bytes, count, &again),
                  SPYRE_INVALID_FORMAT, "the version is 2");
-    assert_error(launch_record_parse(memory, (const uint8_t *)"GIF89a..", 8, &again),
+    assert_error(launch_record_file_parse(memory, (const uint8_t *)"GIF89a..", 8, &again),
                  SPYRE_INVALID_FORMAT, "does not begin with SPYRLNCH");
     card_destroy(c);
     arena_destroy(memory);

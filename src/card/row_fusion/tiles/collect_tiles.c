@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tiles of a kernel, if it has none but those that row fusions know. Peeled iterations join
-// their loop (peeled_iterations.c), partial sticks the row they end (partial_sticks.c), and loops
-// around one tile become its dims:
+// their loop (peeled_iterations.c), partial sticks the row they end (join_partial_sticks.c), and
+// loops around one tile become its dims:
 //
 //     fill; loop 8 { sum [2, 32]; sum [2, 24] }; fold  ->  fill; sum [8, 2, 2, 32], 56 lanes; fold
 #include "card/row_fusion/tiles/collect_tiles.h"

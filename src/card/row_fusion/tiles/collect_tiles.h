@@ -24,7 +24,7 @@ SPYRE_MUST_CHECK spyre_status rows_join_rest_of_dim(arena *scratch, rows_tiles *
 SPYRE_MUST_CHECK spyre_status rows_join_last_iteration(arena *scratch, rows_tiles *tiles,
                                                        uint32_t first);
 
-// --- Partial sticks (partial_sticks.c)
+// --- Partial sticks (join_partial_sticks.c)
 
 // A reduction that is the rest of one before it, from tile `own` on, becomes part of it. Others may
 // stand between them: a sum and a sum of squares take turns.

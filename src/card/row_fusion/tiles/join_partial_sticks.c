@@ -7,6 +7,9 @@
 //
 //     sum [8, 2, 64]; sum [8, 24]                      ->  sum [8, 3, 64] to lane 24
 //     sum [8, 2, 64]; squares [8, 2, 64]; sum [8, 24]; squares [8, 24]    ->  one of each
+//
+// The other lanes are masked where vector programs run: gather_rest of card/simd/program_body.h,
+// mask_padding of card/codegen/sum_code.c.
 #include <string.h>
 
 #include "card/row_fusion/tiles/collect_tiles.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/header.h"
+#include "comm/call_agreement.h"
 
 #include <inttypes.h>
 #include <math.h>

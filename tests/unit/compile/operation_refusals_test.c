@@ -61,7 +61,7 @@ static text layers(uint32_t count)
     return out;
 }
 
-static void refusals__equal_layers_take_few_turns(void **state)
+static void operation_refusals__equal_layers_take_few_turns(void **state)
 {
     (void)state;
     enum { LAYERS = 24 };
@@ -76,7 +76,7 @@ static void refusals__equal_layers_take_few_turns(void **state)
     text_free(&source);
 }
 
-static void refusals__one_place_costs_no_other(void **state)
+static void operation_refusals__one_place_costs_no_other(void **state)
 {
     (void)state;
     const char *source = "input %x: f16[4, 130]\n"
@@ -91,7 +91,7 @@ static void refusals__one_place_costs_no_other(void **state)
     spyre_executable_destroy(executable);
 }
 
-static void refusals__of_the_back_end_name_their_node(void **state)
+static void operation_refusals__of_the_back_end_name_their_node(void **state)
 {
     (void)state;
     const char *source = "input %x: f16[64, 512]\n"
@@ -117,7 +117,7 @@ static void refusals__of_the_back_end_name_their_node(void **state)
 }
 
 // Three intermediates of 10 GiB live at once; the pool holds one of them.
-static void refusals__of_a_full_pool_name_the_largest_intermediate(void **state)
+static void operation_refusals__of_a_full_pool_name_the_largest_intermediate(void **state)
 {
     (void)state;
     const char *source = "input %x: f16[65536, 81920]\n"
@@ -144,10 +144,10 @@ static void refusals__of_a_full_pool_name_the_largest_intermediate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals__equal_layers_take_few_turns),
-        cmocka_unit_test(refusals__one_place_costs_no_other),
-        cmocka_unit_test(refusals__of_the_back_end_name_their_node),
-        cmocka_unit_test(refusals__of_a_full_pool_name_the_largest_intermediate),
+        cmocka_unit_test(operation_refusals__equal_layers_take_few_turns),
+        cmocka_unit_test(operation_refusals__one_place_costs_no_other),
+        cmocka_unit_test(operation_refusals__of_the_back_end_name_their_node),
+        cmocka_unit_test(operation_refusals__of_a_full_pool_name_the_largest_intermediate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between elements in memory and quarters in registers, as simd_avx512.c does it.
+// Loads and stores: between elements in memory and quarters in registers, with rounding and
+// look-ups by the elements' codes, as simd_avx512.c does it.
 #include <math.h>
 
 #include "card/codegen/unit_code.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank publishes of an operation before data moves. Headers of other ranks lie in shared
-// memory, so they are copied, checked like any input, and only then used.
-#ifndef COMM_HEADER_H
-#define COMM_HEADER_H
+// Whether ranks call the same: the header that each publishes of an operation before data moves,
+// its rules, and how those of all ranks are compared. Headers of other ranks lie in shared memory,
+// so they are copied, checked like any input, and only then used.
+#ifndef COMM_CALL_AGREEMENT_H
+#define COMM_CALL_AGREEMENT_H
 
 #include "spyre/comm.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Nodes of a graph that front or back cannot express, and that the host gets in the next turn.
-#ifndef COMPILE_REFUSALS_H
-#define COMPILE_REFUSALS_H
+#ifndef COMPILE_OPERATION_REFUSALS_H
+#define COMPILE_OPERATION_REFUSALS_H
 
 #include "graph/segments.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/refusals.h"
+#include "compile/operation_refusals.h"
 
 #include <string.h>
 
