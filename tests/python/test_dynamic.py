@@ -196,16 +196,16 @@ def test_results_that_are_views_have_a_program_a_size():
 
 def test_granularity_of_buckets():
     from torch_spyre import config
-    from torch_spyre.compile import buckets
+    from torch_spyre.compile import bucket_ends
 
-    assert buckets.granularity(64, 512) == 64
-    assert buckets.granularity(2, 128) == 4
-    assert buckets.granularity(2, 2048) == 64
-    assert buckets.granularity(2, 127) == 127
-    assert buckets.granularity(4, 1024) == 32
+    assert bucket_ends.granularity(64, 512) == 64
+    assert bucket_ends.granularity(2, 128) == 4
+    assert bucket_ends.granularity(2, 2048) == 64
+    assert bucket_ends.granularity(2, 127) == 127
+    assert bucket_ends.granularity(4, 1024) == 32
     with config.patch(max_buckets=4, min_default_granularity=8):
-        assert buckets.granularity(2, 128) == 32
-        assert buckets.granularity(2, 16) == 8
+        assert bucket_ends.granularity(2, 128) == 32
+        assert bucket_ends.granularity(2, 16) == 8
 
 
 @pytest.mark.host(HOST)

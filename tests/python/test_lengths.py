@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.compile import grown_arguments, lengths
+from torch_spyre.compile import bucket_ends, grown_arguments
 
 FIRST, STEPS = 122, 10  # lengths 123..132 are in two buckets
 
@@ -167,7 +167,7 @@ def programs():
 def test_a_program_a_bucket(read, programs):
     decode(step_of(read), STEPS)
     made = programs()
-    assert len(made) == 2 == len({lengths.end_of(FIRST + 1 + i) for i in range(STEPS)})
+    assert len(made) == 2 == len({bucket_ends.end_of_length(FIRST + 1 + i) for i in range(STEPS)})
     assert not any(report.host_ops for report in made)
 
 
@@ -188,9 +188,9 @@ def test_what_is_known_of_a_graph_is_bounded(monkeypatch):
 
 def test_buckets_end_at_sticks_and_cost_an_eighth_at_most():
     for length in range(8, 5000):
-        end = lengths.end_of(length)
+        end = bucket_ends.end_of_length(length)
         assert end % 64 == 0 and 0 <= end - length < max(64, length / 8 + 1)
-        assert lengths.end_of(end) == end
+        assert bucket_ends.end_of_length(end) == end
 
 
 @pytest.mark.parametrize("sizes", [(2, 2, 20, 128), (1, 1, 61, 64), (3, 4, 126, 80)])

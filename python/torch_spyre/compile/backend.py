@@ -30,8 +30,8 @@ from ..program_table import ProgramTable
 from ..report import CompileReport, reports
 from . import (
     attention,
-    between_buckets,
-    buckets,
+    bounded_sizes,
+    bucket_forms,
     control_flow,
     decomposition_table,
     effects,
@@ -39,8 +39,8 @@ from . import (
     handover,
     hint_scopes,
     host_scalars,
-    lengths,
     lowering,
+    masked_sizes,
     named_dims,
     ragged,
     scalars,
@@ -231,14 +231,14 @@ class CompiledGraph:
         self.programs: dict[Any, Program | _Eager] = {}
         self.number = next(_numbers)
         weakref.finalize(self, _drop, self.number, self.programs).atexit = False
-        self.buckets = buckets.plan(gm)
+        self.buckets = bounded_sizes.plan(gm)
         exact = self.buckets if self.buckets and self.buckets.is_exact else None
         self.families = symbolic_sizes.Families(exact, self._compile_at) if exact else None
         self.growth = None if self.buckets and self.buckets.fills else grown_arguments.plan(gm)
-        self.between = None if self.growth else between_buckets.plan(
+        self.between = None if self.growth else masked_sizes.plan(
             gm, self.buckets, self._compile_form, self._is_served
         )  # fmt: skip
-        self.lengths: lengths.Lengths | Literal[False] | None = None  # when it is first called
+        self.lengths: bucket_forms.Lengths | Literal[False] | None = None  # when it is first called
         self.forms: dict[Any, CompiledGraph] = {}  # for ends of buckets
         self.is_served: bool | None = None  # as a form: by a program for all buckets
         self.made: symbolic_sizes.Found | None = None  # until its first program is
@@ -280,8 +280,8 @@ class CompiledGraph:
         return self.buckets.cut(self._run(filled), sizes)
 
     def _between(
-        self, between: between_buckets.BetweenBuckets, args: list[Any]
-    ) -> tuple[lengths.Call, CompiledGraph, list[Any]] | None:
+        self, between: masked_sizes.MaskedSizes, args: list[Any]
+    ) -> tuple[bucket_forms.Call, CompiledGraph, list[Any]] | None:
         """The form for sizes that have no program, and its arguments."""
         call = between.of_call(args)
         if call is None:
@@ -327,7 +327,7 @@ class CompiledGraph:
         if any(args[g.argument].shape[g.dim] < LEAST for g in growth.growing):
             return None
         if self.lengths is None:
-            self.lengths = lengths.plan(growth.gm, growth.growing) or False
+            self.lengths = bucket_forms.plan(growth.gm, growth.growing) or False
         call = self.lengths.of_call(args) if self.lengths else None
         grown = growth.extend(args, call.reach if call else lambda _grown: 0)
         if grown is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One program for all buckets of some dims (buckets.py), which each launch's sizes correct.
+"""One program for all buckets of some dims (bounded_sizes.py), which each launch's sizes correct.
 
 The graph is compiled at the largest sizes and at smaller ones; the library finds how every number
 of the program follows from the sizes (`include/spyre/sizes.h`), or says why one program cannot
@@ -21,7 +21,7 @@ import torch
 from .. import _C, config
 from ..constants import BYTES_IN_STICK
 from ..debug import kernel_files
-from .buckets import Buckets
+from .bounded_sizes import Buckets
 
 _log = logging.getLogger("spyre.inductor")
 

@@ -20,7 +20,7 @@ from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of, without_autocast, without_modes
 from .._pytorch.fake import of_symbolic_sizes, refusals_are_raised, symbolic_size
-from ..compile import handover, integer_ranges, lengths
+from ..compile import bucket_forms, handover, integer_ranges
 from ..compile.graph_builder import GraphBuilder, Inexpressible
 from ..compile.program import Program
 from ..compile.sizes import UnknownSize, node_values
@@ -52,7 +52,7 @@ class Grown(NamedTuple):
     end of their bucket."""
 
     graph: LengthGraph
-    call: lengths.Call
+    call: bucket_forms.Call
     program: Program
     ready: list[Any] | None = None  # the arguments of the first run
 
@@ -177,7 +177,7 @@ class LengthGraph:
         self.mode, self.symbol = symbolic_size(self.length)
         self.graph = torch.fx.Graph()
         gm = self._of(values)
-        self.lengths = lengths.Lengths(gm, [], {self.symbol.node.expr: (index, dim)})
+        self.lengths = bucket_forms.Lengths(gm, [], {self.symbol.node.expr: (index, dim)})
         del self.operands  # its tensors
 
     def find(self, operands: Operands, programs: Table) -> Grown | None:

@@ -18,7 +18,7 @@ import torch
 from .. import _C
 from .._pytorch.fake import symbol_of
 from ..compile import backend as driver
-from ..compile import buckets
+from ..compile import bounded_sizes
 from . import (
     block_tables,
     decode_ahead,
@@ -63,7 +63,7 @@ class PagedCalls:
         if self.plan.metadata:
             rows = self.shapes[-1 - 2 * len(self.plan.form.windows)]
             self.batch, self.blocks = rows.get(0), rows.get(1)
-        self.fills_batch = self.batch is not None and buckets.is_parallel(gm, {self.batch})
+        self.fills_batch = self.batch is not None and bounded_sizes.is_parallel(gm, {self.batch})
 
     def call(self, card: decode_ahead.Card, args: Sequence[Any]) -> tuple[Any, ...]:
         """`card` computes the rewritten graph; args and results are those of the one before."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph at the ends of the buckets that its lengths are in (lengths.py).
+"""A graph at the ends of the buckets that its lengths are in (bucket_forms.py).
 
 What a node makes of arguments with zeros behind their length has the right elements up to the
 length and any numbers behind it, as long as every operator works by elements or along other dims.

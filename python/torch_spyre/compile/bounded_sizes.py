@@ -2,13 +2,12 @@
 """Sizes that torch._dynamo.mark_dynamic(x, dim, min=, max=) bounds: a program for each bucket of
 them instead of one for each size.
 
-A bucket's sizes end at a multiple of its granularity: `min` when it is above 2, else the smallest
-divisor of `max` that is not below config.min_default_granularity, and never so small that more than
-config.max_buckets reach `max`; along sticks it is whole sticks, to the end of which the card moves
-them anyway. Inputs are filled up to the end of the bucket, results are cut. That is only done where
-no element of a result can see what is filled in, which every node is asked for: nothing may be
-contracted, reduced, cut or joined along such a dim, and its size may be nothing but a size. Other
-graphs keep a program a size; those of sizes that end a bucket may still be one (symbolic_sizes.py).
+A bucket's sizes end at a multiple of its granularity (bucket_ends.py); along sticks it is whole
+sticks, to the end of which the card moves them anyway. Inputs are filled up to the end of the
+bucket, results are cut. That is only done where no element of a result can see what is filled in,
+which every node is asked for: nothing may be contracted, reduced, cut or joined along such a dim,
+and its size may be nothing but a size. In other graphs sizes that end a bucket may still be one
+program (symbolic_sizes.py), and those between have the program of its end (masked_sizes.py).
 """
 
 from __future__ import annotations
@@ -20,25 +19,18 @@ from typing import Any
 import sympy
 import torch
 
-from .. import _C, config
+from .. import _C
 from .._pytorch import pytree
 from .._pytorch.fx import SYMBOLIC, arguments_of, results_of
 from .._pytorch.index_functions import Max
 from ..constants import BYTES_IN_STICK, DEVICE_NAME
+from .bucket_ends import end_of_bounded, granularity
 from .operator_dims import JOINS, MEETS, SHAPES, is_pure_pointwise
 
 _aten = torch.ops.aten
 
 Symbols = dict[int | None, sympy.Symbol]  # by dim of a tensor; under None that of a size
 Sizes = dict[sympy.Symbol, int]
-
-
-def granularity(least: int, most: int) -> int:
-    """Of the buckets of sizes up to `most`; `least` is what was asked for, or below 3."""
-    if least > 2:
-        return least * math.ceil(most / least / config.max_buckets)
-    floor = max(config.min_default_granularity, math.ceil(most / config.max_buckets))
-    return next(g for g in range(min(floor, most), most + 1) if most % g == 0)
 
 
 class Buckets:
@@ -67,7 +59,7 @@ class Buckets:
             return list(args), {}
         sizes = self.sizes(args)
         ends = {
-            symbol: min(-(-size // self.step[symbol]) * self.step[symbol], self.most[symbol])
+            symbol: min(end_of_bounded(size, self.step[symbol]), self.most[symbol])
             for symbol, size in sizes.items()
         }
         if ends == sizes:
@@ -155,7 +147,7 @@ def _round_to_sticks(gm: torch.fx.GraphModule, steps: Sizes, most: Sizes) -> Non
                 continue
             step = math.lcm(steps[symbol], BYTES_IN_STICK // value.element_size())
             if step < most[symbol]:
-                steps[symbol], most[symbol] = step, math.ceil(most[symbol] / step) * step
+                steps[symbol], most[symbol] = step, end_of_bounded(most[symbol], step)
 
 
 def _is_exact(gm: torch.fx.GraphModule) -> bool:

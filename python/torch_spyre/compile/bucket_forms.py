@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One program for all lengths of a bucket of graphs whose arguments grow (grown_arguments.py), and
-of graphs at sizes that end no bucket (between_buckets.py).
+"""Forms of a graph for the ends of buckets (ragged), and calls of them: one program for all lengths
+of a bucket of graphs whose arguments grow (grown_arguments.py), and of graphs at sizes that end no
+bucket (masked_sizes.py).
 
 The arguments are read up to the end of the bucket, with zeros behind what there is: those that
 grow have them in their memory, others are copied. The form of the graph for a bucket (ragged)
 takes the lengths as tensors.
 
 Lengths of arguments that grow are the sizes that have been as long as one of them, before or after
-it has, in every call; such a bucket ends at a multiple of STEP, and of an eighth of the power of
-two below the length.
+it has, in every call (their buckets: bucket_ends.py).
 """
 
 from __future__ import annotations
@@ -23,23 +23,18 @@ import sympy
 import torch
 
 from .._pytorch.fx import SYMBOLIC
-from . import buckets, ragged
+from . import ragged
+from .bounded_sizes import filled, shortened
+from .bucket_ends import STEP, end_of_length
 from .grown_arguments import Growing, keep
 from .sizes import UnknownSize
 
 _log = logging.getLogger("spyre.inductor")
 
-STEP = 64  # rows; a stick of 16 bits
 MOST_CALLS = 1024  # of which sizes are known
 
 Sources = dict[sympy.Symbol, tuple[int, int | None]]  # of sizes: an argument, and its dim
 EndOf = Callable[[sympy.Symbol, int], int]  # of a size, or a few rows more
-
-
-def end_of(length: int) -> int:
-    """Where the bucket of a length ends."""
-    step = max(STEP, 1 << max(length.bit_length() - 4, 0))
-    return -(-length // step) * step
 
 
 @functools.lru_cache(maxsize=1024)
@@ -117,7 +112,9 @@ class Lengths:
         before and after it has."""
         if self.end is None:
             longest = max(lengths)
-            return [end_of(longest if longest - length < STEP else length) for length in lengths]
+            return [
+                end_of_length(longest if longest - length < STEP else length) for length in lengths
+            ]
         reach = dict(sizes)
         for measure, length in zip(self.measures, lengths, strict=True):
             reach[measure.symbol] = max(reach[measure.symbol], length)
@@ -182,7 +179,7 @@ class Call:
         """Of the form, from those of the graph and the grown ones up to the end."""
         given = [
             whole[place] if place in whole
-            else buckets.filled(args[place], {d: self.ends[n] for d, n in dims.items()})
+            else filled(args[place], {d: self.ends[n] for d, n in dims.items()})
             for place, dims in self.form.arguments
         ]  # fmt: skip
         return given + self.places(ragged.device_of(given))
@@ -203,7 +200,7 @@ class Call:
         return [
             self.lengths[dims[None]]
             if None in dims
-            else buckets.shortened(result, {d: self.lengths[n] for d, n in dims.items()})
+            else shortened(result, {d: self.lengths[n] for d, n in dims.items()})
             for result, dims in zip(results, self.form.cuts, strict=True)
         ]
 

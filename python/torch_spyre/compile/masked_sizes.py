@@ -2,9 +2,9 @@
 """Sizes of compiled graphs that have no program of their own: the form of the graph for the end of
 the bucket that a size is in (ragged), with the size as a tensor, serves all of the bucket.
 
-torch._dynamo.mark_dynamic() bounds sizes, and says where buckets end (buckets.py). Where nothing
-does, the first sizes of a graph have programs; buckets of further ones end at powers of two, and
-from a stick on as those of lengths do.
+torch._dynamo.mark_dynamic() bounds sizes, and says where buckets end (bounded_sizes.py). Where
+nothing does, the first sizes of a graph have programs, further ones those of buckets
+(bucket_ends.py).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import torch
 
 from .. import _C
 from .._pytorch.fx import SYMBOLIC
-from . import lengths, ragged
-from .buckets import Buckets, Symbols
+from . import bucket_ends, bucket_forms, ragged
+from .bounded_sizes import Buckets, Symbols
 from .grown_arguments import keep
 from .symbolic_sizes import Families
 
@@ -29,13 +29,13 @@ MOST_OWN = 4  # sizes of a graph that have programs of their own, where nothing 
 Compile = Callable[[Any, ragged.Form, list[Any], str | None], _C.Executable | None]
 
 
-class BetweenBuckets:
+class MaskedSizes:
     """Of one graph."""
 
     def __init__(
         self,
         gm: torch.fx.GraphModule,
-        places: lengths.Sources,
+        places: bucket_forms.Sources,
         buckets: Buckets | None,
         compile: Compile,
         is_served: Callable[[list[Any]], bool],
@@ -45,12 +45,12 @@ class BetweenBuckets:
         self._buckets = buckets
         self._compile = compile
         self._is_served = is_served  # arguments that end a bucket have a program for all buckets
-        self._lengths = lengths.Lengths(gm, [], places, symbols, self._end)
+        self._lengths = bucket_forms.Lengths(gm, [], places, symbols, self._end)
         self._own: dict[tuple[int, ...], bool] = {}  # of sizes: whether they have programs
         self._in_sticks = set[sympy.Symbol]()  # what masks lie along
         self._families: dict[Any, Families] = {}
 
-    def of_call(self, args: Sequence[Any]) -> lengths.Call | None:
+    def of_call(self, args: Sequence[Any]) -> bucket_forms.Call | None:
         """The form for a call; None where its sizes have a program."""
         if self._has_own(args):
             return None
@@ -80,7 +80,7 @@ class BetweenBuckets:
         numbers = {p.end_of for p in form.places} - {None}
         return {m.symbol for i, m in enumerate(self._lengths.measures) if i in numbers}
 
-    def families(self, call: lengths.Call, args: Sequence[Any]) -> Families | None:
+    def families(self, call: bucket_forms.Call, args: Sequence[Any]) -> Families | None:
         """Those of the form for a call, and for other ends."""
         if not self._buckets or call.alike != list(range(len(call.alike))):
             return None
@@ -140,7 +140,7 @@ class BetweenBuckets:
         sizes = tuple(self._lengths.sizes(args).values())
         if sizes not in self._own:
             own = len(self._own) < MOST_OWN if self._buckets is None else self._ends_bucket(args)
-            keep(self._own, sizes, own, lengths.MOST_CALLS)
+            keep(self._own, sizes, own, bucket_forms.MOST_CALLS)
         return self._own[sizes]
 
     def _ends_bucket(self, args: Sequence[Any]) -> bool:
@@ -152,11 +152,11 @@ class BetweenBuckets:
 
     def _end(self, symbol: sympy.Symbol, size: int) -> int:
         if self._buckets is None:
-            return lengths.end_of(size) if size > lengths.STEP else 1 << (size - 1).bit_length()
+            return bucket_ends.end_of_unbounded(size)
         step, most = self._buckets.step[symbol], self._buckets.most[symbol]
         if symbol in self._in_sticks:
-            step = min(math.lcm(step, lengths.STEP), most)
-        return -(-size // step) * step
+            step = min(math.lcm(step, bucket_ends.STEP), most)
+        return bucket_ends.end_of_bounded(size, step)
 
 
 def _without_data(value: Any) -> Any:
@@ -198,10 +198,10 @@ def plan(
     buckets: Buckets | None,
     compile: Compile,
     is_served: Callable[[list[Any]], bool],
-) -> BetweenBuckets | None:
+) -> MaskedSizes | None:
     """None for a graph whose sizes arguments do not tell, which is filled up itself, or which takes
     numbers that are no sizes, of which it has a program for any."""
-    places = None if buckets and buckets.fills else lengths.places_of(gm)
+    places = None if buckets and buckets.fills else bucket_forms.places_of(gm)
     if not _are_sizes(gm):
         return None
-    return BetweenBuckets(gm, places, buckets, compile, is_served) if places else None
+    return MaskedSizes(gm, places, buckets, compile, is_served) if places else None
