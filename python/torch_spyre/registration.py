@@ -71,7 +71,7 @@ def complete() -> None:
 
 def _register_kernels() -> None:
     from . import _formats, environment, logging_config  # noqa: F401  (_formats completes _C)
-    from ._pytorch import layout_arguments
+    from ._pytorch import layout_arguments, process_queues
     from .compile import (  # noqa: F401
         composite_operators,
         convolution_forms,
@@ -95,6 +95,7 @@ def _register_kernels() -> None:
     _libraries.extend(kernels.register())
     _libraries.extend(autocast.register())
     patches.print_by_one_copy()
+    process_queues.refuse_tensors_of_the_device()
     patches.allow_flex_attention()
     second_moments.install()
     layout_arguments.install()

@@ -154,6 +154,15 @@ def test_data_loaders():
         list(loader(OnTheCard(), 2, num_workers=1, multiprocessing_context="fork"))
 
 
+def test_a_worker_that_returns_tensors_of_the_device_is_refused_where_they_arrive():
+    """PyTorch's own error would come up in a thread of the worker, and the loader wait for ever."""
+    spawned = torch.utils.data.DataLoader(
+        OnTheCard(), 2, num_workers=1, multiprocessing_context="spawn"
+    )
+    with pytest.raises(RuntimeError, match=r"cannot be sent to another process: send \.cpu\(\)"):
+        list(spawned)
+
+
 def _nothing(_tensor):
     pass
 
@@ -162,5 +171,5 @@ def test_processes_share_no_tensor_of_the_device():
     x = torch.ones(3, device="spyre")
     assert x.share_memory_() is x
     process = multiprocessing.get_context("spawn").Process(target=_nothing, args=(x,))
-    with pytest.raises(RuntimeError, match="only available on CPU"):
+    with pytest.raises(RuntimeError, match="cannot be sent to another process"):
         process.start()
