@@ -2,6 +2,8 @@
 """Functions of one or two elements, with numbers and with parameters, on the card: 16 bits against
 float64, integers exactly; an opfunc of our own each."""
 
+import math
+
 import pytest
 import torch
 import torch_spyre
@@ -122,6 +124,14 @@ def test_of_two_elements(name, dtype):
 @pytest.mark.parametrize("name", WITH_NUMBER)
 def test_of_an_element_and_a_number(name):
     check(WITH_NUMBER[name], held(positive(5, 67), torch.float16))
+
+
+@pytest.mark.parametrize("shrink", (F.hardshrink, F.softshrink))
+def test_shrinking_of_float32(shrink):
+    x = torch.tensor([-3.0, -0.75, -0.5, 0.0, 0.75, 0.7500001, 2.0, math.inf, math.nan])
+    for form in forms(lambda x: shrink(x, 0.75)):
+        found = form(x.to("spyre")).cpu()
+        torch.testing.assert_close(found, shrink(x, 0.75), rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("bound", (0.1, 0.3, 0.701, 1.001, 2.3))

@@ -37,6 +37,14 @@ def test_products(size):
     assert x.to("spyre").prod().item() == x.prod().item()
 
 
+def test_products_of_bools():
+    x = torch.rand(5, 3, 70) < 0.9
+    x[2] = True
+    for dim in (0, 1, 2):
+        found = x.to("spyre").prod(dim, dtype=torch.bool)
+        assert torch.equal(found.cpu(), x.prod(dim, dtype=torch.bool))
+
+
 def test_extremes_of_ends():
     x = torch.full((5, 70), 2**31 - 1)
     x[2, 69], x[3, 0] = -(2**31), 5

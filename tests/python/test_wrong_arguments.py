@@ -124,3 +124,10 @@ def test_a_refusal_at_another_length_is_not_logged_besides(caplog):
         with pytest.raises(RuntimeError, match="cannot be multiplied"):
             torch.addmm(x, x, x)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_rows_to_add_are_not_broadcast():
+    x, index = torch.ones(3, 2).to("spyre"), torch.tensor([0, 1], device="spyre")
+    for rows in (torch.ones(2), torch.ones(2, 3), torch.ones(2, 1)):
+        with pytest.raises(RuntimeError, match="source tensor shape must match self tensor shape"):
+            x.index_add(0, index, rows.to("spyre"))

@@ -9,7 +9,8 @@
 enum { LONGEST_WINDOW = 64 };
 
 // prod(x) and prod(x, dim, keepdim): 16-bit factors are multiplied in float32, as PyTorch does;
-// integers modulo 2^32, so that the product is right where it fits, whatever its parts are.
+// integers modulo 2^32, so that the product is right where it fits, whatever its parts are; of
+// bools it is whether all are true.
 spyre_status rewrite_product(rewriter *r)
 {
     tensor x, into;
@@ -25,7 +26,8 @@ spyre_status rewrite_product(rewriter *r)
         repeats |= reduced[i] && x.view.stride[i] == 0 && x.view.size[i] > 1;
     }
     if (repeats) TRY(make_copy(r, &x, NULL, &x));
-    TRY(make_reduction(r, ATEN_SPYRE_PROD, &x, reduced, true, NULL, &x));
+    aten_op op = into.dtype == SPYRE_DTYPE_BOOL ? ATEN_SPYRE_MIN : ATEN_SPYRE_PROD;
+    TRY(make_reduction(r, op, &x, reduced, true, NULL, &x));
     TRY(make_cast(r, &x, into.dtype, NULL, &x));
     return rewrite_finish(r, &x, &into);
 }

@@ -41,6 +41,22 @@ def binary_cross_entropy(
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
+@part(_aten.hardshrink.default)
+def hardshrink(x: torch.Tensor, limit: float = 0.5) -> torch.Tensor | NotTaken:
+    """The opfuncs of both are of 16 bits."""
+    if x.dtype != torch.float32:
+        return NOT_TAKEN
+    return torch.where((x >= -limit) & (x <= limit), 0.0, x)
+
+
+@part(_aten.softshrink.default)
+def softshrink(x: torch.Tensor, limit: float = 0.5) -> torch.Tensor | NotTaken:
+    """A NaN stays one."""
+    if x.dtype != torch.float32:
+        return NOT_TAKEN
+    return torch.where(x > limit, x - limit, torch.where(x < -limit, x + limit, x * 0.0))
+
+
 @part(_aten.hardshrink_backward.default)
 def hardshrink_backward(
     grad: torch.Tensor, x: torch.Tensor, limit: float

@@ -122,12 +122,17 @@ def _edges_backward(mirrors: bool) -> Callable[..., Any]:
             return NOT_TAKEN
         for i in range(rank):
             dim = x.dim() - rank + i
-            size, before = x.shape[dim], padding[2 * (rank - 1 - i)]
-            few = grad.shape[dim] - size <= 2 * MOST_SLICES
+            size, first = x.shape[dim], 2 * (rank - 1 - i)
+            before, behind = padding[first], padding[first + 1]
+            cut = [max(-before, 0), max(-behind, 0)]  # negative numbers leave out elements
+            few = grad.shape[dim] - size <= 2 * MOST_SLICES and sum(cut) < size
             if few or size > MOST_OF_MATRIX or grad.dtype not in computed():
-                if min(padding) < 0:
+                if sum(cut) >= size:
                     return NOT_TAKEN
-                grad = _added_edges(grad, dim, size, before, mirrors)
+                grad = _added_edges(grad, dim, size - sum(cut), max(before, 0), mirrors)
+                if any(cut):
+                    inner = [0] * (2 * (x.dim() - 1 - dim))
+                    grad = torch.constant_pad_nd(grad, [*inner, *cut])
                 continue
             out, places = places_of(grad, size, grad.shape[dim])
             last = float(size - 1)

@@ -370,6 +370,15 @@ def index_copy(
 def index_add(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: float = 1
 ) -> torch.Tensor | NotTaken:
+    """Raises: RuntimeError for sizes that PyTorch refuses; its decomposition broadcasts them."""
+    if x.dim() > 0 and source.dim() > 0:
+        along = dim % x.dim()
+        others = [[n for d, n in enumerate(t.shape) if d != along] for t in (x, source)]
+        if others[0] != others[1]:
+            raise RuntimeError(
+                "source tensor shape must match self tensor shape, excluding the specified"
+                f" dimension. Got self.shape = {list(x.shape)} source.shape = {list(source.shape)}"
+            )
     scaled = source if alpha == 1 else (source * alpha).to(source.dtype)
     return _put_along(x, dim, index, scaled, True)
 
