@@ -63,9 +63,15 @@ def read_gbytes() -> float | None:
     return _measured("--read", "1")
 
 
+MEASUREMENTS = 5  # of which the best counts: another process may hold a core during one
+
+
 def _measured(*words: str) -> float | None:
     program = ROOT / "build" / "release" / "tools" / "host_peak"
     if not program.exists():
         return None
-    done = subprocess.run([program, *words], capture_output=True, text=True)
-    return float(done.stdout.split()[-1])
+    runs = [
+        subprocess.run([program, *words], capture_output=True, text=True)
+        for _ in range(MEASUREMENTS)
+    ]
+    return max(float(done.stdout.split()[-1]) for done in runs)

@@ -48,34 +48,40 @@ static vector_rounding wants_of_y(uint32_t op)
     return computes || op == VECTOR_KEEP_Y ? VECTOR_ROUND : VECTOR_AS_IS;
 }
 
-// How what is in x or y must be rounded for the steps from `next` on. What is copied, or chosen by
-// a condition, is the same value as before.
-static vector_rounding wanted_of(const rows_step *steps, uint32_t next, uint32_t count,
-                                 vector_register in)
+// How what is in x and in y must be rounded for steps behind.
+typedef struct {
+    vector_rounding x, y;
+} roundings;
+
+static vector_rounding stricter(vector_rounding a, vector_rounding b)
 {
-    vector_rounding most = VECTOR_AS_IS;
-    for (; next < count && most != VECTOR_ROUND; next++) {
-        const uint32_t op = steps[next].op;
-        const vector_op_info *info = vector_describe(op);
-        vector_rounding wanted = in == VECTOR_X ? info->wants : wants_of_y(op);
-        const bool copies = op == VECTOR_X_TO_Y && in == VECTOR_X;
-        if (copies || op == VECTOR_APPLY + OPFUNC_WHERE3)
-            wanted = wanted_of(steps, next + 1, count, copies ? VECTOR_Y : VECTOR_X);
-        if (wanted > most) most = wanted;
-        if (info->gives == in) break;
-    }
-    return most;
+    return a > b ? a : b;
+}
+
+// From those behind a step to those before it. What is copied, or chosen by a condition, is the
+// same value as before.
+static roundings wanted_before(uint32_t op, roundings behind)
+{
+    const vector_op_info *info = vector_describe(op);
+    roundings wanted = {info->wants, wants_of_y(op)};
+    if (op == VECTOR_X_TO_Y) wanted.x = behind.y;
+    if (op == VECTOR_APPLY + OPFUNC_WHERE3) wanted.x = wanted.y = behind.x;
+    if (info->gives != VECTOR_X) wanted.x = stricter(wanted.x, behind.x);
+    if (info->gives != VECTOR_Y) wanted.y = stricter(wanted.y, behind.y);
+    return wanted;
 }
 
 // Rounds no more than the ops behind it need.
 static void relax_roundings(uint32_t count, rows_step *steps)
 {
-    for (uint32_t n = 0; n < count; n++) {
-        vector_rounding most = wanted_of(steps, n + 1, count, VECTOR_X);
+    roundings behind = {VECTOR_AS_IS, VECTOR_AS_IS};
+    for (uint32_t n = count; n-- > 0;) {
+        const vector_rounding most =
+            is_stored_if_larger(steps, n, count) ? VECTOR_AS_IS : behind.x;
         // From fp64 to SEN169_FP16 by way of fp32 would round twice.
         const bool once = vector_is_formula(steps[n].op);
-        if (is_stored_if_larger(steps, n, count)) most = VECTOR_AS_IS;
         if (steps[n].rounding > most && !once) steps[n].rounding = most;
+        behind = wanted_before(steps[n].op, behind);
     }
 }
 
