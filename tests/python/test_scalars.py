@@ -275,9 +275,11 @@ def test_one_program_serves_all_integers(name, counted):
 
 # Made of several operators, of which some take the number's value or all are compiled apart.
 OF_PARTS = {
+    ("aten.hardshrink.default", torch.float32),
     ("aten.pow.Scalar", torch.float32),
     ("aten.pow.Tensor_Scalar", torch.float32),
     ("aten.softplus.default", torch.float32),
+    ("aten.softshrink.default", torch.float32),
 }
 
 
