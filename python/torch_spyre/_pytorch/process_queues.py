@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of the device stay in their process: what puts one into another is told so.
+"""Tensors of the device cannot leave their process; sending one is a RuntimeError that says so.
 
-torch.multiprocessing pickles them by way of a storage that other processes map, which is the CPU's.
-Its error comes up where nobody sees it: a queue pickles in a thread of its own, prints the error
-there and drops the item, and whoever waits for it, as a DataLoader for its worker, waits for ever.
-What a queue pickles raises where the item is taken out; all else where it is sent.
+torch.multiprocessing pickles a tensor as a storage that processes map, which only the CPU has.
+PyTorch's own error is lost in a queue: multiprocessing.Queue pickles in its feeder thread, prints
+the error there and drops the item, so that its reader, a DataLoader say, waits for ever. Here an
+item of a queue raises where the reader takes it out; anything else raises where it is sent.
 """
 
 from __future__ import annotations
