@@ -65,6 +65,19 @@ def test_each_place_gets_a_value_of_its_own(place, dtype, share):
     assert torch.equal(on_card.cpu(), wanted)
 
 
+def test_a_mask_of_bytes_stays_on_the_card():
+    """PyTorch's old form of a mask: one warning for each, PyTorch's."""
+    mask = torch.tensor([1, 0, 1, 1], dtype=torch.uint8)
+    x = numbers((4, 6), torch.float16)
+    on_card, mask_there = x.to("spyre"), mask.to("spyre")
+    with pytest.warns(UserWarning, match="torch.uint8 is now deprecated") as read:
+        found = on_card[mask_there]
+    assert len(read) == 1 and torch.equal(found.cpu(), x[mask.bool()])
+    with pytest.warns(UserWarning, match="torch.uint8 is now deprecated") as written:
+        on_card.index_put_((mask_there,), found, accumulate=True)
+    assert len(written) == 1 and torch.equal(on_card.cpu(), x + x * mask.bool()[:, None])
+
+
 def test_a_mask_beside_an_index():
     x, rows = numbers((4, 70, 6), torch.float16), torch.tensor([2, 0, 3])
     mask = torch.arange(70) % 30 == 7  # three places

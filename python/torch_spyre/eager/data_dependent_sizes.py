@@ -67,7 +67,7 @@ def at_masks(x: Tensor, indices: Sequence[Tensor | None]) -> Iterator[Tensor | N
     stays, for PyTorch to refuse; so does one that is too long for the card."""
     dim = 0
     for index in indices:
-        if index is None or index.dtype not in (torch.bool, torch.uint8):
+        if index is None or index.dtype is not torch.bool:
             yield index
             dim += 1
             continue

@@ -4,6 +4,7 @@ the card, and numbers in tensors without dimensions, which the operator's form f
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import torch
@@ -27,6 +28,7 @@ def with_indices_on_card(op: OpOverload, args: Arguments, kwargs: Keywords) -> A
     if len(args) < 2 or args[0].device.type != "spyre":
         return args
     x, given, *rest = args
+    given = [_without_bytes(index) for index in given]
     if rest and rest[0].dim() == 0:  # a number to write
         rest[0] = _beside(x, rest[0])
     is_counted = "put" not in schema_of(op).name or _differ(x, given, rest[0])
@@ -37,10 +39,19 @@ def with_indices_on_card(op: OpOverload, args: Arguments, kwargs: Keywords) -> A
 def _differ(x: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> bool:
     """Whether places that masks choose get values of their own, or another index is beside one."""
     given = [index for index in indices if index is not None]
-    if all(index.dtype not in (torch.bool, torch.uint8) for index in given):
+    if all(index.dtype is not torch.bool for index in given):
         return False
     behind = x.dim() - sum(1 if index is None else index.dim() for index in indices)
     return len(given) > 1 or values.dim() > behind >= 0 and values.shape[-1 - behind] != 1
+
+
+def _without_bytes(index: Tensor | None) -> Tensor | None:
+    """A mask of bytes, which PyTorch still takes and warns of, as one of bools."""
+    if index is None or index.dtype is not torch.uint8:
+        return index
+    message = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool"
+    warnings.warn(f"{message} instead.", stacklevel=2)
+    return index != 0
 
 
 def _beside(x: Tensor, operand: Tensor | None) -> Tensor | None:
