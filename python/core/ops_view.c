@@ -72,7 +72,8 @@ static bool view_strides(const tensor_info *t, int64_t rank, const int64_t *size
     return dim == -1;
 }
 
-static bool refuse_size(const tensor_info *t, int64_t rank, const int64_t *size)
+// Fails in PyTorch's words. Ambiguous: an empty tensor, and a -1 beside a dim of size 0.
+static bool refuse_size(const tensor_info *t, int64_t rank, const int64_t *size, bool ambiguous)
 {
     char shape[512];
     size_t length = 0;
@@ -80,6 +81,10 @@ static bool refuse_size(const tensor_info *t, int64_t rank, const int64_t *size)
         length += (size_t)snprintf(shape + length, sizeof shape - length, "%s%lld", i ? ", " : "",
                                    (long long)size[i]);
     shape[length] = '\0';
+    if (ambiguous)
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "cannot reshape tensor of 0 elements into shape [%s] because the "
+                         "unspecified dimension size -1 can be any value and is ambiguous", shape);
     return core_fail(SPYRE_INVALID_ARGUMENT, "shape '[%s]' is invalid for input of size %lld",
                      shape, (long long)t->numel);
 }
@@ -95,14 +100,12 @@ static bool infer_size(const tensor_info *t, int64_t rank, int64_t *size)
         if (size[i] == -1 && unknown >= 0)
             return core_fail(SPYRE_INVALID_ARGUMENT, "only one dimension can be inferred");
         if (size[i] == -1) unknown = i;
-        else if (__builtin_mul_overflow(known, size[i], &known)) return refuse_size(t, rank, size);
+        else if (__builtin_mul_overflow(known, size[i], &known))
+            return refuse_size(t, rank, size, false);
     }
-    if (unknown >= 0 && known == 0)
-        return core_fail(SPYRE_INVALID_ARGUMENT,
-                         "the size of dim %lld cannot be inferred beside a dim of size 0",
-                         (long long)unknown);
+    if (unknown >= 0 && known == 0) return refuse_size(t, rank, size, t->numel == 0);
     int64_t inferred = unknown >= 0 ? t->numel / known : 1;
-    if (known * inferred != t->numel) return refuse_size(t, rank, size);
+    if (known * inferred != t->numel) return refuse_size(t, rank, size, false);
     if (unknown >= 0) size[unknown] = inferred;
     return true;
 }
