@@ -117,6 +117,14 @@ struct Generator final : at::CPUGeneratorImpl {
         device_ = card(device);
         key_set_ = c10::DispatchKeySet(c10::DispatchKey::PrivateUse1);
     }
+
+private:
+    Generator *clone_impl() const override
+    {
+        auto copy = std::make_unique<Generator>(device_.index());
+        copy->set_state(*get_state());
+        return copy.release();
+    }
 };
 
 struct Hooks final : at::PrivateUse1HooksInterface {

@@ -77,6 +77,24 @@ def test_a_generator_of_the_device_can_be_given():
     assert torch.rand(5, device="spyre", generator=generator).cpu().equal(first)
 
 
+def test_a_copy_of_a_generator_goes_on_by_itself():
+    generator = torch.Generator("spyre").manual_seed(3)
+    torch.rand(5, device="spyre", generator=generator)
+    copy = generator.clone_state()
+    assert copy.device == generator.device and copy.initial_seed() == 3
+    first = torch.randn(5, device="spyre", generator=generator)
+    assert first.cpu().equal(torch.randn(5, device="spyre", generator=copy).cpu())
+    torch.randn(5, device="spyre", generator=copy)
+    assert not copy.get_state().equal(generator.get_state())
+
+
+def test_numbers_of_the_cpu_are_not_drawn_from_a_generator_of_the_card():
+    generator = torch.Generator("spyre")
+    torch.rand(5, device="spyre", generator=generator)
+    with pytest.raises(RuntimeError, match="Expected a 'cpu' device .* but found 'spyre:0'"):
+        torch.randn(5, generator=generator)
+
+
 def test_printing_shows_values_and_device():
     x = torch.tensor([1, 2], dtype=torch.float16, device="spyre")
     assert repr(x) == "tensor([1., 2.], dtype=torch.float16, device='spyre:0')"

@@ -233,11 +233,10 @@ class _Copies:
 
     def check_generators(self, leaves: Iterable[object]) -> None:
         """Raises: RuntimeError for a generator of another device than the operator's tensors, in
-        PyTorch's words."""
-        if self.device is None:
-            return
-        index = _C.current_device() if self.device.index is None else self.device.index
-        wanted = torch.device("spyre", index)
+        PyTorch's words. A generator of the card brings tensors of the CPU alone here, too."""
+        wanted = self.device or torch.device("cpu")
+        if wanted.type == "spyre" and wanted.index is None:
+            wanted = torch.device("spyre", _C.current_device())
         for leaf in leaves:
             if isinstance(leaf, torch.Generator) and leaf.device != wanted:
                 raise RuntimeError(
