@@ -24,7 +24,7 @@ import torch
 from . import _C, config
 from ._pytorch.dispatch import OpOverloadPacket
 from ._pytorch.fx import overload_of
-from .compile import handover
+from .compile import segment_launch
 
 if TYPE_CHECKING:
     from ._C import KernelCounters
@@ -141,7 +141,7 @@ instrument = Instrument
 _open: list[Instrument] = []
 
 
-class _Counted(handover.Launch):
+class _Counted(segment_launch.Launch):
     """A card segment whose launches are told to open instruments."""
 
     __slots__ = ("kernels",)
@@ -164,13 +164,13 @@ class _Counted(handover.Launch):
 
 def launch_of(
     executable: _C.Executable, segment: Segment, nodes: Sequence[torch.fx.Node]
-) -> handover.Launch:
+) -> segment_launch.Launch:
     """A card segment, which counts if it computes operators of config.spyre_instrument_ops. `nodes`
     are those of the graph. Raises ValueError for the name of no ATen operator."""
     wanted = {name: _checked(name) for name in config.spyre_instrument_ops}
     kernels = _kernels_of(executable, segment.index, nodes, wanted) if wanted else {}
     if not kernels:
-        return handover.Launch(executable, segment.index)
+        return segment_launch.Launch(executable, segment.index)
     return _Counted(executable, segment.index, kernels)
 
 

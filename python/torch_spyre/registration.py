@@ -111,7 +111,7 @@ def _take_layouts() -> None:
 
 def _warn_wide() -> bool:
     """Called by copies of int64 values beyond 32 bits to the card until it returns True."""
-    from .eager.host import warn_wide
+    from .eager.run_on_cpu import warn_wide
 
     return warn_wide()
 

@@ -34,9 +34,9 @@ from ._pytorch.dynamo import untraced
 from .compile import customops
 from .compile.registered import fallback_ops, spyre_decompositions, spyre_lowerings
 from .eager.decomposed import NOT_TAKEN
-from .eager.host import run_on_cpu
 from .eager.operand_dtypes import checked
 from .eager.operator_program import operator_of
+from .eager.run_on_cpu import run_on_cpu
 
 Operators = OpOverload | OpOverloadPacket | Iterable["Operators"]
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -4,7 +4,7 @@
 #include "back/allocate.h"
 #include "back/back.h"
 #include "back/select_emitter.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 static spyre_status compile_step(emitter *e, uint32_t number)
 {

@@ -8,7 +8,7 @@
 
 #include "back/reduced_tile.h"
 #include "back/staged_tile.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 typedef struct {
     emitter *e;

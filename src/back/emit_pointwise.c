@@ -7,7 +7,7 @@
 
 #include "back/staged_tile.h"
 #include "back/tile_loops.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "isa/constants.h"
 
 typedef struct {

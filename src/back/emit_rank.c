@@ -12,7 +12,7 @@
 
 #include "back/reduced_tile.h"
 #include "back/staged_tile.h"
-#include "isa/rates.h"
+#include "isa/time_formulas.h"
 
 typedef struct {
     emitter *e;

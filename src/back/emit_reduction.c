@@ -8,8 +8,8 @@
 #include "back/reduced_tile.h"
 #include "back/ring_reduction.h"
 #include "back/staged_tile.h"
-#include "bundle/derived.h"
-#include "isa/rates.h"
+#include "bundle/step_facts.h"
+#include "isa/time_formulas.h"
 #include "tensor/accumulate.h"
 
 typedef struct {

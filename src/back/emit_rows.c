@@ -9,7 +9,7 @@
 
 #include "back/tile_loops.h"
 #include "back/tile_buffers.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 typedef struct {
     emitter *e;

@@ -7,7 +7,7 @@
 
 #include "back/reduced_tile.h"
 #include "back/staged_tile.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "tensor/running_value.h"
 
 typedef struct {

@@ -10,7 +10,7 @@
 
 #include "base/integer.h"
 #include "base/odometer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 enum { MOST_MESSAGES = 4096 }; // of one core
 

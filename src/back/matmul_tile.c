@@ -17,8 +17,8 @@
 
 #include "back/allocate.h"
 #include "base/integer.h"
-#include "bundle/derived.h"
-#include "isa/rates.h"
+#include "bundle/step_facts.h"
+#include "isa/time_formulas.h"
 
 enum { LARGEST_ROWS = 512, LARGEST_ACCUMULATOR_BYTES = 256 << 10 };
 

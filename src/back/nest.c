@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/integer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 int64_t nest_offset(const nest_operand *operand, uint32_t dim, int64_t i)
 {

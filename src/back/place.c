@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/odometer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 box box_kept(const nest *n, const box *b)
 {

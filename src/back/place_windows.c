@@ -10,7 +10,7 @@
 #include "back/place.h"
 
 #include "base/integer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 // Places that windows and taps have together, `unit` bytes apart at home; 0 where there are no
 // fewer than both loops have indices.

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "isa/rates.h"
+#include "isa/time_formulas.h"
 
 tile_buffers buffers_of(const nest *n)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 // "core 3, index [mb 5, out 0]"
 static const char *describe_index(const execution *x, uint32_t core, const int64_t *index)

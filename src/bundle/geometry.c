@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/integer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 static int64_t smaller(int64_t a, int64_t b)
 {

@@ -4,7 +4,7 @@
 // core-local index of every operand, then the family of the opfunc does the rest.
 #include "bundle/interpret.h"
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/execution.h"
 
 // Fills the table of offsets by core-local index, for a dim along which the operand moves.

@@ -4,7 +4,7 @@
 // rounding at the store, native integers, copies, relayouts, and rows that an index chooses.
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/execution.h"
 #include "tensor/accumulate.h"
 #include "tensor/format.h"

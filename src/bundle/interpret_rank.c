@@ -2,7 +2,7 @@
 //
 // Rankings (topkvalue and its like): the elements along the reduced dims in the order of N_,
 // ranked; the output's index along the dims that the input lacks is the rank, in the order of N_.
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/execution.h"
 #include "tensor/rank.h"
 

@@ -4,7 +4,7 @@
 // one order that every engine keeps: an accumulator a lane when the stick dim of the input is
 // reduced, elements ascending, then a fixed tree over the lanes, then the cores in ascending order
 // of their slices, then one multiplication.
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/execution.h"
 
 enum { MOST_LANES = SPYRE_STICK_BYTES, MOMENTS = 2 };

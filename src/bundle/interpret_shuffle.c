@@ -3,7 +3,7 @@
 // The shuffle: a tensor in LX moves from the cores that own its slices to cores that own others.
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/execution.h"
 
 // The core that holds the element at an index of the whole tensor.

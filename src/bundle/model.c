@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/integer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 bundle *bundle_create(arena *memory)
 {

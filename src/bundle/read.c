@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/integer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/files.h"
 
 enum { MOST_SPAN_BYTES = 256 << 20, NO_DIM = BUNDLE_MAX_DIMS };

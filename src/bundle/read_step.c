@@ -5,7 +5,7 @@
 // stack does not do are checked.
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/read.h"
 
 enum { MOST_ELEMENTS_LOG2 = 40 };

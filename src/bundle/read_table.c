@@ -11,7 +11,7 @@
 //   Rows go along the first one, and the others do not move.
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/read.h"
 
 static bool has_dim(const bundle_tensor *t, uint32_t d)

@@ -5,7 +5,7 @@
 // layout, not the tensor's own.
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/read.h"
 
 static const int64_t most_gap = 1LL << 40;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/verify.h"
 
 static spyre_status check_values(const bundle *b, const int64_t *values)

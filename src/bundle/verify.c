@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/interpret.h"
 #include "tensor/format.h"
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "tensor/accumulate.h"
 #include "tensor/format.h"
 #include "tensor/rank.h"

@@ -2,7 +2,7 @@
 //
 // The rules of windows: which inputs they move over, and that they stay inside; and of sizes that a
 // launch chooses, which neither windows nor sticks of several dims have.
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/verify.h"
 
 static spyre_status verify_window(const bundle_step *step, const bundle_window *w)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/integer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/write.h"
 
 enum { MOST_FOLDS = 5 };

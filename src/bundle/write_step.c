@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/write.h"
 
 typedef struct {

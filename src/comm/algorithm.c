@@ -90,7 +90,7 @@ double algorithm_us(const comm_topology *t, comm_algorithm algorithm, spyre_comm
     double n = t->size, size = (double)bytes;
     double widening = (double)spyre_format_bytes(comm_partial_format(format)) /
                       (double)spyre_format_bytes(format);
-    double chunks = size / SEGMENT_PART_BYTES;
+    double chunks = size / CHUNK_BYTES;
     double meetings, copied, combined;          // the latter two in tensors a rank
     if (algorithm == ALGORITHM_DIRECT) {
         meetings = chunks + 1;

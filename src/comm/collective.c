@@ -13,13 +13,13 @@
 
 static void publish(const collective *x)
 {
-    const segment *s = &x->c->shared;
-    segment_rank *mine = segment_rank_of(s, x->rank);
+    const shared_memory *s = &x->c->shared;
+    shared_memory_rank *mine = shared_memory_rank_of(s, x->rank);
     mine->headers[x->turn] = x->r->header;
-    segment_push(s, SEGMENT_ALL, &mine->headers[x->turn], sizeof mine->headers[0]);
+    shared_memory_push(s, SHARED_MEMORY_ALL, &mine->headers[x->turn], sizeof mine->headers[0]);
     if (x->r->call.kind == SPYRE_COMM_ALL_TO_ALL) {
         x->c->lists[x->rank] = mine->lists[x->turn] = x->r->lists;
-        segment_push(s, SEGMENT_ALL, &mine->lists[x->turn], sizeof mine->lists[0]);
+        shared_memory_push(s, SHARED_MEMORY_ALL, &mine->lists[x->turn], sizeof mine->lists[0]);
     }
     if (is_reduction(x->r->call.kind)) reduce_publish(x, mine->small[x->turn]);
     else move_publish(x, mine->small[x->turn]);
@@ -30,11 +30,11 @@ static spyre_status compare(collective *x)
     spyre_comm *c = x->c;
     bool lists = false;
     for (uint32_t r = 0; r < x->size; r++) {
-        c->headers[r] = segment_rank_of(&c->shared, r)->headers[x->turn];
+        c->headers[r] = shared_memory_rank_of(&c->shared, r)->headers[x->turn];
         lists = lists || c->headers[r].kind == SPYRE_COMM_ALL_TO_ALL;
     }
     for (uint32_t r = 0; r < x->size; r++) {
-        if (lists) c->lists[r] = segment_rank_of(&c->shared, r)->lists[x->turn];
+        if (lists) c->lists[r] = shared_memory_rank_of(&c->shared, r)->lists[x->turn];
         TRY(header_check(&c->headers[r], lists ? &c->lists[r] : NULL, r, x->size));
     }
     for (uint32_t r = 0; r < x->size && x->r->call.clock_us; r++)

@@ -31,7 +31,7 @@ struct spyre_request {
 };
 
 struct spyre_comm {
-    segment shared;
+    shared_memory shared;
     pid_t process;
     char name[128];
     spyre_comm_store store;

@@ -30,7 +30,7 @@ static spyre_status check_options(const spyre_comm_options *o)
 
 static void free_comm(spyre_comm *c)
 {
-    segment_detach(&c->shared);
+    shared_memory_detach(&c->shared);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     spyre_status_free(c->broken);
@@ -52,7 +52,7 @@ static spyre_status meet(spyre_comm *c)
 {
     int64_t most_ms = c->timeout_ms + (c->shared.rank ? GRACE_MS : 0);
     comm_wait w = {NULL, clock_now_ns() + most_ms * 1000000, true};
-    TRY(segment_join(&c->shared));
+    TRY(shared_memory_join(&c->shared));
     return comm_meet(c, &w);
 }
 
@@ -72,7 +72,7 @@ spyre_status spyre_comm_create(const spyre_comm_options *options, const spyre_co
     spyre_status status = rendezvous(options, store, &c->shared);
     if (!status) {
         status = meet(c);
-        if (status) segment_fail(&c->shared, status);
+        if (status) shared_memory_fail(&c->shared, status);
     }
     if (status) {
         free_comm(c);
@@ -114,7 +114,7 @@ void spyre_comm_destroy(spyre_comm *c)
     if (!c) return;
     if (c->process == getpid()) {
         request_end_all(c);
-        segment_leave(&c->shared);
+        shared_memory_leave(&c->shared);
     }
     free_comm(c);
 }

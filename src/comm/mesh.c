@@ -170,18 +170,18 @@ static spyre_status fetch(const party *p, uint32_t first, const char *token, int
 }
 
 spyre_status mesh_share(const party *p, const comm_topology *t, int listener, const char *token,
-                        segment *out)
+                        shared_memory *out)
 {
     uint32_t rank = p->options->rank, size = p->options->size;
     uint32_t first = topology_member(t, t->host_of[rank], 0);
     if (first != rank) {
         int file;
         TRY(fetch(p, first, token, &file));
-        return segment_attach(file, rank, size, out);
+        return shared_memory_attach(file, rank, size, out);
     }
-    TRY(segment_create(rank, size, out));
+    TRY(shared_memory_create(rank, size, out));
     spyre_status status = hand_over(p, t, listener, out->file);
-    if (status) segment_detach(out);
+    if (status) shared_memory_detach(out);
     return status;
 }
 
@@ -249,7 +249,7 @@ static spyre_status accept_above(const party *p, const comm_topology *t, int lis
     return NULL;
 }
 
-spyre_status mesh_join(const party *p, segment *s, int listener, const endpoint *endpoints,
+spyre_status mesh_join(const party *p, shared_memory *s, int listener, const endpoint *endpoints,
                        const char *token)
 {
     int sockets[SPYRE_COMM_MOST_RANKS];

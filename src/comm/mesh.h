@@ -50,11 +50,11 @@ SPYRE_MUST_CHECK spyre_status receive_welcome(int connection, welcome *out, int 
 SPYRE_MUST_CHECK spyre_status mesh_listen_here(const char *token, uint32_t rank, uint32_t size,
                                                int *out_listener);
 SPYRE_MUST_CHECK spyre_status mesh_share(const party *p, const comm_topology *t, int listener,
-                                         const char *token, segment *out);
+                                         const char *token, shared_memory *out);
 
 // Connects to the ranks below on other hosts, is connected to by those above, on the socket
-// `listener`, and gives the connections to the segment as its transport.
-SPYRE_MUST_CHECK spyre_status mesh_join(const party *p, segment *s, int listener,
+// `listener`, and gives the connections to the shared memory as its transport.
+SPYRE_MUST_CHECK spyre_status mesh_join(const party *p, shared_memory *s, int listener,
                                         const endpoint *endpoints, const char *token);
 
 #endif

@@ -35,16 +35,18 @@ void message_add(spyre_comm *c, spyre_request *r)
     c->messages_end = &r->next;
 }
 
-static segment_slot *slot_of(const spyre_comm *c, const spyre_request *r)
+static shared_memory_slot *slot_of(const spyre_comm *c, const spyre_request *r)
 {
     uint32_t own = c->shared.rank;
-    return segment_slot_of(&c->shared, sends(r) ? own : r->peer, sends(r) ? r->peer : own, r->slot);
+    return shared_memory_slot_of(&c->shared, sends(r) ? own : r->peer, sends(r) ? r->peer : own,
+                                 r->slot);
 }
 
 static uint8_t *window_of(const spyre_comm *c, const spyre_request *r)
 {
     uint32_t own = c->shared.rank;
-    return segment_window(&c->shared, sends(r) ? own : r->peer, sends(r) ? r->peer : own, r->slot);
+    return shared_memory_window(&c->shared, sends(r) ? own : r->peer, sends(r) ? r->peer : own,
+                                r->slot);
 }
 
 // --- The sender
@@ -60,15 +62,15 @@ static bool is_next(const spyre_comm *c, const spyre_request *r)
 static bool post(spyre_comm *c, spyre_request *r)
 {
     if (!is_next(c, r)) return false;
-    for (r->slot = 0; r->slot < SEGMENT_SLOTS; r->slot++) {
-        segment_slot *s = slot_of(c, r);
+    for (r->slot = 0; r->slot < SHARED_MEMORY_SLOTS; r->slot++) {
+        shared_memory_slot *s = slot_of(c, r);
         if (atomic_load(&s->state) != SLOT_FREE) continue;
         s->header = r->header;
-        segment_push(&c->shared, r->peer, &s->header, sizeof s->header);
-        segment_store64(&c->shared, r->peer, &s->written, 0);
-        segment_store64(&c->shared, r->peer, &s->read, 0);
-        segment_store32(&c->shared, r->peer, &s->state, SLOT_POSTED);
-        segment_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
+        shared_memory_push(&c->shared, r->peer, &s->header, sizeof s->header);
+        shared_memory_store64(&c->shared, r->peer, &s->written, 0);
+        shared_memory_store64(&c->shared, r->peer, &s->read, 0);
+        shared_memory_store32(&c->shared, r->peer, &s->state, SLOT_POSTED);
+        shared_memory_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
         return r->begun = true;
     }
     return false;
@@ -81,7 +83,8 @@ static uint64_t run_of(const spyre_comm *c, uint64_t at, uint64_t bytes)
     return bytes < left ? bytes : left;
 }
 
-static spyre_status refused(const spyre_comm *c, const spyre_request *r, const segment_slot *s)
+static spyre_status refused(const spyre_comm *c, const spyre_request *r,
+                            const shared_memory_slot *s)
 {
     char place[COMM_PLACE_BYTES], other[HEADER_TEXT_BYTES];
     comm_header answer = s->answer;
@@ -94,7 +97,7 @@ static spyre_status refused(const spyre_comm *c, const spyre_request *r, const s
 static spyre_status step_send(spyre_comm *c, spyre_request *r, bool *out_moved)
 {
     if (!r->begun && !post(c, r)) return NULL;
-    segment_slot *s = slot_of(c, r);
+    shared_memory_slot *s = slot_of(c, r);
     uint64_t bytes = bytes_of(r), before = r->moved;
     if (atomic_load(&s->state) == SLOT_REFUSED) return refused(c, r, s);
     uint64_t read = atomic_load(&s->read);
@@ -106,12 +109,12 @@ static spyre_status step_send(spyre_comm *c, spyre_request *r, bool *out_moved)
         uint64_t part = run_of(c, r->moved, bytes - r->moved < room ? bytes - r->moved : room);
         uint8_t *target = window_of(c, r) + r->moved % c->shared.window_bytes;
         memcpy(target, (const uint8_t *)r->call.input + r->moved, part);
-        segment_push(&c->shared, r->peer, target, part);
+        shared_memory_push(&c->shared, r->peer, target, part);
         r->moved += part;
     }
     if (r->moved != before) {
-        segment_store64(&c->shared, r->peer, &s->written, r->moved);
-        segment_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
+        shared_memory_store64(&c->shared, r->peer, &s->written, r->moved);
+        shared_memory_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
     }
     r->ended = r->moved == bytes;
     *out_moved = *out_moved || r->moved != before || r->ended;
@@ -120,25 +123,26 @@ static spyre_status step_send(spyre_comm *c, spyre_request *r, bool *out_moved)
 
 // --- The receiver
 
-static spyre_status refuse(spyre_comm *c, spyre_request *r, segment_slot *s, const comm_header *h)
+static spyre_status refuse(spyre_comm *c, spyre_request *r, shared_memory_slot *s,
+                           const comm_header *h)
 {
     char place[COMM_PLACE_BYTES], other[HEADER_TEXT_BYTES];
     header_write(h, other);
     comm_place(c, &r->header, place);
     s->answer = r->header;
-    segment_push(&c->shared, r->peer, &s->answer, sizeof s->answer);
-    segment_store32(&c->shared, r->peer, &s->state, SLOT_REFUSED);
-    segment_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
+    shared_memory_push(&c->shared, r->peer, &s->answer, sizeof s->answer);
+    shared_memory_store32(&c->shared, r->peer, &s->state, SLOT_REFUSED);
+    shared_memory_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
     return status_new(SPYRE_INVALID_ARGUMENT, "%s: rank %u sends %s", place, r->peer, other);
 }
 
-// The oldest message of a rank that this receive is for: its slot, or SEGMENT_SLOTS.
+// The oldest message of a rank that this receive is for: its slot, or SHARED_MEMORY_SLOTS.
 static spyre_status find(spyre_comm *c, const spyre_request *r, uint32_t from, comm_header *out)
 {
     out->number = UINT64_MAX;
-    out->tag = SEGMENT_SLOTS;
-    for (uint32_t slot = 0; slot < SEGMENT_SLOTS; slot++) {
-        segment_slot *s = segment_slot_of(&c->shared, from, c->shared.rank, slot);
+    out->tag = SHARED_MEMORY_SLOTS;
+    for (uint32_t slot = 0; slot < SHARED_MEMORY_SLOTS; slot++) {
+        shared_memory_slot *s = shared_memory_slot_of(&c->shared, from, c->shared.rank, slot);
         if (atomic_load(&s->state) != SLOT_POSTED) continue;
         comm_header h = s->header;
         TRY(header_check(&h, NULL, from, c->shared.size));
@@ -160,12 +164,12 @@ static spyre_status take(spyre_comm *c, spyre_request *r)
             r->peer = from;
             r->slot = h.tag;
             h.tag = r->call.tag;
-            segment_slot *s = slot_of(c, r);
+            shared_memory_slot *s = slot_of(c, r);
             if (h.format != r->header.format || h.count != r->header.count ||
                 h.signature != r->header.signature)
                 return refuse(c, r, s, &h);
             if (r->call.clock_us && h.clock_us > *r->call.clock_us) *r->call.clock_us = h.clock_us;
-            segment_store32(&c->shared, r->peer, &s->state, SLOT_TAKEN);
+            shared_memory_store32(&c->shared, r->peer, &s->state, SLOT_TAKEN);
             r->begun = true;
             return NULL;
         }
@@ -178,7 +182,7 @@ static spyre_status step_receive(spyre_comm *c, spyre_request *r, bool *out_move
 {
     if (!r->begun) TRY(take(c, r));
     if (!r->begun) return NULL;
-    segment_slot *s = slot_of(c, r);
+    shared_memory_slot *s = slot_of(c, r);
     uint64_t bytes = bytes_of(r), written = atomic_load(&s->written), before = r->moved;
     if (written < r->moved || written > bytes || written - r->moved > c->shared.window_bytes)
         return status_new(SPYRE_INVALID_FORMAT, "rank %u has sent %" PRIu64 " of %" PRIu64
@@ -191,9 +195,9 @@ static spyre_status step_receive(spyre_comm *c, spyre_request *r, bool *out_move
         r->moved += part;
     }
     r->ended = r->moved == bytes;
-    if (r->moved != before) segment_store64(&c->shared, r->peer, &s->read, r->moved);
-    if (r->ended) segment_store32(&c->shared, r->peer, &s->state, SLOT_FREE);
-    if (r->moved != before || r->ended) segment_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
+    if (r->moved != before) shared_memory_store64(&c->shared, r->peer, &s->read, r->moved);
+    if (r->ended) shared_memory_store32(&c->shared, r->peer, &s->state, SLOT_FREE);
+    if (r->moved != before || r->ended) shared_memory_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
     *out_moved = *out_moved || r->moved != before || r->ended;
     return NULL;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Moves of data. Each rank has a stream of bytes for the others, and takes a range of each other
-// rank's stream. A stream of up to SEGMENT_SMALL_BYTES lies beside the header; a longer one goes
-// through staging, chunk after chunk: written in one stage of the pipeline, read in the next. A
-// rank's data for itself are copied where they are.
+// rank's stream. A stream of up to SHARED_MEMORY_SMALL_BYTES lies beside the header; a longer one
+// goes through staging, chunk after chunk: written in one stage of the pipeline, read in the next.
+// A rank's data for itself are copied where they are.
 //
 //   all-to-all of 3 ranks, stream of rank 1:  [for rank 2][for rank 0]
 #include "comm/collective.h"
@@ -93,7 +93,7 @@ static void push_stream(const collective *x, uint64_t at, uint64_t bytes, const 
         range part = range_of(x, x->rank, to);
         uint64_t begin = at > part.at ? at : part.at;
         uint64_t end = least(at + bytes, part.at + part.bytes);
-        if (begin < end) segment_push(&x->c->shared, to, base + (begin - at), end - begin);
+        if (begin < end) shared_memory_push(&x->c->shared, to, base + (begin - at), end - begin);
     }
 }
 
@@ -143,7 +143,7 @@ static void move_own(const collective *x)
 // Whether all of a rank's stream lies beside its header.
 static bool is_small(const collective *x, uint32_t rank)
 {
-    return range_of(x, rank, rank).bytes <= SEGMENT_SMALL_BYTES;
+    return range_of(x, rank, rank).bytes <= SHARED_MEMORY_SMALL_BYTES;
 }
 
 static void read_small(const collective *x)
@@ -151,14 +151,14 @@ static void read_small(const collective *x)
     for (uint32_t from = 0; from < x->size; from++)
         if (from != x->rank && is_small(x, from))
             read_stream(x, from, 0, range_of(x, from, from).bytes,
-                        segment_rank_of(&x->c->shared, from)->small[x->turn]);
+                        shared_memory_rank_of(&x->c->shared, from)->small[x->turn]);
 }
 
 static void write_chunk(const collective *x, const chunk *c)
 {
     uint64_t own = range_of(x, x->rank, x->rank).bytes;
     if (c->at >= own || is_small(x, x->rank)) return;
-    uint8_t *staging = segment_staging(&x->c->shared, x->rank, c->part);
+    uint8_t *staging = shared_memory_staging(&x->c->shared, x->rank, c->part);
     write_stream(x, c->at, least(own - c->at, c->bytes), staging);
     push_stream(x, c->at, least(own - c->at, c->bytes), staging);
 }
@@ -168,7 +168,7 @@ static void read_chunk(const collective *x, const chunk *c)
     for (uint32_t from = 0; from < x->size; from++)
         if (from != x->rank && !is_small(x, from))
             read_stream(x, from, c->at, c->bytes,
-                        segment_staging(&x->c->shared, from, c->part));
+                        shared_memory_staging(&x->c->shared, from, c->part));
 }
 
 static void move_chunk(const collective *x, const chunk *c, uint32_t stage)
@@ -187,7 +187,7 @@ void move_publish(const collective *x, uint8_t *small)
 
 spyre_status move_data(collective *x)
 {
-    pipeline p = {.room = SEGMENT_PART_BYTES, .stages = 2, .work = move_chunk};
+    pipeline p = {.room = CHUNK_BYTES, .stages = 2, .work = move_chunk};
     for (uint32_t from = 0; from < x->size; from++) {
         uint64_t bytes = range_of(x, from, from).bytes;
         if (!is_small(x, from) && bytes > p.bytes) p.bytes = bytes;

@@ -38,7 +38,7 @@ typedef struct {
 } peer;
 
 struct network {
-    const segment *segment;
+    const shared_memory *shared;
     peer *peers;
     uint32_t size;
     int wake;                           // an eventfd that ends the thread
@@ -111,50 +111,51 @@ static void send_to_peer(peer *p, const network_frame *frame, const void *bytes)
 }
 
 // To the gateway of the rank's host, or to those of all other hosts.
-static void send_by_gateway(const segment *s, uint32_t to, const network_frame *frame,
+static void send_by_gateway(const shared_memory *s, uint32_t to, const network_frame *frame,
                             const void *bytes)
 {
     const comm_topology *t = &s->topology;
-    uint32_t first = to == SEGMENT_ALL ? 0 : t->host_of[to];
-    uint32_t end = to == SEGMENT_ALL ? t->hosts : first + 1;
+    uint32_t first = to == SHARED_MEMORY_ALL ? 0 : t->host_of[to];
+    uint32_t end = to == SHARED_MEMORY_ALL ? t->hosts : first + 1;
     for (uint32_t host = first; host < end; host++)
         if (host != t->host_of[s->rank])
-            send_to_peer(&s->network->peers[segment_gateway(s, s->rank, host)], frame, bytes);
+            send_to_peer(&s->network->peers[shared_memory_gateway(s, s->rank, host)], frame, bytes);
 }
 
-static network_frame frame_of(const segment *s, const void *at, uint64_t bytes, bool whole)
+static network_frame frame_of(const shared_memory *s, const void *at, uint64_t bytes, bool whole)
 {
     return (network_frame){(uint64_t)((const uint8_t *)at - s->base), (uint32_t)bytes,
                            whole ? FRAME_WHOLE : FRAME_BYTES};
 }
 
-static void push(const segment *s, uint32_t to, const void *at, uint64_t bytes, bool whole)
+static void push(const shared_memory *s, uint32_t to, const void *at, uint64_t bytes, bool whole)
 {
     network_frame frame = frame_of(s, at, bytes, whole);
-    if (!segment_is_of_message(s, at)) send_by_gateway(s, to, &frame, at);
-    else if (!segment_is_here(s, to)) send_to_peer(&s->network->peers[to], &frame, at);
+    if (!shared_memory_is_of_message(s, at)) send_by_gateway(s, to, &frame, at);
+    else if (!shared_memory_is_here(s, to)) send_to_peer(&s->network->peers[to], &frame, at);
 }
 
-static void ring(const segment *s, uint32_t to, uint32_t bell)
+static void ring(const shared_memory *s, uint32_t to, uint32_t bell)
 {
     network_frame frame = {network_bell(to, bell), 0, FRAME_RING};
-    if (to == SEGMENT_ALL || segment_is_here(s, to)) transport_shared.ring(s, to, bell);
-    if (to == SEGMENT_ALL || bell == COMM_BELL_COLLECTIVES) send_by_gateway(s, to, &frame, "");
-    else if (!segment_is_here(s, to)) send_to_peer(&s->network->peers[to], &frame, "");
+    if (to == SHARED_MEMORY_ALL || shared_memory_is_here(s, to)) transport_shared.ring(s, to, bell);
+    if (to == SHARED_MEMORY_ALL || bell == COMM_BELL_COLLECTIVES)
+        send_by_gateway(s, to, &frame, "");
+    else if (!shared_memory_is_here(s, to)) send_to_peer(&s->network->peers[to], &frame, "");
 }
 
 // To each rank itself, whose gateway may have ended.
-static void end(const segment *s)
+static void end(const shared_memory *s)
 {
-    segment_rank *own = segment_rank_of(s, s->rank);
+    shared_memory_rank *own = shared_memory_rank_of(s, s->rank);
     uint32_t value = atomic_load(&own->state);
     network_frame reason = frame_of(s, &own->reason, sizeof own->reason, false);
     network_frame state = frame_of(s, &own->state, sizeof own->state, true);
     network_frame last = {.kind = FRAME_END};
     for (uint32_t r = 0; r < s->size; r++) {
         peer *p = &s->network->peers[r];
-        if (segment_is_here(s, r)) continue;
-        if (value == SEGMENT_FAILED) {
+        if (shared_memory_is_here(s, r)) continue;
+        if (value == SHARED_MEMORY_FAILED) {
             send_to_peer(p, &reason, &own->reason);
             send_to_peer(p, &state, &value);
         }
@@ -164,23 +165,23 @@ static void end(const segment *s)
 
 // --- In
 
-spyre_status network_check_frame(const segment *s, uint32_t from, const network_frame *f)
+spyre_status network_check_frame(const shared_memory *s, uint32_t from, const network_frame *f)
 {
     bool good = f->kind < FRAME_KINDS;
     uint32_t to = network_bell_rank(f->at);
     if (f->kind == FRAME_RING)
-        good = f->bytes == 0 && f->at < network_bell(SEGMENT_ALL, SEGMENT_BELLS) &&
-               (to == SEGMENT_ALL || (to < s->size && segment_is_here(s, to)));
+        good = f->bytes == 0 && f->at < network_bell(SHARED_MEMORY_ALL, SHARED_MEMORY_BELLS) &&
+               (to == SHARED_MEMORY_ALL || (to < s->size && shared_memory_is_here(s, to)));
     if (f->kind == FRAME_END) good = f->bytes == 0;
     if (f->kind == FRAME_WHOLE) good = (f->bytes == 4 || f->bytes == 8) && f->at % f->bytes == 0;
     if (good && f->kind < FRAME_RING)
-        good = f->bytes && segment_is_written_by(s, from, f->at, f->bytes);
+        good = f->bytes && shared_memory_is_written_by(s, from, f->at, f->bytes);
     if (good) return NULL;
     return status_new(SPYRE_INVALID_FORMAT, "rank %u sent a frame of kind %u for bytes %llu + %u, "
                       "which are not its own", from, f->kind, (unsigned long long)f->at, f->bytes);
 }
 
-static void store_whole(const segment *s, const peer *p)
+static void store_whole(const shared_memory *s, const peer *p)
 {
     void *target = s->base + p->frame.at;
     uint32_t half;
@@ -190,7 +191,7 @@ static void store_whole(const segment *s, const peer *p)
 }
 
 // Where the next bytes go, and how many are missing.
-static uint8_t *next_place(const segment *s, peer *p, size_t *out_missing)
+static uint8_t *next_place(const shared_memory *s, peer *p, size_t *out_missing)
 {
     if (p->received < sizeof p->frame) {
         *out_missing = sizeof p->frame - p->received;
@@ -202,20 +203,21 @@ static uint8_t *next_place(const segment *s, peer *p, size_t *out_missing)
     return s->base + p->frame.at + have;
 }
 
-static void wake(const segment *s)
+static void wake(const shared_memory *s)
 {
-    for (uint32_t bell = 0; bell < SEGMENT_BELLS; bell++) transport_shared.ring(s, s->rank, bell);
+    for (uint32_t bell = 0; bell < SHARED_MEMORY_BELLS; bell++)
+        transport_shared.ring(s, s->rank, bell);
 }
 
-static void pass_ring(const segment *s, uint64_t at)
+static void pass_ring(const shared_memory *s, uint64_t at)
 {
-    uint32_t to = network_bell_rank(at), bell = (uint32_t)(at % SEGMENT_BELLS);
+    uint32_t to = network_bell_rank(at), bell = (uint32_t)(at % SHARED_MEMORY_BELLS);
     transport_shared.ring(s, to, bell);
-    if (to == SEGMENT_ALL) transport_shared.ring(s, s->rank, bell);
+    if (to == SHARED_MEMORY_ALL) transport_shared.ring(s, s->rank, bell);
 }
 
 // After more bytes; false for a frame that breaks a rule.
-static bool take(const segment *s, uint32_t from, peer *p)
+static bool take(const shared_memory *s, uint32_t from, peer *p)
 {
     if (p->received == sizeof p->frame) {
         spyre_status wrong = network_check_frame(s, from, &p->frame);
@@ -235,7 +237,7 @@ static bool take(const segment *s, uint32_t from, peer *p)
 }
 
 // Everything that has come; false at the end of the connection.
-static bool drain(const segment *s, uint32_t from, peer *p)
+static bool drain(const shared_memory *s, uint32_t from, peer *p)
 {
     for (;;) {
         size_t missing;
@@ -249,7 +251,7 @@ static bool drain(const segment *s, uint32_t from, peer *p)
     }
 }
 
-static void end_peer(const segment *s, peer *p)
+static void end_peer(const shared_memory *s, peer *p)
 {
     cut_off(p);
     wake(s);
@@ -267,9 +269,9 @@ static void *receive(void *context)
         if (poll(polled, n->size + 1, -1) < 0) continue;
         for (uint32_t r = 0; r < n->size; r++) {
             if (!polled[r].revents || polled[r].fd < 0) continue;
-            if (drain(n->segment, r, &n->peers[r])) continue;
+            if (drain(n->shared, r, &n->peers[r])) continue;
             ended[r] = true;
-            end_peer(n->segment, &n->peers[r]);
+            end_peer(n->shared, &n->peers[r]);
         }
         if (polled[n->size].revents) return NULL;
     }
@@ -277,22 +279,22 @@ static void *receive(void *context)
 
 // --- The whole
 
-static bool is_alive(const segment *s, uint32_t rank)
+static bool is_alive(const shared_memory *s, uint32_t rank)
 {
-    if (segment_is_here(s, rank)) return transport_shared.is_alive(s, rank);
+    if (shared_memory_is_here(s, rank)) return transport_shared.is_alive(s, rank);
     return !atomic_load(&s->network->peers[rank].cut);
 }
 
-static bool has_left(const segment *s, uint32_t rank)
+static bool has_left(const shared_memory *s, uint32_t rank)
 {
-    if (segment_is_here(s, rank)) return transport_shared.has_left(s, rank);
+    if (shared_memory_is_here(s, rank)) return transport_shared.has_left(s, rank);
     return atomic_load(&s->network->peers[rank].left);
 }
 
-static const char *death(const segment *s, uint32_t rank)
+static const char *death(const shared_memory *s, uint32_t rank)
 {
-    return segment_is_here(s, rank) ? transport_shared.death(s, rank)
-                                    : "the connection to it is cut";
+    return shared_memory_is_here(s, rank) ? transport_shared.death(s, rank)
+                                          : "the connection to it is cut";
 }
 
 // Waits until the peers' kernels have what was sent.
@@ -320,7 +322,7 @@ static void free_network(struct network *n)
 }
 
 // A forked child has no thread, and leaves the connections to its parent.
-static void close_network(segment *s)
+static void close_network(shared_memory *s)
 {
     struct network *n = s->network;
     uint64_t one = 1;
@@ -347,11 +349,12 @@ static void prepare(int socket, int64_t timeout_ms)
 static const comm_transport transport_network = {"TCP", push, ring, end, is_alive,
                                                  has_left, death, close_network};
 
-spyre_status network_open(segment *s, const int *sockets, int64_t timeout_ms)
+spyre_status network_open(shared_memory *s, const int *sockets, int64_t timeout_ms)
 {
     struct network *n = calloc(1, sizeof *n);
-    if (n) *n = (struct network){.segment = s, .size = s->size, .wake = eventfd(0, EFD_CLOEXEC),
-                                 .process = getpid()};
+    if (n)
+        *n = (struct network){
+            .shared = s, .size = s->size, .wake = eventfd(0, EFD_CLOEXEC), .process = getpid()};
     if (n) n->peers = calloc(s->size, sizeof *n->peers);
     if (!n || !n->peers) {
         for (uint32_t r = 0; r < s->size; r++)

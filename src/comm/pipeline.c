@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chunk k uses part k modulo SEGMENT_PARTS of each rank's staging. Nothing reads a part later than
-// SEGMENT_PARTS - 1 steps after it was written, so it is free when chunk k + SEGMENT_PARTS comes;
-// behind the last chunk the meeting for the next operation's header does the same.
+// Chunk k uses part k modulo SHARED_MEMORY_PARTS of each rank's staging. Nothing reads a part later
+// than SHARED_MEMORY_PARTS - 1 steps after it was written, so it is free when chunk k +
+// SHARED_MEMORY_PARTS comes; behind the last chunk the meeting for the next operation's header does
+// the same.
 //
 //   step    0      1      2      3        (two chunks, three stages)
 //   chunk 0 stage  combine collect
@@ -34,7 +35,7 @@ static void work(const collective *x, const pipeline *p, uint64_t step)
     uint64_t oldest = step < p->stages ? 0 : step - p->stages + 1;
     for (uint64_t k = oldest; k <= step && k < chunks; k++) {
         uint64_t at = k * p->room;
-        chunk c = {at, least(p->bytes - at, p->room), (uint32_t)(k % SEGMENT_PARTS)};
+        chunk c = {at, least(p->bytes - at, p->room), (uint32_t)(k % SHARED_MEMORY_PARTS)};
         p->work(x, &c, (uint32_t)(step - k));
     }
 }

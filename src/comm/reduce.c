@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions. Up to SEGMENT_SMALL_BYTES lie beside the headers, and who needs the result combines
-// them. More goes through staging by one of several algorithms (algorithm.h says which):
+// Reductions. Up to SHARED_MEMORY_SMALL_BYTES lie beside the headers, and who needs the result
+// combines them. More goes through staging by one of several algorithms (algorithm.h says which):
 //
 //  direct   stage 0: each rank stages its elements. 1: who needs the result combines all ranks'.
 //  sliced   stage 0: each rank stages the others' slices. 1: it combines its own slice of all
@@ -40,17 +40,17 @@ static bool takes_result(const collective *x, uint32_t rank)
 // To whom the whole result goes.
 static uint32_t readers(const collective *x)
 {
-    return x->r->call.kind == SPYRE_COMM_REDUCE ? x->r->call.root : SEGMENT_ALL;
+    return x->r->call.kind == SPYRE_COMM_REDUCE ? x->r->call.root : SHARED_MEMORY_ALL;
 }
 
 static void push(const collective *x, uint32_t to, const void *at, uint64_t bytes)
 {
-    if (to != x->rank) segment_push(&x->c->shared, to, at, bytes);
+    if (to != x->rank) shared_memory_push(&x->c->shared, to, at, bytes);
 }
 
 static uint8_t *staging_of(const collective *x, uint32_t rank, const chunk *c)
 {
-    return segment_staging(&x->c->shared, rank, c->part);
+    return shared_memory_staging(&x->c->shared, rank, c->part);
 }
 
 static const uint8_t *input_at(const collective *x, uint64_t at)
@@ -87,15 +87,10 @@ static void direct(const collective *x, const chunk *c, uint32_t stage)
     push(x, readers(x), staging_of(x, x->rank, c), c->bytes);
 }
 
-// Of a reduce-scatter: a chunk of each rank's block; blocks lie `room` bytes apart in staging.
-static uint64_t block_room(const collective *x)
-{
-    return (SEGMENT_PART_BYTES / x->size) & ~UINT64_C(63);
-}
-
+// Blocks lie `room` bytes apart in staging.
 static void scatter(const collective *x, const chunk *c, uint32_t stage)
 {
-    uint64_t room = block_room(x);
+    uint64_t room = chunk_size_of_blocks(x->size);
     if (stage == 1) {
         combine(x, c, x->rank * room, collective_source(x, x->rank) + c->at, c->bytes,
                 output_at(x, c->at));
@@ -171,13 +166,6 @@ static uint64_t partial_bytes(const collective *x, const chunk *c)
            spyre_format_bytes(comm_partial_format(x->r->call.format));
 }
 
-// A chunk of bytes whose partial results fill a part of staging.
-static uint64_t chain_room(const collective *x)
-{
-    return SEGMENT_PART_BYTES / spyre_format_bytes(comm_partial_format(x->r->call.format)) *
-           x->element;
-}
-
 static void add_to_chain(const collective *x, const chunk *c)
 {
     const spyre_comm_call *call = &x->r->call;
@@ -210,7 +198,7 @@ static uint64_t contribution(const collective *x)
 
 static bool is_small(const collective *x)
 {
-    return contribution(x) <= SEGMENT_SMALL_BYTES;
+    return contribution(x) <= SHARED_MEMORY_SMALL_BYTES;
 }
 
 void reduce_publish(const collective *x, uint8_t *small)
@@ -218,7 +206,7 @@ void reduce_publish(const collective *x, uint8_t *small)
     if (!is_small(x)) return;
     for (uint32_t to = 0; to < (scatters(x) ? x->size : 1); to++)
         collective_copy(small + to * x->bytes, collective_source(x, to), x->bytes);
-    segment_push(&x->c->shared, SEGMENT_ALL, small, contribution(x));
+    shared_memory_push(&x->c->shared, SHARED_MEMORY_ALL, small, contribution(x));
 }
 
 static void combine_small(const collective *x)
@@ -227,7 +215,7 @@ static void combine_small(const collective *x)
     uint64_t at = scatters(x) ? x->rank * x->bytes : 0;
     if (!takes_result(x, x->rank)) return;
     for (uint32_t r = 0; r < x->size; r++)
-        inputs[r] = segment_rank_of(&x->c->shared, r)->small[x->turn] + at;
+        inputs[r] = shared_memory_rank_of(&x->c->shared, r)->small[x->turn] + at;
     comm_combine(x->r->call.reduction, x->r->call.format, inputs, x->size,
                  x->bytes / x->element, x->r->call.output);
 }
@@ -235,14 +223,15 @@ static void combine_small(const collective *x)
 static pipeline choose(const collective *x)
 {
     const spyre_comm_call *call = &x->r->call;
-    if (scatters(x)) return (pipeline){x->bytes, block_room(x), 2, scatter};
+    if (scatters(x)) return (pipeline){x->bytes, chunk_size_of_blocks(x->size), 2, scatter};
     switch (algorithm_choose(&x->c->shared.topology, call->kind, call->format, x->bytes)) {
-    case ALGORITHM_DIRECT: return (pipeline){x->bytes, SEGMENT_PART_BYTES, 2, direct};
-    case ALGORITHM_CHAIN: return (pipeline){x->bytes, chain_room(x), x->size + 1, chain};
+    case ALGORITHM_DIRECT: return (pipeline){x->bytes, CHUNK_BYTES, 2, direct};
+    case ALGORITHM_CHAIN:
+        return (pipeline){x->bytes, chunk_size_of_chain(call->format), x->size + 1, chain};
     case ALGORITHM_SLICED:
     case ALGORITHM_COUNT: break;
     }
-    return (pipeline){x->bytes, SEGMENT_PART_BYTES, 3, sliced};
+    return (pipeline){x->bytes, CHUNK_BYTES, 3, sliced};
 }
 
 spyre_status reduce_data(collective *x)

@@ -217,7 +217,7 @@ static spyre_status announce(const host *h)
     return status_new(SPYRE_IO, "the store does not take %s: %s", key, why);
 }
 
-static spyre_status hold(host *h, segment *out)
+static spyre_status hold(host *h, shared_memory *out)
 {
     TRY(socket_random_name(h->m.socket));
     TRY(socket_listen_here(h->m.socket, h->m.size, &h->here));
@@ -245,17 +245,17 @@ static void dismiss(host *h, spyre_status status)
     if (h->there >= 0) close(h->there);
 }
 
-static spyre_status open_meeting(const party *p, segment *out)
+static spyre_status open_meeting(const party *p, shared_memory *out)
 {
     host h = {.p = p, .m.size = p->options->size, .here = -1, .there = -1};
     for (uint32_t r = 0; r < SPYRE_COMM_MOST_RANKS; r++) h.connections[r] = -1;
-    TRY(segment_create(0, p->options->size, out));
+    TRY(shared_memory_create(0, p->options->size, out));
     if (p->options->size == 1) return NULL;
     spyre_status status = hold(&h, out);
     dismiss(&h, status);
     if (status) {
-        segment_fail(out, status);
-        segment_detach(out);
+        shared_memory_fail(out, status);
+        shared_memory_detach(out);
     }
     return status;
 }
@@ -347,23 +347,23 @@ static spyre_status check_topology(const party *p, const comm_topology *t)
 }
 
 static spyre_status join_as_told(const party *p, const meeting *m, const welcome *w, int file,
-                                 const listeners *l, segment *out)
+                                 const listeners *l, shared_memory *out)
 {
     const comm_topology *t = &w->topology;
     spyre_status status = check_topology(p, t);
     if (status && file >= 0) close(file);
     if (status) return status;
-    if (w->shares) TRY(segment_attach(file, p->options->rank, p->options->size, out));
+    if (w->shares) TRY(shared_memory_attach(file, p->options->rank, p->options->size, out));
     else TRY(mesh_share(p, t, l->here, m->socket, out));
     out->topology = *t;
     if (t->hosts == 1) return NULL;
     status = mesh_join(p, out, l->there, w->endpoints, m->socket);
-    if (status) segment_detach(out);
+    if (status) shared_memory_detach(out);
     return status;
 }
 
 static spyre_status join_with(const party *p, const meeting *m, int connection, listeners *l,
-                              segment *out)
+                              shared_memory *out)
 {
     welcome w = {0};
     int file = -1;
@@ -374,7 +374,7 @@ static spyre_status join_with(const party *p, const meeting *m, int connection, 
     return join_as_told(p, m, &w, file, l, out);
 }
 
-static spyre_status join_meeting(const party *p, segment *out)
+static spyre_status join_meeting(const party *p, shared_memory *out)
 {
     meeting m;
     int connection;
@@ -409,9 +409,9 @@ static spyre_status check_environment(void)
 }
 
 spyre_status rendezvous(const spyre_comm_options *options, const spyre_comm_store *store,
-                        segment *out_segment)
+                        shared_memory *out_shared)
 {
     TRY(check_environment());
     party p = {options, store, clock_now_ns() + options->timeout_ms * 1000000};
-    return options->rank == 0 ? open_meeting(&p, out_segment) : join_meeting(&p, out_segment);
+    return options->rank == 0 ? open_meeting(&p, out_shared) : join_meeting(&p, out_shared);
 }

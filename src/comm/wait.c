@@ -60,26 +60,28 @@ static bool is_message(const comm_header *h)
 // Collectives see the state behind all that the rank did in them; messages have a way of their own.
 static bool has_left(const spyre_comm *c, uint32_t rank, uint32_t state, const comm_header *header)
 {
-    return is_message(header) ? segment_has_left(&c->shared, rank) : state == SEGMENT_LEFT;
+    return is_message(header) ? shared_memory_has_left(&c->shared, rank)
+                              : state == SHARED_MEMORY_LEFT;
 }
 
 static bool has_died(const spyre_comm *c, uint32_t rank)
 {
-    segment_rank *r = segment_rank_of(&c->shared, rank);
-    return rank != c->shared.rank && atomic_load(&r->state) == SEGMENT_JOINED &&
-           !segment_is_alive(&c->shared, rank) && atomic_load(&r->state) == SEGMENT_JOINED &&
-           !segment_has_left(&c->shared, rank);
+    shared_memory_rank *r = shared_memory_rank_of(&c->shared, rank);
+    return rank != c->shared.rank && atomic_load(&r->state) == SHARED_MEMORY_JOINED &&
+           !shared_memory_is_alive(&c->shared, rank) &&
+           atomic_load(&r->state) == SHARED_MEMORY_JOINED &&
+           !shared_memory_has_left(&c->shared, rank);
 }
 
 // Of a collective with a rank of another host also the gateways on the way there and back.
 static spyre_status check_life(const spyre_comm *c, uint32_t rank, const comm_header *header)
 {
-    const segment *s = &c->shared;
+    const shared_memory *s = &c->shared;
     const uint8_t *host_of = s->topology.host_of;
     uint32_t on_the_way[3] = {rank, rank, rank};
-    if (!is_message(header) && !segment_is_here(s, rank)) {
-        on_the_way[1] = segment_gateway(s, s->rank, host_of[rank]);
-        on_the_way[2] = segment_gateway(s, rank, host_of[s->rank]);
+    if (!is_message(header) && !shared_memory_is_here(s, rank)) {
+        on_the_way[1] = shared_memory_gateway(s, s->rank, host_of[rank]);
+        on_the_way[2] = shared_memory_gateway(s, rank, host_of[s->rank]);
     }
     for (int n = 0; n < 3; n++)
         if (has_died(c, on_the_way[n]))
@@ -91,10 +93,10 @@ static spyre_status check_life(const spyre_comm *c, uint32_t rank, const comm_he
 spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank, const comm_header *header,
                              bool look)
 {
-    segment_rank *other = segment_rank_of(&c->shared, rank);
+    shared_memory_rank *other = shared_memory_rank_of(&c->shared, rank);
     uint32_t state = atomic_load(&other->state);
-    if (state == SEGMENT_FAILED) {
-        segment_reason reason = other->reason;
+    if (state == SHARED_MEMORY_FAILED) {
+        shared_memory_reason reason = other->reason;
         reason.text[sizeof reason.text - 1] = '\0';
         bool refused = reason.code == SPYRE_INVALID_ARGUMENT;  // wrong for all ranks
         return lost(c, header, refused ? SPYRE_INVALID_ARGUMENT : SPYRE_IO, "gave up: ", rank,
@@ -102,17 +104,17 @@ spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank, const comm_head
     }
     if (has_left(c, rank, state, header))
         return lost(c, header, SPYRE_IO, "has left the communicator", rank, "");
-    return state == SEGMENT_JOINED && look ? check_life(c, rank, header) : NULL;
+    return state == SHARED_MEMORY_JOINED && look ? check_life(c, rank, header) : NULL;
 }
 
 uint32_t comm_rings(const spyre_comm *c, uint32_t bell)
 {
-    return atomic_load(&segment_rank_of(&c->shared, c->shared.rank)->bells[bell].rings);
+    return atomic_load(&shared_memory_rank_of(&c->shared, c->shared.rank)->bells[bell].rings);
 }
 
 void comm_sleep(const spyre_comm *c, uint32_t bell, uint32_t rings)
 {
-    segment_bell *b = &segment_rank_of(&c->shared, c->shared.rank)->bells[bell];
+    shared_memory_bell *b = &shared_memory_rank_of(&c->shared, c->shared.rank)->bells[bell];
     struct timespec most = {.tv_nsec = SLEEP_NS};
     atomic_fetch_add(&b->sleepers, 1);
     if (atomic_load(&b->rings) == rings)
@@ -134,7 +136,7 @@ static spyre_status check_wait(spyre_comm *c, const comm_wait *w)
 
 static bool has_come(const spyre_comm *c, uint32_t rank)
 {
-    return atomic_load_explicit(&segment_rank_of(&c->shared, rank)->phase,
+    return atomic_load_explicit(&shared_memory_rank_of(&c->shared, rank)->phase,
                                 memory_order_acquire) >= c->phase;
 }
 
@@ -147,14 +149,14 @@ static bool all_have_come(const spyre_comm *c, uint32_t *from)
 // Of a rank that has not come: what it published last.
 static void write_last(const spyre_comm *c, uint32_t rank, text *t)
 {
-    segment_rank *other = segment_rank_of(&c->shared, rank);
+    shared_memory_rank *other = shared_memory_rank_of(&c->shared, rank);
     comm_header last = {0};
     for (uint32_t turn = 0; turn < 2; turn++)
         if (other->headers[turn].number > last.number) last = other->headers[turn];
     last.detail[sizeof last.detail - 1] = '\0';
     char what[HEADER_TEXT_BYTES];
     header_write(&last, what);
-    if (atomic_load(&other->state) == SEGMENT_ABSENT) text_append(t, "it never joined");
+    if (atomic_load(&other->state) == SHARED_MEMORY_ABSENT) text_append(t, "it never joined");
     else if (last.number == 0) text_append(t, "it has called nothing");
     else text_printf(t, "its last is operation %" PRIu64 " %s", last.number, what);
 }
@@ -183,7 +185,8 @@ static spyre_status check_absent(spyre_comm *c, const comm_wait *w, bool look)
     spyre_status error = NULL;
     uint32_t from = 0;
     for (uint32_t r = 0; r < c->shared.size && !error; r++) {
-        bool failed = atomic_load(&segment_rank_of(&c->shared, r)->state) == SEGMENT_FAILED;
+        bool failed =
+            atomic_load(&shared_memory_rank_of(&c->shared, r)->state) == SHARED_MEMORY_FAILED;
         if (r != c->shared.rank && (failed || !has_come(c, r)))
             error = comm_check_rank(c, r, w->header, look);
     }
@@ -194,9 +197,9 @@ static spyre_status check_absent(spyre_comm *c, const comm_wait *w, bool look)
 
 spyre_status comm_meet(spyre_comm *c, const comm_wait *w)
 {
-    segment_rank *mine = segment_rank_of(&c->shared, c->shared.rank);
-    segment_store64(&c->shared, SEGMENT_ALL, &mine->phase, ++c->phase);
-    segment_ring_all(&c->shared, COMM_BELL_COLLECTIVES);
+    shared_memory_rank *mine = shared_memory_rank_of(&c->shared, c->shared.rank);
+    shared_memory_store64(&c->shared, SHARED_MEMORY_ALL, &mine->phase, ++c->phase);
+    shared_memory_ring_all(&c->shared, COMM_BELL_COLLECTIVES);
     uint32_t from = 0;
     if (all_have_come(c, &from)) return NULL;
     int64_t begin = clock_now_ns(), now = begin;
@@ -233,9 +236,9 @@ void comm_break(spyre_comm *c, spyre_status reason)
     pthread_mutex_lock(&c->lock);
     if (!c->broken) c->broken = as_later_calls_see_it(reason);
     pthread_mutex_unlock(&c->lock);
-    segment_fail(&c->shared, reason);
-    segment_ring(&c->shared, c->shared.rank, COMM_BELL_COLLECTIVES);
-    segment_ring(&c->shared, c->shared.rank, COMM_BELL_MESSAGES);
+    shared_memory_fail(&c->shared, reason);
+    shared_memory_ring(&c->shared, c->shared.rank, COMM_BELL_COLLECTIVES);
+    shared_memory_ring(&c->shared, c->shared.rank, COMM_BELL_MESSAGES);
 }
 
 void spyre_comm_abort(spyre_comm *c, const char *reason)

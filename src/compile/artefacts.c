@@ -23,9 +23,9 @@ bool spyre_executable_stage_record(const spyre_executable *executable, uint32_t 
                                    uint32_t index, spyre_stage_record *out_record)
 {
     if (segment >= executable->segment_count) return false;
-    const front_records *records = &executable->segments[segment].front.records;
+    const pass_times *records = &executable->segments[segment].front.records;
     if (index >= records->count) return false;
-    const front_record *r = &records->items[index];
+    const pass_time *r = &records->items[index];
     *out_record = (spyre_stage_record){.name = r->name,
                                        .us = (double)r->ns / 1e3,
                                        .bytes = r->bytes,

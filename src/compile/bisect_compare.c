@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/odometer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 typedef struct {
     const bundle_step *step;

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/verify.h"
 #include "compile/tensor_span.h"
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "compile/size_rules.h"
 
 const char size_no_slices[] = "a granule has no slice for every core";

@@ -5,7 +5,7 @@
 // and what the sizes decide: factors of means, the places of masked ends.
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "compile/size_rules.h"
 
 const char size_other_plan[] = "plans of two sizes differ in more than sizes, or have loops over "

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "compile/tiled_launch.h"
 
 // --- What launches of the program can be checked for

@@ -110,7 +110,7 @@ static spyre_status print_lx(const printer *p)
 
 static spyre_status print_time(const printer *p)
 {
-    record_print(&p->segment->front.records, p->out);
+    pass_times_print(&p->segment->front.records, p->out);
     return NULL;
 }
 

@@ -44,10 +44,10 @@ static uint32_t stage_of(const char *name)
     return pass + 1;
 }
 
-void statistics_add_front(const front_records *records)
+void statistics_add_front(const pass_times *records)
 {
     for (uint32_t i = 0; i < records->count; i++) {
-        const front_record *r = &records->items[i];
+        const pass_time *r = &records->items[i];
         atomic_fetch_add_explicit(&stage_ns[stage_of(r->name)], r->ns, memory_order_relaxed);
     }
 }

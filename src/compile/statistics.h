@@ -18,6 +18,6 @@ typedef enum {
 void statistics_add(statistic which, int64_t amount);
 
 // Adds what the stages of a front took.
-void statistics_add_front(const front_records *records);
+void statistics_add_front(const pass_times *records);
 
 #endif

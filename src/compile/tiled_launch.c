@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "compile/tensor_span.h"
 #include "spyrecode/model.h"
 

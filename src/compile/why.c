@@ -44,7 +44,7 @@ static void print_kernel(const spyre_kernel_counters *k, double total_us, text *
                 k->name, *k->location ? k->location : "unknown");
 }
 
-static spyre_status print_changes(const loop_graph *loops, const flow *f, uint32_t op,
+static spyre_status print_changes(const loop_graph *loops, const def_use *f, uint32_t op,
                                   arena *memory, text *out)
 {
     alternatives found;
@@ -73,10 +73,10 @@ static void print_roofline(const spyre_kernel_counters *total, text *out)
 spyre_status why_print(const loop_graph *loops, const spyre_kernel_counters *kernels,
                        uint32_t count, text *out)
 {
-    flow f;
+    def_use f;
     const spyre_kernel_counters *total = &kernels[count];
     spyre_status status = NULL;
-    TRY(flow_build(loops, &f));
+    TRY(def_use_build(loops, &f));
     arena *memory = arena_create();
     TRY_ALLOC(memory);
     text_append(out, "        us   share  bound                 kernel                source; "

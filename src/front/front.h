@@ -29,12 +29,12 @@ typedef struct {
     int64_t bytes;    // host memory, kept until the executable goes
     uint32_t ops, buffers;
     bool changed;
-} front_record;
+} pass_time;
 
 typedef struct {
     uint32_t count;
-    front_record items[FRONT_PASS_COUNT + 3];
-} front_records;
+    pass_time items[FRONT_PASS_COUNT + 3];
+} pass_times;
 
 // A stick among the constants, at byte `offset`, of the number `index` that a launch gives.
 typedef struct {
@@ -54,7 +54,7 @@ typedef struct {
     uint32_t input_count, output_buffer_count;
     uint32_t scalar_count;      // sticks of the constants that each launch fills
     const front_scalar *scalars;
-    front_records records;
+    pass_times records;
 } front_result;
 
 // Compiles a graph whose nodes are all native or views and whose sizes are constant. Everything

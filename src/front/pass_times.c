@@ -12,15 +12,15 @@ static int64_t thread_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-record_watch record_begin(const arena *memory)
+pass_times_watch pass_times_begin(const arena *memory)
 {
-    return (record_watch){memory, thread_ns(), arena_used_bytes(memory)};
+    return (pass_times_watch){memory, thread_ns(), arena_used_bytes(memory)};
 }
 
-void record_end(const record_watch *watch, const char *name, const loop_graph *loops, bool changed,
-                front_records *records)
+void pass_times_end(const pass_times_watch *watch, const char *name, const loop_graph *loops,
+                    bool changed, pass_times *records)
 {
-    front_record *r = NULL;
+    pass_time *r = NULL;
     for (uint32_t i = 0; i < records->count; i++)
         if (strcmp(records->items[i].name, name) == 0) r = &records->items[i];
     if (!r) r = &records->items[records->count++];
@@ -32,12 +32,12 @@ void record_end(const record_watch *watch, const char *name, const loop_graph *l
     r->buffers = loops->buffers.count;
 }
 
-void record_print(const front_records *records, text *out)
+void pass_times_print(const pass_times *records, text *out)
 {
-    front_record sum = {0};
+    pass_time sum = {0};
     text_append(out, "stage                       us    ops  buffers      bytes\n");
     for (uint32_t i = 0; i < records->count; i++) {
-        const front_record *r = &records->items[i];
+        const pass_time *r = &records->items[i];
         text_printf(out, "%-20s%10.1f%7u%9u%11" PRId64 "%s\n", r->name, (double)r->ns / 1e3,
                     r->ops, r->buffers, r->bytes, r->changed ? "  changed" : "");
         sum.ns += r->ns;

@@ -12,15 +12,15 @@ typedef struct {
     const arena *memory;
     int64_t began_ns;
     size_t used_bytes;
-} record_watch;
+} pass_times_watch;
 
-record_watch record_begin(const arena *memory);
+pass_times_watch pass_times_begin(const arena *memory);
 
 // Adds the stage to the records, to the one of its name when there is one.
-void record_end(const record_watch *watch, const char *name, const loop_graph *loops, bool changed,
-                front_records *records);
+void pass_times_end(const pass_times_watch *watch, const char *name, const loop_graph *loops,
+                    bool changed, pass_times *records);
 
 // The table that spyre_executable_text() gives as "time".
-void record_print(const front_records *records, text *out);
+void pass_times_print(const pass_times *records, text *out);
 
 #endif

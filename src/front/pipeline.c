@@ -30,31 +30,31 @@ static void dump(loop_graph *loops, text *out)
     text_append(out, "\n");
 }
 
-static spyre_status check(const loop_graph *loops, bool changed, front_records *records)
+static spyre_status check(const loop_graph *loops, bool changed, pass_times *records)
 {
     if (!front_validates(&loops->settings)) return NULL;
 #ifndef NDEBUG
     changed = true; // whatever the pass says
 #endif
-    record_watch watch = record_begin(loops->memory);
+    pass_times_watch watch = pass_times_begin(loops->memory);
     spyre_status status = changed ? loop_verify(loops) : loop_verify_begun(loops);
 #ifndef NDEBUG
     enum { MOST_OPS = 1000 }; // writing and reading the text takes longer than all passes
     if (!status && loops->ops.count <= MOST_OPS) status = loop_check_text(loops);
 #endif
-    record_end(&watch, "invariants", loops, false, records);
+    pass_times_end(&watch, "invariants", loops, false, records);
     return status;
 }
 
 static spyre_status run_pass(loop_graph *loops, uint32_t index, const front_options *options,
-                             front_records *records)
+                             pass_times *records)
 {
     const front_pass_row *row = &front_passes[index];
     bool changed = false;
     loops->stage = index + 1;
     if (front_skips(&loops->settings, row->name)) return NULL;
     if (loops->follows && row->kind == FRONT_PLAN) return NULL;
-    record_watch watch = record_begin(loops->memory);
+    pass_times_watch watch = pass_times_begin(loops->memory);
     arena *scratch = arena_create();
     TRY_ALLOC(scratch);
     loops->scratch = scratch; // a pass that goes back to a copy loses it
@@ -62,29 +62,29 @@ static spyre_status run_pass(loop_graph *loops, uint32_t index, const front_opti
     loops->scratch = NULL;
     arena_destroy(scratch);
     TRY(status);
-    record_end(&watch, row->name, loops, changed, records);
+    pass_times_end(&watch, row->name, loops, changed, records);
     TRY(check(loops, changed, records));
     if (changed) dump(loops, options->dump);
     return NULL;
 }
 
 // The passes that have not had their turn, and emission.
-static spyre_status finish(loop_graph *loops, const front_options *options,
-                           front_records *records, front_result *out_result)
+static spyre_status finish(loop_graph *loops, const front_options *options, pass_times *records,
+                           front_result *out_result)
 {
     loops->explains = options->dump != NULL;
     dump(loops, options->dump);
     for (uint32_t i = loops->stage; i < FRONT_PASS_COUNT; i++)
         TRY(run_pass(loops, i, options, records));
-    record_watch watch = record_begin(loops->memory);
+    pass_times_watch watch = pass_times_begin(loops->memory);
     TRY(front_emit(loops, out_result));
-    record_end(&watch, "emit", loops, false, records);
+    pass_times_end(&watch, "emit", loops, false, records);
     out_result->records = *records;
     return NULL;
 }
 
 static spyre_status compile_loops(loop_graph *loops, const front_options *options,
-                                  front_records *records, front_result *out_result)
+                                  pass_times *records, front_result *out_result)
 {
     const spyre_settings *settings = &options->settings;
     loops->settings = *settings;
@@ -102,13 +102,13 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
                            uint32_t *out_node, front_result *out_result)
 {
     loop_graph *loops;
-    front_records records = {0};
+    pass_times records = {0};
     *out_node = 0;
     TRY(spyre_settings_check(&options->settings));
     TRY(front_check_skips(options->settings.skip_passes));
-    record_watch watch = record_begin(memory);
+    pass_times_watch watch = pass_times_begin(memory);
     TRY(front_build(graph, memory, out_node, &loops));
-    record_end(&watch, "build", loops, true, &records);
+    pass_times_end(&watch, "build", loops, true, &records);
     spyre_status status = compile_loops(loops, options, &records, out_result);
     *out_node = *loops->at_node;
     return status;
@@ -117,7 +117,7 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
 static spyre_status go_on(loop_graph *loops, const front_options *options,
                           front_result *out_result)
 {
-    front_records records = {0};
+    pass_times records = {0};
     TRY(spyre_settings_check(&loops->settings));
     TRY(front_check_skips(loops->settings.skip_passes));
     if (loops->settings.validate_translation)

@@ -108,6 +108,7 @@ static void stop(spyre_context *context)
 {
     for (uint32_t n = 0; n < context->card_count; n++) device_stop(&context->devices[n]);
     transfer_cache_destroy(context->transfers);
+    copy_threads_close(&context->copy_threads);
     profile_list_destroy(context->records);
     pthread_mutex_destroy(&context->bindings_lock);
     free(context);
@@ -126,6 +127,7 @@ spyre_status spyre_context_create(uint32_t card_count, spyre_context **out_conte
     context->process = getpid();
     context->forks = device_forks();
     pthread_mutex_init(&context->bindings_lock, NULL);
+    copy_threads_open(&context->copy_threads);
     spyre_status status = start(context, card_count);
     if (status) stop(context);
     else *out_context = context;

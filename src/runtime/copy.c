@@ -16,8 +16,7 @@
 #include "runtime/nan_guard.h"
 #include "tensor/dci.h"
 
-// Threads gain from transfers of at least DIVIDED_BYTES.
-enum { CACHE_SLOTS = 128, DIVIDED_BYTES = 1 << 17 };
+enum { CACHE_SLOTS = 128 };
 
 // --- The cache
 
@@ -44,7 +43,6 @@ typedef struct {
 struct transfer_cache {
     pthread_mutex_t lock;
     transfer *slots[CACHE_SLOTS];
-    pool *workers;                      // of large transfers, started with the first
 };
 
 spyre_status transfer_cache_create(transfer_cache **out_cache)
@@ -67,7 +65,6 @@ void transfer_cache_destroy(transfer_cache *cache)
 {
     if (!cache) return;
     for (uint32_t n = 0; n < CACHE_SLOTS; n++) release_transfer(cache->slots[n]);
-    pool_destroy(cache->workers);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
@@ -100,21 +97,7 @@ static transfer_key make_key(const spyre_transfer *from)
     return key;
 }
 
-spyre_status transfer_workers(transfer_cache *cache, int64_t bytes, pool **out_workers)
-{
-    uint32_t threads;
-    *out_workers = NULL;
-    if (bytes < DIVIDED_BYTES) return NULL;
-    TRY(thread_default_count(&threads));
-    pthread_mutex_lock(&cache->lock);
-    spyre_status status = NULL;
-    if (!cache->workers && threads > 1) status = pool_create(threads, &cache->workers);
-    *out_workers = cache->workers;
-    pthread_mutex_unlock(&cache->lock);
-    return status;
-}
-
-static spyre_status describe_transfer(transfer_cache *cache, transfer *t)
+static spyre_status describe_transfer(spyre_context *context, transfer *t)
 {
     const transfer_key *key = &t->key;
     t->memory = arena_create();
@@ -130,30 +113,31 @@ static spyre_status describe_transfer(transfer_cache *cache, transfer *t)
     } else if (memcmp(&key->storage, &key->view, sizeof key->view) != 0) {
         TRY(dci_use_host_view(&t->descriptor, &key->storage, &key->view));
     }
-    TRY(transfer_workers(cache, t->bytes, &t->workers));
+    TRY(copy_threads_for(&context->copy_threads, t->bytes, &t->workers));
     if (!t->workers) return NULL;
     t->parts = ARENA_NEW(t->memory, dci, pool_threads(t->workers));
     TRY_ALLOC(t->parts);
     return dci_divide(t->memory, &t->descriptor, pool_threads(t->workers), t->parts);
 }
 
-static spyre_status build_transfer(transfer_cache *cache, const transfer_key *key,
+static spyre_status build_transfer(spyre_context *context, const transfer_key *key,
                                    transfer **out_transfer)
 {
     transfer *t = calloc(1, sizeof *t);
     TRY_ALLOC(t);
     atomic_init(&t->references, 1);
     t->key = *key;
-    spyre_status status = describe_transfer(cache, t);
+    spyre_status status = describe_transfer(context, t);
     if (status) release_transfer(t);
     else *out_transfer = t;
     return status;
 }
 
 // The caller releases the transfer.
-static spyre_status find_transfer(transfer_cache *cache, const transfer_key *key,
+static spyre_status find_transfer(spyre_context *context, const transfer_key *key,
                                   transfer **out_transfer)
 {
+    transfer_cache *cache = context->transfers;
     transfer **slot = &cache->slots[XXH3_64bits(key, sizeof *key) % CACHE_SLOTS];
     pthread_mutex_lock(&cache->lock);
     transfer *found = *slot;
@@ -164,7 +148,7 @@ static spyre_status find_transfer(transfer_cache *cache, const transfer_key *key
         *out_transfer = found;
         return NULL;
     }
-    TRY(build_transfer(cache, key, &found));
+    TRY(build_transfer(context, key, &found));
     atomic_fetch_add(&found->references, 1);
     pthread_mutex_lock(&cache->lock);
     transfer *old = *slot;
@@ -256,7 +240,7 @@ static spyre_status copy(spyre_context *context, const spyre_transfer *asked, co
     TRY(device_of(context, asked->card, asked->stream, &d));
     transfer_key key = make_key(asked);
     transfer *found;
-    TRY(find_transfer(context->transfers, &key, &found));
+    TRY(find_transfer(context, &key, &found));
     if (self->host_source) {
         const spyre_view *view = key.packed ? &found->packed_part : &key.view;
         spyre_status nans =
@@ -290,7 +274,7 @@ spyre_status spyre_transfer_pack(spyre_context *context, const spyre_transfer *a
     transfer *found;
     key.packed = true;
     if (!key.of_part) return status_new(SPYRE_INVALID_ARGUMENT, "packed without a part");
-    TRY(find_transfer(context->transfers, &key, &found));
+    TRY(find_transfer(context, &key, &found));
     *out_part = found->packed_part;
     *out_elements = found->packed_elements;
     release_transfer(found);

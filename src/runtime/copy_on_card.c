@@ -218,7 +218,7 @@ static spyre_status describe_views(spyre_context *context, views_task *self,
                          &(laid_view){source->layout, source->dense, source->view}, &self->copy))
         return status_new(SPYRE_UNSUPPORTED, "a view along several dims of a layout at once");
     self->whole = element_count(target->view) == element_count(target->dense);
-    return transfer_workers(context->transfers, self->copy.bytes, &self->workers);
+    return copy_threads_for(&context->copy_threads, self->copy.bytes, &self->workers);
 }
 
 spyre_status spyre_copy_views(spyre_context *context, uint32_t card_id, uint32_t stream_id,

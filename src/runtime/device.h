@@ -15,6 +15,7 @@
 #include "base/thread_pool.h"
 #include "card/card.h"
 #include "runtime/allocator.h"
+#include "runtime/copy_threads.h"
 #include "spyre/placement.h"
 #include "spyre/profile.h"
 
@@ -139,6 +140,7 @@ struct spyre_context {
     device devices[DEVICE_MOST_CARDS];
     profile_list *records;
     transfer_cache *transfers;
+    copy_threads copy_threads;
     pthread_mutex_t bindings_lock;
     job_binding *bindings;              // of jobs to this context's cards
 };
@@ -228,9 +230,6 @@ SPYRE_MUST_CHECK spyre_status memory_claim(device *d, const task *t, uint64_t ad
 
 SPYRE_MUST_CHECK spyre_status transfer_cache_create(transfer_cache **out_cache);
 void transfer_cache_destroy(transfer_cache *cache);
-// The threads of a transfer of so many bytes; null when the caller's is enough, or the only one.
-SPYRE_MUST_CHECK spyre_status transfer_workers(transfer_cache *cache, int64_t bytes,
-                                               pool **out_workers);
 double transfer_us(int64_t bytes);      // over the link between host and card
 // INVALID_ARGUMENT for a view, named `what`, of too many dims; null is none.
 SPYRE_MUST_CHECK spyre_status transfer_check_rank(const spyre_view *view, const char *what);

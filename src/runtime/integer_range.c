@@ -128,7 +128,7 @@ spyre_status spyre_read_integer_range(spyre_context *context, const spyre_transf
                           spyre_format_name(storage->layout->format));
     TRY(device_of(context, storage->card, storage->stream, &d));
     int64_t bytes = spyre_layout_bytes(storage->layout);
-    TRY(transfer_workers(context->transfers, bytes, &self.workers));
+    TRY(copy_threads_for(&context->copy_threads, bytes, &self.workers));
     self.elements = card_memory(d->machine, self.address, (uint64_t)bytes);
     self.base.prepare = prepare_range;
     self.base.run = run_range;

@@ -421,7 +421,7 @@ static void release_launch(task *t)
 static void tell_kernels(const task *t, const spyre_activity *launch, profile_list *records)
 {
     const launch_task *self = (const launch_task *)(const void *)t;
-    profile_kernels(self->j->outline, launch, records);
+    profile_kernel_rows(self->j->outline, launch, records);
 }
 
 static _Atomic(spyre_caller) caller;

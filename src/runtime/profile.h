@@ -24,15 +24,15 @@ void profile_submitted(const device *d, spyre_activity *submission);
 // When a task with a correlation has run.
 void profile_of_task(const device *d, const task *t, double host_begin_us);
 
-// What profiles show of launches of a program (profile_kernels.c), by the counters of its kernels.
-// Copied: the program may be gone before its last launch has ended.
+// What profiles show of launches of a program (profile_kernel_rows.c), by the counters of its
+// kernels. Copied: the program may be gone before its last launch has ended.
 SPYRE_MUST_CHECK spyre_status profile_outline_create(const isa_program *program,
                                                       const card_counters *kernels,
                                                       profile_outline **out_outline);
 void profile_outline_destroy(profile_outline *outline);   // null is allowed
 
 // The records of the kernels of `launch`.
-void profile_kernels(const profile_outline *outline, const spyre_activity *launch,
-                      profile_list *records);
+void profile_kernel_rows(const profile_outline *outline, const spyre_activity *launch,
+                         profile_list *records);
 
 #endif

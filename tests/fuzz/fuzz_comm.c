@@ -68,13 +68,13 @@ static void try_slot(const uint8_t *bytes, size_t count)
     float values[7];
     comm_lists lists;
     if (!made) {
-        fuzz_must(segment_create(1, SIZE, &c.shared));
+        fuzz_must(shared_memory_create(1, SIZE, &c.shared));
         pthread_mutex_init(&c.lock, NULL);
         c.messages_end = &c.messages;
         c.timeout_ms = 1000000;
         made = true;
     }
-    segment_slot *slot = segment_slot_of(&c.shared, 0, 1, 0);
+    shared_memory_slot *slot = shared_memory_slot_of(&c.shared, 0, 1, 0);
     memset(slot, 0, sizeof *slot);
     slot->header = good_header(SPYRE_COMM_SEND, &lists);
     slot->state = SLOT_POSTED;
@@ -93,18 +93,19 @@ static void try_slot(const uint8_t *bytes, size_t count)
     c.messages_end = &c.messages;
 }
 
-// A frame from the network: what is accepted lies in the segment, outside of what this rank writes.
+// A frame from the network: what is accepted lies in the shared memory, outside of what this rank
+// writes.
 static void try_frame(const uint8_t *bytes, size_t count)
 {
-    static segment s;
-    if (!s.base) fuzz_must(segment_create(1, SIZE, &s));
-    uint64_t state = 2 * sizeof(segment_rank) + offsetof(segment_rank, state);
+    static shared_memory s;
+    if (!s.base) fuzz_must(shared_memory_create(1, SIZE, &s));
+    uint64_t state = 2 * sizeof(shared_memory_rank) + offsetof(shared_memory_rank, state);
     network_frame frame = {state, 8, (uint32_t)(count % FRAME_KINDS)};
     change(&frame, sizeof frame, bytes, count);
     if (!fuzz_ok(network_check_frame(&s, 2, &frame)) || frame.kind >= FRAME_RING) return;
     FUZZ_HOLDS(frame.bytes && frame.at < s.bytes && frame.bytes <= s.bytes - frame.at);
-    uint64_t own = sizeof(segment_rank);
-    FUZZ_HOLDS(frame.at >= own + sizeof(segment_rank) || frame.at + frame.bytes <= own);
+    uint64_t own = sizeof(shared_memory_rank);
+    FUZZ_HOLDS(frame.at >= own + sizeof(shared_memory_rank) || frame.at + frame.bytes <= own);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)

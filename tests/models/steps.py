@@ -14,7 +14,7 @@ import torch
 import torch_spyre
 from family import Family
 from reference import UNITS, WORST, Accuracy, compare, condition, first_tensor
-from torch_spyre.eager import host
+from torch_spyre.eager import run_on_cpu
 
 NEW_TOKENS = 6
 RATE = 1e-2  # of the training step
@@ -288,7 +288,7 @@ def _forget_warnings() -> None:
     if hasattr(torch_spyre, "reset_fallback_report"):
         torch_spyre.reset_fallback_report()
     else:
-        host._warned.clear()
+        run_on_cpu._warned.clear()
 
 
 def _host_ops(caught: list[warnings.WarningMessage]) -> list[str]:

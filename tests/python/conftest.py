@@ -13,7 +13,7 @@ import torch._functorch.config
 import torch_spyre
 from torch_forks import COMPILING, TorchForks
 from torch_spyre import registration, registry
-from torch_spyre.compile import handover
+from torch_spyre.compile import call_compiler
 from torch_spyre.report import reports
 
 # Outside of CI, PyTorch only warns of an operator whose results alias its inputs unsaid.
@@ -90,7 +90,7 @@ def counted(monkeypatch):
 def compile_observed():
     """compile_observed(function, *tensors) -> its result on the card, the executables made."""
     seen = []
-    handover.observers.append(seen.append)
+    call_compiler.observers.append(seen.append)
 
     def run(function, *tensors):
         torch._dynamo.reset()
@@ -99,7 +99,7 @@ def compile_observed():
         return result, list(seen)
 
     yield run
-    handover.observers.pop()
+    call_compiler.observers.pop()
 
 
 @pytest.fixture(autouse=True)

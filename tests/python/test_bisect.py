@@ -9,7 +9,7 @@ import pytest
 import torch
 from host_ops import UNKNOWN
 from torch_spyre import registry
-from torch_spyre.compile import handover
+from torch_spyre.compile import segment_launch
 from torch_spyre.debug import bisect
 
 PROGRAM = f"""
@@ -74,9 +74,9 @@ def test_operators_outside_of_graphs_are_judged(judge, tmp_path, capsys, monkeyp
     fine = lines(0)
     assert [line[-1] for line in fine] == ["cat.default", "mm.default", "add.Tensor", "mul.Tensor"]
     assert {(line[0], line[1], line[3]) for line in fine} == {("eager", "yes", "nothing")}
-    launch = handover.Launch.__call__
+    launch = segment_launch.Launch.__call__
     wrong = lambda self, *given: [r + 1 for r in launch(self, *given)]  # noqa: E731
-    monkeypatch.setattr(handover.Launch, "__call__", wrong)
+    monkeypatch.setattr(segment_launch.Launch, "__call__", wrong)
     assert all(line[1] == "NO" for line in lines(1))
 
 
@@ -95,9 +95,9 @@ def test_what_a_graph_changes_is_judged(tmp_path, capsys):
 
 @pytest.mark.host(UNKNOWN)
 def test_a_fault_behind_it(judge, monkeypatch):
-    launch = handover.Launch.__call__
+    launch = segment_launch.Launch.__call__
     wrong = lambda self, *given: [r + 1 for r in launch(self, *given)]  # noqa: E731
-    monkeypatch.setattr(handover.Launch, "__call__", wrong)
+    monkeypatch.setattr(segment_launch.Launch, "__call__", wrong)
     code, line = judge()
     assert code == 1 and line.split()[1] == "NO" and " back-end or card " in line
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_spyre
-from torch_spyre.compile import handover
-from torch_spyre.eager import numbered_calls, operator_program
+from torch_spyre.compile import call_compiler
+from torch_spyre.eager import operator_program, programs_by_number
 
 NUMBERS = [0.31 + 0.047 * i for i in range(12)]
 FEW = 8  # numbers, the classes of lerp's among them, until all programs are there
@@ -205,9 +205,9 @@ def test_random_sequences_give_what_programs_by_value_do(trials, monkeypatch):
         found = []
         for takes_scalars in (True, False):
             operator_program.programs.clear()
-            monkeypatch.setattr(handover, "takes_scalars", lambda takes=takes_scalars: takes)
-            most = numbered_calls.MOST_NUMBERS if takes_scalars else 1000
-            monkeypatch.setattr(numbered_calls, "MOST_NUMBERS", most)
+            monkeypatch.setattr(call_compiler, "takes_scalars", lambda takes=takes_scalars: takes)
+            most = programs_by_number.MOST_NUMBERS if takes_scalars else 1000
+            monkeypatch.setattr(programs_by_number, "MOST_NUMBERS", most)
             with torch_spyre.fallback("silent"):
                 made = [_run(CALLS[name], operands, number, with_gradient) for number in numbers]
             found.append([list(_leaves(results or ())) for results in made])

@@ -11,7 +11,7 @@ from host_ops import HOST, on_host
 from torch_spyre import _C, config, environment
 from torch_spyre._inductor import spyre_hint
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
-from torch_spyre.compile import handover
+from torch_spyre.compile import call_compiler
 
 SETTINGS = {name: (variable, default, rule) for name, variable, default, rule, _s in _C.settings()}
 # torch-spyre's variables of the compiler that mean something here.
@@ -207,7 +207,7 @@ def test_bundles_of_few_launch_arguments():
     layer = layer.half().eval().to("spyre")
     x = torch.randn(2, 16, 64, dtype=torch.half).to("spyre")
     results, segments, executables = [], [], []
-    handover.observers.append(executables.append)
+    call_compiler.observers.append(executables.append)
     try:
         for most in (0, 6):
             torch._dynamo.reset()
@@ -216,7 +216,7 @@ def test_bundles_of_few_launch_arguments():
                 results.append(torch.compile(layer, dynamic=False)(x).cpu())
             segments.append(torch_spyre.last_report().card_segments)
     finally:
-        handover.observers.remove(executables.append)
+        call_compiler.observers.remove(executables.append)
     assert torch.equal(*results)
     assert segments[0] == 1 and segments[1] > 2
     (executable,) = executables

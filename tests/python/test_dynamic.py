@@ -9,7 +9,7 @@ import torch_spyre
 import torch_spyre.report
 from host_ops import HOST, on_host
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim
-from torch_spyre.compile import handover, symbolic_sizes
+from torch_spyre.compile import call_compiler, symbolic_sizes
 
 
 class Block(torch.nn.Module):
@@ -294,7 +294,7 @@ def test_one_program_serves_all_buckets(function, shape, dim, monkeypatch):
     torch_spyre.report.reports.clear()
     graphs = []  # beside copies, which are eager operators
     told = [lambda made: graphs.append(made) if "(eager " not in made.report() else None]
-    monkeypatch.setattr(handover, "observers", told)
+    monkeypatch.setattr(call_compiler, "observers", told)
     cases = []
     with torch.no_grad():
         for size in (17, 32, 256, 100, 241, 64):

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
 from host_ops import HOST, on_host
-from torch_spyre.compile import handover
+from torch_spyre.compile import call_compiler
 
 HALF = torch.float16
 
@@ -299,9 +299,9 @@ def test_autograd():
 def test_a_program_is_compiled_once(monkeypatch):
     (_a,), (x,) = both((3, 37))
     calls = []
-    compile_graph = handover.compile_graph
+    compile_graph = call_compiler.compile_graph
     monkeypatch.setattr(
-        handover,
+        call_compiler,
         "compile_graph",
         lambda *args, **kwargs: calls.append(1) or compile_graph(*args, **kwargs),
     )

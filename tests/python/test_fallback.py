@@ -11,7 +11,7 @@ import torch
 import torch_spyre
 from host_ops import HOST, REASON, UNKNOWN, on_host, unknown
 from torch_spyre import _C, _fallback
-from torch_spyre.compile import handover
+from torch_spyre.compile import call_compiler
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -248,8 +248,8 @@ def test_kernels_of_the_cpu_with_statistics_in_float32(dim, dtype, compiled):
 def test_the_compilers_reasons_by_node(tmp_path, run_python):
     program = f"""if True:
         import torch, torch_spyre
-        from torch_spyre.compile import handover
-        handover.observers.append(lambda made: print(made.nodes()))
+        from torch_spyre.compile import call_compiler
+        call_compiler.observers.append(lambda made: print(made.nodes()))
         torch.compile(lambda x: torch.ops.{HOST}(x * 2))(torch.ones(3, device="spyre"))
         print(torch_spyre.compile_statistics()["compilations"])
     """
@@ -316,7 +316,7 @@ def test_an_internal_error_is_never_a_fallback(mode, monkeypatch):
     def broken(*_arguments, **_options):
         raise _C.InternalError("after pass x: I-1")
 
-    monkeypatch.setattr(handover, "compile_graph", broken)
+    monkeypatch.setattr(call_compiler, "compile_graph", broken)
     x = card(3, 5, 7)
     with torch_spyre.fallback(mode), pytest.raises(torch_spyre.InternalError, match="I-1"):
         x.sin()

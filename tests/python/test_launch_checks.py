@@ -5,7 +5,7 @@ refused before anything runs, and leaves the tensors alone."""
 import pytest
 import torch
 from torch_spyre import _C
-from torch_spyre.compile import handover
+from torch_spyre.compile import call_compiler
 
 HALF = torch.float16
 
@@ -19,7 +19,7 @@ def addition():
     result = (HALF, True, [512, 256], [256, 1], 0)
     _node, outputs = graph.add_node("sum", "aten.add.Tensor", [(x,), (y,), 1], [result], None)
     graph.add_output(outputs[0])
-    return handover.compile_graph(graph, host_fallback=True)
+    return call_compiler.compile_graph(graph, host_fallback=True)
 
 
 def ones(*sizes, dtype=HALF):

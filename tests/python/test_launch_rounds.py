@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 from torch_spyre import _C
-from torch_spyre.compile import handover
+from torch_spyre.compile import call_compiler
 
 
 def numbers(*sizes):
@@ -18,12 +18,12 @@ def numbers(*sizes):
 def plan_of(tmp_path):
     def compile_and_write(function, *sizes):
         made = []
-        handover.observers.append(made.append)
+        call_compiler.observers.append(made.append)
         try:
             torch._dynamo.reset()
             torch.compile(function, dynamic=False)(*(numbers(*each) for each in sizes))
         finally:
-            handover.observers.pop()
+            call_compiler.observers.pop()
         path = tmp_path / str(len(list(tmp_path.iterdir())))
         made[0].write(0, "spyrecode", str(path))
         return _C.prepare_kernel(str(path))

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_spyre
-from torch_spyre.compile import handover
+from torch_spyre.compile import call_compiler
 from torch_spyre.eager import operator_program
 
 FUNCTIONS = {
@@ -58,7 +58,7 @@ def test_programs_that_hold_numbers_give_the_same_bits(trials, monkeypatch):
         made = []
         for takes in (True, False):
             operator_program.programs.clear()
-            monkeypatch.setattr(handover, "takes_scalars", lambda takes=takes: takes)
+            monkeypatch.setattr(call_compiler, "takes_scalars", lambda takes=takes: takes)
             made.append([FUNCTIONS[name](x, a, b).cpu() for a, b in numbers])
         for ours, theirs, number in zip(*made, numbers, strict=True):
             ours, theirs = ours.view(torch.int16), theirs.view(torch.int16)

@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 from host_ops import UNKNOWN, unknown
 from inputs import HALF
 from torch_spyre import _C
-from torch_spyre.compile import handover, op_spec
+from torch_spyre.compile import call_compiler, op_spec
 from torch_spyre.compile.op_spec import LoopSpec, OpSpec, TensorArg, UnimplementedOp
 from torch_spyre.compile.program import Program
 from torch_spyre.debug import output_code
@@ -209,7 +209,7 @@ def test_wrong_tensors_are_refused(compile_program):
 )
 def test_bad_json_names_the_place(text, message):
     with pytest.raises((RuntimeError, ValueError), match=message):
-        _C.compile_op_specs(text, "k", handover.settings())
+        _C.compile_op_specs(text, "k", call_compiler.settings())
 
 
 def test_equal_in_every_process(run_python, tmp_path):

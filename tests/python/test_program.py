@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch_spyre import _C
 from torch_spyre._C import DataFormats
-from torch_spyre.compile import handover
+from torch_spyre.compile import call_compiler, node_arguments
 
 
 def compiled_sum(x, y):
@@ -23,12 +23,12 @@ def compiled_sum(x, y):
         "add",
         "aten.add.Tensor",
         [(values[0],), (values[1],), 1],
-        [handover.result_type(x, True)],
+        [node_arguments.result_type(x, True)],
         "test_program.py:1 in compiled_sum",
     )
     graph.add_output(results[0])
     assert "aten.add.Tensor" in str(graph)
-    return handover.compile_graph(graph, host_fallback=False)
+    return call_compiler.compile_graph(graph, host_fallback=False)
 
 
 @pytest.fixture
@@ -255,11 +255,11 @@ def test_the_table_of_a_gather_may_be_known_at_launch(tmp_path):
     on_card = [t.to("spyre") for t in (table, rows)]
     graph = _C.Graph()
     values = [graph.add_input(name, t) for name, t in zip("xi", on_card, strict=True)]
-    made = handover.result_type(torch.empty(4, 192, dtype=torch.float16, device="meta"), True)
+    made = node_arguments.result_type(torch.empty(4, 192, dtype=torch.float16, device="meta"), True)
     arguments = [(values[0],), 0, (values[1],)]
     _node, results = graph.add_node("g", "aten.index_select.default", arguments, [made], None)
     graph.add_output(results[0])
-    handover.compile_graph(graph, host_fallback=False).write(0, "bundle", str(tmp_path))
+    call_compiler.compile_graph(graph, host_fallback=False).write(0, "bundle", str(tmp_path))
     text = (tmp_path / "sdsc_0.json").read_text()
     stated, count = re.subn(r'"indexedDimSize_": *200,?', "", text)
     assert count == 1

@@ -8,8 +8,8 @@ import pytest
 import torch
 import torch_spyre
 from torch_spyre import _C
-from torch_spyre.compile import handover
-from torch_spyre.eager import numbered_calls, operator_program
+from torch_spyre.compile import call_compiler, node_arguments
+from torch_spyre.eager import operator_program, programs_by_number
 
 aten = torch.ops.aten
 FACTORS = [0.3 + 0.037 * i for i in range(50)]  # none that a rule keeps in the program
@@ -242,7 +242,7 @@ def _bits(tensor):
 def _by_value(monkeypatch, call, dtype, numbers):
     """The results of programs whose numbers are constants."""
     with monkeypatch.context() as patch:
-        patch.setattr(handover, "takes_scalars", lambda: False)
+        patch.setattr(call_compiler, "takes_scalars", lambda: False)
         operator_program.programs.clear()
         results = [call(dtype, number) for number in numbers]
     operator_program.programs.clear()
@@ -480,7 +480,7 @@ def test_the_graph_s_text_reads_back(counted):
         "y",
         "aten.mul.Tensor",
         [(value,), (0, 2.0)],
-        [handover.result_type(x, True)],
+        [node_arguments.result_type(x, True)],
         None,
     )
     graph.add_output(results[0])
@@ -571,7 +571,7 @@ def test_parts_serve_all_values(name, dtype, counted, monkeypatch):
     """After a few programs by value the parts are called, with the same bits."""
     call, numbers = APART[name], FACTORS[:8]
     with monkeypatch.context() as patch:
-        patch.setattr(numbered_calls, "MOST_NUMBERS", 100)
+        patch.setattr(programs_by_number, "MOST_NUMBERS", 100)
         try:
             expected = [call(dtype, number) for number in numbers]
         except torch_spyre.FallbackError:
@@ -595,4 +595,4 @@ def test_parts_with_programs_by_value_are_not_called_for_long(counted):
     for number in FACTORS[:8]:
         torch.nn.functional.group_norm(x, 1, eps=number)
     (calls,) = operator_program.operator_of(aten.native_group_norm.default).numbered.values()
-    assert calls.is_by_value and calls.runs == numbered_calls.MOST_NUMBERS + 1
+    assert calls.is_by_value and calls.runs == programs_by_number.MOST_NUMBERS + 1

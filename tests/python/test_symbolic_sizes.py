@@ -14,7 +14,7 @@ import torch
 import torch_spyre
 from symbolic_bundle import Size, symbolize
 from torch_spyre import _C
-from torch_spyre.compile import handover
+from torch_spyre.compile import call_compiler
 
 SPYRE = pathlib.Path(sys.executable).parent / "spyre"
 ROWS = Size("s0", 48, 240)
@@ -38,14 +38,14 @@ def bundle_of(tmp_path):
 
     def make(function, sizes, cores=4):
         made = []
-        handover.observers.append(made.append)
+        call_compiler.observers.append(made.append)
         try:
             torch._dynamo.reset()
             with torch_spyre.config.patch(sencores=cores):
                 largest = [numbers(*each) for each in sizes]
                 torch.compile(function, dynamic=False)(*largest)
         finally:
-            handover.observers.pop()
+            call_compiler.observers.pop()
         made[0].write(0, "bundle", str(tmp_path / "source"))
         return tmp_path / "source"
 

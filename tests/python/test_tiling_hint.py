@@ -14,7 +14,7 @@ from torch_spyre import config
 from torch_spyre._inductor import spyre_hint
 from torch_spyre._inductor.wsr import propagate_named_dims
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
-from torch_spyre.compile import handover
+from torch_spyre.compile import call_compiler
 
 M, K, N, H = 64, 256, 128, 512
 
@@ -470,7 +470,7 @@ def test_the_published_example(tmp_path, monkeypatch):
     """torch-spyre's docs/source/compiler/coarse_tiling_loops.md, "Small Example": y = a + b never
     leaves LX, and one map has the strides of both loops, of 512 rows and of 16 sticks."""
     made = []
-    monkeypatch.setattr(handover, "observers", [made.append])
+    monkeypatch.setattr(call_compiler, "observers", [made.append])
     declare_tensor_dim("A", 1024)
     declare_tensor_dim("B", 4096)
     inputs = [torch.randn(1024, 4096).half().to("spyre") for _ in range(3)]

@@ -25,9 +25,9 @@ def _by_host(op: Any, args: Any, kwargs: Any) -> Any:
     if str(op).startswith("spyre.copy_from_d2d"):  # (source, target, where each begins)
         _C.copy_tensor(*args[:2])
         return None
-    from ..eager import host
+    from ..eager import run_on_cpu
 
-    return host.run_on_cpu(
+    return run_on_cpu.run_on_cpu(
         overload_for(op, args, kwargs), args, kwargs, "Dynamo does not compile it"
     )
 

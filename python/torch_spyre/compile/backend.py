@@ -32,11 +32,11 @@ from . import (
     attention,
     bounded_sizes,
     bucket_forms,
+    call_compiler,
     control_flow,
     decomposition_table,
     effects,
     grown_arguments,
-    handover,
     hint_scopes,
     host_scalars,
     lowering,
@@ -379,7 +379,7 @@ class CompiledGraph:
             builder = _builder(self.gm, args, self._numbers(args))
             if builder is None:
                 return None
-            return handover.compile_graph(builder.graph, host_fallback=True, plan=plan)
+            return call_compiler.compile_graph(builder.graph, host_fallback=True, plan=plan)
         except (Inexpressible, UnknownSize, ValueError):
             return None
 
@@ -492,7 +492,7 @@ def _program(
     builder: GraphBuilder, stages: str | None, folder: artefacts.Folder | None = None
 ) -> Program:
     with torch.profiler.record_function(f"dxp_standalone:{builder.name()}"):
-        executable = handover.compile_graph(builder.graph, host_fallback=True, stages=stages)
+        executable = call_compiler.compile_graph(builder.graph, host_fallback=True, stages=stages)
     program = Program(builder, executable)
     if folder:
         folder.program(program)

@@ -17,7 +17,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload
 from .._pytorch.fx import arguments_of, overload_of
 from ..eager import operand_dtypes
-from . import effects, handover, hint_scopes, integer_overflow, named_dims, scalars
+from . import effects, hint_scopes, integer_overflow, named_dims, node_arguments, scalars
 from .sizes import NodeValues
 
 _aten = torch.ops.aten
@@ -186,7 +186,7 @@ class GraphBuilder:
             return self.folded[node] if all_take else None
         if node.target not in _FILLED or value.device.type != "cpu" or value.dim() > 0:
             return None
-        arguments = handover.positional(overload_of(node), node.args, node.kwargs)
+        arguments = node_arguments.positional(overload_of(node), node.args, node.kwargs)
         given = arguments[_FILLED[node.target]]
         number = self.constants.get(given) if isinstance(given, torch.fx.Node) else given
         readers = list(_readers(node))
@@ -203,13 +203,13 @@ class GraphBuilder:
         self, node: torch.fx.Node, results: Sequence[torch.Tensor | None], single: bool
     ) -> None:
         op = overload_of(node)
-        arguments = handover.positional(op, node.args, node.kwargs)
+        arguments = node_arguments.positional(op, node.args, node.kwargs)
         arguments = [self.resolve(node, argument) for argument in arguments]
         first = next((result for result in results if result is not None), None)
         if first is None:
             raise Inexpressible(f"{node.target}: no result")
         types = [
-            handover.result_type(result, result.device.type == "spyre")
+            node_arguments.result_type(result, result.device.type == "spyre")
             if result is not None
             else (first.dtype, False, [0], [1], 0)  # an absent result
             for result in results
@@ -218,7 +218,7 @@ class GraphBuilder:
             number, outputs = self.graph.add_node(
                 node.name,
                 self._op_name(node, arguments),
-                handover.encode(self._with_parameters(node, arguments), self._id),
+                node_arguments.encode(self._with_parameters(node, arguments), self._id),
                 types,
                 location(node) or self.place,
             )
@@ -243,7 +243,9 @@ class GraphBuilder:
         then says so on the host."""
         op = overload_of(node)
         values = [pytree.tree_map(self._value, argument) for argument in arguments]
-        return handover.op_name(op) if operand_dtypes.are_accepted(op, values) else f"host.{op}"
+        return (
+            node_arguments.op_name(op) if operand_dtypes.are_accepted(op, values) else f"host.{op}"
+        )
 
     def _value(self, argument: object) -> Any:
         return self.values[argument] if isinstance(argument, torch.fx.Node) else argument

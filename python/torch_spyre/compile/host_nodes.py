@@ -11,7 +11,7 @@ import torch
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload
 from .._pytorch.fx import maker_of, overload_of
-from ..eager.host import call, in_float32
+from ..eager.run_on_cpu import call, in_float32
 from . import collectives
 from .collectives import is_collective
 from .registered import fallback_ops

@@ -16,9 +16,17 @@ from .._pytorch.dynamo import graph_breaks
 from .._pytorch.fx import arguments_of, overload_of
 from ..device import bindings
 from ..eager import fits_card
-from ..eager.host import call
+from ..eager.run_on_cpu import call
 from ..report import CompileReport
-from . import collectives, handover, integer_overflow, integer_ranges, integer_watch, scalars
+from . import (
+    collectives,
+    integer_overflow,
+    integer_ranges,
+    integer_watch,
+    node_arguments,
+    scalars,
+    segment_launch,
+)
 from .collectives import is_collective
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
 from .host_nodes import HostRun
@@ -44,7 +52,7 @@ class _Fallback(NamedTuple):
 class Straight(NamedTuple):
     """A graph that is one launch."""
 
-    launch: handover.Launch
+    launch: segment_launch.Launch
     arguments: list[int]  # of the graph, by input of the segment
     outputs: list[tuple[int | None, Any]]  # result of the launch, or None and a constant
     in_order: bool  # the inputs are the first arguments
@@ -173,7 +181,7 @@ class Program:
             return None
         nodes = [self.nodes[number] for number in segment.nodes]
         watch = integer_watch.Watch(
-            nodes, set(segment.inputs), self.ids, self.values, handover.positional,
+            nodes, set(segment.inputs), self.ids, self.values, node_arguments.positional,
             self.casts[segment.index],
         )  # fmt: skip
         return watch if watch.risky else None
@@ -369,7 +377,7 @@ class Program:
     def _make_direct(self) -> _C.DirectLaunch | None:
         """The launch of a straight graph that Python adds nothing to."""
         straight = self.straight
-        if straight is None or type(straight.launch) is not handover.Launch:
+        if straight is None or type(straight.launch) is not segment_launch.Launch:
             return None
         places = [place for place, _constant in straight.outputs if place is not None]
         index = straight.launch.index

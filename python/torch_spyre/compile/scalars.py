@@ -20,14 +20,14 @@ from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fx import overload_of
-from . import handover
+from . import call_compiler, node_arguments
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat)
 
 _UNTAGGED = {torch.ops.aten.rsub, torch.ops.aten.floor_divide}
 
 Numbers = Mapping[torch.fx.Node, int | float]
-Parameters = Mapping[tuple[torch.fx.Node, int], handover.Scalar]  # by node and argument
+Parameters = Mapping[tuple[torch.fx.Node, int], node_arguments.Scalar]  # by node and argument
 
 
 class _Use(NamedTuple):
@@ -64,7 +64,7 @@ class Scalars:
         self.places = places  # placeholders, by index
         self.chain = chain  # arithmetic on them, in order
         self.uses = uses
-        self.by_value = not all(use.rule for use in uses) or not handover.takes_scalars()
+        self.by_value = not all(use.rule for use in uses) or not call_compiler.takes_scalars()
 
     def of_call(self, args: Sequence[Any]) -> Call:
         """The numbers among the arguments of a call, and what follows from them."""
@@ -79,7 +79,7 @@ class Scalars:
         if len(likes) < len(given):
             return Call(("value", *map(repr, given), *others), numbers, {}, ())
         parameters = {
-            (use.node, use.argument): handover.Scalar(number, like)
+            (use.node, use.argument): node_arguments.Scalar(number, like)
             for number, (use, like) in enumerate(zip(self.uses, likes, strict=True))
         }
         return Call((*likes, *others), numbers, parameters, tuple(map(float, given)))
@@ -195,13 +195,13 @@ def _uses(node: torch.fx.Node, known: set[torch.fx.Node]) -> Iterator[_Use]:
     op = overload_of(node)
     tensors = [source.meta.get("val") for source in node.all_input_nodes if source not in known]
     dtypes = [tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor)]
-    rules = _C.op_scalars(handover.op_name(op), len(schema_of(op).arguments))
+    rules = _C.op_scalars(node_arguments.op_name(op), len(schema_of(op).arguments))
     # Whether 32 bits hold a result of int64 depends on the number.
     wanted = [0] * len(rules) if torch.int64 in dtypes else list(rules)
-    for index, value in enumerate(handover.positional(op, node.args, node.kwargs)):
+    for index, value in enumerate(node_arguments.positional(op, node.args, node.kwargs)):
         found = list[torch.fx.Node]()
         torch.fx.map_arg(value, found.append)
         for source in found:
             if source in known:
                 rule = wanted[index] if source is value else 0
-                yield _Use(node, index, source, rule, handover.number_limit(dtypes))
+                yield _Use(node, index, source, rule, node_arguments.number_limit(dtypes))

@@ -28,9 +28,9 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload
 from .._pytorch.fx import arguments_of
 from ..compile import backend as driver
-from ..compile import handover
+from ..compile import segment_launch
 from ..compile.backend import Runnable, Settings, Values
-from ..eager import host, operator_program
+from ..eager import operator_program, run_on_cpu
 from ..sendnn.reference import OnHost, to_host
 from . import user_script
 from .arguments import ArgumentParser, write_lines
@@ -64,7 +64,7 @@ class Bisect:
         self.verdicts: list[Verdict] = []
         self.original = driver.compile_aten
         self.find = operator_program.Operator.find
-        self.judged: set[handover.Launch] = set()
+        self.judged: set[segment_launch.Launch] = set()
         self.busy = False  # computing what a verdict needs
 
     def compile(
@@ -186,7 +186,7 @@ class JudgedOperator:
     def run(self, tensors: Sequence[torch.Tensor], card: int) -> Any:
         with self.bisect.judging():
             args, kwargs = pytree.tree_map(to_host, (list(self.args), dict(self.kwargs)))
-            expected = host.call(self.op, args, kwargs)
+            expected = run_on_cpu.call(self.op, args, kwargs)
             defined = self._interpret(tensors, card)
             results = self.program.run(tensors, card)
         name = str(self.op).removeprefix("aten.")
@@ -206,12 +206,12 @@ def _largest_difference(a: torch.Tensor, b: torch.Tensor) -> float:
 @contextlib.contextmanager
 def interpreting() -> Iterator[None]:
     """Segments of the card run by the interpreter of bundles."""
-    launch = handover.Launch.__call__
-    handover.Launch.__call__ = handover.Launch.interpret  # type: ignore[method-assign]
+    launch = segment_launch.Launch.__call__
+    segment_launch.Launch.__call__ = segment_launch.Launch.interpret  # type: ignore[method-assign]
     try:
         yield
     finally:
-        handover.Launch.__call__ = launch  # type: ignore[method-assign]
+        segment_launch.Launch.__call__ = launch  # type: ignore[method-assign]
 
 
 def table(verdicts: list[Verdict]) -> str:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from .. import _C
-from ..compile import handover
+from ..compile import call_compiler
 from ..compile.segments import Segment, card_segments
 from . import output_code, user_script
 from .arguments import ArgumentParser, complain, write_lines
@@ -198,11 +198,11 @@ def main(arguments: list[str] | None = None) -> int:
         capture.directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         return complain(parser.prog, given.output, error)
-    handover.observers.append(capture)
+    call_compiler.observers.append(capture)
     try:
         user_script.run(given.script, given.arguments)
     finally:
-        handover.observers.remove(capture)
+        call_compiler.observers.remove(capture)
         code = write_lines(parser.prog, map(str, capture.files.values()))
     return code
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import _C
 from .._pytorch.dispatch import Arguments
-from ..compile import handover
+from ..compile import node_arguments
 
 
 def numbers_of_call(values: Arguments) -> list[Any]:
@@ -42,7 +42,7 @@ def key_of(value: object, tensors: list[Tensor]) -> object:
                 return index
         tensors.append(value)
         return _C.tensor_key(value)
-    if isinstance(value, handover.Scalar):
+    if isinstance(value, node_arguments.Scalar):
         return (value.like.__class__, value.like, "parameter")
     if isinstance(value, list):
         return tuple([key_of(item, tensors) for item in value])

@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
-from ..compile import handover, integer_overflow, integer_watch
+from ..compile import integer_overflow, integer_watch, node_arguments
 from ..compile.registered import keeps_narrow
 from .result_metadata import EMPTY, results_of
 
@@ -193,7 +193,7 @@ def _expect_narrow(builder: GraphBuilder) -> None:
     whatever the operands are."""
     inputs = {value for value, _index in builder.inputs}
     watch = integer_watch.Watch(
-        builder.nodes, inputs, builder.ids, builder.values, handover.positional
+        builder.nodes, inputs, builder.ids, builder.values, node_arguments.positional
     )
     if builder.casts or watch.risky and (watch.read or watch.failing({})):
         raise _C.Unsupported("its decomposition computes integers that may leave 32 bits")

@@ -15,10 +15,10 @@ from typing import Any
 
 from .. import _C
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
-from ..compile import handover
+from ..compile import node_arguments
 from . import data_dependent_sizes, fits_card, host_operands
-from .host import overlaps, run_on_cpu
 from .operator_program import operator_of
+from .run_on_cpu import overlaps, run_on_cpu
 from .written_operands import (
     Kernel,
     functional_of,
@@ -96,5 +96,5 @@ def dispatch(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     try:
         return kernel(args, kwargs)
     except _C.Unsupported:
-        handover.check_devices(op, args, kwargs)  # whose words are PyTorch's
+        node_arguments.check_devices(op, args, kwargs)  # whose words are PyTorch's
         raise

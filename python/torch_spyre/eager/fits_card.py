@@ -14,7 +14,7 @@ import torch
 from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
-from ..compile import handover
+from ..compile import node_arguments
 from .result_metadata import results_of
 
 _SEGMENT_BYTES = 1 << 34
@@ -35,7 +35,7 @@ def check_host(op: OpOverload, args: Arguments, kwargs: Keywords) -> None:
     PyTorch's rules for result sizes take as long as a small operator, so they are asked only where
     the operands allow a result above a segment."""
     written = {a.name for a in schema_of(op).arguments if a.is_out}
-    values = handover.positional(op, args, kwargs)
+    values = node_arguments.positional(op, args, kwargs)
     names = [argument.name for argument in schema_of(op).arguments]
     operands = [v for name, v in zip(names, values, strict=True) if name not in written]
     if _most_elements(operands) * _WIDEST_BYTES <= _SEGMENT_BYTES:

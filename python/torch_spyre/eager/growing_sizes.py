@@ -18,7 +18,7 @@ import torch
 from .. import _C
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
 from ..compile.grown_arguments import LEAST, keep
-from .call_numbers import Operands, Refused
+from .growing_operands import Operands, Refused
 
 if TYPE_CHECKING:
     from .length_graph import Grown, LengthGraph, Table

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
-from ..compile.handover import INDEXED
+from ..compile.node_arguments import INDEXED
 from . import data_dependent_sizes
 
 _aten = torch.ops.aten

@@ -25,8 +25,8 @@ from ..compile import decomposition_table
 from ..compile.decompositions.lines import FLOATS, computed
 from ..compile.registered import composed
 from .dispatch import dispatch
-from .host import overlaps, run_on_cpu
 from .operator_program import operator_of
+from .run_on_cpu import overlaps, run_on_cpu
 
 _aten = torch.ops.aten
 

@@ -20,12 +20,12 @@ from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of, without_autocast, without_modes
 from .._pytorch.fake import of_symbolic_sizes, refusals_are_raised, symbolic_size
-from ..compile import bucket_forms, handover, integer_ranges
+from ..compile import bucket_forms, call_compiler, integer_ranges
 from ..compile.graph_builder import GraphBuilder, Inexpressible
 from ..compile.program import Program
 from ..compile.sizes import UnknownSize, node_values
 from ..program_table import ProgramTable
-from .call_numbers import REPEATED, Operands, Refused
+from .growing_operands import REPEATED, Operands, Refused
 
 _aten = torch.ops.aten
 
@@ -145,7 +145,9 @@ def _compile(gm: torch.fx.GraphModule, args: Sequence[Any]) -> Program | None:
         builder = GraphBuilder(gm, node_values(gm, args), args[0].device)
         builder.build(args)
         with torch.profiler.record_function(f"dxp_standalone:{builder.name()}"):
-            program = Program(builder, handover.compile_graph(builder.graph, host_fallback=True))
+            program = Program(
+                builder, call_compiler.compile_graph(builder.graph, host_fallback=True)
+            )
     except (Inexpressible, UnknownSize, _C.Unsupported):
         return None
     return program if all(segment.on_card for segment in program.segments) else None

@@ -20,8 +20,8 @@ import torch
 
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, hint_of, schema_of, without_modes
-from ..compile import handover
-from .host import call
+from ..compile import node_arguments
+from .run_on_cpu import call
 
 _aten = torch.ops.aten
 
@@ -85,7 +85,7 @@ def checked(op: OpOverload, decomposition: Callable[..., Any]) -> Callable[..., 
     @functools.wraps(decomposition)
     def function(*args: Any, **kwargs: Any) -> Any:
         differ = _may_differ(args) or bool(kwargs)
-        if differ and not are_accepted(op, handover.positional(op, args, kwargs)):
+        if differ and not are_accepted(op, node_arguments.positional(op, args, kwargs)):
             return NotImplemented
         return decomposition(*args, **kwargs)
 

@@ -17,7 +17,13 @@ from torch import Tensor
 from .. import _C, config
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, is_of_devices, schema_of
 from .._pytorch.settings import watch
-from ..compile import handover, integer_overflow, integer_ranges
+from ..compile import (
+    call_compiler,
+    integer_overflow,
+    integer_ranges,
+    node_arguments,
+    segment_launch,
+)
 from ..compile.grown_arguments import keep
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
@@ -25,9 +31,9 @@ from ..program_table import ProgramTable
 from . import fits_card, operand_dtypes
 from .call_key import key_of, kind_of, numbers_of_call
 from .growing_sizes import Growing
-from .host import run_on_cpu
-from .numbered_calls import NumberedCalls, Refusals
+from .programs_by_number import NumberedCalls, Refusals
 from .result_metadata import EMPTY, results_of
+from .run_on_cpu import run_on_cpu
 
 if TYPE_CHECKING:
     from .length_graph import Grown
@@ -61,7 +67,7 @@ class OperatorProgram:
         single: bool,
         at_risk: bool,
     ) -> None:
-        self.launch = handover.Launch(executable, 0)
+        self.launch = segment_launch.Launch(executable, 0)
         self.inputs = inputs  # of the operator's tensors, those that the segment reads
         self.results = results  # index into the outputs, or EMPTY; None where there is none
         self.single = single
@@ -201,7 +207,7 @@ class Operator:
     def __init__(self, op: OpOverload, in_place: bool = False):
         self.op = op
         self.in_place = in_place  # the result replaces the first argument
-        self.rules = _C.op_scalars(handover.op_name(op), len(schema_of(op).arguments))
+        self.rules = _C.op_scalars(node_arguments.op_name(op), len(schema_of(op).arguments))
         if not any(self.rules):
             self.rules = b""
         self.growing = Growing(op, programs)
@@ -228,7 +234,7 @@ class Operator:
         if self.refusal is not None or self.op in fallback_ops:
             fits_card.check_host(self.op, args, kwargs)
             return None, [], self.refusal
-        values = numbers_of_call(handover.positional(self.op, args, kwargs))
+        values = numbers_of_call(node_arguments.positional(self.op, args, kwargs))
         marked, scalars = self._mark(values)
         program, reason = self._known(args, kwargs, values, marked, tensors)
         if program is None and scalars:
@@ -249,7 +255,7 @@ class Operator:
         ranges = integer_overflow.bounds_of(self.op, values)
         for index, value in enumerate(marked if ranges else ()):
             one = ranges[index] if ranges and index < len(ranges) else (values[index],) * 2
-            if isinstance(value, handover.Scalar):
+            if isinstance(value, node_arguments.Scalar):
                 found.append((value.number, int(one[0]), int(one[1]), False))
             elif isinstance(value, Tensor):
                 found.append(integer_ranges.bound(value, one))
@@ -257,9 +263,9 @@ class Operator:
 
     def _mark(self, values: list[Any]) -> tuple[list[Any], tuple[float, ...]]:
         """The arguments with `Scalar` in the place of parameters, and those numbers."""
-        if not self.rules or not handover.takes_scalars():
+        if not self.rules or not call_compiler.takes_scalars():
             return values, ()
-        limit = handover.number_limit(v.dtype for v in values if isinstance(v, Tensor))
+        limit = node_arguments.number_limit(v.dtype for v in values if isinstance(v, Tensor))
         marked, scalars = list(values), list[float]()
         for index, rule in enumerate(self.rules):
             value = values[index]
@@ -267,7 +273,7 @@ class Operator:
                 continue
             like = _C.scalar_like(rule, value, limit)
             if like is not None:
-                marked[index] = handover.Scalar(len(scalars), type(value)(like))
+                marked[index] = node_arguments.Scalar(len(scalars), type(value)(like))
                 scalars.append(float(value))
         return marked, tuple(scalars)
 
@@ -347,7 +353,7 @@ class Operator:
         Operator.compiled += 1
         if not tensors:
             return None, "it has no tensor argument"
-        _C.check_settings(handover.settings())
+        _C.check_settings(call_compiler.settings())
         if any(tensor.device.type != "spyre" for tensor in tensors):
             return None, "its tensors are on several devices"
         if self.op is not _aten.cat.default and any(tensor.numel() == 0 for tensor in tensors):
@@ -388,9 +394,9 @@ class Operator:
         ids |= self._widened(graph, values, ids)
         _node, outputs = graph.add_node(
             self.op.__name__,
-            handover.op_name(self.op),
-            handover.encode(marked, lambda value: ids.get(id(value))),
-            [handover.result_type(result, True) for result in flat],
+            node_arguments.op_name(self.op),
+            node_arguments.encode(marked, lambda value: ids.get(id(value))),
+            [node_arguments.result_type(result, True) for result in flat],
             f"eager {self.op}",
         )
         if self.in_place and _are_alike(tensors[0], flat):
@@ -417,7 +423,7 @@ class Operator:
             for dtype in (getattr(torch, known), torch.float32):
                 made = torch.empty(factor.shape, dtype=dtype, device="meta")
                 encoded = [(number,), dtype, None, None, None, False, None]
-                kind = [handover.result_type(made, True)]
+                kind = [node_arguments.result_type(made, True)]
                 name = f"{dtype}{len(casts)}"
                 _node, (number,) = graph.add_node(name, str(op), encoded, kind, "eager cast")
             casts[id(factor)] = number
@@ -470,7 +476,7 @@ def _are_alike(target: Tensor, results: Sequence[Tensor]) -> bool:
 def _compile_node(graph: _C.Graph) -> _C.Executable:
     """The one card segment of an operator's graph; Unsupported with the rule that forbids it."""
     try:
-        executable = handover.compile_graph(graph, host_fallback=True)
+        executable = call_compiler.compile_graph(graph, host_fallback=True)
     except ValueError as wrong:
         # The call breaks a rule of the operator that PyTorch's meta kernel does not look at. Its
         # CPU kernel does, and says so in PyTorch's class.

@@ -19,7 +19,7 @@ from torch import Tensor
 from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, memory_format_of, schema_of
-from .host import call
+from .run_on_cpu import call
 
 _aten = torch.ops.aten
 EMPTY = -1  # stands for a result of size [0] and the dtype of the first one, which no program makes

@@ -11,7 +11,7 @@ import torch
 
 from .._pytorch.dispatch import OpOverload
 from .._pytorch.dynamo import untraced
-from .host import run_on_cpu
+from .run_on_cpu import run_on_cpu
 
 # Operators that PyTorch composes for devices as if every tensor were dense.
 _DENSE_COMPOSITIONS = (

@@ -19,11 +19,11 @@ from .. import _C
 from .._fallback import user_level
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
-from ..compile import handover
+from ..compile import node_arguments
 from ..compile.registered import parts, spyre_decompositions
 from . import fits_card, operand_dtypes
-from .host import overlaps, run_on_cpu
 from .operator_program import Operator, operator_of
+from .run_on_cpu import overlaps, run_on_cpu
 
 _aten = torch.ops.aten
 
@@ -51,7 +51,7 @@ def in_place(op: OpOverload, functional: OpOverload) -> Kernel:
 
     def kernel(args: Arguments, kwargs: Keywords) -> Any:
         # The functional form may have other defaults (bernoulli_ has one, bernoulli has none).
-        values = handover.positional(op, args, kwargs)
+        values = node_arguments.positional(op, args, kwargs)
         named = {
             a.name: v for a, v in zip(schema_of(op).arguments, values, strict=True) if a.kwarg_only
         }
@@ -76,7 +76,7 @@ def with_out(op: OpOverload, functional: OpOverload) -> Kernel:
     names = [argument.name for argument in schema_of(op).arguments if argument.is_out]
 
     def kernel(args: Arguments, kwargs: Keywords) -> Any:
-        handover.check_devices(op, args, kwargs)
+        node_arguments.check_devices(op, args, kwargs)
         targets = [kwargs[name] for name in names]
         rest = {name: value for name, value in kwargs.items() if name not in names}
         # PyTorch calls many in-place forms as the out= form over the first operand.
@@ -161,7 +161,7 @@ def _takes(
         return True
     if torch.Tag.pointwise not in op.tags or not torch.can_cast(result.dtype, target.dtype):
         return False
-    return operand_dtypes.are_accepted(op, handover.positional(op, args, kwargs))
+    return operand_dtypes.are_accepted(op, node_arguments.positional(op, args, kwargs))
 
 
 def _is_resized_operand(target: Tensor, result: Tensor, tensors: Sequence[Tensor]) -> bool:
@@ -203,7 +203,7 @@ def that_updates(op: OpOverload, functional: Callable[..., Any]) -> Kernel:
     written = [i for i, a in enumerate(schema_of(op).arguments) if a.alias_info is not None]
 
     def kernel(args: Arguments, kwargs: Keywords) -> Any:
-        values = handover.positional(op, args, kwargs)
+        values = node_arguments.positional(op, args, kwargs)
         results = functional(*values)
         if results is NotImplemented:
             fits_card.check_host(op, args, kwargs)

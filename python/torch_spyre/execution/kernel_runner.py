@@ -8,7 +8,7 @@ import json
 import torch
 
 from .. import _C
-from ..compile import handover
+from ..compile import call_compiler
 from ..compile.op_spec import KernelSpec, to_json
 from ..debug import failures, kernel_files
 
@@ -25,7 +25,7 @@ class SpyreSDSCKernelRunner:
         text = json.dumps(to_json(specs))
         named = torch.profiler.record_function(f"dxp_standalone:{name}")
         with named, failures.reported("compile_backend", name):
-            self.executable = _C.compile_op_specs(text, name, handover.settings())
+            self.executable = _C.compile_op_specs(text, name, call_compiler.settings())
         if kernel_files.wanted():
             kernel_files.write(self.executable, 0, name)
 

@@ -5,34 +5,14 @@
 #include <string.h>
 
 #include "base/odometer.h"
-#include "card/machine/check_history.h"
+#include "card/machine/races.h"
 
-enum {
-    WHO_COUNT = ISA_CORES * ISA_QUEUE_COUNT,
-    LX_STICKS = ISA_LX_BYTES / SPYRE_STICK_BYTES,
-};
-// Sticks of LX as keys of the history, beyond those of memory.
+enum { LX_STICKS = ISA_LX_BYTES / SPYRE_STICK_BYTES };
+// Sticks of LX as sticks of races, beyond those of memory.
 #define LX_KEY (1ull << 40)
 
-typedef uint32_t clock_vector[WHO_COUNT];
-
-// A clock on its way: with a token or a message. Oldest first in a list.
-typedef struct parcel {
-    struct parcel *next;
-    uint64_t kernel;                    // serial of the one it was sent in
-    clock_vector clock;
-} parcel;
-
-typedef struct {
-    parcel *first, *last;
-} parcels;
-
 struct checker {
-    uint64_t kernel;                    // serial
-    clock_vector clock[WHO_COUNT];
-    parcels tokens[ISA_CORES][ISA_MAX_TOKENS];
-    parcels messages[ISA_CORES][ISA_CORES];     // [sender][receiver]
-    access_history *touched;
+    races *races;
     stick_mask written[ISA_CORES][LX_STICKS];       // since LX was forgotten
 };
 
@@ -42,35 +22,21 @@ spyre_status check_create(checker **out_checker)
 {
     checker *c = calloc(1, sizeof *c);
     TRY_ALLOC(c);
-    spyre_status status = access_history_create(&c->touched);
+    spyre_status status = races_create(&c->races);
     if (status) free(c);
     else *out_checker = c;
     return status;
 }
 
-static void clear_parcels(parcels *list)
-{
-    while (list->first) {
-        parcel *next = list->first->next;
-        free(list->first);
-        list->first = next;
-    }
-    list->last = NULL;
-}
-
 void check_end_launch(checker *c)
 {
-    for (uint32_t core = 0; core < ISA_CORES; core++) {
-        for (uint32_t t = 0; t < ISA_MAX_TOKENS; t++) clear_parcels(&c->tokens[core][t]);
-        for (uint32_t r = 0; r < ISA_CORES; r++) clear_parcels(&c->messages[core][r]);
-    }
+    races_end_launch(c->races);
 }
 
 void check_destroy(checker *c)
 {
     if (!c) return;
-    check_end_launch(c);
-    access_history_destroy(c->touched);
+    races_destroy(c->races);
     free(c);
 }
 
@@ -86,74 +52,38 @@ void check_wipe_lx(checker *c)
 
 void check_begin_kernel(checker *c)
 {
-    c->kernel++;
-    access_history_clear(c->touched);
-    memset(c->clock, 0, sizeof c->clock);
-    for (uint32_t who = 0; who < WHO_COUNT; who++) c->clock[who][who] = 1;
-    for (uint32_t core = 0; core < ISA_CORES; core++)
-        for (uint32_t t = 0; t < ISA_MAX_TOKENS; t++) clear_parcels(&c->tokens[core][t]);
+    races_begin_kernel(c->races);
 }
 
 // --- Order
 
-static uint32_t who_of(uint32_t core, isa_queue queue)
+// False, with a fault, where the host had no memory.
+static bool remembered(core_run *run, const plan_step *step, bool has_memory)
 {
-    return core * ISA_QUEUE_COUNT + (uint32_t)queue;
-}
-
-// Hands over the clock; what the queue does from now on is later than it.
-static bool hand_over(core_run *run, uint32_t who, const plan_step *step, parcels *to)
-{
-    checker *c = run->owner->check;
-    parcel *p = malloc(sizeof *p);
-    if (!p) {
+    if (!has_memory)
         core_fault(run, step->instruction, 0, "the host has no memory for the checker");
-        return false;
-    }
-    p->next = NULL;
-    p->kernel = c->kernel;
-    memcpy(p->clock, c->clock[who], sizeof p->clock);
-    if (to->last) to->last->next = p;
-    else to->first = p;
-    to->last = p;
-    c->clock[who][who]++;
-    return true;
-}
-
-// What was sent in an earlier kernel orders nothing in this one: all have met since.
-static void take_over(checker *c, uint32_t who, parcels *from)
-{
-    parcel *p = from->first;
-    if (!p) return;
-    from->first = p->next;
-    if (!from->first) from->last = NULL;
-    for (uint32_t n = 0; n < WHO_COUNT && p->kernel == c->kernel; n++)
-        if (c->clock[who][n] < p->clock[n]) c->clock[who][n] = p->clock[n];
-    free(p);
+    return has_memory;
 }
 
 bool check_signal(core_run *run, isa_queue queue, const plan_step *step)
 {
-    parcels *to = &run->owner->check->tokens[run->core][step->count];
-    return hand_over(run, who_of(run->core, queue), step, to);
+    races *r = run->owner->check->races;
+    return remembered(run, step, races_signal(r, run->core, queue, step->count));
 }
 
 void check_wait(core_run *run, isa_queue queue, uint32_t token)
 {
-    checker *c = run->owner->check;
-    take_over(c, who_of(run->core, queue), &c->tokens[run->core][token]);
+    races_wait(run->owner->check->races, run->core, queue, token);
 }
 
 bool check_send(core_run *run, uint32_t receiver, const plan_step *step)
 {
-    parcels *to = &run->owner->check->messages[run->core][receiver];
-    return hand_over(run, who_of(run->core, ISA_QUEUE_RING), step, to);
+    return remembered(run, step, races_send(run->owner->check->races, run->core, receiver));
 }
 
 void check_receive(core_run *run, uint32_t sender)
 {
-    checker *c = run->owner->check;
-    take_over(c, who_of(run->core, ISA_QUEUE_RING), &c->messages[sender][run->core]);
+    races_receive(run->owner->check->races, run->core, sender);
 }
 
 // --- Accesses
@@ -162,7 +92,8 @@ void check_receive(core_run *run, uint32_t sender)
 typedef struct {
     core_run *run;
     const plan_step *step;
-    uint32_t operand, who;
+    uint32_t operand;
+    uint16_t who;
     bool reads, writes, in_lx;
 } access;
 
@@ -214,19 +145,12 @@ static bool check_stick(const access *a, uint64_t stick, stick_mask bytes)
         if (!check_written(a, (uint32_t)stick, bytes)) return false;
         key = LX_KEY + (uint64_t)a->run->core * LX_STICKS + stick;
     }
-    for (const access_record *o = access_history_find(c->touched, key); o; o = o->next) {
-        bool conflict = o->who != a->who && (o->writes || a->writes) &&
-                        stick_mask_meets(o->bytes, bytes);
-        if (!conflict || o->clock <= c->clock[a->who][o->who]) continue;
-        report_race(a, stick, bytes, o);
-        return false;
-    }
-    access_record mine = {.bytes = bytes, .clock = c->clock[a->who][a->who],
-                          .instruction = a->step->instruction, .who = (uint16_t)a->who,
-                          .writes = a->writes};
-    if (access_history_add(c->touched, key, &mine)) return true;
-    core_fault(a->run, a->step->instruction, 0, "the host has no memory for the checker");
-    return false;
+    const access_record *other;
+    access_record mine = {
+        .bytes = bytes, .instruction = a->step->instruction, .who = a->who, .writes = a->writes};
+    const bool has_memory = races_add(c->races, key, mine, &other);
+    if (other) report_race(a, stick, bytes, other);
+    return !other && remembered(a->run, a->step, has_memory);
 }
 
 // Bytes [at, at + count) of LX or of the card's memory.
@@ -358,7 +282,7 @@ bool check_tile(core_run *run, const plan_step *step, uint8_t *const *address)
     // What is read first, so that the bytes an instruction itself writes do not count for it.
     for (uint32_t o = i->operand_count; o-- > 0;) {
         if (isa_is_number(i->opcode, o)) continue;
-        access a = {.run = run, .step = step, .operand = o, .who = who_of(run->core, i->queue)};
+        access a = {.run = run, .step = step, .operand = o, .who = races_who(run->core, i->queue)};
         a.in_lx = i->operand[o].space == ISA_SPACE_LX;
         a.writes = isa_writes(i->opcode, o);
         a.reads = isa_reads(i->opcode, o);

@@ -10,11 +10,6 @@
 //     misaligned     an element does not lie at a multiple of its size
 // Accesses outside LX or an argument are faults without the checker too.
 //
-// Order is that of vector clocks, one component a queue of the card. A SIGNAL hands its queue's
-// clock to the token, a WAIT takes the oldest one; a SEND hands it to the message. So a race is
-// found whatever order the queues happened to run in, where a token has one queue that signals it.
-// Every stick that was touched in a kernel has a list of who touched which of its bytes when.
-//
 // One thread at a time, as card_launch in this mode. Internal to src/card.
 #ifndef CARD_CHECK_H
 #define CARD_CHECK_H

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-bool rows_nest_add(rows_nest *n, int64_t extent, int64_t stride)
+bool nested_strides_add(nested_strides *n, int64_t extent, int64_t stride)
 {
     const uint32_t top = n->levels;
     if (extent == 1) return true;
@@ -11,41 +11,41 @@ bool rows_nest_add(rows_nest *n, int64_t extent, int64_t stride)
         n->extent[top - 1] *= (uint32_t)extent;
         return true;
     }
-    if (top == ROWS_MOST_LEVELS) return false;
+    if (top == NESTED_STRIDES_MOST_LEVELS) return false;
     n->extent[top] = (uint32_t)extent;
     n->stride[top] = stride;
     n->levels++;
     return true;
 }
 
-rows_nest rows_evenly(uint32_t count, int64_t stride)
+nested_strides nested_strides_even(uint32_t count, int64_t stride)
 {
-    rows_nest nest = {0};
-    rows_nest_add(&nest, count, stride);
+    nested_strides nest = {0};
+    nested_strides_add(&nest, count, stride);
     return nest;
 }
 
-bool rows_nest_stands(const rows_nest *n)
+bool nested_strides_stands(const nested_strides *n)
 {
     for (uint32_t level = 0; level < n->levels; level++)
         if (n->stride[level] != 0) return false;
     return true;
 }
 
-bool rows_nests_equal(const rows_nest *a, const rows_nest *b)
+bool nested_strides_equal(const nested_strides *a, const nested_strides *b)
 {
-    if (rows_nest_stands(a) && rows_nest_stands(b)) return true;
+    if (nested_strides_stands(a) && nested_strides_stands(b)) return true;
     return a->levels == b->levels &&
            memcmp(a->extent, b->extent, a->levels * sizeof *a->extent) == 0 &&
            memcmp(a->stride, b->stride, a->levels * sizeof *a->stride) == 0;
 }
 
-bool rows_nest_repeats(const rows_nest *n)
+bool nested_strides_repeats(const nested_strides *n)
 {
-    return rows_nest_is_even(n) || (n->levels == 2 && n->stride[1] == 0);
+    return nested_strides_is_even(n) || (n->levels == 2 && n->stride[1] == 0);
 }
 
-int64_t rows_nest_sum(const rows_nest *n, size_t index)
+int64_t nested_strides_sum(const nested_strides *n, size_t index)
 {
     int64_t at = 0;
     for (uint32_t level = 0; level < n->levels; level++) {
@@ -56,13 +56,13 @@ int64_t rows_nest_sum(const rows_nest *n, size_t index)
     return at;
 }
 
-size_t rows_nest_left(const rows_nest *n, size_t index, size_t count)
+size_t nested_strides_left(const nested_strides *n, size_t index, size_t count)
 {
     const size_t left = n->extent[0] - index % n->extent[0];
     return left < count ? left : count;
 }
 
-bool rows_nest_has_blocks(const rows_nest *n, size_t block)
+bool nested_strides_has_blocks(const nested_strides *n, size_t block)
 {
     size_t inner = 1;
     for (uint32_t level = 0; level + 1 < n->levels; level++) {
@@ -73,23 +73,24 @@ bool rows_nest_has_blocks(const rows_nest *n, size_t block)
     return true;
 }
 
-void rows_nest_list(const rows_nest *n, size_t first, size_t count, int64_t *out)
+void nested_strides_list(const nested_strides *n, size_t first, size_t count, int64_t *out)
 {
-    const int64_t stride = rows_nest_stride(n), origin = rows_nest_at(n, first);
+    const int64_t stride = nested_strides_stride(n), origin = nested_strides_at(n, first);
     for (size_t done = 0, run; done < count; done += run) {
-        const int64_t at = rows_nest_at(n, first + done) - origin;
-        run = rows_nest_run(n, first + done, count - done);
+        const int64_t at = nested_strides_at(n, first + done) - origin;
+        run = nested_strides_run(n, first + done, count - done);
         for (size_t i = 0; i < run; i++) out[done + i] = at + (int64_t)i * stride;
     }
 }
 
-void rows_nest_reach(const rows_nest *n, byte_range *range)
+void nested_strides_reach(const nested_strides *n, byte_range *range)
 {
     for (uint32_t level = 0; level < n->levels; level++)
         range_repeat(range, n->stride[level], n->extent[level]);
 }
 
-uint32_t rows_nest_dims(const rows_nest *n, uint32_t dims, int64_t *extent, int64_t *stride)
+uint32_t nested_strides_dims(const nested_strides *n, uint32_t dims, int64_t *extent,
+                             int64_t *stride)
 {
     for (uint32_t level = 0; level < n->levels; level++, dims++) {
         extent[dims] = n->extent[level];

@@ -15,65 +15,67 @@
 #include "card/footprint/levels.h"
 #include "card/footprint/range.h"
 
-enum { ROWS_MOST_LEVELS = 6 };
+enum { NESTED_STRIDES_MOST_LEVELS = 6 };
 
 typedef struct {
     uint32_t levels;
-    uint32_t extent[ROWS_MOST_LEVELS];      // above 1
-    int64_t stride[ROWS_MOST_LEVELS];       // 0 of a level that there is not
-} rows_nest;
+    uint32_t extent[NESTED_STRIDES_MOST_LEVELS];      // above 1
+    int64_t stride[NESTED_STRIDES_MOST_LEVELS];       // 0 of a level that there is not
+} nested_strides;
 
 // One more level around; false when there is no room for it.
-bool rows_nest_add(rows_nest *n, int64_t extent, int64_t stride);
+bool nested_strides_add(nested_strides *n, int64_t extent, int64_t stride);
 
 // So many indices at one stride.
-rows_nest rows_evenly(uint32_t count, int64_t stride);
+nested_strides nested_strides_even(uint32_t count, int64_t stride);
 
-bool rows_nests_equal(const rows_nest *a, const rows_nest *b);
+bool nested_strides_equal(const nested_strides *a, const nested_strides *b);
 
 // All indices lie at one place.
-bool rows_nest_stands(const rows_nest *n);
+bool nested_strides_stands(const nested_strides *n);
 
-// There is one stride, rows_nest_stride(); or it begins again at 0 after so many indices.
-static inline bool rows_nest_is_even(const rows_nest *n)
+// There is one stride, nested_strides_stride(); or it begins again at 0 after so many indices.
+static inline bool nested_strides_is_even(const nested_strides *n)
 {
     return n->levels <= 1;
 }
 
-bool rows_nest_repeats(const rows_nest *n);
+bool nested_strides_repeats(const nested_strides *n);
 
 // From an index to the next, inside the innermost level.
-static inline int64_t rows_nest_stride(const rows_nest *n)
+static inline int64_t nested_strides_stride(const nested_strides *n)
 {
     return n->stride[0];
 }
 
 // The next two functions where there are several levels.
-int64_t rows_nest_sum(const rows_nest *n, size_t index);
-size_t rows_nest_left(const rows_nest *n, size_t index, size_t count);
+int64_t nested_strides_sum(const nested_strides *n, size_t index);
+size_t nested_strides_left(const nested_strides *n, size_t index, size_t count);
 
 // Where an index lies; divides where there are several levels.
-static inline int64_t rows_nest_at(const rows_nest *n, size_t index)
+static inline int64_t nested_strides_at(const nested_strides *n, size_t index)
 {
-    return rows_nest_is_even(n) ? (int64_t)index * n->stride[0] : rows_nest_sum(n, index);
+    return nested_strides_is_even(n) ? (int64_t)index * n->stride[0] : nested_strides_sum(n, index);
 }
 
-// How many indices from this one on lie at rows_nest_stride(), of so many.
-static inline size_t rows_nest_run(const rows_nest *n, size_t index, size_t count)
+// How many indices from this one on lie at nested_strides_stride(), of so many.
+static inline size_t nested_strides_run(const nested_strides *n, size_t index, size_t count)
 {
-    return rows_nest_is_even(n) ? count : rows_nest_left(n, index, count);
+    return nested_strides_is_even(n) ? count : nested_strides_left(n, index, count);
 }
 
 // Blocks of so many indices lie alike.
-bool rows_nest_has_blocks(const rows_nest *n, size_t block);
+bool nested_strides_has_blocks(const nested_strides *n, size_t block);
 
 // Places of `count` indices from `first` on, relative to that of `first`.
-void rows_nest_list(const rows_nest *n, size_t first, size_t count, int64_t *out);
+void nested_strides_list(const nested_strides *n, size_t first, size_t count, int64_t *out);
 
 // The range over all indices.
-void rows_nest_reach(const rows_nest *n, byte_range *range);
+void nested_strides_reach(const nested_strides *n, byte_range *range);
 
-// The levels as one more dim each, at most ROWS_MOST_LEVELS; returns how many there are then.
-uint32_t rows_nest_dims(const rows_nest *n, uint32_t dims, int64_t *extent, int64_t *stride);
+// The levels as one more dim each, at most NESTED_STRIDES_MOST_LEVELS; returns how many there are
+// then.
+uint32_t nested_strides_dims(const nested_strides *n, uint32_t dims, int64_t *extent,
+                             int64_t *stride);
 
 #endif

@@ -15,7 +15,7 @@ bool rows_operand_in_lx(const rows_operand *o)
 }
 
 // The range over all indices but those of cores.
-static void reach_in_core(const rows_nest *n, bool cores, byte_range *range)
+static void reach_in_core(const nested_strides *n, bool cores, byte_range *range)
 {
     for (uint32_t level = 0; level < n->levels; level++)
         if (!cores || n->stride[level] % ISA_LX_BYTES != 0)

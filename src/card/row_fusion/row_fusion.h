@@ -48,7 +48,7 @@ typedef struct {
     uint16_t arg, slot;
     uint32_t kernel;                        // whose parameters; counted from the row fusion's first
     int64_t offset, upper;
-    rows_nest row, stick;
+    nested_strides row, stick;
     int64_t outer[ISA_MAX_LOOPS];
 } rows_place;
 

@@ -5,7 +5,7 @@
 
 #include "card/plan.h"
 #include "card/time/time.h"
-#include "isa/rates.h"
+#include "isa/time_formulas.h"
 
 static double larger(double a, double b)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "card/time/time.h"
-#include "isa/rates.h"
+#include "isa/time_formulas.h"
 
 // Where the active cores' tiles begin.
 typedef struct {

@@ -3,7 +3,7 @@
 // The ring: what a message takes, how far it goes, and what the messages of a kernel take of the
 // links that they share.
 #include "card/time/time.h"
-#include "isa/rates.h"
+#include "isa/time_formulas.h"
 
 uint32_t time_hops(uint32_t a, uint32_t b)
 {

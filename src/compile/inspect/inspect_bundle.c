@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "base/file.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/files.h"
 #include "bundle/read.h"
 #include "bundle/symbols.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "compile/inspect/findings.h"
 #include "compile/launch_sizes.h"
 #include "spyre/opfunc.h"

@@ -17,7 +17,7 @@
 #include "back/back.h"
 #include "base/integer.h"
 #include "base/odometer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/interpret.h"
 #include "bundle/unroll.h"
 #include "compile/inspect/findings.h"

@@ -6,7 +6,7 @@
 #include "base/integer.h"
 #include "front/cost/cost_matmul.h"
 #include "front/cost/cost_shuffle.h"
-#include "isa/rates.h"
+#include "isa/time_formulas.h"
 
 double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k, uint8_t stick)
 {
@@ -171,7 +171,7 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
         if (!result) bytes *= k == 0 ? m.a_reads * w.input : k == 1 ? m.b_reads * w.factor : 1;
         if (resident >> k & 1u || loop_repeats_input(op, k)) continue;
         *(result ? &c.written_bytes : &c.read_bytes) += bytes;
-        runs_us += isa_short_runs_us(bytes, runs.run_bytes[k]);
+        runs_us += cost_short_runs_us(&runs, k, bytes);
         if (result || loop_is_matmul(op)) continue;
         spread_us += bytes / MEMORY_BANDWIDTH *
                      cost_spread(op, &basis->layout, &basis->sizes, d, k);

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "isa/rates.h"
-
 static void sort_by_result(const loop_op *op, cost_layout *layout)
 {
     const int64_t *stride = layout->stride[op->operand_count - 1];

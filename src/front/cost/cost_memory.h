@@ -7,6 +7,7 @@
 #define FRONT_COST_MEMORY_H
 
 #include "front/ir/division.h"
+#include "isa/time_formulas.h"
 
 // How the operands of an op lie in memory.
 typedef struct {
@@ -32,5 +33,11 @@ typedef struct {
 
 cost_runs cost_runs_of(const loop_op *op, const cost_layout *layout, const division_sizes *sizes,
                        const division *d, double share_bytes, uint32_t resident);
+
+// us that `bytes` of operand k take longer because its runs are short.
+static inline double cost_short_runs_us(const cost_runs *runs, uint32_t k, double bytes)
+{
+    return isa_short_runs_us(bytes, runs->run_bytes[k]);
+}
 
 #endif

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/integer.h"
-#include "isa/rates.h"
+#include "isa/time_formulas.h"
 
 // A stick's products in fp32, beside which tiles of the operands have the rest of its share.
 enum { PRODUCT_BYTES = 256 };

@@ -5,7 +5,7 @@
 // (backGapCore_) to where the next dim starts. A first stride above one stick is reached by a dim
 // of size 1 whose gap takes the room.
 #include "base/integer.h"
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "front/cost/cost_shuffle.h"
 #include "front/emit/emit.h"
 #include "front/front.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 typedef struct {
     uint8_t dim;

@@ -10,7 +10,7 @@
 
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 #include "front/ir/lx_slices.h"
 #include "front/plan/lx_headroom.h"
 #include "front/plan/plan.h"
@@ -126,7 +126,7 @@ typedef struct {
     const loop_graph *loops;
     const loop_op *op;
     uint32_t index;
-    const flow *f;
+    const def_use *f;
     cost_basis basis;
     double lx_bytes;
     division best;
@@ -146,7 +146,7 @@ static lx_slices slices_under(const divider *s, uint32_t index, uint32_t k, cons
 static bool would_agree(const divider *s, uint32_t k, const division *d)
 {
     uint32_t id = s->op->operand[k].buffer, writer = s->f->writer[id];
-    if (!flow_is_written_once(s->f, id) || s->loops->buffers.items[id].output >= 0) return false;
+    if (!def_use_is_written_once(s->f, id) || s->loops->buffers.items[id].output >= 0) return false;
     uint32_t output = s->loops->ops.items[writer].operand_count - 1;
     lx_slices written = slices_under(s, writer, output, d);
     if (s->basis.bytes[k] / lx_slices_count(&written) > s->lx_bytes) return false;
@@ -164,7 +164,7 @@ static double price(const divider *s, const division *d)
     uint32_t resident = 0;
     for (uint32_t k = 0; k < s->op->operand_count; k++) {
         if (!would_agree(s, k, d)) continue;
-        uint32_t users = 1 + flow_use_count(s->f, s->op->operand[k].buffer);
+        uint32_t users = 1 + def_use_use_count(s->f, s->op->operand[k].buffer);
         resident |= 1u << k;
         others += (users - 1) * s->basis.bytes[k] / MEMORY_BANDWIDTH;
     }
@@ -224,7 +224,7 @@ static const char *describe(arena *memory, const loop_op *op, const division *d)
     return loops ? arena_printf(memory, "divided %s", loops) : NULL;
 }
 
-static spyre_status try_division(const loop_graph *loops, const flow *f, uint32_t index,
+static spyre_status try_division(const loop_graph *loops, const def_use *f, uint32_t index,
                                  double least_us, arena *memory, alternatives *out)
 {
     const loop_op *op = &loops->ops.items[index];
@@ -248,7 +248,7 @@ static spyre_status try_division(const loop_graph *loops, const flow *f, uint32_
     return NULL;
 }
 
-spyre_status alternatives_find(const loop_graph *loops, const flow *f, uint32_t index,
+spyre_status alternatives_find(const loop_graph *loops, const def_use *f, uint32_t index,
                                double least_us, arena *memory, alternatives *out)
 {
     const loop_op *op = &loops->ops.items[index];

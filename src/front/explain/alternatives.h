@@ -6,7 +6,7 @@
 #define FRONT_ALTERNATIVES_H
 
 #include "front/cost/cost.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 typedef struct {
     const char *change; // "%h (b3) stayed in LX (in memory: LX is full; for that %g (b2) has to
@@ -25,9 +25,9 @@ typedef struct {
 //   - a result or operand that stays in LX, whatever keeps it in memory now
 //   - the division of the op with the least time next to its neighbours, LX planned anew
 //   - no restickify, for the op that is one
-// Takes up to one LX planning. `loops` is the final loop IR, `f` its flow; both stay unchanged.
+// Takes up to one LX planning. `loops` is the final loop IR, `f` its def_use; both stay unchanged.
 // Strings come from `memory`.
-SPYRE_MUST_CHECK spyre_status alternatives_find(const loop_graph *loops, const flow *f,
+SPYRE_MUST_CHECK spyre_status alternatives_find(const loop_graph *loops, const def_use *f,
                                                 uint32_t op, double least_us, arena *memory,
                                                 alternatives *out);
 

@@ -5,7 +5,7 @@
 
 #include "front/cost/cost.h"
 #include "front/divide/matmul_split.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 #include "front/ir/lx_slices.h"
 #include "front/layout/stick_report.h"
 
@@ -27,12 +27,12 @@ static void print_op(const loop_graph *loops, uint32_t index, double *sum, text 
                 loop_op_place(loops, index));
 }
 
-static void count_reads(const loop_graph *loops, const flow *f, uint32_t *out_reads,
+static void count_reads(const loop_graph *loops, const def_use *f, uint32_t *out_reads,
                         uint32_t *out_agree)
 {
     *out_reads = *out_agree = 0;
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
-        if (!flow_is_written_once(f, b)) continue;
+        if (!def_use_is_written_once(f, b)) continue;
         uint32_t output = loops->ops.items[f->writer[b]].operand_count - 1;
         lx_slices written = lx_slices_of(loops, &loops->ops.items[f->writer[b]], output);
         for (uint32_t u = f->first_use[b]; u < f->first_use[b + 1]; u++) {
@@ -48,8 +48,8 @@ spyre_status cost_table_print(const loop_graph *loops, text *out)
 {
     double sum = 0;
     uint32_t reads, agree;
-    flow f;
-    TRY(flow_build(loops, &f));
+    def_use f;
+    TRY(def_use_build(loops, &f));
     text_append(out, "        us    memory   compute      ring published  cores  division        "
                      "chosen by       op\n");
     for (uint32_t i = 0; i < loops->ops.count; i++) print_op(loops, i, &sum, out);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front/ir/rename.h"
 
-static bool may_go(const loop_graph *loops, const flow *f, uint32_t result)
+static bool may_go(const loop_graph *loops, const def_use *f, uint32_t result)
 {
-    return loops->buffers.items[result].output < 0 && flow_is_written_once(f, result);
+    return loops->buffers.items[result].output < 0 && def_use_is_written_once(f, result);
 }
 
 spyre_status rename_results(loop_graph *loops, rename_rule *rule, void *context, bool *out_changed)
 {
-    flow f;
+    def_use f;
     uint32_t *places, kept = 0; // by buffer: where its contents are read; itself at first
-    TRY(flow_build(loops, &f));
+    TRY(def_use_build(loops, &f));
     TRY_NEW(loop_scratch(loops), places, loops->buffers.count);
     for (uint32_t b = 0; b < loops->buffers.count; b++) places[b] = b;
     for (uint32_t i = 0; i < loops->ops.count; i++) {

@@ -4,11 +4,11 @@
 #ifndef FRONT_RENAME_H
 #define FRONT_RENAME_H
 
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 // Says in *place in which buffer else the contents of the op's result are, if in any; it is the
-// result at first. The op's inputs are renamed already; the flow is that before the pass.
-typedef spyre_status rename_rule(void *context, const loop_graph *loops, const flow *f,
+// result at first. The op's inputs are renamed already; the uses are those before the pass.
+typedef spyre_status rename_rule(void *context, const loop_graph *loops, const def_use *f,
                                  const loop_op *op, uint32_t *place);
 
 // Asks about every op in order and leaves out those whose contents are elsewhere, except where the

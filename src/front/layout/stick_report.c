@@ -4,14 +4,14 @@
 #include <inttypes.h>
 
 #include "front/cost/cost.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 typedef struct {
     loop_graph *loops;
     stick_pricer pricer;
     const stick_mode *modes; // by op
     uint8_t *dim;            // by buffer
-    flow flow;
+    def_use uses;
 } reporter;
 
 // Of the copies on one side of an op.
@@ -42,8 +42,8 @@ static spyre_status print_mode(reporter *r, uint32_t index, const stick_mode *mo
         stick_output_us(r->loops, &r->loops->buffers.items[result], mode->dim), false};
     for (uint32_t k = 0; k + 1 < op.operand_count; k++)
         TRY(add_copies(r, index, k, mode, r->dim[op.operand[k].buffer], &before));
-    for (uint32_t u = r->flow.first_use[result]; u < r->flow.first_use[result + 1]; u++) {
-        const flow_use *use = &r->flow.uses[u];
+    for (uint32_t u = r->uses.first_use[result]; u < r->uses.first_use[result + 1]; u++) {
+        const def_use_use *use = &r->uses.uses[u];
         TRY(add_copies(r, use->op, use->operand, &r->modes[use->op], mode->dim, &behind));
     }
     text_append(out, "//     ");
@@ -67,7 +67,7 @@ static spyre_status print_op(reporter *r, uint32_t index, uint16_t writable, tex
 {
     const loop_op op = r->loops->ops.items[index];
     stick_mode_list modes;
-    if (!flow_is_written_once(&r->flow, loop_result(&op)->buffer)) return NULL;
+    if (!def_use_is_written_once(&r->uses, loop_result(&op)->buffer)) return NULL;
     stick_modes_of(r->loops, &op, writable, &modes);
     text_printf(out, "// op %s %s\n", op.name, opfunc_describe(op.op)->name);
     for (uint32_t m = 0; m < modes.count; m++) {
@@ -130,7 +130,7 @@ spyre_status stick_report(loop_graph *loops, arena *scratch, const stick_mode *m
     reporter r = {.loops = loops, .modes = modes};
     text t = {0};
     TRY(stick_pricer_begin(loops, scratch, &r.pricer));
-    TRY(flow_build(loops, &r.flow));
+    TRY(def_use_build(loops, &r.uses));
     TRY_NEW(scratch, r.dim, loops->buffers.count);
     for (uint32_t i = 0; i < loops->ops.count; i++)
         r.dim[loops->ops.items[i].operand[loops->ops.items[i].operand_count - 1].buffer] =

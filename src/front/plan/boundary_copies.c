@@ -8,18 +8,18 @@
 #include "front/plan/boundary_copies.h"
 
 #include "front/cost/cost.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 #include "front/ir/lx_slices.h"
 #include "isa/constants.h"
 
 // True for an input with a mean and its distances from it: the front of a layer norm, whose
 // published opfuncs would read it once.
-static bool has_distances(const loop_graph *loops, const flow *f, uint32_t id)
+static bool has_distances(const loop_graph *loops, const def_use *f, uint32_t id)
 {
     for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++) {
         const loop_op *op = &loops->ops.items[f->uses[u].op];
         if (op->op != OPFUNC_SUB || f->uses[u].operand != 0 || op->operand_count != 3) continue;
-        if (!flow_is_written_once(f, op->operand[1].buffer)) continue;
+        if (!def_use_is_written_once(f, op->operand[1].buffer)) continue;
         const loop_op *mean = &loops->ops.items[f->writer[op->operand[1].buffer]];
         if (mean->op == OPFUNC_MEAN && mean->operand[0].buffer == id) return true;
     }
@@ -36,11 +36,11 @@ static bool widens(const loop_graph *loops, const loop_op *op, uint32_t operand)
 }
 
 // By several ops: one that reads it twice has it once.
-static bool is_widened_often(const loop_graph *loops, const flow *f, uint32_t id)
+static bool is_widened_often(const loop_graph *loops, const def_use *f, uint32_t id)
 {
     uint32_t often = 0, last = LOOP_UNUSED;
     for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++) {
-        const flow_use *use = &f->uses[u];
+        const def_use_use *use = &f->uses[u];
         if (use->op == last || !widens(loops, &loops->ops.items[use->op], use->operand)) continue;
         last = use->op;
         often++;
@@ -49,7 +49,7 @@ static bool is_widened_often(const loop_graph *loops, const flow *f, uint32_t id
 }
 
 // All boundaries where the user asks for it, else where this compiler reads more than it has to.
-static bool is_wanted(const loop_graph *loops, const flow *f, uint32_t id)
+static bool is_wanted(const loop_graph *loops, const def_use *f, uint32_t id)
 {
     return loops->settings.lx_boundary_clones ||
            (loops->buffers.items[id].kind == LOOP_INPUT &&
@@ -76,16 +76,16 @@ static bool may_copy(const loop_graph *loops)
 }
 
 // The access that a copy of the buffer lies beside; false when it can have none.
-static bool find_neighbour(const loop_graph *loops, const flow *f, uint32_t id, flow_use *out)
+static bool find_neighbour(const loop_graph *loops, const def_use *f, uint32_t id, def_use_use *out)
 {
     const loop_buffer *b = &loops->buffers.items[id];
-    uint32_t uses = flow_use_count(f, id);
+    uint32_t uses = def_use_use_count(f, id);
     if (!b->has_layout || b->exx2 || b->walked || b->dim_count == 0 || b->dim_count > LOOP_MAX_VARS)
         return false;
     if (b->kind == LOOP_INPUT && uses >= 2)
         *out = f->uses[f->first_use[id]];
-    else if (b->kind == LOOP_LOCAL && b->output >= 0 && uses >= 1 && flow_is_written_once(f, id))
-        *out = (flow_use){f->writer[id], loops->ops.items[f->writer[id]].operand_count - 1};
+    else if (b->kind == LOOP_LOCAL && b->output >= 0 && uses >= 1 && def_use_is_written_once(f, id))
+        *out = (def_use_use){f->writer[id], loops->ops.items[f->writer[id]].operand_count - 1};
     else
         return false;
     if (loops->ops.items[out->op].tile_depth) return false; // a copy breaks the loop
@@ -97,7 +97,8 @@ static bool find_neighbour(const loop_graph *loops, const flow *f, uint32_t id, 
 }
 
 // True when all reads of the buffer see the slices that the access sees.
-static bool reads_agree(const loop_graph *loops, const flow *f, uint32_t id, const flow_use *access)
+static bool reads_agree(const loop_graph *loops, const def_use *f, uint32_t id,
+                        const def_use_use *access)
 {
     lx_slices first = lx_slices_of(loops, &loops->ops.items[access->op], access->operand);
     bool agree = !first.why && lx_slices_count(&first) == first.cores;
@@ -109,7 +110,7 @@ static bool reads_agree(const loop_graph *loops, const flow *f, uint32_t id, con
     return agree;
 }
 
-static bool describe_copy(const loop_graph *loops, boundary_kind kind, const flow_use *beside,
+static bool describe_copy(const loop_graph *loops, boundary_kind kind, const def_use_use *beside,
                           loop_op *out)
 {
     loop_op near = loops->ops.items[beside->op];
@@ -120,15 +121,15 @@ static bool describe_copy(const loop_graph *loops, boundary_kind kind, const flo
 }
 
 // Traffic that all readers but the copy save.
-static double gain_of(const loop_graph *loops, const flow *f, const lx_copy *copy)
+static double gain_of(const loop_graph *loops, const def_use *f, const lx_copy *copy)
 {
     double bytes = cost_basis_of(loops, &copy->op).bytes[0];
-    uint32_t uses = flow_use_count(f, copy->original);
+    uint32_t uses = def_use_use_count(f, copy->original);
     return (copy->leaves ? uses : uses - 1) * bytes / MEMORY_BANDWIDTH;
 }
 
-static spyre_status add(const loop_graph *loops, const flow *f, lx_copy copy,
-                        const flow_use *beside, lx_copies *out)
+static spyre_status add(const loop_graph *loops, const def_use *f, lx_copy copy,
+                        const def_use_use *beside, lx_copies *out)
 {
     uint32_t n = out->items.count, id = copy.original;
     copy.kept = true;
@@ -142,13 +143,13 @@ static spyre_status add(const loop_graph *loops, const flow *f, lx_copy copy,
 
 spyre_status boundary_copies_find(const loop_graph *loops, boundary_kind kind, lx_copies *out)
 {
-    flow f;
+    def_use f;
     *out = (lx_copies){0};
     if (!may_copy(loops)) return NULL;
-    TRY(flow_build(loops, &f));
+    TRY(def_use_build(loops, &f));
     TRY(lx_copies_create(loops, out));
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
-        flow_use beside;
+        def_use_use beside;
         lx_copy copy = {.original = b};
         if (!find_neighbour(loops, &f, b, &beside) || !is_wanted(loops, &f, b)) continue;
         if (kind == BOUNDARY_AGREED && !reads_agree(loops, &f, b, &beside)) continue;

@@ -116,9 +116,9 @@ static spyre_status optimize(optimizer *o, bool *out_changed)
         basis[i] = cost_basis_of(loops, &loops->ops.items[i]);
         o->basis[i] = &basis[i];
     }
-    flow f;
+    def_use f;
     joint_loops a;
-    TRY(flow_build(loops, &f));
+    TRY(def_use_build(loops, &f));
     TRY(joint_loops_build(loops, &f, o->basis, &a));
     TRY(find_stretches(o));
     TRY(price(o, NULL, 0, 0, &o->us));

@@ -175,7 +175,7 @@ void division_offer(const division_prices *p, division_candidates *c, uint32_t i
 
 // The division of the op's loops that walks operand k's buffer as the access of another op divides
 // it; false when it has none. Where one of them walks it does not matter.
-static bool follow(const division_prices *p, uint32_t index, uint32_t k, flow_use by,
+static bool follow(const division_prices *p, uint32_t index, uint32_t k, def_use_use by,
                    division *out)
 {
     const loop_op *other = op_at(p, by.op);
@@ -210,7 +210,7 @@ bool division_follow_writer(const division_prices *p, uint32_t index, division *
             largest = k;
     if (largest == LOOP_MAX_OPERANDS) return false;
     uint32_t writer = p->f.writer[op->operand[largest].buffer];
-    flow_use write = {writer, op_at(p, writer)->operand_count - 1};
+    def_use_use write = {writer, op_at(p, writer)->operand_count - 1};
     return writer != index && follow(p, index, largest, write, out);
 }
 
@@ -218,8 +218,8 @@ static bool follow_reader(const division_prices *p, uint32_t index, division *ou
 {
     uint32_t output = op_at(p, index)->operand_count - 1;
     uint32_t buffer = op_at(p, index)->operand[output].buffer;
-    if (!p->may_stay[buffer] || !flow_use_count(&p->f, buffer)) return false;
-    flow_use read = p->f.uses[p->f.first_use[buffer]];
+    if (!p->may_stay[buffer] || !def_use_use_count(&p->f, buffer)) return false;
+    def_use_use read = p->f.uses[p->f.first_use[buffer]];
     return read.op != index && follow(p, index, output, read, out);
 }
 

@@ -33,7 +33,7 @@ static const division_choice *choice_of(const room *r, uint32_t op)
 
 static const lx_slices *view_of(const room *r, uint32_t u)
 {
-    const flow_use *use = &r->p->f.uses[u];
+    const def_use_use *use = &r->p->f.uses[u];
     return &choice_of(r, use->op)->view[use->operand];
 }
 
@@ -50,7 +50,7 @@ static void drop_dead(room *r, uint32_t op)
 // True when use u reads what the writer made: as it is, or to send it over the ring.
 static bool reads_original(const room *r, uint32_t buffer, uint32_t u)
 {
-    const flow *f = &r->p->f;
+    const def_use *f = &r->p->f;
     uint32_t writer = f->writer[buffer];
     const loop_op *made_by = &r->p->loops->ops.items[writer];
     const division_choice *made = choice_of(r, writer);
@@ -60,7 +60,7 @@ static bool reads_original(const room *r, uint32_t buffer, uint32_t u)
 
 static spyre_status add_result(room *r, uint32_t op, uint32_t buffer)
 {
-    const flow *f = &r->p->f;
+    const def_use *f = &r->p->f;
     tenant t = {buffer, SPYRE_NO_ID, op, choice_of(r, op)->result_bytes};
     if (f->writer[buffer] != op || !r->stays[buffer]) return NULL;
     for (uint32_t u = f->first_use[buffer]; u < f->first_use[buffer + 1]; u++)
@@ -80,7 +80,7 @@ static double form_bytes(const room *r, uint32_t buffer, const lx_slices *view)
 // The form of its own in which use u finds the buffer, unless it is there already.
 static spyre_status add_form(room *r, uint32_t buffer, uint32_t u)
 {
-    const flow *f = &r->p->f;
+    const def_use *f = &r->p->f;
     const lx_slices *view = view_of(r, u);
     uint32_t writer = f->writer[buffer];
     const loop_op *made_by = &r->p->loops->ops.items[writer];

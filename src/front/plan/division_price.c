@@ -67,7 +67,7 @@ static double access_us(const division_prices *p, uint32_t buffer)
 
 double division_saved_us(const division_prices *p, uint32_t buffer, uint32_t index, uint32_t own)
 {
-    double times = 1 + flow_use_count(&p->f, buffer) - own;
+    double times = 1 + def_use_use_count(&p->f, buffer) - own;
     if (p->copier[buffer] != SPYRE_NO_ID && p->copier[buffer] != index) times -= 2;
     return times * access_us(p, buffer);
 }
@@ -163,7 +163,7 @@ static uint32_t count_apart(division_prices *p, uint32_t buffer, const division_
 {
     uint32_t count = 0;
     for (uint32_t u = p->f.first_use[buffer]; u < p->f.first_use[buffer + 1]; u++) {
-        const flow_use *use = &p->f.uses[u];
+        const def_use_use *use = &p->f.uses[u];
         bool apart = isinf(move_us(p, buffer, writer, use->op, view_at(p, u))) != 0;
         p->apart_at[use->op * LOOP_MAX_OPERANDS + use->operand] = apart;
         count += apart;
@@ -307,17 +307,17 @@ spyre_status division_prices_create(const loop_graph *loops, const lx_copies *co
     out->basis = out->kinds->basis;
     if (loops->settings.lx_planning)
         out->lx_bytes = GEOMETRY_LX_BYTES * (1 - loops->settings.dxp_lx_frac_avail);
-    TRY(flow_build(loops, &out->f));
+    TRY(def_use_build(loops, &out->f));
     for (uint32_t b = 0; b < loops->buffers.count; b++)
         out->may_move[b] = lx_shuffles_may_move(loops, &out->f, b);
     note_copies(copies, out);
-    TRY(flow_join_writers(loops, &out->f));
+    TRY(def_use_join_writers(loops, &out->f));
     for (uint32_t u = 0; u < out->f.first_use[loops->buffers.count]; u++)
         out->use_at[out->f.uses[u].op * LOOP_MAX_OPERANDS + out->f.uses[u].operand] = u;
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];
         out->may_stay[b] =
-            buffer->kind == LOOP_LOCAL && buffer->output < 0 && flow_is_written_once(&out->f, b);
+            buffer->kind == LOOP_LOCAL && buffer->output < 0 && def_use_is_written_once(&out->f, b);
     }
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         if (out->kinds->alike[i] != i) continue;

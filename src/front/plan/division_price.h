@@ -7,7 +7,7 @@
 
 #include "front/cost/cost_shuffle.h"
 #include "front/plan/division_choice.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 #include "front/plan/lx_copies.h"
 
 // Prices of ops that are alike.
@@ -18,7 +18,7 @@ typedef struct {
     arena *memory;
     double lx_bytes; // of a core, for buffers
     bool shuffles;   // slices go over the ring to readers that divide otherwise
-    flow f;
+    def_use f;
     division_kinds *kinds;
     const cost_basis **basis;    // by op
     uint32_t *use_at;            // by op * LOOP_MAX_OPERANDS + operand: the use of f

@@ -12,7 +12,7 @@
 
 typedef struct {
     const loop_graph *loops;
-    const flow *f;
+    const def_use *f;
     uint32_t *loop_set, *op_set; // by op * LOOP_MAX_VARS + var; by op
 } joiner;
 
@@ -33,7 +33,7 @@ static void join(uint32_t *set, uint32_t a, uint32_t b)
         set[a] = b;
 }
 
-static void join_use(const joiner *j, uint32_t writer, const flow_use *use)
+static void join_use(const joiner *j, uint32_t writer, const def_use_use *use)
 {
     const loop_op *from = &j->loops->ops.items[writer], *to = &j->loops->ops.items[use->op];
     const loop_access *written = loop_result(from);
@@ -57,7 +57,7 @@ static void join_all(const joiner *j)
             j->loop_set[i * LOOP_MAX_VARS + v] = i * LOOP_MAX_VARS + v;
     }
     for (uint32_t b = 0; b < j->loops->buffers.count; b++) {
-        if (!flow_is_written_once(j->f, b)) continue;
+        if (!def_use_is_written_once(j->f, b)) continue;
         for (uint32_t u = j->f->first_use[b]; u < j->f->first_use[b + 1]; u++)
             join_use(j, j->f->writer[b], &j->f->uses[u]);
     }
@@ -158,7 +158,7 @@ static spyre_status sort(arena *memory, joint_loops *a)
     return NULL;
 }
 
-spyre_status joint_loops_build(const loop_graph *loops, const flow *f,
+spyre_status joint_loops_build(const loop_graph *loops, const def_use *f,
                                const cost_basis *const *basis, joint_loops *out)
 {
     const uint32_t ops = loops->ops.count;

@@ -7,7 +7,7 @@
 #define FRONT_JOINT_LOOPS_H
 
 #include "front/cost/cost.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 typedef struct {
     uint32_t op;
@@ -32,7 +32,7 @@ typedef struct {
 } joint_loops;
 
 // `basis`: one an op. Time is that of sorting the ops.
-SPYRE_MUST_CHECK spyre_status joint_loops_build(const loop_graph *loops, const flow *f,
+SPYRE_MUST_CHECK spyre_status joint_loops_build(const loop_graph *loops, const def_use *f,
                                                 const cost_basis *const *basis, joint_loops *out);
 
 // How a plan along the joint loops of a part begins.

@@ -14,16 +14,16 @@
 
 enum { MOST_FORMS = 4, MOST_SHUFFLE_LOOPS = 7 };
 
-bool lx_shuffles_may_move(const loop_graph *loops, const flow *f, uint32_t id)
+bool lx_shuffles_may_move(const loop_graph *loops, const def_use *f, uint32_t id)
 {
     const loop_buffer *b = &loops->buffers.items[id];
     return b->kind == LOOP_LOCAL && b->output < 0 && b->has_layout && !b->exx2 && b->dim_count &&
-           flow_is_written_once(f, id) && loops->ops.items[f->writer[id]].tile_depth == 0;
+           def_use_is_written_once(f, id) && loops->ops.items[f->writer[id]].tile_depth == 0;
 }
 
 // The shuffle, among those from `first` on, that serves a reader, or a new one; SPYRE_NO_ID in
 // *out when there is none.
-static spyre_status find_shuffle(const loop_graph *loops, const flow_use *use,
+static spyre_status find_shuffle(const loop_graph *loops, const def_use_use *use,
                                  const lx_slices *read, uint32_t first, lx_copies *copies,
                                  uint32_t *out)
 {
@@ -43,7 +43,7 @@ static spyre_status find_shuffle(const loop_graph *loops, const flow_use *use,
 }
 
 // Adds what the readers of the buffer want; false in *out when some of them needs it in memory.
-static spyre_status add_shuffles(const loop_graph *loops, const flow *f, uint32_t id,
+static spyre_status add_shuffles(const loop_graph *loops, const def_use *f, uint32_t id,
                                  lx_copies *copies, bool *out)
 {
     const loop_buffer *b = &loops->buffers.items[id];
@@ -65,12 +65,12 @@ static spyre_status add_shuffles(const loop_graph *loops, const flow *f, uint32_
 }
 
 // Traffic that LX saves, less what the shuffles from `first` on take.
-static double gain_of(const loop_graph *loops, const flow *f, uint32_t id, const lx_copies *copies,
-                      uint32_t first)
+static double gain_of(const loop_graph *loops, const def_use *f, uint32_t id,
+                      const lx_copies *copies, uint32_t first)
 {
     const loop_op *writer = &loops->ops.items[f->writer[id]];
     double bytes = cost_basis_of(loops, writer).bytes[writer->operand_count - 1];
-    double saved = (1 + flow_use_count(f, id)) * bytes / MEMORY_BANDWIDTH;
+    double saved = (1 + def_use_use_count(f, id)) * bytes / MEMORY_BANDWIDTH;
     for (uint32_t n = first; n < copies->items.count; n++) {
         const loop_op *op = &copies->items.items[n].op;
         shuffle_cost price = shuffle_cost_of(loops, op, bytes);
@@ -79,7 +79,7 @@ static double gain_of(const loop_graph *loops, const flow *f, uint32_t id, const
     return saved;
 }
 
-static spyre_status add_candidate(const loop_graph *loops, const flow *f, uint32_t id,
+static spyre_status add_candidate(const loop_graph *loops, const def_use *f, uint32_t id,
                                   lx_copies *copies)
 {
     uint32_t first = copies->items.count;
@@ -96,17 +96,17 @@ static spyre_status add_candidate(const loop_graph *loops, const flow *f, uint32
 
 spyre_status lx_shuffles_find(const loop_graph *loops, lx_copies *out)
 {
-    flow f;
+    def_use f;
     *out = (lx_copies){0};
     if (!loops->settings.lx_planner_relayout || !loops->settings.lx_planning) return NULL;
-    TRY(flow_build(loops, &f));
+    TRY(def_use_build(loops, &f));
     TRY(lx_copies_create(loops, out));
     for (uint32_t b = 0; b < loops->buffers.count; b++)
         if (lx_shuffles_may_move(loops, &f, b)) TRY(add_candidate(loops, &f, b, out));
     return NULL;
 }
 
-static spyre_status read_unshuffled(void *context, const loop_graph *loops, const flow *f,
+static spyre_status read_unshuffled(void *context, const loop_graph *loops, const def_use *f,
                                     const loop_op *op, uint32_t *place)
 {
     (void)context, (void)loops, (void)f;

@@ -107,7 +107,7 @@ static bool is_ours(const roller *b, uint32_t q)
             const reroll_operand *o = &r->operands[p][k];
             reads += o->source == REROLL_CARRY && o->from == q;
         }
-    return reads == flow_use_count(&r->f, r->results[q].first);
+    return reads == def_use_use_count(&r->f, r->results[q].first);
 }
 
 static void rename_all(const roller *b, uint32_t from, uint32_t to)

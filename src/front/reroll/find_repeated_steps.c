@@ -29,7 +29,7 @@ static uint32_t result_of(const reroll *r, uint32_t index)
 // The step that makes the buffer, or SPYRE_NO_ID.
 static uint32_t maker_step(const reroll *r, uint32_t buffer)
 {
-    return flow_is_written_once(&r->f, buffer) ? r->step_of[r->f.writer[buffer]] : SPYRE_NO_ID;
+    return def_use_is_written_once(&r->f, buffer) ? r->step_of[r->f.writer[buffer]] : SPYRE_NO_ID;
 }
 
 // --- Which op belongs to which step
@@ -38,13 +38,13 @@ static uint32_t maker_step(const reroll *r, uint32_t buffer)
 static bool serves_all_steps(const reroll *r, uint32_t index, const bool *hoisted)
 {
     uint32_t buffer = result_of(r, index), others = 0;
-    if (!flow_is_written_once(&r->f, buffer)) return false;
+    if (!def_use_is_written_once(&r->f, buffer)) return false;
     for (uint32_t u = r->f.first_use[buffer]; u < r->f.first_use[buffer + 1]; u++) {
         uint32_t reader = r->f.uses[u].op, step = r->step_of[reader];
         if (step != SPYRE_NO_ID && step >= 2) return true;
         others += !hoisted[reader];
     }
-    return flow_use_count(&r->f, buffer) && !others;
+    return def_use_use_count(&r->f, buffer) && !others;
 }
 
 static spyre_status hoist(reroll *r, arena *memory)

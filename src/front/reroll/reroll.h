@@ -5,7 +5,7 @@
 #ifndef FRONT_REROLL_H
 #define FRONT_REROLL_H
 
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 #include "front/ir/loop.h"
 
 typedef enum {
@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     const loop_graph *loops;
-    flow f;
+    def_use f;
     int64_t scope;
     uint32_t steps, length;    // of the body
     uint32_t *step_of;         // by op: its step, or SPYRE_NO_ID

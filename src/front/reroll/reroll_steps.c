@@ -48,7 +48,7 @@ static spyre_status reroll_loop(loop_graph *loops, const hint_tiles *hint, arena
 {
     reroll r = {.loops = loops, .scope = hint->scope, .steps = (uint32_t)hint->count};
     loop_graph trial;
-    TRY(flow_build(loops, &r.f));
+    TRY(def_use_build(loops, &r.f));
     TRY(find_steps(&r, scratch));
     if (!r.why_not) TRY(reroll_match(&r, scratch));
     if (!r.why_not) {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "front/front.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 // Whether the copy takes each element once: of one that it repeats (expand) or takes for several
 // windows, the writer would make the first alone.
@@ -26,7 +26,7 @@ static bool takes_each_once(const loop_op *copy)
 }
 
 // A copy of a whole local buffer that nothing else reads.
-static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
+static bool is_piece(const loop_graph *loops, const def_use *f, const loop_op *op)
 {
     if (!loop_is_copy(op)) return false;
     uint32_t id = op->operand[0].buffer;
@@ -34,8 +34,8 @@ static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
     const loop_buffer *to = loop_operand_buffer(loops, op, 1);
     return from->kind == LOOP_LOCAL && from->output < 0 && loop_same_elements(from, to) &&
            op->operand[0].offset == 0 && takes_each_once(op) &&
-           !flow_is_written_once(f, op->operand[1].buffer) &&
-           f->writer[id] != FLOW_NO_WRITER && flow_use_count(f, id) == 1;
+           !def_use_is_written_once(f, op->operand[1].buffer) &&
+           f->writer[id] != DEF_USE_NO_WRITER && def_use_use_count(f, id) == 1;
 }
 
 // Whether what the op writes there begins and ends at sticks, should the stick run along the
@@ -148,10 +148,10 @@ static spyre_status find_writers(const loop_graph *loops, const writer_lists *li
 
 spyre_status pass_concat_in_place(loop_graph *loops, bool *out_changed)
 {
-    flow f;
+    def_use f;
     writer_lists lists;
     op_list writers = {0};
-    TRY(flow_build(loops, &f));
+    TRY(def_use_build(loops, &f));
     TRY(list_writers(loops, &lists));
     bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(gone);

@@ -27,7 +27,7 @@ static bool is_plain_copy(const loop_graph *loops, const loop_op *op)
            memcmp(op->operand[0].stride, op->operand[1].stride, sizeof op->operand[0].stride) == 0;
 }
 
-static spyre_status read_source(void *context, const loop_graph *loops, const flow *f,
+static spyre_status read_source(void *context, const loop_graph *loops, const def_use *f,
                                 const loop_op *op, uint32_t *place)
 {
     (void)context, (void)f;
@@ -35,20 +35,20 @@ static spyre_status read_source(void *context, const loop_graph *loops, const fl
     return NULL;
 }
 
-static bool is_only_returned(const loop_graph *loops, const flow *f, const loop_op *op)
+static bool is_only_returned(const loop_graph *loops, const def_use *f, const loop_op *op)
 {
     if (!is_plain_copy(loops, op)) return false;
     const uint32_t from = op->operand[0].buffer, to = op->operand[1].buffer;
-    return loops->buffers.items[to].output >= 0 && flow_is_written_once(f, to) &&
+    return loops->buffers.items[to].output >= 0 && def_use_is_written_once(f, to) &&
            loop_same_elements(&loops->buffers.items[from], &loops->buffers.items[to]) &&
-           flow_use_count(f, from) == 1 && flow_use_count(f, to) == 0;
+           def_use_use_count(f, from) == 1 && def_use_use_count(f, to) == 0;
 }
 
 // Makes what a copy only returns in the buffer that is returned.
 static spyre_status make_where_returned(loop_graph *loops, bool *out_changed)
 {
-    flow f;
-    TRY(flow_build(loops, &f));
+    def_use f;
+    TRY(def_use_build(loops, &f));
     bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     uint32_t *place = ARENA_NEW(loop_scratch(loops), uint32_t, loops->buffers.count);
     TRY_ALLOC(gone && place);

@@ -9,7 +9,7 @@
 // several sizes that are no whole sticks of 16 bits: rows of an odd number of half sticks would be
 // walked otherwise than the largest size's.
 #include "front/front.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 static bool computes_wide(const loop_graph *loops, const loop_op *op)
 {
@@ -20,29 +20,30 @@ static bool computes_wide(const loop_graph *loops, const loop_op *op)
 }
 
 // Whether everything that reads the buffer could read through the cast.
-static bool all_take(const loop_graph *loops, const flow *f, uint32_t buffer)
+static bool all_take(const loop_graph *loops, const def_use *f, uint32_t buffer)
 {
     loop_access through;
     for (uint32_t n = f->first_use[buffer]; n < f->first_use[buffer + 1]; n++) {
         const loop_op *reader = &loops->ops.items[f->uses[n].op];
         const loop_access *read = &reader->operand[f->uses[n].operand];
-        if (!computes_wide(loops, reader) || !flow_through_cast(f, loops, reader, read, &through))
+        if (!computes_wide(loops, reader) ||
+            !def_use_through_cast(f, loops, reader, read, &through))
             return false;
     }
     return true;
 }
 
 // False unless all readers took what the cast reads.
-static bool forward(loop_graph *loops, const flow *f, const loop_op *cast)
+static bool forward(loop_graph *loops, const def_use *f, const loop_op *cast)
 {
     uint32_t made = loop_result(cast)->buffer;
     if (cast->op != OPFUNC_DL16TOFP32 || cast->tile_depth || loop_is_returned(loops, made) ||
-        !flow_is_written_once(f, made) || !all_take(loops, f, made))
+        !def_use_is_written_once(f, made) || !all_take(loops, f, made))
         return false;
     for (uint32_t n = f->first_use[made]; n < f->first_use[made + 1]; n++) {
         loop_op *reader = &loops->ops.items[f->uses[n].op];
         loop_access *read = &reader->operand[f->uses[n].operand];
-        (void)flow_through_cast(f, loops, reader, read, read);
+        (void)def_use_through_cast(f, loops, reader, read, read);
     }
     return true;
 }
@@ -57,5 +58,5 @@ static bool may_end_in_half_sticks(const spyre_settings *settings)
 spyre_status pass_forward_casts(loop_graph *loops, bool *out_changed)
 {
     if (may_end_in_half_sticks(&loops->settings)) return NULL;
-    return flow_drop_ops(loops, forward, out_changed);
+    return def_use_drop_ops(loops, forward, out_changed);
 }

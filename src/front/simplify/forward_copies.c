@@ -8,7 +8,7 @@
 // Where the sticks then disagree, propagate_layouts puts a copy back. Several readers would each
 // pay for what one copy pays for all; a matmul is choosy about sticks.
 #include "front/front.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 // What a step along each dim of the copy's result is in the buffer that the copy reads.
 typedef struct {
@@ -16,16 +16,16 @@ typedef struct {
     int64_t stride[LOOP_MAX_DIMS];
 } way;
 
-static bool is_forwardable(const loop_graph *loops, const flow *f, const loop_op *op)
+static bool is_forwardable(const loop_graph *loops, const def_use *f, const loop_op *op)
 {
     if (!loop_is_copy(op)) return false;
     uint32_t id = op->operand[1].buffer;
     const loop_buffer *from = loop_operand_buffer(loops, op, 0);
     const loop_buffer *to = &loops->buffers.items[id];
     return from->kind != LOOP_CONSTANT && !from->replaced_by && to->kind == LOOP_LOCAL &&
-           to->output < 0 && loop_same_elements(from, to) &&
-           flow_is_written_once(f, id) && flow_use_count(f, id) == 1 &&
-           (from->kind == LOOP_INPUT || flow_is_written_once(f, op->operand[0].buffer));
+           to->output < 0 && loop_same_elements(from, to) && def_use_is_written_once(f, id) &&
+           def_use_use_count(f, id) == 1 &&
+           (from->kind == LOOP_INPUT || def_use_is_written_once(f, op->operand[0].buffer));
 }
 
 // False unless the copy fills its result, one loop a dim.
@@ -69,13 +69,13 @@ static bool follow_way(const loop_graph *loops, const way *w, const loop_op *rea
     return true;
 }
 
-static bool forward(loop_graph *loops, const flow *f, const loop_op *copy)
+static bool forward(loop_graph *loops, const def_use *f, const loop_op *copy)
 {
     way w;
     loop_access through;
     if (copy->tile_depth || !is_forwardable(loops, f, copy) || !find_way(loops, copy, &w))
         return false;
-    const flow_use *use = &f->uses[f->first_use[copy->operand[1].buffer]];
+    const def_use_use *use = &f->uses[f->first_use[copy->operand[1].buffer]];
     loop_op *reader = &loops->ops.items[use->op];
     if (!loop_is_element_wise(reader) || reader->table || reader->tile_depth) return false;
     loop_access *read = &reader->operand[use->operand];
@@ -89,5 +89,5 @@ static bool forward(loop_graph *loops, const flow *f, const loop_op *copy)
 // Copies go in order, so that what a copy's reader reads is not taken away later.
 spyre_status pass_forward_copies(loop_graph *loops, bool *out_changed)
 {
-    return flow_drop_ops(loops, forward, out_changed);
+    return def_use_drop_ops(loops, forward, out_changed);
 }

@@ -12,14 +12,14 @@
 // biases that a cast made of 16 bits, which are read there. Ops that nothing reads any more are
 // left to deadcode.
 #include "front/front.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 // Inputs of layernormnorm.
 enum { NORMED, MEAN, SCALE, WEIGHT, BIAS, NORM_INPUTS };
 
 typedef struct {
     loop_graph *loops;
-    const flow *f;
+    const def_use *f;
     const loop_op *last; // the cast back to 16 bits
     uint32_t inner;      // its innermost loop
     loop_access input[NORM_INPUTS];
@@ -42,7 +42,7 @@ static bool take_input(norm *n, uint32_t input, const loop_op *step, uint32_t k)
     n->has[input] = true;
     if (read->stride[n->inner])
         return (input == WEIGHT || input == BIAS) &&
-               flow_through_cast(n->f, n->loops, step, read, &n->input[input]);
+               def_use_through_cast(n->f, n->loops, step, read, &n->input[input]);
     return loop_operand_buffer(n->loops, step, k)->format == SPYRE_FORMAT_IEEE_FP32;
 }
 
@@ -65,7 +65,7 @@ static bool take_either(norm *n, uint32_t input, const loop_op *step)
 // The steps behind the cast to float32, from the last one backwards.
 static bool take_steps(norm *n, const loop_access *read)
 {
-    const loop_op *step = flow_writer_in_loops(n->f, n->loops, n->last, read);
+    const loop_op *step = def_use_writer_in_loops(n->f, n->loops, n->last, read);
     if (!step) return false;
     if (step->op == OPFUNC_DL16TOFP32) {
         n->input[NORMED] = step->operand[0];
@@ -116,8 +116,8 @@ static spyre_status replace(norm *n, loop_op *op)
 
 spyre_status pass_fuse_norms(loop_graph *loops, bool *out_changed)
 {
-    flow f;
-    TRY(flow_build(loops, &f));
+    def_use f;
+    TRY(def_use_build(loops, &f));
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op *op = &loops->ops.items[i];
         norm n = {.loops = loops, .f = &f, .last = op};

@@ -82,10 +82,10 @@ typedef struct {
     map_bytes ops, counts;
 } firsts;
 
-static spyre_status read_first(void *context, const loop_graph *loops, const flow *f,
+static spyre_status read_first(void *context, const loop_graph *loops, const def_use *f,
                                const loop_op *op, uint32_t *place)
 {
-    if (!flow_is_written_once(f, *place)) return NULL;
+    if (!def_use_is_written_once(f, *place)) return NULL;
     firsts *seen = context;
     arena *memory = loop_scratch(loops);
     op_key key = key_of(loops, op);

@@ -11,7 +11,7 @@
 // of it what it is then worth. A loop along which neither factor moves would be none of a product,
 // so the other factor has to.
 #include "front/front.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 enum { FACTORS = 2 };
 
@@ -28,12 +28,12 @@ static uint32_t count_own_dims(const loop_op *copy, const loop_buffer *b)
     return count;
 }
 
-static bool may_change(const loop_graph *loops, const flow *f, const loop_op *op)
+static bool may_change(const loop_graph *loops, const def_use *f, const loop_op *op)
 {
     if (!loop_is_copy(op) || op->tile_depth || op->operand[1].offset) return false;
     const loop_buffer *to = loop_operand_buffer(loops, op, 1);
     return to->kind == LOOP_LOCAL && to->output < 0 && loop_is_dense(to) &&
-           flow_is_written_once(f, op->operand[1].buffer);
+           def_use_is_written_once(f, op->operand[1].buffer);
 }
 
 // Whether the product may read operand k where no loop moves by `most` or more.
@@ -50,11 +50,11 @@ static bool takes(const loop_op *reader, uint32_t k, int64_t most)
     return true;
 }
 
-static bool all_take(const loop_graph *loops, const flow *f, uint32_t buffer, int64_t most)
+static bool all_take(const loop_graph *loops, const def_use *f, uint32_t buffer, int64_t most)
 {
     for (uint32_t n = f->first_use[buffer]; n < f->first_use[buffer + 1]; n++)
         if (!takes(&loops->ops.items[f->uses[n].op], f->uses[n].operand, most)) return false;
-    return flow_use_count(f, buffer) > 0;
+    return def_use_use_count(f, buffer) > 0;
 }
 
 // Leaves out the copy's loops that repeat.
@@ -83,7 +83,7 @@ static void read_once(loop_access *read, uint32_t buffer, int64_t most)
         if (read->stride[v] >= most) read->stride[v] = 0;
 }
 
-static spyre_status share_factor(loop_graph *loops, const flow *f, loop_op *copy,
+static spyre_status share_factor(loop_graph *loops, const def_use *f, loop_op *copy,
                                  bool *out_changed)
 {
     if (!may_change(loops, f, copy)) return NULL;
@@ -106,8 +106,8 @@ static spyre_status share_factor(loop_graph *loops, const flow *f, loop_op *copy
 
 spyre_status pass_repeat_factors(loop_graph *loops, bool *out_changed)
 {
-    flow f;
-    TRY(flow_build(loops, &f));
+    def_use f;
+    TRY(def_use_build(loops, &f));
     for (uint32_t i = 0; i < loops->ops.count; i++)
         TRY(share_factor(loops, &f, &loops->ops.items[i], out_changed));
     return NULL;

@@ -9,18 +9,18 @@
 // Only where the innermost dim stays: it carries the stick as a rule, and a copy that changes a
 // stick costs less than a product, or several operands, that have to take another.
 #include "front/front.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 // Whether the copy alone reads a local buffer that one op writes, and alone writes its result.
-static bool is_between(const loop_graph *loops, const flow *f, const loop_op *op)
+static bool is_between(const loop_graph *loops, const def_use *f, const loop_op *op)
 {
     if (!loop_is_copy(op) || op->tile_depth) return false;
     const uint32_t id = op->operand[0].buffer;
     const loop_buffer *from = &loops->buffers.items[id];
     const loop_buffer *to = loop_operand_buffer(loops, op, 1);
     return from->kind == LOOP_LOCAL && from->output < 0 && loop_same_elements(from, to) &&
-           flow_is_written_once(f, id) && flow_use_count(f, id) == 1 &&
-           flow_is_written_once(f, op->operand[1].buffer);
+           def_use_is_written_once(f, id) && def_use_use_count(f, id) == 1 &&
+           def_use_is_written_once(f, op->operand[1].buffer);
 }
 
 static bool may_write_anywhere(const loop_op *op)
@@ -63,7 +63,7 @@ static bool find_place(const loop_op *copy, const loop_op *writer, const loop_bu
     return walked == copy->var_count && keeps_innermost;
 }
 
-static bool write_through(loop_graph *loops, const flow *f, const loop_op *copy)
+static bool write_through(loop_graph *loops, const def_use *f, const loop_op *copy)
 {
     loop_access place;
     if (!is_between(loops, f, copy)) return false;
@@ -77,5 +77,5 @@ static bool write_through(loop_graph *loops, const flow *f, const loop_op *copy)
 
 spyre_status pass_write_through_copies(loop_graph *loops, bool *out_changed)
 {
-    return flow_drop_ops(loops, write_through, out_changed);
+    return def_use_drop_ops(loops, write_through, out_changed);
 }

@@ -21,7 +21,7 @@ static bool same_loops(const recurrence *r, uint32_t a, uint32_t b)
 
 static bool stays_inside(const recurrence *r, uint32_t index)
 {
-    return flow_is_written_once(&r->f, recurrence_result(r, index)) &&
+    return def_use_is_written_once(&r->f, recurrence_result(r, index)) &&
            r->t->loops->buffers.items[recurrence_result(r, index)].output < 0;
 }
 
@@ -29,7 +29,7 @@ static bool stays_inside(const recurrence *r, uint32_t index)
 static uint32_t only_reader(const recurrence *r, uint32_t index)
 {
     uint32_t buffer = recurrence_result(r, index);
-    if (!stays_inside(r, index) || flow_use_count(&r->f, buffer) != 1) return SPYRE_NO_ID;
+    if (!stays_inside(r, index) || def_use_use_count(&r->f, buffer) != 1) return SPYRE_NO_ID;
     return r->f.uses[r->f.first_use[buffer]].op;
 }
 
@@ -71,7 +71,7 @@ static bool find_power(recurrence *r)
     uint32_t reader = only_reader(r, r->most), from = r->most;
     if (reader == SPYRE_NO_ID) return false;
     if (take_guard(r, reader)) from = reader;
-    if (!flow_is_written_once(&r->f, recurrence_result(r, from))) return false;
+    if (!def_use_is_written_once(&r->f, recurrence_result(r, from))) return false;
     r->shifted = find_shift(r, from);
     r->power = SPYRE_NO_ID;
     if (r->shifted == SPYRE_NO_ID) return false;
@@ -110,7 +110,7 @@ static bool is_sum(const recurrence *r, uint32_t index, uint32_t k)
         if (op->operand[k].stride[v] && recurrence_loop(r, index, k, v) == RECURRENCE_NO_LOOP)
             return false;
     return op->operand[k].offset == recurrence_op(r, r->shifted)->operand[2].offset &&
-           flow_is_written_once(&r->f, recurrence_result(r, index));
+           def_use_is_written_once(&r->f, recurrence_result(r, index));
 }
 
 bool recurrence_is_summed(const recurrence *r, uint32_t index)

@@ -5,14 +5,14 @@
 #ifndef FRONT_RECURRENCE_H
 #define FRONT_RECURRENCE_H
 
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 #include "front/tile/tiling.h"
 
 enum { RECURRENCE_MOST_SUMS = 4, RECURRENCE_NO_LOOP = -1 };
 
 typedef struct {
     tiling *t;
-    flow f;
+    def_use f;
     uint32_t most, shifted, power;   // ops: max(x), x - that, exp of that
     uint32_t guard;                  // op: the maximum of max(x) and something, or SPYRE_NO_ID
     uint32_t sums[RECURRENCE_MOST_SUMS], sum_count;

@@ -37,7 +37,8 @@ static bool mark_behind(const recurrence *r, bool *behind, bool *tainted)
         for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
             uint32_t buffer = op->operand[k].buffer;
             if (!tainted[buffer]) continue;
-            bool made_here = flow_is_written_once(&r->f, buffer) && is_ours(r, r->f.writer[buffer]);
+            bool made_here =
+                def_use_is_written_once(&r->f, buffer) && is_ours(r, r->f.writer[buffer]);
             if (is_ours(r, i) && !made_here) return false;
             behind[i] = !is_ours(r, i);
         }
@@ -166,7 +167,7 @@ static spyre_status add_pass(recurrence *r)
                              r->held[n], LOOP_UNUSED}));
     if (r->guard == SPYRE_NO_ID) return NULL;
     uint32_t largest = recurrence_result(r, r->guard);
-    if (flow_use_count(&r->f, largest) == 1 && buffer_at(r, largest)->output < 0) return NULL;
+    if (def_use_use_count(&r->f, largest) == 1 && buffer_at(r, largest)->output < 0) return NULL;
     return add(r, r->most,
                (assignment){OPFUNC_IDENTITY, largest, r->level, r->kept, LOOP_UNUSED});
 }
@@ -176,8 +177,8 @@ static spyre_status add_originals(recurrence *r)
 {
     loop_op shifted = *recurrence_op(r, r->shifted);
     uint32_t powers = recurrence_result(r, r->power), gaps = recurrence_result(r, r->shifted);
-    bool power = flow_use_count(&r->f, powers) > r->sum_count;
-    bool shift = power || flow_use_count(&r->f, gaps) > 1;
+    bool power = def_use_use_count(&r->f, powers) > r->sum_count;
+    bool shift = power || def_use_use_count(&r->f, gaps) > 1;
     shifted.operand[1].buffer = r->kept;
     if (shift) TRY(push(r, &shifted, recurrence_path(r, r->shifted)));
     return power ? push(r, recurrence_op(r, r->power), recurrence_path(r, r->power)) : NULL;
@@ -239,7 +240,7 @@ spyre_status tile_exponentials(tiling *t)
         recurrence r = {.t = t, .most = i, .guard = SPYRE_NO_ID};
         found = false;
         if (t->loops->ops.items[i].op != OPFUNC_MAX || t->paths.items[i].depth == 0) continue;
-        TRY(flow_build(t->loops, &r.f));
+        TRY(def_use_build(t->loops, &r.f));
         if (recurrence_find(&r)) TRY(rewrite(&r, &found));
     }
     return NULL;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "bundle/interpret.h"
 #include "bundle/model.h"
 #include "unit/check.h"

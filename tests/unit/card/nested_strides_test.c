@@ -6,10 +6,10 @@
 #include "card/row_fusion/nested_strides.h"
 #include "support/rounds.h"
 
-enum { MOST_INDICES = 1 << ROWS_MOST_LEVELS * 3 };
+enum { MOST_INDICES = 1 << NESTED_STRIDES_MOST_LEVELS * 3 };
 
 typedef struct {
-    rows_nest nest;
+    nested_strides nest;
     size_t count;
     int64_t at[MOST_INDICES];
 } random_nest;
@@ -18,14 +18,14 @@ typedef struct {
 static void make_nest(random_nest *r, uint64_t *seed)
 {
     int64_t stride = 0, extent = 1;
-    r->nest = (rows_nest){0};
+    r->nest = (nested_strides){0};
     r->count = 1;
     r->at[0] = 0;
-    for (uint32_t level = 0; level < ROWS_MOST_LEVELS; level++) {
+    for (uint32_t level = 0; level < NESTED_STRIDES_MOST_LEVELS; level++) {
         const bool goes_on = next_random(seed) % 4 == 0;
         stride = goes_on ? stride * extent : 64 * ((int64_t)(next_random(seed) % 20) - 4);
         extent = 1 + next_random(seed) % 8;
-        assert_true(rows_nest_add(&r->nest, extent, stride));
+        assert_true(nested_strides_add(&r->nest, extent, stride));
         for (size_t n = r->count; n < r->count * (size_t)extent; n++)
             r->at[n] = r->at[n % r->count] + (int64_t)(n / r->count) * stride;
         r->count *= (size_t)extent;
@@ -35,19 +35,19 @@ static void make_nest(random_nest *r, uint64_t *seed)
 static void check_list(const random_nest *r, size_t first, size_t count)
 {
     int64_t list[MOST_INDICES];
-    const size_t run = rows_nest_run(&r->nest, first, count);
-    rows_nest_list(&r->nest, first, count, list);
+    const size_t run = nested_strides_run(&r->nest, first, count);
+    nested_strides_list(&r->nest, first, count, list);
     assert_true(run > 0 && run <= count);
     for (size_t n = 0; n < count; n++) {
-        assert_int_equal(rows_nest_at(&r->nest, first + n), r->at[first + n]);
+        assert_int_equal(nested_strides_at(&r->nest, first + n), r->at[first + n]);
         assert_int_equal(list[n], r->at[first + n] - r->at[first]);
-        if (n < run) assert_int_equal(list[n], (int64_t)n * rows_nest_stride(&r->nest));
+        if (n < run) assert_int_equal(list[n], (int64_t)n * nested_strides_stride(&r->nest));
     }
 }
 
 static void check_blocks(const random_nest *r, size_t block)
 {
-    if (!rows_nest_has_blocks(&r->nest, block)) return;
+    if (!nested_strides_has_blocks(&r->nest, block)) return;
     for (size_t n = block; n < r->count; n++)
         assert_int_equal(r->at[n] - r->at[n / block * block], r->at[n % block]);
 }
@@ -56,14 +56,14 @@ static void check_reach(const random_nest *r)
 {
     byte_range reach = {0, 1};
     int64_t low = 0, high = 0;
-    rows_nest_reach(&r->nest, &reach);
+    nested_strides_reach(&r->nest, &reach);
     for (size_t n = 0; n < r->count; n++) {
         low = r->at[n] < low ? r->at[n] : low;
         high = r->at[n] > high ? r->at[n] : high;
     }
     assert_int_equal(reach.low, low);
     assert_int_equal(reach.high, high + 1);
-    assert_int_equal(rows_nest_stands(&r->nest), low == 0 && high == 0);
+    assert_int_equal(nested_strides_stands(&r->nest), low == 0 && high == 0);
 }
 
 static void nested_strides__indices_lie_where_their_digits_say(void **state)
@@ -85,14 +85,14 @@ static void nested_strides__indices_lie_where_their_digits_say(void **state)
 static void nested_strides__blocks_lie_alike_where_they_cut_no_level(void **state)
 {
     (void)state;
-    rows_nest mask = {0};
-    assert_true(rows_nest_add(&mask, 256, 512) && rows_nest_add(&mask, 12, 0) &&
-                rows_nest_add(&mask, 8, 131072));
+    nested_strides mask = {0};
+    assert_true(nested_strides_add(&mask, 256, 512) && nested_strides_add(&mask, 12, 0) &&
+                nested_strides_add(&mask, 8, 131072));
     static const uint32_t alike[] = {1, 64, 256, 512, 1024, 3072, 6144}, other[] = {48, 384, 2048};
     for (size_t n = 0; n < sizeof alike / sizeof *alike; n++)
-        assert_true(rows_nest_has_blocks(&mask, alike[n]));
+        assert_true(nested_strides_has_blocks(&mask, alike[n]));
     for (size_t n = 0; n < sizeof other / sizeof *other; n++)
-        assert_false(rows_nest_has_blocks(&mask, other[n]));
+        assert_false(nested_strides_has_blocks(&mask, other[n]));
 }
 
 int main(void)

@@ -271,8 +271,12 @@ static void shared_rows__a_step_touches_both_halves_of_sticks_of_float32(void **
     (void)state;
     const row_fusion c = {.rows = 2, .sticks = 3};
     rows_step s = {.op = VECTOR_WIDE_X,
-                   .place = {.space = ISA_SPACE_LX, .format = FP32, .offset = 1024, .upper = 4096,
-                             .row = rows_evenly(2, 128), .stick = rows_evenly(3, 512)}};
+                   .place = {.space = ISA_SPACE_LX,
+                             .format = FP32,
+                             .offset = 1024,
+                             .upper = 4096,
+                             .row = nested_strides_even(2, 128),
+                             .stick = nested_strides_even(3, 512)}};
     assert_true(rows_step_in_lx(&s));
     byte_range all = rows_step_range(&c, &s);
     assert_int_equal(all.low, 1024);

@@ -7,8 +7,8 @@
 static alternatives find(const loop_graph *loops, uint32_t op, double least_us)
 {
     alternatives found;
-    flow f;
-    assert_ok(flow_build(loops, &f));
+    def_use f;
+    assert_ok(def_use_build(loops, &f));
     assert_ok(alternatives_find(loops, &f, op, least_us, loops->memory, &found));
     for (uint32_t i = 0; i < found.count; i++) assert_true(found.best[i].saved_us > least_us);
     for (uint32_t i = 1; i < found.count; i++)

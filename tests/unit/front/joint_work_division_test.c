@@ -4,18 +4,18 @@
 #include <math.h>
 
 #include "front/cost/cost.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 #include "front/ir/lx_slices.h"
 #include "support/front_case.h"
 
 // Reads of local buffers, and those that see the buffer divided as its writer does.
 static void count_reads(const loop_graph *loops, uint32_t *out_reads, uint32_t *out_agree)
 {
-    flow f;
+    def_use f;
     *out_reads = *out_agree = 0;
-    assert_ok(flow_build(loops, &f));
+    assert_ok(def_use_build(loops, &f));
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
-        if (!flow_is_written_once(&f, b)) continue;
+        if (!def_use_is_written_once(&f, b)) continue;
         const loop_op *writer = &loops->ops.items[f.writer[b]];
         lx_slices written = lx_slices_of(loops, writer, writer->operand_count - 1);
         for (uint32_t u = f.first_use[b]; u < f.first_use[b + 1]; u++) {

@@ -68,7 +68,7 @@ static void pipeline__no_change_takes_no_memory(void **state)
     front_case_output(&run, value);
     assert_ok(compile_without(&run, "", &result));
     for (uint32_t n = 0; n < result.records.count; n++) {
-        const front_record *r = &result.records.items[n];
+        const pass_time *r = &result.records.items[n];
         if (!r->changed && r->bytes && strcmp(r->name, "emit") != 0)
             fail_msg("%s leaves %zu bytes", r->name, (size_t)r->bytes);
     }

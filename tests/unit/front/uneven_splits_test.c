@@ -3,7 +3,7 @@
 // Loops whose last slice is shorter (SPYRE_UNEVEN_SPLITS).
 #include "unit/check.h"
 
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 #include "front/cost/cost.h"
 #include "support/front_case.h"
 

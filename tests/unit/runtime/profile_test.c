@@ -94,7 +94,7 @@ static void profile__a_loop_around_kernels_is_one_record(void **state)
     free_program(p);                    // launches may outlive it
     spyre_activity launch_record = {.kind = SPYRE_ACTIVITY_LAUNCH, .card_begin_us = 10,
                                     .card_end_us = 20, .name = "p"};
-    profile_kernels(outline, &launch_record, list);
+    profile_kernel_rows(outline, &launch_record, list);
     spyre_context context = {.records = list};
     spyre_activity r[MOST];
     assert_int_equal(spyre_profile_take(&context, r, MOST), 3);
@@ -108,7 +108,7 @@ static void profile__a_loop_around_kernels_is_one_record(void **state)
     assert_true(r[1].card_begin_us == 11 && r[1].card_end_us == 16);
     assert_true(r[2].card_begin_us == 16 && r[2].card_end_us == 20);
     memset(launch_record.name, 'x', SPYRE_PROFILE_NAME - 1);
-    profile_kernels(outline, &launch_record, list);
+    profile_kernel_rows(outline, &launch_record, list);
     assert_int_equal(spyre_profile_take(&context, r, MOST), 3);
     assert_int_equal(strlen(r[1].name), SPYRE_PROFILE_NAME - 1);
     assert_string_equal(strchr(r[1].name, '#'), "#1_exp..2_mul");

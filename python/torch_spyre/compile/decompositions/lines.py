@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from .. import handover
+from .. import call_compiler
 
 HALVES = (torch.float16, torch.bfloat16)
 FLOATS = (*HALVES, torch.float32)
@@ -25,7 +25,7 @@ LONG_LINE = 1 << 12
 def computed() -> tuple[torch.dtype, ...]:
     """In which the card has products and every function: 16 bits, and float32 with the profile
     `extended`."""
-    return FLOATS if handover.setting("profile") == "extended" else HALVES
+    return FLOATS if call_compiler.setting("profile") == "extended" else HALVES
 
 
 def is_composed(dtype: torch.dtype) -> bool:

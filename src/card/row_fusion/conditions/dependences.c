@@ -82,7 +82,7 @@ static int64_t row_bytes(const side *s, uint32_t o)
     const int64_t lanes = s->access->lane ? SIMD_LANES / 2 - 1 : 0;
     const int64_t upper = whole ? s->access->place.upper : rows_second_run(s->access);
     byte_range row = {0, upper + lanes * s->access->lane + element};
-    if (whole) rows_nest_reach(&s->access->place.stick, &row);
+    if (whole) nested_strides_reach(&s->access->place.stick, &row);
     return row.high;
 }
 
@@ -92,7 +92,7 @@ static bool moves_alike(const rows_place *a, const rows_place *b)
     return memcmp(a->outer, b->outer, sizeof a->outer) == 0;
 }
 
-static bool goes_up(const rows_nest *n)
+static bool goes_up(const nested_strides *n)
 {
     for (uint32_t level = 0; level < n->levels; level++)
         if (n->stride[level] < 0) return false;
@@ -100,11 +100,13 @@ static bool goes_up(const rows_nest *n)
 }
 
 // `bytes` bytes at each index of both, and of two runs `upper` bytes apart, share none.
-static bool nests_apart(const rows_nest *a, const rows_nest *b, int64_t upper, int64_t bytes)
+static bool nests_apart(const nested_strides *a, const nested_strides *b, int64_t upper,
+                        int64_t bytes)
 {
-    int64_t extent[1 + 2 * ROWS_MOST_LEVELS] = {2}, stride[1 + 2 * ROWS_MOST_LEVELS] = {upper};
-    uint32_t dims = rows_nest_dims(a, b ? 1 : 0, extent, stride);
-    if (b) dims = rows_nest_dims(b, dims, extent, stride);
+    int64_t extent[1 + 2 * NESTED_STRIDES_MOST_LEVELS] = {2},
+                           stride[1 + 2 * NESTED_STRIDES_MOST_LEVELS] = {upper};
+    uint32_t dims = nested_strides_dims(a, b ? 1 : 0, extent, stride);
+    if (b) dims = nested_strides_dims(b, dims, extent, stride);
     return levels_nest(dims, extent, stride, bytes);
 }
 
@@ -117,7 +119,8 @@ static bool rows_apart(const side *a, const side *b, int64_t behind)
     // Per-row values of the only row are taken in the order of the tiles.
     if (a->tile->rows == 1 && !is_stream(a) && !is_stream(b)) return true;
     if (!goes_up(&x->place.stick) || !goes_up(&y->place.stick)) return false;
-    if (!rows_nests_equal(&x->place.row, &y->place.row) || x->lane < 0 || y->lane < 0) return false;
+    if (!nested_strides_equal(&x->place.row, &y->place.row) || x->lane < 0 || y->lane < 0)
+        return false;
     if ((is_stream(a) || is_stream(b)) && behind < first && behind + second > 0) return false;
     int64_t low = behind < 0 ? behind : 0;
     int64_t high = first > behind + second ? first : behind + second;
@@ -133,8 +136,8 @@ static bool stream_lies_apart(const rows_place *p)
 
 static bool places_alike(const rows_place *a, const rows_place *b)
 {
-    return a->format == b->format && a->upper == b->upper && rows_nests_equal(&a->row, &b->row) &&
-           rows_nests_equal(&a->stick, &b->stick);
+    return a->format == b->format && a->upper == b->upper &&
+           nested_strides_equal(&a->row, &b->row) && nested_strides_equal(&a->stick, &b->stick);
 }
 
 static bool in_order(const plan_phase *first, const side *a, const side *b)
@@ -234,19 +237,20 @@ static byte_range row_of(const rows_place *p)
 {
     byte_range row = {0, SIMD_LANES / 2 * (int64_t)spyre_format_bytes(p->format)};
     range_repeat(&row, p->upper, 2);
-    rows_nest_reach(&p->stick, &row);
+    nested_strides_reach(&p->stick, &row);
     return row;
 }
 
 // So many bytes at each row in each iteration share none.
 static bool cells_apart(const row_fusion *c, uint32_t loops, const rows_place *p, int64_t bytes)
 {
-    int64_t extent[ISA_MAX_LOOPS + ROWS_MOST_LEVELS], stride[ISA_MAX_LOOPS + ROWS_MOST_LEVELS];
+    int64_t extent[ISA_MAX_LOOPS + NESTED_STRIDES_MOST_LEVELS],
+        stride[ISA_MAX_LOOPS + NESTED_STRIDES_MOST_LEVELS];
     for (uint32_t n = 0; n < loops; n++) {
         extent[n] = c->iterations[c->loops - loops + n];
         stride[n] = p->outer[c->loops - loops + n];
     }
-    return levels_nest(rows_nest_dims(&p->row, loops, extent, stride), extent, stride, bytes);
+    return levels_nest(nested_strides_dims(&p->row, loops, extent, stride), extent, stride, bytes);
 }
 
 static bool iterations_apart(const row_fusion *c, const plan_phase *first, uint32_t loops,
@@ -259,7 +263,7 @@ static bool iterations_apart(const row_fusion *c, const plan_phase *first, uint3
     for (uint32_t n = 0; n < apart.count; n++) {
         byte_range all = range_shifted(rows_step_range(c, other), apart.bytes[n]);
         if (!ranges_overlap(rows_step_range(c, s), all)) continue;
-        if (!moves_alike(x, y) || !rows_nests_equal(&x->row, &y->row)) return false;
+        if (!moves_alike(x, y) || !nested_strides_equal(&x->row, &y->row)) return false;
         byte_range cell = row_of(x);
         range_add(&cell, range_shifted(row_of(y), y->offset - x->offset + apart.bytes[n]));
         if (!cells_apart(c, loops, x, cell.high - cell.low)) return false;

@@ -45,7 +45,7 @@ static bool moves_along(const rows_tile *t, uint32_t o)
 {
     const rows_access *a = &t->operand[o];
     return a->sums == ROWS_NONE && !a->constant && t->role != ROWS_CONSTANT &&
-           !rows_nest_stands(&a->place.row);
+           !nested_strides_stands(&a->place.row);
 }
 
 // Both have the same elements of an argument.

@@ -61,7 +61,8 @@ static bool stream_gains_alone(const rows_window *w, const rows_shape *shape, co
     if (opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY) return cast_gains_alone(w, t);
     if (!narrow || !has_formula(t)) return false;
     for (uint32_t o = 1; o < i->operand_count; o++)
-        if (t->operand[o].lane == 0 && !rows_nest_stands(&t->operand[o].place.stick)) return false;
+        if (t->operand[o].lane == 0 && !nested_strides_stands(&t->operand[o].place.stick))
+            return false;
     return true;
 }
 

@@ -201,10 +201,10 @@ static bool begin(const rows_messages *m, int64_t offset, digits *d, int64_t *ou
     return left == 0;
 }
 
-static bool add_pieces(digits *d, int64_t extent, int64_t stride, rows_nest *out)
+static bool add_pieces(digits *d, int64_t extent, int64_t stride, nested_strides *out)
 {
     const rows_messages *m = d->m;
-    if (stride == 0) return rows_nest_add(out, extent, 0);
+    if (stride == 0) return nested_strides_add(out, extent, 0);
     while (extent > 1) {
         uint32_t n = m->levels;
         while (n > 0 && m->level[n - 1].to > stride) n--;
@@ -217,7 +217,7 @@ static bool add_pieces(digits *d, int64_t extent, int64_t stride, rows_nest *out
             if (most % steps || extent % piece) return false;
         }
         d->digit[n] += (piece - 1) * steps;
-        if (!rows_nest_add(out, piece, steps * m->level[n].from)) return false;
+        if (!nested_strides_add(out, piece, steps * m->level[n].from)) return false;
         extent /= piece;
         stride *= piece;
     }
@@ -237,15 +237,16 @@ bool rows_messages_offset(const rows_messages *m, int64_t offset, int64_t *out)
     return begin(m, offset, &d, out) && end(&d);
 }
 
-bool rows_messages_level(const rows_messages *m, int64_t extent, int64_t stride, rows_nest *out)
+bool rows_messages_level(const rows_messages *m, int64_t extent, int64_t stride,
+                         nested_strides *out)
 {
     digits d = {.m = m};
     return add_pieces(&d, extent, stride, out);
 }
 
-static bool move_nest(digits *d, rows_nest *nest)
+static bool move_nest(digits *d, nested_strides *nest)
 {
-    rows_nest moved = {0};
+    nested_strides moved = {0};
     for (uint32_t n = 0; n < nest->levels; n++)
         if (!add_pieces(d, nest->extent[n], nest->stride[n], &moved)) return false;
     *nest = moved;
@@ -255,7 +256,7 @@ static bool move_nest(digits *d, rows_nest *nest)
 // Elements at one stride, which still are.
 static bool move_stride(digits *d, int64_t extent, int64_t *stride)
 {
-    rows_nest moved = {0};
+    nested_strides moved = {0};
     if (*stride == 0 || extent == 1) return true;
     if (*stride < 0 || !add_pieces(d, extent, *stride, &moved) || moved.levels != 1) return false;
     *stride = moved.stride[0];

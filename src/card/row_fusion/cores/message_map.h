@@ -34,7 +34,8 @@ bool rows_messages_turn(const rows_messages *m, rows_messages *out);
 bool rows_messages_offset(const rows_messages *m, int64_t offset, int64_t *out);
 
 // Pieces of a level of the receivers, as it lies with the senders: adds them to `out`.
-bool rows_messages_level(const rows_messages *m, int64_t extent, int64_t stride, rows_nest *out);
+bool rows_messages_level(const rows_messages *m, int64_t extent, int64_t stride,
+                         nested_strides *out);
 
 // The same of a place: its rows, sticks and runs of lanes, all of which were received.
 bool rows_messages_place(const rows_messages *m, int64_t lanes, int64_t lane, rows_place *place);

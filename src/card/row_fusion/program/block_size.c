@@ -20,9 +20,9 @@ enum { LEAST_UNITS = 256 };
 enum { AHEAD_BYTES = 32 << 10, LEAST_ROWS = 16 };
 
 // So many rows, the first of a block, lie at one stride, or at one after every `inner` rows.
-static bool lie_evenly(const rows_nest *n, uint32_t rows, uint32_t inner)
+static bool lie_evenly(const nested_strides *n, uint32_t rows, uint32_t inner)
 {
-    if (rows_nest_is_even(n) || n->extent[0] % rows == 0) return true;
+    if (nested_strides_is_even(n) || n->extent[0] % rows == 0) return true;
     if (n->extent[0] != inner || rows % inner != 0) return false;
     return n->levels == 2 || n->extent[1] % (rows / inner) == 0;
 }
@@ -34,8 +34,8 @@ static uint32_t inner_rows(const row_fusion *c, uint32_t rows)
     uint32_t inner = rows;
     for (uint32_t n = 0; n < c->items.count; n++)
         for (uint32_t o = 0; o < c->items.items[n].operands; o++) {
-            const rows_nest *row = &c->items.items[n].operand[o].place.row;
-            if (inner == rows && !rows_nest_is_even(row) && row->extent[0] % rows != 0)
+            const nested_strides *row = &c->items.items[n].operand[o].place.row;
+            if (inner == rows && !nested_strides_is_even(row) && row->extent[0] % rows != 0)
                 inner = row->extent[0];
             if (!lie_evenly(row, rows, inner)) return 0;
         }
@@ -46,7 +46,7 @@ static uint32_t inner_rows(const row_fusion *c, uint32_t rows)
 static bool blocks_are_alike(const row_fusion *c, uint32_t rows)
 {
     for (uint32_t n = 0; n < c->steps.count; n++)
-        if (!rows_nest_has_blocks(&c->steps.items[n].place.row, rows)) return false;
+        if (!nested_strides_has_blocks(&c->steps.items[n].place.row, rows)) return false;
     return true;
 }
 
@@ -67,7 +67,8 @@ static bool sticks_are_nearer(const row_fusion *c)
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_place *p = &c->steps.items[n].place;
         if (!vector_takes_elements(c->steps.items[n].op)) continue;
-        const int64_t row = rows_nest_stride(&p->row), stick = rows_nest_stride(&p->stick);
+        const int64_t row = nested_strides_stride(&p->row),
+                      stick = nested_strides_stride(&p->stick);
         nearer += row && stick ? (llabs(stick) < llabs(row) ? 1 : -1) : 0;
     }
     return nearer > 0;
@@ -118,12 +119,12 @@ static uint32_t choose_block(const rows_builder *b)
 
 // --- Places
 
-static spyre_status list_nest(arena *memory, const rows_nest *nest, size_t count,
+static spyre_status list_nest(arena *memory, const nested_strides *nest, size_t count,
                               const int64_t **out)
 {
     int64_t *at = ARENA_NEW(memory, int64_t, count);
     TRY_ALLOC(at);
-    rows_nest_list(nest, 0, count, at);
+    nested_strides_list(nest, 0, count, at);
     *out = at;
     return NULL;
 }
@@ -133,8 +134,9 @@ static void share_lists(const row_fusion *c, rows_step *s)
 {
     for (const rows_step *other = c->steps.items; other < s; other++) {
         if (!vector_takes_elements(other->op)) continue;
-        if (rows_nests_equal(&s->place.row, &other->place.row)) s->row_at = other->row_at;
-        if (rows_nests_equal(&s->place.stick, &other->place.stick)) s->stick_at = other->stick_at;
+        if (nested_strides_equal(&s->place.row, &other->place.row)) s->row_at = other->row_at;
+        if (nested_strides_equal(&s->place.stick, &other->place.stick))
+            s->stick_at = other->stick_at;
     }
 }
 
@@ -145,7 +147,7 @@ static spyre_status list_places(rows_builder *b)
         rows_step *s = &c->steps.items[n];
         if (!vector_takes_elements(s->op)) continue;
         share_lists(c, s);
-        if (!s->row_at && rows_nest_has_blocks(&s->place.row, c->block))
+        if (!s->row_at && nested_strides_has_blocks(&s->place.row, c->block))
             TRY(list_nest(b->memory, &s->place.row, c->block + c->rows_ahead, &s->row_at));
         if (!s->stick_at)
             TRY(list_nest(b->memory, &s->place.stick, c->sticks, &s->stick_at));
@@ -170,11 +172,11 @@ static spyre_status make_tile(const rows_builder *b, const rows_item *item, uint
     i.extent[2] = runs;
     i.extent[3] = item->lanes / runs;
     for (uint32_t o = 0; o < i.operand_count; o++) {
-        const rows_nest *row = &item->operand[o].place.row;
+        const nested_strides *row = &item->operand[o].place.row;
         memset(i.operand[o].stride, 0, sizeof i.operand[o].stride);
         memset(i.operand[o].loop_stride, 0, sizeof i.operand[o].loop_stride);
-        i.operand[o].stride[1 - last] = rows_nest_at(row, inner);
-        i.operand[o].stride[last] = rows_nest_stride(row);
+        i.operand[o].stride[1 - last] = nested_strides_at(row, inner);
+        i.operand[o].stride[last] = nested_strides_stride(row);
         if (runs > 1) i.operand[o].stride[2] = rows_second_run(&t->operand[o]);
         if (item->lanes > 1) i.operand[o].stride[3] = t->operand[o].lane;
     }

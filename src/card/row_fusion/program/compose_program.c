@@ -86,7 +86,7 @@ static spyre_status take_kept(rows_builder *b, rows_step step)
 // Per-row operands have one element per row, other operands without lanes one per stick.
 static bool is_by_row(const rows_access *a)
 {
-    return a->lane == 0 && rows_nest_stands(&a->place.stick);
+    return a->lane == 0 && nested_strides_stands(&a->place.stick);
 }
 
 // What a FILL of the kernel says, which is no tile of the row fusion.
@@ -119,7 +119,7 @@ static spyre_status load(rows_builder *b, const rows_access *a)
     }
     TRY(add_step(b, (rows_step){.op = op, .place = *place, .value = ROWS_NONE}));
     b->in_x = ROWS_NONE;
-    bool once = a->lane == 0 || rows_nest_stands(&place->row);
+    bool once = a->lane == 0 || nested_strides_stands(&place->row);
     return once ? NULL : name_value(b, place, false);
 }
 
@@ -135,9 +135,9 @@ static spyre_status with(rows_builder *b, const rows_access *a, bool inverse)
     if (id != ROWS_NONE && b->open && id == b->in_x)
         return add_step(b, (rows_step){.op = VECTOR_X_TO_Y, .value = ROWS_NONE});
     if (id != ROWS_NONE) return take_kept(b, (rows_step){.op = VECTOR_KEPT_Y, .value = id});
-    vector_op op = rows_nest_stands(&a->place.row) ? VECTOR_LINE_Y
-                   : is_wide(&a->place)            ? VECTOR_WIDE_Y
-                                                   : VECTOR_LOAD_Y;
+    vector_op op = nested_strides_stands(&a->place.row) ? VECTOR_LINE_Y
+                   : is_wide(&a->place)                 ? VECTOR_WIDE_Y
+                                                        : VECTOR_LOAD_Y;
     TRY(add_step(b, (rows_step){.op = op, .place = a->place, .value = ROWS_NONE}));
     return op == VECTOR_LINE_Y ? NULL : new_value(b, &a->place, false, VECTOR_KEEP_Y, &id);
 }
@@ -333,7 +333,7 @@ static spyre_status add_tile(rows_builder *b, const rows_tile *t)
         const bool first = a->place.offset == 0 && a->lane == 0 && b->folded[a->sums];
         const bool all = a->lane != 0 && t->lanes == SIMD_LANES && !b->folded[a->sums];
         b->fits = b->fits && (first || all) && !b->begun[a->sums];
-        if (first) item.operand[o].place.row = rows_evenly(t->rows, sizeof(float));
+        if (first) item.operand[o].place.row = nested_strides_even(t->rows, sizeof(float));
     }
     b->open = false;
     return VEC_PUSH(b->scratch, &b->c->items, item);

@@ -26,7 +26,7 @@ typedef struct {
 
 typedef struct {
     uint32_t groups;
-    place_group group[2 * ROWS_MOST_LEVELS];
+    place_group group[2 * NESTED_STRIDES_MOST_LEVELS];
     uint32_t count;                         // places of all groups
     int64_t at[MOST_PLACES];                // bytes from the block's first element
     bool taken[MOST_PLACES];
@@ -65,7 +65,7 @@ static uint32_t list_levels(const rows_place *p, uint32_t rows, level *out)
     uint32_t count = 0;
     for (uint32_t n = 0; n < p->row.levels + p->stick.levels; n++) {
         const bool of_rows = n < p->row.levels;
-        const rows_nest *nest = of_rows ? &p->row : &p->stick;
+        const nested_strides *nest = of_rows ? &p->row : &p->stick;
         const uint32_t l = of_rows ? n : n - p->row.levels;
         level one = {nest->extent[l], nest->stride[l]};
         if (of_rows && one.extent > rows) one.extent = rows;
@@ -93,7 +93,7 @@ static void take_places(const rows_step *s, uint32_t rows, uint32_t sticks, plac
 
 static bool find_places(const rows_step *s, uint32_t rows, uint32_t sticks, places *out)
 {
-    level levels[2 * ROWS_MOST_LEVELS];
+    level levels[2 * NESTED_STRIDES_MOST_LEVELS];
     const uint32_t count = list_levels(&s->place, rows, levels);
     int64_t all = 1;
     *out = (places){.groups = 0};

@@ -239,7 +239,7 @@ static void move_out(rows_builder *b, const rows_item *item, int64_t area)
     own.own = true;
     own.offset = area * ROWS_OWN_BYTES;
     memset(own.outer, 0, sizeof own.outer);
-    own.row = rows_evenly(b->c->rows, (int64_t)spyre_format_bytes(format_of(item, 0)));
+    own.row = nested_strides_even(b->c->rows, (int64_t)spyre_format_bytes(format_of(item, 0)));
     move(b, item->operand[0].place, own);
 }
 

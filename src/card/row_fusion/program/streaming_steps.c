@@ -15,7 +15,7 @@ enum { STREAMED_BYTES = 32 << 20 };
 // the next one.
 enum { DISTANT_BYTES = 16 << 20, DISTANT_ROWS = 32, PAGE_BYTES = 4096 };
 
-static bool is_in_lines(const rows_nest *n)
+static bool is_in_lines(const nested_strides *n)
 {
     for (uint32_t level = 0; level < n->levels; level++)
         if (n->stride[level] % ROWS_LINE_BYTES != 0) return false;
@@ -44,7 +44,7 @@ static uint64_t distant_bytes(const row_fusion *c, const rows_step *s)
     const bool loads = s->op == VECTOR_LOAD_X || s->op == VECTOR_WIDE_X;
     if (!loads || p->space != ISA_SPACE_MEMORY || p->own) return 0;
     if (c->block < DISTANT_ROWS || c->sticks == 1) return 0;
-    if (llabs(rows_nest_at(&p->stick, 1)) < PAGE_BYTES) return 0;
+    if (llabs(nested_strides_at(&p->stick, 1)) < PAGE_BYTES) return 0;
     for (uint32_t l = 0; l < c->loops; l++)
         if (p->outer[l] != 0) bytes *= c->iterations[l];
     return bytes;

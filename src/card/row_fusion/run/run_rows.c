@@ -74,7 +74,7 @@ static uint8_t *address_of(const core_run *run, const progress *g, const rows_pl
 // Bytes from row 0 to the block.
 static int64_t before_block(const progress *g, const rows_place *p)
 {
-    return p->own ? 0 : rows_nest_at(&p->row, g->first);
+    return p->own ? 0 : nested_strides_at(&p->row, g->first);
 }
 
 static void load_halves(const uint8_t *at, int64_t stride, size_t count, float *out)
@@ -90,7 +90,7 @@ static void load_halves(const uint8_t *at, int64_t stride, size_t count, float *
 static bool is_same_for_all(const rows_step *s)
 {
     const bool in_memory = !s->place.own && s->place.space == ISA_SPACE_MEMORY;
-    return s->filled || (in_memory && rows_nest_stands(&s->place.row));
+    return s->filled || (in_memory && nested_strides_stands(&s->place.row));
 }
 
 static void copy_elements(uint8_t *to, const uint8_t *from, int64_t stride, size_t count,
@@ -104,13 +104,13 @@ static void copy_elements(uint8_t *to, const uint8_t *from, int64_t stride, size
 }
 
 // Elements of rows in several runs become neighbours, to be converted at once.
-static void gather_rows(const rows_nest *nest, size_t first, const uint8_t *at, size_t bytes,
+static void gather_rows(const nested_strides *nest, size_t first, const uint8_t *at, size_t bytes,
                         size_t count, uint8_t *out)
 {
     for (size_t done = 0, run; done < count; done += run) {
-        run = rows_nest_run(nest, first + done, count - done);
-        copy_elements(out + done * bytes, at + rows_nest_at(nest, first + done),
-                      rows_nest_stride(nest), run, bytes);
+        run = nested_strides_run(nest, first + done, count - done);
+        copy_elements(out + done * bytes, at + nested_strides_at(nest, first + done),
+                      nested_strides_stride(nest), run, bytes);
     }
 }
 
@@ -119,15 +119,15 @@ static void gather_rows(const rows_nest *nest, size_t first, const uint8_t *at, 
 static void fetch_rows(const progress *g, uint32_t n, const uint8_t *at, float *out)
 {
     const rows_step *s = &g->c->steps.items[n];
-    const rows_nest *nest = &s->place.row;
+    const nested_strides *nest = &s->place.row;
     const size_t first = s->place.own ? 0 : g->first;
     const size_t count = is_same_for_all(s) ? g->c->block : g->count;
     const size_t bytes = g->halves[n] ? 2 : (size_t)spyre_format_bytes(s->place.format);
-    const uint8_t *from = at + rows_nest_at(nest, first);
-    int64_t stride = rows_nest_stride(nest);
+    const uint8_t *from = at + nested_strides_at(nest, first);
+    int64_t stride = nested_strides_stride(nest);
     uint8_t gathered[ROWS_MOST_ROWS * 4];
     for (size_t row = 0; s->filled && row < count; row++) out[row] = s->begin;
-    if (!s->filled && rows_nest_run(nest, first, count) < count) {
+    if (!s->filled && nested_strides_run(nest, first, count) < count) {
         gather_rows(nest, first, at, bytes, count, gathered);
         from = gathered;
         stride = (int64_t)bytes;
@@ -191,8 +191,8 @@ static void fetch_line(const progress *g, uint32_t n)
 
 static const int64_t *list_rows(const progress *g, uint32_t n)
 {
-    rows_nest_list(&g->c->steps.items[n].place.row, g->first, g->count + g->c->rows_ahead,
-                   g->row_at[n]);
+    nested_strides_list(&g->c->steps.items[n].place.row, g->first, g->count + g->c->rows_ahead,
+                        g->row_at[n]);
     return g->row_at[n];
 }
 
@@ -271,7 +271,7 @@ static bool move_elements(const progress *g, uint32_t n, vector_step *w)
     }
     w->at = g->step[n] + before;
     if (!s->row_at) w->row_at = list_rows(g, n);
-    w->ahead = next < g->c->rows ? rows_nest_at(&s->place.row, next) - before : 0;
+    w->ahead = next < g->c->rows ? nested_strides_at(&s->place.row, next) - before : 0;
     return s->streams && (uintptr_t)w->at % ROWS_LINE_BYTES == 0;
 }
 

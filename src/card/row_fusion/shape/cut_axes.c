@@ -66,11 +66,11 @@ bool rows_one_stride(const rows_part *p, uint32_t o, bool loops, int64_t *out_st
     return true;
 }
 
-bool rows_nest_of(const rows_part *p, uint32_t o, rows_nest *out)
+bool nested_strides_of(const rows_part *p, uint32_t o, nested_strides *out)
 {
-    *out = (rows_nest){0};
+    *out = (nested_strides){0};
     for (uint32_t n = 0; n < p->count; n++)
-        if (!rows_nest_add(out, p->pieces[n].extent, p->pieces[n].stride[o])) return false;
+        if (!nested_strides_add(out, p->pieces[n].extent, p->pieces[n].stride[o])) return false;
     return true;
 }
 

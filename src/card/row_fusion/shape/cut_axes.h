@@ -7,7 +7,7 @@
 #include "card/row_fusion/shape/row_shape.h"
 #include "card/row_fusion/shape/tile_axes.h"
 
-enum { ROWS_MOST_LABEL_CUTS = 2 + 4 * ROWS_MOST_LEVELS };
+enum { ROWS_MOST_LABEL_CUTS = 2 + 4 * NESTED_STRIDES_MOST_LEVELS };
 _Static_assert(2 + ROWS_MOST_CUTS <= ROWS_MOST_LABEL_CUTS &&
                1 + ROWS_MOST_AXES <= ROWS_MOST_LABEL_CUTS, "");
 
@@ -41,7 +41,7 @@ bool rows_cut_axes(const rows_axes *list, const rows_label_cuts *cuts, rows_part
 bool rows_one_stride(const rows_part *p, uint32_t o, bool loops, int64_t *out_stride);
 
 // The places of a part in operand o; false when they have too many levels.
-bool rows_nest_of(const rows_part *p, uint32_t o, rows_nest *out);
+bool nested_strides_of(const rows_part *p, uint32_t o, nested_strides *out);
 
 // Rows and sticks come in the order of the instruction's dims, outer ones later.
 bool rows_keeps_order(const rows_part *p);

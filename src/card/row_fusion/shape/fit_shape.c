@@ -45,7 +45,7 @@ static bool has_sticks(const rows_tile *t)
             if (dl16 && a->place.upper != ROWS_RUN * a->lane) return false;
         } else if (o == 0 || a->lane != 0 || a->place.upper != 0) {
             return false;
-        } else if (!rows_nest_stands(&a->place.stick) && !is_spread(t, a)) {
+        } else if (!nested_strides_stands(&a->place.stick) && !is_spread(t, a)) {
             return false;
         }
     }
@@ -55,9 +55,9 @@ static bool has_sticks(const rows_tile *t)
 static bool is_even_enough(rows_evenness evenness, const rows_access *a)
 {
     const bool lx = a->place.space == ISA_SPACE_LX;
-    if (a->lane == 0 && !rows_nest_stands(&a->place.stick)) return evenness == ROWS_UNEVEN;
+    if (a->lane == 0 && !nested_strides_stands(&a->place.stick)) return evenness == ROWS_UNEVEN;
     if (evenness == ROWS_UNEVEN || (lx && evenness == ROWS_EVEN_IN_MEMORY)) return true;
-    return rows_nest_is_even(&a->place.stick) && rows_nest_repeats(&a->place.row);
+    return nested_strides_is_even(&a->place.stick) && nested_strides_repeats(&a->place.row);
 }
 
 static bool are_even_enough(const rows_shape *shape, const rows_tile *t)
@@ -145,7 +145,7 @@ _Static_assert(ROWS_WAYS == BY_ROW_AS_DIMS + 1, "and two by row");
 static bool is_one_a_row(const rows_tile *t, const rows_access *a)
 {
     const bool one = t->role == ROWS_BY_ROW ? t->lanes == 1 : a->lane == 0;
-    return one && t->role != ROWS_CONSTANT && rows_nest_stands(&a->place.stick);
+    return one && t->role != ROWS_CONSTANT && nested_strides_stands(&a->place.stick);
 }
 
 // What an earlier tile has at the place of operand `by`.
@@ -196,9 +196,10 @@ static bool add_sorted(rows_label_cuts *cuts, int64_t *strides, rows_label_cut o
 static bool add_level_before(rows_label_cuts *cuts, int64_t *strides, const rows_messages *turned,
                              rows_label_cut one, int64_t stride)
 {
-    rows_nest nest = {0};
-    if (!turned) return rows_nest_add(&nest, one.extent, stride) &&
-                        (nest.levels == 0 || add_sorted(cuts, strides, one, stride));
+    nested_strides nest = {0};
+    if (!turned)
+        return nested_strides_add(&nest, one.extent, stride) &&
+               (nest.levels == 0 || add_sorted(cuts, strides, one, stride));
     if (!rows_messages_level(turned, one.extent, stride, &nest)) return false;
     for (uint32_t n = 0; n < nest.levels; n++) {
         rows_label_cut piece = {one.of, one.level + n, nest.extent[n]};
@@ -213,7 +214,7 @@ static bool cut_as_before(const rows_access *a, const rows_messages *sent, bool 
                           rows_label_cuts *cuts)
 {
     int64_t strides[ROWS_MOST_LABEL_CUTS];
-    const rows_nest *nests[2] = {&a->place.row, &a->place.stick};
+    const nested_strides *nests[2] = {&a->place.row, &a->place.stick};
     rows_messages turned;
     const rows_messages *with = sent ? &turned : NULL;
     const rows_label_cut lanes = {PART_LANE, 0, ROWS_RUN};
@@ -225,7 +226,7 @@ static bool cut_as_before(const rows_access *a, const rows_messages *sent, bool 
         return false;
     for (uint32_t of = 0; of < (by_row ? 1 : 2); of++)
         for (uint32_t n = 0; n < nests[of]->levels; n++) {
-            const rows_label_cut one = {of ? PART_STICK : PART_ROW, n * ROWS_MOST_LEVELS,
+            const rows_label_cut one = {of ? PART_STICK : PART_ROW, n * NESTED_STRIDES_MOST_LEVELS,
                                         nests[of]->extent[n]};
             if (!add_level_before(cuts, strides, with, one, nests[of]->stride[n])) return false;
         }
@@ -424,7 +425,7 @@ static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_
     if (elements != (int64_t)shape->rows * t->lanes) return false;
     rows_access *a = &t->operand[0];
     *a = (rows_access){
-        .place = {.row = rows_evenly(t->rows, ROWS_SUM_ROW)}, .lane = 4, .sums = sums};
+        .place = {.row = nested_strides_even(t->rows, ROWS_SUM_ROW)}, .lane = 4, .sums = sums};
     rows_set_range(t, 0, a);
     return true;
 }

@@ -62,12 +62,12 @@ static bool place_sums(const rows_tile *fill, const rows_tile *t, uint32_t o, ro
     if ((row != fill->lanes * 4 && !one_row) || !moves_alike(t, fill, o)) return false;
     a->sums = fill->operand[0].sums;
     a->place.offset = operand->offset - fill->tile->instruction->operand[0].offset;
-    a->place.row = rows_evenly(t->rows, ROWS_SUM_ROW);
+    a->place.row = nested_strides_even(t->rows, ROWS_SUM_ROW);
     // Runs that iterations have each somewhere, such as cores, lie side by side here.
     if (t->upper_loop && a->lane != 0) a->place.upper = ROWS_RUN * a->lane;
     if (t->lanes == ROWS_LANES && a->place.upper != ROWS_RUN * a->lane) return false;
     return a->place.offset >= 0 && a->place.offset < fill->lanes * 4 &&
-           rows_nest_stands(&a->place.stick) && operand->format == SPYRE_FORMAT_IEEE_FP32;
+           nested_strides_stands(&a->place.stick) && operand->format == SPYRE_FORMAT_IEEE_FP32;
 }
 
 static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
@@ -91,14 +91,14 @@ static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
     if (a->constant) a->value = fill->tile->instruction->constant[0];
     if (!rows_one_stride(&parts[PART_LANE], o, true, &a->lane) ||
         !rows_one_stride(&parts[PART_UPPER], o, true, &a->place.upper) ||
-        !rows_nest_of(&parts[PART_STICK], o, &a->place.stick))
+        !nested_strides_of(&parts[PART_STICK], o, &a->place.stick))
         return false;
     if (a->constant) { // the same in every core
-        a->place.row = rows_evenly(t->rows, 0);
+        a->place.row = nested_strides_even(t->rows, 0);
         a->place.upper = 0;
         return a->lane == 0;
     }
-    if (!summed) return rows_nest_of(&parts[PART_ROW], o, &a->place.row) && as_sent(t, o, a);
+    if (!summed) return nested_strides_of(&parts[PART_ROW], o, &a->place.row) && as_sent(t, o, a);
     return place_sums(fill, t, o, a, parts);
 }
 

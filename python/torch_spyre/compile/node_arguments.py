@@ -1,105 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From PyTorch's operators and values to the compiler's graph: arguments and result types."""
+"""Arguments and result types of operators as nodes of the compiler's graph have them."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
-from .. import _C, config, environment, setting_rules
+from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fx import SYMBOLIC
-from ..debug import cost_report, failures, kernel_files
 from .registered import fallback_ops
-from .segments import card_segments, segment_of
 
 # Dtype, whether on the card, sizes, strides, offset.
 ResultType = tuple[torch.dtype, bool, list[int], list[int], int]
-
-# Called with every executable that is compiled or found in the cache.
-observers: list[Callable[[_C.Executable], None]] = []
-
-
-def settings() -> dict[str, str]:
-    """torch_spyre.config as the compiler takes it."""
-    values = {name: getattr(config, name) for name, *_ in _C.settings()}
-    return {name: setting_rules.text_of(value) for name, value in values.items()}
-
-
-def setting(name: str) -> bool | int | float | str:
-    """One of them, as torch_spyre.config has it now."""
-    value: bool | int | float | str = getattr(config, name)
-    return value
-
-
-def compile_graph(
-    graph: _C.Graph, host_fallback: bool, stages: str | None = None, plan: str | None = None
-) -> _C.Executable:
-    """Compiles with the settings of torch_spyre.config; the compiler writes its stages into the
-    directory `stages` (or SPYRE_DUMP_DIR). `plan` is that of the same graph at larger sizes. Raises
-    torch_spyre.Unsupported."""
-    directory = stages or environment.directory("SPYRE_DUMP_DIR")
-    with failures.reported("compile_backend"):
-        executable = _C.compile(graph, settings(), directory, host_fallback, _loop_pass(), plan)
-    if report := cost_report.cost_model_pass(executable):
-        _print_cost(report, executable)
-    for observer in observers:
-        observer(executable)
-    if kernel_files.wanted():
-        kernel_files.write_all(executable)
-    return executable
-
-
-def _loop_pass() -> Callable[[int, object], None] | None:
-    """The user's passes over the loop IR. Their module imports all of Inductor, so it is asked only
-    when a user has imported it."""
-    passes = sys.modules.get("torch_spyre.passes")
-    return passes.loop_pass() if passes else None
-
-
-def _print_cost(report: cost_report.CostReport, executable: _C.Executable) -> None:
-    """The report of the cost model, and divisions and times of every kernel, on stderr."""
-    print(report.format(), file=sys.stderr)
-    for segment in card_segments(executable):
-        text = executable.text(segment.index, "cost")
-        print(f"segment {segment.index}\n{text}", end="", file=sys.stderr)
-
-
-class Launch:
-    """A card segment of an executable, ready to be called with its inputs."""
-
-    __slots__ = ("executable", "launch", "index", "views")
-
-    def __init__(self, executable: _C.Executable, index: int):
-        self.executable = executable
-        self.launch = executable.launch
-        self.index = index
-        self.views = segment_of(executable, index).views
-
-    def __call__(
-        self, inputs: Sequence[torch.Tensor], card: int, scalars: tuple[float, ...] = ()
-    ) -> list[torch.Tensor]:
-        results = self.launch(self.index, inputs, card, scalars)
-        if self.views:
-            self._add_views(inputs, results)
-        return results
-
-    def interpret(
-        self, inputs: Sequence[torch.Tensor], card: int, scalars: tuple[float, ...] = ()
-    ) -> list[torch.Tensor]:
-        """The same by the definition of bundles, which is slow."""
-        results = self.executable.interpret(self.index, inputs, card, scalars)
-        self._add_views(inputs, results)
-        return results
-
-    def _add_views(self, inputs: Sequence[torch.Tensor], results: list[torch.Tensor]) -> None:
-        for position, of_input, source, size, stride, offset in self.views:
-            base = inputs[source] if of_input else results[source]
-            results.insert(position, base.as_strided(size, stride, offset))
 
 
 class Scalar(NamedTuple):
@@ -117,12 +33,6 @@ _FLOAT32_MAX = torch.finfo(torch.float32).max
 def number_limit(dtypes: Iterable[torch.dtype]) -> float:
     """The largest number that a parameter may be beside operands of these dtypes."""
     return min((_LIMITS.get(dtype, _FLOAT32_MAX) for dtype in dtypes), default=_FLOAT32_MAX)
-
-
-def takes_scalars() -> bool:
-    """Whether numbers may be parameters. Programs that are written to files hold theirs."""
-    written = environment.directory("SPYRE_DUMP_DIR") or kernel_files.wanted()
-    return not observers and not written
 
 
 def op_name(op: OpOverload) -> str:

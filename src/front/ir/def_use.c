@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 
 #include <string.h>
 
-static void count_op(const loop_op *op, flow *f)
+static void count_op(const loop_op *op, def_use *f)
 {
     uint32_t output = op->operand_count - 1, *writer = &f->writer[op->operand[output].buffer];
-    *writer = *writer == FLOW_NO_WRITER ? 0 : FLOW_MANY_WRITERS;
+    *writer = *writer == DEF_USE_NO_WRITER ? 0 : DEF_USE_MANY_WRITERS;
     for (uint32_t k = 0; k < output; k++) f->first_use[op->operand[k].buffer + 1]++;
 }
 
-spyre_status flow_build(const loop_graph *loops, flow *out)
+spyre_status def_use_build(const loop_graph *loops, def_use *out)
 {
     uint32_t buffers = loops->buffers.count;
     TRY_NEW(loop_scratch(loops), out->writer, buffers);
     TRY_NEW(loop_scratch(loops), out->first_use, buffers + 1);
     uint32_t *next = ARENA_NEW(loop_scratch(loops), uint32_t, buffers + 1);
     TRY_ALLOC(next);
-    for (uint32_t b = 0; b < buffers; b++) out->writer[b] = FLOW_NO_WRITER;
+    for (uint32_t b = 0; b < buffers; b++) out->writer[b] = DEF_USE_NO_WRITER;
     for (uint32_t i = 0; i < loops->ops.count; i++) count_op(&loops->ops.items[i], out);
     for (uint32_t b = 0; b < buffers; b++)
         next[b + 1] = out->first_use[b + 1] += out->first_use[b];
@@ -25,17 +25,17 @@ spyre_status flow_build(const loop_graph *loops, flow *out)
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         uint32_t output = op->operand_count - 1, *writer = &out->writer[op->operand[output].buffer];
-        if (*writer != FLOW_MANY_WRITERS) *writer = i;
+        if (*writer != DEF_USE_MANY_WRITERS) *writer = i;
         for (uint32_t k = 0; k < output; k++)
-            out->uses[next[op->operand[k].buffer]++] = (flow_use){i, k};
+            out->uses[next[op->operand[k].buffer]++] = (def_use_use){i, k};
     }
     return NULL;
 }
 
-spyre_status flow_drop_ops(loop_graph *loops, flow_goes *goes, bool *out_changed)
+spyre_status def_use_drop_ops(loop_graph *loops, def_use_goes *goes, bool *out_changed)
 {
-    flow f;
-    TRY(flow_build(loops, &f));
+    def_use f;
+    TRY(def_use_build(loops, &f));
     bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(gone);
     for (uint32_t i = 0; i < loops->ops.count; i++)
@@ -44,21 +44,21 @@ spyre_status flow_drop_ops(loop_graph *loops, flow_goes *goes, bool *out_changed
     return NULL;
 }
 
-spyre_status flow_join_writers(const loop_graph *loops, flow *f)
+spyre_status def_use_join_writers(const loop_graph *loops, def_use *f)
 {
     uint32_t buffers = loops->buffers.count, ops = loops->ops.count;
     uint32_t *next = ARENA_NEW(loop_scratch(loops), uint32_t, buffers + 1);
-    flow_use *uses = ARENA_NEW(loop_scratch(loops), flow_use, f->first_use[buffers] + ops);
+    def_use_use *uses = ARENA_NEW(loop_scratch(loops), def_use_use, f->first_use[buffers] + ops);
     TRY_ALLOC(next);
     TRY_ALLOC(uses);
     for (uint32_t i = ops; i-- > 0;) {
         const loop_op *op = &loops->ops.items[i];
         uint32_t buffer = loop_result(op)->buffer;
-        if (f->writer[buffer] == FLOW_MANY_WRITERS) next[buffer + 1]++;
+        if (f->writer[buffer] == DEF_USE_MANY_WRITERS) next[buffer + 1]++;
     }
     for (uint32_t b = 0; b < buffers; b++) {
         if (next[b + 1]) next[b + 1]--; // the first one is no use
-        next[b + 1] += next[b] + flow_use_count(f, b);
+        next[b + 1] += next[b] + def_use_use_count(f, b);
     }
     memcpy(f->first_use, next, (buffers + 1) * sizeof *next);
     for (uint32_t i = 0; i < ops; i++) {
@@ -66,8 +66,8 @@ spyre_status flow_join_writers(const loop_graph *loops, flow *f)
         for (uint32_t k = 0; k < op->operand_count; k++) {
             uint32_t buffer = op->operand[k].buffer, *writer = &f->writer[buffer];
             bool writes = k + 1 == op->operand_count;
-            if (writes && *writer == FLOW_MANY_WRITERS) *writer = i;
-            if (!writes || *writer != i) uses[next[buffer]++] = (flow_use){i, k};
+            if (writes && *writer == DEF_USE_MANY_WRITERS) *writer = i;
+            if (!writes || *writer != i) uses[next[buffer]++] = (def_use_use){i, k};
         }
     }
     f->uses = uses;
@@ -86,11 +86,11 @@ static bool same_hint(const loop_graph *loops, const loop_op *a, const loop_op *
     return memcmp(&nodes[a->node].hint, &nodes[b->node].hint, sizeof nodes->hint) == 0;
 }
 
-const loop_op *flow_writer_in_loops(const flow *f, const loop_graph *loops, const loop_op *reader,
-                                    const loop_access *read)
+const loop_op *def_use_writer_in_loops(const def_use *f, const loop_graph *loops,
+                                       const loop_op *reader, const loop_access *read)
 {
     const loop_buffer *buffer = &loops->buffers.items[read->buffer];
-    if (buffer->kind != LOOP_LOCAL || !flow_is_written_once(f, read->buffer)) return NULL;
+    if (buffer->kind != LOOP_LOCAL || !def_use_is_written_once(f, read->buffer)) return NULL;
     const loop_op *op = &loops->ops.items[f->writer[read->buffer]];
     const loop_access *written = loop_result(op);
     bool same = !op->table && same_loops(op, reader) && same_hint(loops, op, reader) &&
@@ -108,14 +108,14 @@ static bool keeps_places(const loop_op *op)
            memcmp(from->stride, to->stride, op->var_count * sizeof *to->stride) == 0;
 }
 
-bool flow_through_cast(const flow *f, const loop_graph *loops, const loop_op *reader,
-                       const loop_access *read, loop_access *out)
+bool def_use_through_cast(const def_use *f, const loop_graph *loops, const loop_op *reader,
+                          const loop_access *read, loop_access *out)
 {
     const loop_buffer *buffer = &loops->buffers.items[read->buffer];
-    if (buffer->kind != LOOP_LOCAL || !flow_is_written_once(f, read->buffer)) return false;
+    if (buffer->kind != LOOP_LOCAL || !def_use_is_written_once(f, read->buffer)) return false;
     const loop_op *cast = &loops->ops.items[f->writer[read->buffer]];
     if (cast->op != OPFUNC_DL16TOFP32 || cast->tile_depth || reader->tile_depth) return false;
-    bool aligned = flow_writer_in_loops(f, loops, reader, read);
+    bool aligned = def_use_writer_in_loops(f, loops, reader, read);
     if (!aligned && cast->operand[0].count) return false;
     if (!aligned && (!keeps_places(cast) || !same_hint(loops, cast, reader))) return false;
     *out = aligned ? cast->operand[0] : *read;

@@ -2,8 +2,8 @@
 //
 // The formulas that constants of cost.def stand in: the front's and the back-end's predictions and
 // the card's model of time are of the same ones.
-#ifndef ISA_RATES_H
-#define ISA_RATES_H
+#ifndef ISA_TIME_FORMULAS_H
+#define ISA_TIME_FORMULAS_H
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 // solver finds their addresses, the others stay in memory. The contents of LX last as long as the
 // bundle, so nothing is moved in or out. Deciding op by op while walking the graph would be
 // simpler, but a buffer that comes early and stays long then blocks all that come later.
-#include "front/plan/lx_addresses.h"
+#include "front/plan/lx_or_memory.h"
 
 #include <string.h>
 
@@ -110,7 +110,7 @@ static void settle_shuffles(loop_graph *loops)
     }
 }
 
-spyre_status lx_addresses_find(loop_graph *loops)
+spyre_status lx_or_memory_choose(loop_graph *loops)
 {
     planner p = {.loops = loops, .problem = {.memory = loop_scratch(loops)}};
     p.problem.capacity = lx_limit_bytes(loops);

@@ -2,7 +2,7 @@
 //
 // An open hash table from sticks to lists. Accesses come from blocks that are used again after
 // every kernel.
-#include "card/machine/check_history.h"
+#include "card/machine/access_history.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -91,8 +91,8 @@ static void put_name(char out[SPYRE_PROFILE_NAME], const char *launch, const cha
     snprintf(out, SPYRE_PROFILE_NAME, "%.*s#%s", room > 0 ? room : 0, launch, kernel);
 }
 
-void profile_kernels(const profile_outline *outline, const spyre_activity *launch,
-                      profile_list *records)
+void profile_kernel_rows(const profile_outline *outline, const spyre_activity *launch,
+                         profile_list *records)
 {
     spyre_activity r = *launch;
     r.kind = SPYRE_ACTIVITY_KERNEL;

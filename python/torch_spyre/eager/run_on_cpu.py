@@ -15,8 +15,9 @@ import torch
 from .. import _C, _fallback
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
-from ..compile import handover
+from ..compile import node_arguments
 from ..compile.registered import fallback_ops
+from .random_numbers import Generators, check_generators
 
 _aten = torch.ops.aten
 
@@ -39,13 +40,13 @@ def run_on_cpu(op: OpOverload, args: Arguments, kwargs: Keywords, reason: str | 
 
     With a `reason` it is a fallback (_fallback.py) if the operator reads a tensor of the card, once
     PyTorch's kernel has found nothing wrong with the arguments."""
-    handover.check_devices(op, args, kwargs)
+    node_arguments.check_devices(op, args, kwargs)
     began = time.perf_counter()
     copies = _Copies(op, args, kwargs)
     cpu_args, cpu_kwargs = pytree.tree_map(copies.to_cpu, (args, kwargs))
-    copies.check_generators(pytree.tree_leaves((args, kwargs)))
-    if torch.Tag.nondeterministic_seeded in op.tags:
-        cpu_kwargs = copies.with_generator(cpu_args, cpu_kwargs)
+    check_generators(pytree.tree_leaves((args, kwargs)), copies.device)
+    if copies.device is not None and torch.Tag.nondeterministic_seeded in op.tags:
+        cpu_kwargs = copies.generators.default(op, cpu_args, cpu_kwargs, copies.device)
     function = fallback_ops.get(op)
     if function is None:
         results = call(op, cpu_args, cpu_kwargs)
@@ -186,7 +187,7 @@ class _Copies:
         self.bytes_written = 0
         self._copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # id(copy): original, copy
         self._copy_of: dict[int, torch.Tensor] = {}  # id of an original: its one copy
-        self._generators: list[tuple[torch.Generator, torch.Generator]] = []
+        self.generators = Generators()
         self._storages: dict[int, torch.Tensor] = {}  # address of a storage: its copy, flat
         self._written = list(_on_card(_written(op, args, kwargs)))
         self._only_written = _only_written(op, args, kwargs)
@@ -203,7 +204,7 @@ class _Copies:
             self.device = self.device or value
             return torch.device("cpu")
         if isinstance(value, torch.Generator) and value.device.type == "spyre":
-            return self._generator(value)
+            return self.generators.copy(value)
         return value
 
     def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -225,39 +226,9 @@ class _Copies:
         flat = self._storages[address]
         return flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
-    def _generator(self, original: torch.Generator) -> torch.Generator:
-        copy = torch.Generator()
-        copy.set_state(original.get_state())
-        self._generators.append((original, copy))
-        return copy
-
-    def check_generators(self, leaves: Iterable[object]) -> None:
-        """Raises: RuntimeError for a generator of another device than the operator's tensors, in
-        PyTorch's words. A generator of the card brings tensors of the CPU alone here, too."""
-        wanted = self.device or torch.device("cpu")
-        if wanted.type == "spyre" and wanted.index is None:
-            wanted = torch.device("spyre", _C.current_device())
-        for leaf in leaves:
-            if isinstance(leaf, torch.Generator) and leaf.device != wanted:
-                raise RuntimeError(
-                    f"Expected a '{wanted}' device type for generator but found '{leaf.device}'"
-                )
-
-    def with_generator(self, args: Arguments, kwargs: Keywords) -> Keywords:
-        """Random operators draw from the device's own generator."""
-        names = [argument.name for argument in schema_of(self.op).arguments]
-        device = self.device
-        if "generator" not in names or device is None or kwargs.get("generator") is not None:
-            return kwargs
-        if names.index("generator") < len(args):
-            return kwargs
-        default = _C._get_default_generator(device.index if device.index is not None else -1)
-        return {**kwargs, "generator": self._generator(default)}
-
     def write_back(self) -> None:
         """What the operator wrote, and the states of generators."""
-        for drawn_from, generator in self._generators:
-            drawn_from.set_state(generator.get_state())
+        self.generators.write_back()
         written = {id(tensor) for tensor in self._written}
         for original, copy in self._copies.values():
             if id(original) not in written:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bundle/derived.h"
+#include "bundle/step_facts.h"
 
 #include <string.h>
 

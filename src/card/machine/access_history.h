@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who touched which bytes of which stick in this kernel. Internal to the checker.
-#ifndef CARD_CHECK_HISTORY_H
-#define CARD_CHECK_HISTORY_H
+#ifndef CARD_ACCESS_HISTORY_H
+#define CARD_ACCESS_HISTORY_H
 
 #include <stdbool.h>
 #include <stdint.h>

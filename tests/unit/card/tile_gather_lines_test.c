@@ -106,7 +106,7 @@ static const uint8_t *run(card_program *loaded, card_mode mode)
     return card_memory(the_card, 0, MEMORY);
 }
 
-static void gather_lines__elements_keep_their_bytes(void **state)
+static void tile_gather_lines__elements_keep_their_bytes(void **state)
 {
     (void)state;
     uint64_t seed = 11;
@@ -129,7 +129,7 @@ static void gather_lines__elements_keep_their_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gather_lines__elements_keep_their_bytes),
+        cmocka_unit_test(tile_gather_lines__elements_keep_their_bytes),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Small facts derived from a step, beyond those that model.h offers. They hold for verified steps.
-#ifndef BUNDLE_DERIVED_H
-#define BUNDLE_DERIVED_H
+#ifndef BUNDLE_STEP_FACTS_H
+#define BUNDLE_STEP_FACTS_H
 
 #include "bundle/model.h"
 
