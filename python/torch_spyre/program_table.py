@@ -92,16 +92,15 @@ class ProgramTable(Generic[Value]):
             self._put(self._newest, entry[0])
 
     def _make_room(self) -> None:
-        if self.bytes <= self._limit():  # before the list, for which Python hashes every key
-            return
+        """From the one used longest ago; what stays goes to the end. A list of the keys instead
+        would cost a hash of each of them for every program behind a full table."""
         for always in (False, True):  # once round, then whatever was used
-            for key in list(self._entries):
+            for _ in range(len(self._entries)):
                 if self.bytes <= self._limit():
                     return
-                entry = self._entries.get(key)
-                if key == self._newest or entry is None:
-                    continue
-                if self._release(entry[0], always):
+                key = next(iter(self._entries))
+                entry = self._entries[key]
+                if key != self._newest and self._release(entry[0], always):
                     self._remove(key)
                 elif key in self._entries:
                     self._entries.move_to_end(key)
