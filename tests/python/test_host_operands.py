@@ -83,6 +83,9 @@ def test_what_mixes_devices_otherwise_is_refused():
     ):
         with pytest.raises(RuntimeError, match="same device"):
             wrong()
+    for wrong in (lambda: x[INDEX.to("spyre")], lambda: x.index_put_((INDEX.to("spyre"),), ROWS)):
+        with pytest.raises(RuntimeError, match=r"indices should be either on cpu or .* \(cpu\)"):
+            wrong()
     with pytest.raises(IndexError, match="shape of the mask"):
         x.to("spyre")[MASK[:3]]
 

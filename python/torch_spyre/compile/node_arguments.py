@@ -71,6 +71,11 @@ def check_devices(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
         for place, leaf in enumerate(leaves):
             if not isinstance(leaf, torch.Tensor) or leaf.device.type == "cpu" and may_be_of_host:
                 continue
+            if may_be_of_host and leaf.device != args[0].device:
+                raise RuntimeError(
+                    "indices should be either on cpu or on the same device as the indexed tensor "
+                    f"({args[0].device}), but {argument.name}[{place}] is on {leaf.device}"
+                )
             if leaf.dim() > 0 or leaf.device.type == "spyre":
                 part = f"[{place}]" if isinstance(value, list | tuple) else ""
                 devices.setdefault(leaf.device, argument.name + part)
