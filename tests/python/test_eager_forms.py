@@ -111,6 +111,8 @@ OVERLAPPING = {
     "kthvalue": lambda x: torch.kthvalue(x, 1, out=(x, _integers(0))),
     "cumsum": lambda x: torch.cumsum(x[1:], 0, out=x[:-1]),
     "index_add_": lambda x: x.index_add_(0, _integers(0, 1, 2, 3), x),
+    "put_": lambda x: x.put_(_integers(0, 1, 2, 3), x),
+    "index_put_": lambda x: x.index_put_((_integers(0, 1, 2, 3),), x),
 }
 
 
@@ -120,6 +122,18 @@ def test_what_is_written_and_read_may_not_overlap(name):
     with pytest.raises(RuntimeError, match="unsupported operation: "):
         OVERLAPPING[name](x)
     assert x.cpu().tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_an_index_is_not_written_by_itself():
+    places, others = _integers(2, 1, 0), _integers(2, 1, 0)
+    for write in (
+        lambda: places.put_(places, others),
+        lambda: places.index_put_((places,), others),
+        lambda: places.index_fill_(0, places, 1),
+    ):
+        with pytest.raises(RuntimeError, match="unsupported operation: "):
+            write()
+    assert places.put_(others, others).cpu().tolist() == [0, 1, 2]
 
 
 def test_a_known_call_on_other_storages_still_looks_for_overlap():

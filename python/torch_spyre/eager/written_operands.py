@@ -59,7 +59,8 @@ def in_place(op: OpOverload, functional: OpOverload) -> Kernel:
         target = args[0]
         operator = apart if _is_shared(target, [*values, *named.values()]) else there
         program, tensors, reason = operator.find(values, named)
-        if program is None or not _may_write(op, target, tensors):
+        may_write = _may_write(op, target, tensors) and not _is_also_read(op, target, values)
+        if program is None or not may_write:
             return run_on_cpu(op, args, kwargs, reason if program is None else _SHARED)
         result = program.run(tensors, tensors[0].device.index)
         if target.shape != result.shape or not _takes(op, target, result, args, kwargs):
@@ -114,6 +115,13 @@ def _is_shared(target: Tensor, values: Sequence[Any]) -> bool:
         for leaf in pytree.tree_leaves(list(values))
         if isinstance(leaf, Tensor)
     )
+
+
+def _is_also_read(op: OpOverload, target: Tensor, values: Sequence[Any]) -> bool:
+    """Whether the target is an index or a source, too, whose elements are read at other places than
+    it is written at."""
+    given = sum(leaf is target for leaf in pytree.tree_leaves(list(values)))
+    return given > 1 and torch.Tag.pointwise not in op.tags
 
 
 _SHARED = "what it writes shares memory with an operand, or with itself"
