@@ -6,7 +6,11 @@
 //     greaterthan; KEEP; KEPT_X; ..; where3           a comparison and a choice of each quarter
 //
 // One condition has them at a time, and no call may come before its last choice.
+//
+// Codes of SEN169_FP16 compare as integers by their ranks: that of a negative one is the negative
+// of its magnitude, which gives both zeros the same.
 #include "card/codegen/unit_code.h"
+#include "tensor/numeric.h"
 
 bool code_comparison_of(opfunc op, code_comparison *out)
 {
@@ -18,6 +22,44 @@ bool code_comparison_of(opfunc op, code_comparison *out)
     case OPFUNC_GREATERTHAN: *out = (code_comparison){CODE_LESS, true}; return true;
     case OPFUNC_GREATEREQUAL: *out = (code_comparison){CODE_LESS_EQUAL, true}; return true;
     default: return false;
+    }
+}
+
+static zmm rank_of(unit_code *c, zmm codes)
+{
+    const mask negative = 1;
+    const zmm rank = code_new(c);
+    const zmm lowest = code_in_register(c, code_words(c, DL16_SIGN));
+    code_op(c, VPTESTMW, negative, codes, in_zmm(lowest));
+    code_op(c, VMOVAPS, rank, 0, in_zmm(codes));
+    code_masked(c, VPSUBW, rank, negative, lowest, in_zmm(codes));
+    code_release(c, lowest);
+    return rank;
+}
+
+// Registers that are the same have the same ranks.
+static void ranks_of(unit_code *c, const quarters *codes, quarters *out)
+{
+    for (uint32_t n = 0; n < code_parts(c); n++) {
+        const bool same = n && codes->reg[n] == codes->reg[0];
+        out->reg[n] = same ? code_share(c, out->reg[0]) : rank_of(c, codes->reg[n]);
+    }
+}
+
+void code_compare_ranks(unit_code *c, mask first, code_comparison how)
+{
+    const uint8_t kind_bits = 7;            // both kinds of comparison have the same
+    quarters x, y;
+    ranks_of(c, &c->now.x, &x);
+    ranks_of(c, &c->now.y, &y);
+    for (uint32_t n = 0; n < code_parts(c); n++) {
+        const zmm one = how.turned ? y.reg[n] : x.reg[n], two = how.turned ? x.reg[n] : y.reg[n];
+        code_op_byte(c, VPCMPW, (mask)(first + n), one, in_zmm(two),
+                     (uint8_t)how.order & kind_bits);
+    }
+    for (uint32_t n = 0; n < code_parts(c); n++) {
+        code_release(c, x.reg[n]);
+        code_release(c, y.reg[n]);
     }
 }
 
@@ -86,7 +128,8 @@ static bool is_condition(const unit_code *c)
 bool code_condition(unit_code *c, code_comparison how)
 {
     if (!is_condition(c)) return false;
-    for (uint32_t q = 0; q < QUARTERS; q++) {
+    if (c->narrow) code_compare_ranks(c, CODE_CONDITION, how);
+    for (uint32_t q = 0; !c->narrow && q < QUARTERS; q++) {
         const zmm x = c->now.x.reg[q], y = c->now.y.reg[q];
         code_compare(c, (mask)(CODE_CONDITION + q), how.order, how.turned ? y : x,
                      in_zmm(how.turned ? x : y));

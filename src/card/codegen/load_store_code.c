@@ -7,7 +7,7 @@
 #include "card/codegen/unit_code.h"
 #include "tensor/numeric.h"
 
-static void prefetch_elements(unit_code *c)
+void code_prefetch_elements(unit_code *c)
 {
     encode_prefetch(&c->b, at_index(RDX, c->further, 1, 0));
     encode_prefetch(&c->b, at_index(RDX, c->further, 1, 64));
@@ -89,7 +89,7 @@ void code_load_elements(unit_code *c, quarters *to)
     const bool plain = c->is_plain && c->choice.plain.of[c->step - c->program->steps];
     code_elements(c, true);
     code_release_all(c, to);
-    prefetch_elements(c);
+    code_prefetch_elements(c);
     for (uint32_t pair = 0; pair < c->pairs; pair++) {
         if (c->step->halves) {
             load_halves(c, to, pair, plain);
@@ -222,6 +222,15 @@ static void narrow(unit_code *c, zmm to, const quarters *x, uint32_t pair)
     code_release(c, b);
 }
 
+void code_narrow_value(unit_code *c, zmm to, operand from)
+{
+    const zmm wide = code_new(c);
+    code_op(c, VBROADCASTSS, wide, 0, from);
+    code_op(c, VMINPS, wide, wide, code_number(c, INFINITY));
+    narrow_numbers(c, to, wide, wide, VALUE_NO_NAN);
+    code_release(c, wide);
+}
+
 // Two registers of fp32 to IEEE_FP16 in turns of four, in `to`.
 static void narrow_halves(unit_code *c, zmm to, zmm scratch, zmm a, zmm b)
 {
@@ -333,7 +342,7 @@ static void store_rare_codes(unit_code *c, const cold_code *cold)
 void code_store_elements(unit_code *c)
 {
     code_elements(c, !c->step->streams);
-    if (!c->step->streams) prefetch_elements(c);
+    if (!c->step->streams) code_prefetch_elements(c);
     for (uint32_t pair = 0; c->step->halves && pair < QUARTERS / 2; pair++) store_halves(c, pair);
     if (!c->step->halves) store_codes(c);
 }
@@ -441,8 +450,8 @@ static zmm look_up_eight(unit_code *c, int32_t codes)
 static zmm look_up_pair(unit_code *c, uint32_t pair)
 {
     const int32_t at = CALL_X + (int32_t)pair * QUARTER_BYTES;
-    const zmm codes = code_new(c);
-    narrow(c, codes, &c->now.x, pair);
+    const zmm codes = c->narrow ? code_share(c, c->now.x.reg[pair]) : code_new(c);
+    if (!c->narrow) narrow(c, codes, &c->now.x, pair);
     code_store(c, at_offset(SLOTS, at), codes);
     code_release(c, codes);
     const zmm all = look_up_eight(c, at);
@@ -464,7 +473,8 @@ void code_look_up(unit_code *c)
     load_table(c);
     for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
         const zmm found = look_up_pair(c, pair);
-        widen(c, found, &c->now.x, pair);
+        if (c->narrow) code_set(c, &c->now.x, pair, code_share(c, found));
+        else widen(c, found, &c->now.x, pair);
         code_release(c, found);
     }
 }

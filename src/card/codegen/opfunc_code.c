@@ -199,13 +199,13 @@ static void make(unit_code *c, zmm to, const inputs *in)
     code_masked(c, VMOVAPS, to, IS_NAN, 0, code_constant(c, quiet_nan));
 }
 
-// The first of three inputs: kept values, of this unit alone or of all.
-static operand first_input(unit_code *c, uint32_t quarter)
+// Kept values, of this unit alone or of all.
+operand code_first_input(unit_code *c, uint32_t part)
 {
     const uint32_t slot = c->step->slot;
-    if (!c->step->holds) return at_offset(RAX, (int32_t)quarter * QUARTER_BYTES);
-    if (c->now.slot[slot].held) return in_zmm(code_share(c, c->now.slot[slot].at.reg[quarter]));
-    return code_slot_at(slot, quarter);
+    if (!c->step->holds) return at_offset(RAX, (int32_t)part * QUARTER_BYTES);
+    if (c->now.slot[slot].held) return in_zmm(code_share(c, c->now.slot[slot].at.reg[part]));
+    return code_slot_at(slot, part);
 }
 
 void code_opfunc(unit_code *c, uint32_t op)
@@ -221,7 +221,7 @@ void code_opfunc(unit_code *c, uint32_t op)
         const zmm to = code_new(c);
         in.a = c->now.x.reg[q];
         in.b = c->now.y.reg[q];
-        if (by_value) in.first = first_input(c, q);
+        if (by_value) in.first = code_first_input(c, q);
         else if (in.op == OPFUNC_WHERE3) in.condition = (mask)(CODE_CONDITION + q);
         if (!make_with_nan(c, to, &in)) make(c, to, &in);
         if (by_value && in.first.kind == OPERAND_ZMM) code_release(c, in.first.reg);

@@ -23,7 +23,7 @@ static bool store_a_slot(unit_code *c)
 {
     for (uint32_t slot = 0; slot < VECTOR_SLOTS && !c->paired; slot++) {
         if (!c->now.slot[slot].held) continue;
-        for (uint32_t q = 0; q < QUARTERS; q++) {
+        for (uint32_t q = 0; q < code_parts(c); q++) {
             code_store(c, code_slot_at(slot, q), c->now.slot[slot].at.reg[q]);
             code_release(c, c->now.slot[slot].at.reg[q]);
         }
@@ -51,13 +51,13 @@ void code_set(unit_code *c, quarters *to, uint32_t quarter, zmm reg)
 
 void code_set_all(unit_code *c, quarters *to, zmm reg)
 {
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, q ? code_share(c, reg) : reg);
+    for (uint32_t q = 0; q < code_parts(c); q++) code_set(c, to, q, q ? code_share(c, reg) : reg);
 }
 
 // They have nothing any more, but are there: one register for all.
 void code_release_all(unit_code *c, quarters *q)
 {
-    for (uint32_t n = 1; n < QUARTERS; n++) code_set(c, q, n, code_share(c, q->reg[0]));
+    for (uint32_t n = 1; n < code_parts(c); n++) code_set(c, q, n, code_share(c, q->reg[0]));
 }
 
 // --- Instructions

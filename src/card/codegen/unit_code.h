@@ -2,12 +2,14 @@
 //
 // How machine code of a vector program is made (vector_code.h). Its loops and sums are in
 // vector_code.c, sums in sum_code.c, conditions in condition_code.c, loads, stores and rounding in
-// load_store_code.c, opfuncs in opfunc_code.c, registers and instructions in unit_code.c.
+// load_store_code.c, opfuncs in opfunc_code.c, programs of codes alone in narrow_code.c, registers
+// and instructions in unit_code.c.
 // The definition of every op is program_body.h; a test compares the two.
 //
 // A unit, 64 elements, is four quarters: both registers of both pairs of program_body.h. x and y
 // say where in zmm0 to zmm23 their quarters are now. Results get a register of their own, so
 // copies cost nothing; a register without users is free. The first constants have zmm24 to zmm31.
+// Where a program needs no more than the elements' codes, values are their two registers instead.
 #ifndef CARD_CODEGEN_UNIT_CODE_H
 #define CARD_CODEGEN_UNIT_CODE_H
 
@@ -22,6 +24,7 @@ enum {
     CODE_REGISTERS = 24,                    // of values
     CODE_FIRST_CONSTANT = 24, CODE_CONSTANT_REGISTERS = 8,
     CODE_MOST_COLD = 128,
+    CODE_MOST_SAME = 16,                    // of rows, in code for codes
 };
 
 // Registers of the loops.
@@ -47,7 +50,8 @@ enum {
     CALL_REGISTERS = CALL_Y + UNIT_BYTES,
     CODE_BEGINS = CALL_REGISTERS + CODE_REGISTERS * QUARTER_BYTES,
     CODE_AHEAD = CODE_BEGINS + CODE_MOST_STEPS * 16,
-    CODE_FRAME_BYTES = CODE_AHEAD + QUARTER_BYTES,
+    CODE_SAME = CODE_AHEAD + QUARTER_BYTES, // codes that are the same for all rows
+    CODE_FRAME_BYTES = CODE_SAME + CODE_MOST_SAME * QUARTER_BYTES,
 };
 
 typedef struct {
@@ -77,6 +81,7 @@ typedef struct {
     const vector_step *step;                // that is made now
     unit_values now, other;                 // of two rows in turns: of this one, of the other one
     bool paired, second;                    // it goes by two rows; this is the second of them
+    bool narrow;                            // codes are enough (narrow_code.c)
     uint8_t users[CODE_REGISTERS];
     cold_code cold[CODE_MOST_COLD];
     uint32_t colds;
@@ -97,6 +102,12 @@ typedef struct {
     gpr further;                            // what code_elements() found for the step
     bool fails;                             // an op without code
 } unit_code;
+
+// Registers of a value: quarters, or codes of 32 lanes.
+static inline uint32_t code_parts(const unit_code *c)
+{
+    return c->narrow ? QUARTERS / 2 : QUARTERS;
+}
 
 // The step whose rows, or by rows sticks, lie as those of most steps; NULL without elements.
 // Whether a step's lie so, too.
@@ -168,6 +179,7 @@ void code_values(unit_code *c, gpr offset);
 
 // --- Loads, stores, rounding, look-ups (load_store_code.c)
 
+void code_prefetch_elements(unit_code *c);  // behind code_elements()
 void code_load_elements(unit_code *c, quarters *to);
 void code_load_wide(unit_code *c, quarters *to);
 void code_spread(unit_code *c, quarters *to);
@@ -177,6 +189,7 @@ void code_look_up(unit_code *c);
 void code_store_look_up(unit_code *c);
 void code_round(unit_code *c);              // as the step says
 void code_cold(unit_code *c);
+void code_narrow_value(unit_code *c, zmm to, operand from);     // one of fp32, as codes, no NaN
 
 // The jump where elements of c->choice.plain are not plain (plain_code.c).
 size_t code_check_plain(unit_code *c);
@@ -208,6 +221,9 @@ typedef struct {
 } code_comparison;
 bool code_comparison_of(opfunc op, code_comparison *out);
 
+// Codes of x and y, each part's in a mask from `first` on.
+void code_compare_ranks(unit_code *c, mask first, code_comparison how);
+
 // Makes the comparison c->step in mask registers; false, and nothing, where it must be a value.
 bool code_condition(unit_code *c, code_comparison how);
 
@@ -215,9 +231,18 @@ bool code_condition(unit_code *c, code_comparison how);
 bool code_has_condition(const unit_code *c);
 bool code_holds_condition(unit_code *c, uint32_t slot);
 
+// --- Programs of codes alone (narrow_code.c)
+
+// The step that is made now; false where it moves registers alone, or looks up.
+bool code_narrow_step(unit_code *c);
+
+// Once for all units: what is the same for all rows.
+void code_load_same(unit_code *c);
+
 // --- Opfuncs (opfunc_code.c)
 
 void code_opfunc(unit_code *c, uint32_t op);
+operand code_first_input(unit_code *c, uint32_t part);          // of three; the caller releases it
 void code_exp(unit_code *c);
 void code_formula(unit_code *c);
 

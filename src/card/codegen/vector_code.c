@@ -4,6 +4,8 @@
 //
 //     for each stick: for each row: the steps         x and y in registers
 //     for each row: for each stick: the steps         where sums are all that leaves the program
+#include "card/codegen/vector_code.h"
+
 #include "card/codegen/unit_code.h"
 
 #include <stdlib.h>
@@ -13,13 +15,13 @@
 
 static void share_all(unit_code *c, quarters *to, const quarters *from)
 {
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, to, q, code_share(c, from->reg[q]));
+    for (uint32_t q = 0; q < code_parts(c); q++) code_set(c, to, q, code_share(c, from->reg[q]));
 }
 
 static void load_quarters(unit_code *c, quarters *to, gpr base, int32_t offset)
 {
     code_release_all(c, to);
-    for (uint32_t q = 0; q < QUARTERS; q++) {
+    for (uint32_t q = 0; q < code_parts(c); q++) {
         const zmm reg = code_new(c);
         code_load(c, reg, code_quarter_at(base, offset, q));
         code_set(c, to, q, reg);
@@ -82,7 +84,7 @@ static bool is_taken_later(const unit_code *c, uint32_t slot)
 
 static void drop_slot(unit_code *c, uint32_t slot)
 {
-    for (uint32_t q = 0; c->now.slot[slot].held && q < QUARTERS; q++)
+    for (uint32_t q = 0; c->now.slot[slot].held && q < code_parts(c); q++)
         code_release(c, c->now.slot[slot].at.reg[q]);
     c->now.slot[slot].held = false;
 }
@@ -92,7 +94,7 @@ static void hold(unit_code *c, uint32_t slot, const quarters *from)
     drop_slot(c, slot);
     if (code_holds_condition(c, slot)) return;
     c->now.slot[slot].held = is_taken_later(c, slot);
-    for (uint32_t q = 0; c->now.slot[slot].held && q < QUARTERS; q++)
+    for (uint32_t q = 0; c->now.slot[slot].held && q < code_parts(c); q++)
         c->now.slot[slot].at.reg[q] = code_share(c, from->reg[q]);
 }
 
@@ -135,6 +137,7 @@ static void in_fp32(unit_code *c, avx512 op)
 static void take_step(unit_code *c)
 {
     const uint32_t op = c->step->op;
+    if (c->narrow && code_narrow_step(c)) return;
     switch (op) {
     case VECTOR_LOAD_X: code_load_elements(c, &c->now.x); break;
     case VECTOR_LOAD_Y: code_load_elements(c, &c->now.y); break;
@@ -167,7 +170,7 @@ static void take_step(unit_code *c)
         else code_opfunc(c, op);
         break;
     }
-    if (!vector_is_formula(op)) code_round(c);
+    if (!c->narrow && !vector_is_formula(op)) code_round(c);
 }
 
 // To the other row.
@@ -234,7 +237,7 @@ static void take_steps(unit_code *c)
 static void part_pair(unit_code *c)
 {
     set_jump(&c->b, c->alone, c->b.size);
-    for (uint32_t q = 0; q < QUARTERS; q++) {
+    for (uint32_t q = 0; q < code_parts(c); q++) {
         code_release(c, c->other.x.reg[q]);
         code_release(c, c->other.y.reg[q]);
     }
@@ -367,9 +370,10 @@ static void leave(unit_code *c)
 static bool write_code(unit_code *c)
 {
     // x and y are somewhere from the beginning.
-    c->users[0] = (c->paired ? 4 : 2) * QUARTERS;
+    c->users[0] = (uint8_t)((c->paired ? 4 : 2) * code_parts(c));
     enter(c);
     code_load_constants(c);
+    code_load_same(c);
     c->pairs = code_pairs_taken(c->program);
     code_choose_loops(c);
     if (c->by_rows) row_by_row(c);
@@ -408,11 +412,12 @@ bool write_vector_code(code_buffer *b, const vector_program *w)
     bool good = false;
     if (!c) return false;
     plain_choice choice;
-    const uint32_t looks = choose_plain(w, &choice) ? LOOKS : 0;
+    const bool narrow = vector_is_narrow(w);
+    const uint32_t looks = !narrow && choose_plain(w, &choice) ? LOOKS : 0;
     uint32_t way = looks | (gains_by_pairs(w) ? PAIRED : 0);
     for (;; way = way & PAIRED ? way & LOOKS : 0) {
         *c = (unit_code){.b = *b, .program = w, .choice = choice, .looks = way & LOOKS,
-                         .paired = way & PAIRED};
+                         .paired = way & PAIRED, .narrow = narrow};
         good = write_code(c);
         if (good || !way) break;
     }

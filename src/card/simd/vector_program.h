@@ -132,6 +132,7 @@ typedef struct {
     bool plain;                         // kept values: all are plain, and of SEN169_FP16
     bool ranged;                        // rows: all values are of SEN169_FP16, none is 0, with
     int8_t least, most;                 // sizes from 2^least to 2^most
+    bool same;                          // rows: they have one value
     bool holds;                         // opfunc of three inputs: the first is in `slot`
     uint32_t slot;
     bool wide;                          // the element that is spread is IEEE_FP32

@@ -20,7 +20,7 @@ enum {
 typedef struct {
     uint16_t codes[AREAS][ELEMENTS];
     float wide[AREAS][ELEMENTS], kept[KEPT][ELEMENTS], sums[SUMS][ROWS * LANES];
-    float rows[ROWS], ranged[RANGES][ROWS], line[STICKS * LANES];
+    float rows[ROWS], code_rows[ROWS], ranged[RANGES][ROWS], line[STICKS * LANES];
     int64_t row_at[ROWS], stick_at[STICKS], wide_row_at[ROWS], wide_stick_at[STICKS];
 } memory;
 
@@ -87,6 +87,7 @@ static void fill(memory *m, uint32_t plain, uint64_t *seed)
     for (size_t n = 0; n < STICKS * LANES; n++) m->line[n] = any_float(seed);
     for (size_t n = 0; n < ROWS; n++) {
         m->rows[n] = any_float(seed);
+        m->code_rows[n] = dl16_to_float((uint16_t)below(seed, 1 << 16));
         for (uint32_t range = 0; range < RANGES; range++)
             m->ranged[range][n] = dl16_to_float(code_between(seed, least_of(range), 4));
         m->row_at[n] = (int64_t)n * LANES * 2;
@@ -201,6 +202,15 @@ static bool stays_alone(uint32_t op)
            op == VECTOR_STORE_LOOK_UP;
 }
 
+// Where codes are enough for all steps, all values are of SEN169_FP16.
+static void use_codes_alone(memory *m, vector_step *steps, uint32_t count)
+{
+    const vector_program w = {.steps = steps, .count = count};
+    if (!vector_is_narrow(&w)) return;
+    for (uint32_t n = 0; n < count; n++)
+        if (steps[n].values == m->rows) steps[n].values = m->code_rows;
+}
+
 static uint32_t any_program(uint64_t *seed, memory *m, vector_step *steps)
 {
     const uint32_t count = 1 + below(seed, MOST_STEPS - 4);
@@ -227,6 +237,7 @@ static uint32_t any_program(uint64_t *seed, memory *m, vector_step *steps)
         }
         steps[made++] = s;
     }
+    use_codes_alone(m, steps, made);
     return made;
 }
 

@@ -227,6 +227,7 @@ static void bind(progress *g, uint32_t n)
                        .wide = s->place.format == SPYRE_FORMAT_IEEE_FP32,
                        .rest = s->rest,
                        .rest_of_each = s->rest_of_each,
+                       .same = vector_takes_rows(s->op) && is_same_for_all(s),
                        .begin = s->begin};
     if (vector_takes_rows(s->op)) w->values = g->rows[n];
     if (rows_takes_kept(s->op) && !s->passes)
