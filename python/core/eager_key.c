@@ -71,7 +71,8 @@ void eager_begin(glue_call *call, const void *op)
     call->rules = eager_rules_of(op);
     call->number_limit = (double)FLT_MAX;
     call->number_count = call->scalar_count = 0;
-    eager_value(call, 'o', (uint64_t)(uintptr_t)op);
+    // Integers give floats of the default dtype.
+    eager_value(call, (char)glue_default_dtype(), (uint64_t)(uintptr_t)op);
 }
 
 static void put(glue_call *call, const void *bytes, size_t count)

@@ -44,6 +44,11 @@ try {
     return core_fail_pytorch(error.what());
 }
 
+int glue_default_dtype(void)
+{
+    return static_cast<int>(c10::get_default_dtype_as_scalartype());
+}
+
 const void *glue_identity(const void *tensor)
 {
     return static_cast<const at::Tensor *>(tensor)->unsafeGetTensorImpl();

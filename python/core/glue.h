@@ -192,6 +192,8 @@ bool glue_describe(const void *tensor, tensor_info *out);
 
 // What all at::Tensors of one tensor have in common; of no other as long as one of them lives.
 const void *glue_identity(const void *tensor);
+// PyTorch's number of torch.get_default_dtype(), below 128.
+int glue_default_dtype(void);
 // Whether graphs that this thread traces keep attention with gradients one node; gives what held.
 bool glue_trace_attention(bool knows);
 // False with a Python exception when PyTorch refuses (no such name, registered twice).

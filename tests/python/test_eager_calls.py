@@ -5,7 +5,7 @@ import threading
 
 import pytest
 import torch
-import torch_spyre  # noqa: F401
+import torch_spyre
 from torch_spyre import registry
 from torch_spyre.eager.operator_program import Operator
 
@@ -59,6 +59,22 @@ def test_other_calls_are_told_apart(change):
     for _ in range(2):
         result = change(x.to("spyre"), y.to("spyre"))
         assert torch.equal(result.cpu(), change(x, y))
+
+
+@pytest.mark.parametrize("default", [torch.float16, torch.bfloat16, torch.float64], ids=str)
+def test_the_default_dtype_is_part_of_the_call(default):
+    """Integers give floats of it."""
+    x = torch.arange(1, 6).to("spyre")
+    for _ in range(2):
+        assert (x / x).dtype == (x + 1.5).dtype == x.sqrt().dtype == torch.float32
+    torch.set_default_dtype(default)
+    try:
+        with torch_spyre.fallback("silent"):  # float64 is the host's
+            for _ in range(2):
+                assert (x / x).dtype == (x + 1.5).dtype == x.sqrt().dtype == default
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert (x / x).dtype == torch.float32
 
 
 def test_layout_is_part_of_the_call():

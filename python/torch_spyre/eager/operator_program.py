@@ -286,7 +286,8 @@ class Operator:
         tensors: list[Tensor],
     ) -> _Known:
         given = tuple([key_of(value, tensors) for value in marked])
-        key = (self.op, self.in_place, _settings(), spyre_decompositions.get(self.op), given)
+        settings = (_settings(), torch.get_default_dtype())
+        key = (self.op, self.in_place, settings, spyre_decompositions.get(self.op), given)
         known = programs.get(key)
         if known is None and self.grows:
             numbers = [v for v, m in zip(values, marked, strict=True) if m is not v]
