@@ -86,6 +86,10 @@ def test_what_mixes_devices_otherwise_is_refused():
     for wrong in (lambda: x[INDEX.to("spyre")], lambda: x.index_put_((INDEX.to("spyre"),), ROWS)):
         with pytest.raises(RuntimeError, match=r"indices should be either on cpu or .* \(cpu\)"):
             wrong()
+    ones, number = torch.ones(3, device="spyre"), torch.tensor(1.0)
+    for wrong in (lambda: torch.sum(ones, 0, out=number), lambda: number.add_(ones[0])):
+        with pytest.raises(RuntimeError, match="same device"):
+            wrong()  # a number of the host is read, not written
     with pytest.raises(IndexError, match="shape of the mask"):
         x.to("spyre")[MASK[:3]]
 

@@ -76,7 +76,7 @@ def check_devices(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
                     "indices should be either on cpu or on the same device as the indexed tensor "
                     f"({args[0].device}), but {argument.name}[{place}] is on {leaf.device}"
                 )
-            if leaf.dim() > 0 or leaf.device.type == "spyre":
+            if leaf.dim() > 0 or leaf.device.type == "spyre" or argument.is_out:
                 part = f"[{place}]" if isinstance(value, list | tuple) else ""
                 devices.setdefault(leaf.device, argument.name + part)
     if len(devices) > 1:
