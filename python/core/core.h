@@ -143,6 +143,7 @@ bool storage_own(storage *s);
 storage *storage_create_bytes(uint32_t card, int64_t bytes, void **out_pointer);
 bool storage_is_bytes(const storage *s);
 storage *storage_of(const void *base);          // null for a pointer that is not ours
+int64_t storage_start_bytes(const void *base);  // where a part of a storage starts in it; else 0
 bool storage_type(storage *s, spyre_dtype dtype);           // SPYRE_DTYPE_COUNT: none of the card
 bool storage_set_layout(storage *s, const spyre_layout *layout);
 // Gives the storage the layout that the next launch prefers, when one launch has copied the same

@@ -2,8 +2,9 @@
 //
 // The table of storages behind the pointers that PyTorch holds.
 //
-// A pointer is 0x7 | card (4 bits) | slot + 1 (32 bits) | 24 zero bits: bits 60..62 set make it
-// non-canonical on x86-64 and arm64, so a stray host access faults at once. Records live in chunks
+// A pointer is 0x7 | card (4 bits) | slot + 1 (27 bits) | 29 zero bits: bits 60..62 set make it
+// non-canonical on x86-64 and arm64, so a stray host access faults at once. PyTorch adds the start
+// of a part of a storage (UntypedStorage[a:b]) to it, of up to 512 MB. Records live in chunks
 // that never move; a record is only read while a tensor keeps its storage alive, so reading takes
 // no lock.
 #include "storage.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 
 #define POINTER_TAG (UINT64_C(7) << 60)
-enum { CARD_SHIFT = 56, SLOT_SHIFT = 24, CHUNK_SLOTS = 4096, MAX_CHUNKS = 16384 };
+enum { CARD_SHIFT = 56, SLOT_SHIFT = 29, CHUNK_SLOTS = 4096, MAX_CHUNKS = 16384 };
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static storage *chunks[MAX_CHUNKS];
@@ -76,7 +77,7 @@ uint32_t storage_card(const void *pointer)
 static bool pointer_slot(const void *pointer, uint32_t *out_slot)
 {
     uint64_t value = (uint64_t)(uintptr_t)pointer;
-    uint64_t number = value >> SLOT_SHIFT & UINT32_MAX;
+    uint64_t number = value >> SLOT_SHIFT & ((UINT64_C(1) << (CARD_SHIFT - SLOT_SHIFT)) - 1);
     if (value >> 60 != POINTER_TAG >> 60 || number == 0 || number > slots_made) return false;
     *out_slot = (uint32_t)number - 1;
     return true;
@@ -86,6 +87,11 @@ storage *storage_of(const void *base)
 {
     uint32_t slot;
     return pointer_slot(base, &slot) ? slot_record(slot) : NULL;
+}
+
+int64_t storage_start_bytes(const void *base)
+{
+    return (int64_t)((uint64_t)(uintptr_t)base & ((UINT64_C(1) << SLOT_SHIFT) - 1));
 }
 
 int64_t storage_extent_bytes(const spyre_view *view, spyre_dtype dtype)

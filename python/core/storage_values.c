@@ -320,11 +320,12 @@ static bool stage(const void *pointer, int64_t bytes, void *host)
         memcpy(host, pointer, (size_t)bytes);
         return true;
     }
-    if (s->host_bytes == bytes) return storage_read(s, host);
-    void *whole = malloc((size_t)s->host_bytes + 1);
+    const int64_t start = storage_start_bytes(pointer), behind = s->host_bytes - start;
+    if (s->host_bytes == bytes && start == 0) return storage_read(s, host);
+    char *whole = malloc((size_t)s->host_bytes + 1);
     if (!whole) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to copy a storage");
     bool ok = storage_read(s, whole);
-    if (ok) memcpy(host, whole, (size_t)(bytes < s->host_bytes ? bytes : s->host_bytes));
+    if (ok && behind > 0) memcpy(host, whole + start, (size_t)(bytes < behind ? bytes : behind));
     free(whole);
     return ok;
 }
@@ -334,13 +335,13 @@ bool storage_copy_bytes(void *target, const void *source, int64_t bytes)
     if (bytes == 0) return true;
     storage *to = storage_of(target);
     if (!to) return stage(source, bytes, target);
-    int64_t room = to->host_bytes;
-    if (bytes > room)
+    int64_t room = to->host_bytes, start = storage_start_bytes(target);
+    if (bytes > room - start)
         return core_fail(SPYRE_INVALID_ARGUMENT, "copy of %lld bytes into a storage of %lld",
-                         (long long)bytes, (long long)room);
-    void *host = malloc((size_t)room);
+                         (long long)bytes, (long long)(room - start));
+    char *host = malloc((size_t)room);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to copy a storage");
-    bool ok = (bytes == room || storage_read(to, host)) && stage(source, bytes, host) &&
+    bool ok = (bytes == room || storage_read(to, host)) && stage(source, bytes, host + start) &&
               storage_write(to, host);
     free(host);
     return ok;

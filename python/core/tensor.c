@@ -22,13 +22,27 @@ static bool lies_in_storage(const tensor_info *t)
                      (long long)t->offset, (long long)t->storage->host_bytes);
 }
 
+// A part of a storage (UntypedStorage[a:b]) is its storage from an element on.
+static bool find_storage(tensor_info *t)
+{
+    t->storage = t->base ? storage_of(t->base) : NULL;
+    if (!t->storage) return true;
+    const int64_t start = storage_start_bytes(t->base), element = (int64_t)t->element_bytes;
+    t->base -= start;
+    t->offset += start / element;
+    return start % element == 0 ||
+           core_fail(SPYRE_INVALID_ARGUMENT,
+                     "a part of a storage from byte %lld on holds no elements of %lld bytes",
+                     (long long)start, (long long)element);
+}
+
 bool tensor_describe(AtenTensorHandle handle, tensor_info *out)
 {
     out->handle = handle;
     if (!glue_describe(handle, out)) return false;
     out->storage = NULL;
     if (out->device_type != aoti_torch_device_type_privateuse1()) return true;
-    out->storage = out->base ? storage_of(out->base) : NULL;
+    if (!find_storage(out)) return false;
     if (out->numel == 0) return true;
     if (out->storage) return lies_in_storage(out);
     return core_fail(SPYRE_INVALID_ARGUMENT, "a spyre tensor without storage (%lld elements)",

@@ -85,6 +85,26 @@ def test_tensors_set_on_a_storage():
     assert card.view(torch.float64).shape == (3,) and card.view(torch.uint8).shape == (24,)
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32, torch.float16, torch.bool], ids=str)
+def test_a_part_of_a_storage(dtype):
+    host = torch.tensor([-6, 2, 3, 4, -5, 7]).to(dtype)
+    card, size = host.to("spyre"), host.element_size()
+    part = card.untyped_storage()[2 * size : 5 * size]
+    assert part.tolist() == host.untyped_storage()[2 * size : 5 * size].tolist()
+    assert part.clone().tolist() == part.cpu().tolist() == part.tolist()
+    values = torch.empty(0, dtype=dtype, device="spyre").set_(part, 0, (3,), (1,))
+    assert values.cpu().equal(host[2:5]) and values[1:].cpu().equal(host[3:5])
+    values.fill_(1)
+    host[2:5] = 1
+    assert card.cpu().equal(host)
+
+
+def test_a_part_of_a_storage_holds_whole_elements():
+    part = torch.zeros(3, device="spyre").untyped_storage()[2:6]
+    with pytest.raises(RuntimeError, match="from byte 2 on holds no elements of 4 bytes"):
+        torch.empty(0, device="spyre").set_(part, 0, (1,), (1,)).cpu()
+
+
 def test_ways_from_and_to_other_libraries():
     bytes_ = torch.frombuffer(bytearray(b"\1\2\3"), dtype=torch.uint8)
     assert bytes_.to("spyre").tolist() == [1, 2, 3]
