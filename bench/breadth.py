@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patterns of common models (patterns.py), operators beyond them (natives.py) and what people write
-of them (everyday.py), compiled or eagerly on the emulated card, beside PyTorch on the CPU. At the
-end: the geometric mean over what takes PyTorch long enough to count, and the cliffs."""
+"""Patterns of common models (patterns.py), operators beyond them (natives.py), what people write of
+them (everyday.py) and long lines (signals.py), compiled or eagerly on the emulated card, beside
+PyTorch on the CPU. At the end: the geometric mean over what takes PyTorch long enough to count, and
+the cliffs."""
 
 import math
 import statistics
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 import everyday
 import natives
 import patterns
+import signals
 import torch
 import torch_spyre
 from harness import OURS, RATIOS, RIVALS, Table, agreement, on_card, with_ratios
@@ -52,7 +54,8 @@ def run_eager(only: str) -> dict[str, dict[str, float]]:
 
 def rows(factor: int = 1) -> Iterator[tuple[str, Callable, tuple]]:
     """(label, function, operands' shapes) of every row."""
-    for name, pattern in (patterns.PATTERNS | natives.NATIVES | everyday.EVERYDAY).items():
+    tables = (patterns.PATTERNS, natives.NATIVES, everyday.EVERYDAY, signals.SIGNALS)
+    for name, pattern in (row for table in tables for row in table.items()):
         for variant in pattern.variants:
             variant = patterns.grown(variant, factor)
             yield patterns.label(name, variant), pattern.function, variant

@@ -34,7 +34,8 @@ typedef struct {
     const plan_tile *tile;
     const isa_instruction *i;
     opfunc op;
-    bool integers, turned;      // elements are int32; the scanned dim is the denser one
+    bool integers, turned;      // elements are int32; the scanned dim is the denser one, rows of
+                                // which are turned where there are several
     bool gives_integers;        // results are int32
     bool neighbours;            // sums of int32 along a dim in which they are neighbours
     uint32_t lanes, steps;      // the dim of a block's running values, the innermost scanned one;
@@ -55,6 +56,11 @@ static int64_t extent_of(const scanning *s, uint32_t dim)
 static int64_t stride_of(const scanning *s, uint32_t operand, uint32_t dim)
 {
     return dim < s->tile->dim_count ? s->tile->stride[operand][dim] : 0;
+}
+
+static bool is_turned(const scanning *s)
+{
+    return s->turned && s->width > 1;
 }
 
 // --- Steps: value n of each step follows state n
@@ -104,7 +110,8 @@ typedef int32_t float_words __attribute__((vector_size(4 * REALS)));
     BASE_CLONES                                                                                 \
     static void name(double *state, float *values, size_t width, size_t depth)                  \
     {                                                                                           \
-        size_t n = 0;                                                                           \
+        size_t n = width == 1;                                                                  \
+        if (n) name##_some(state, values, 1, 1, depth);                                         \
         for (; n + GROUP <= width; n += GROUP)                                                  \
             name##_group(state + n, values + n, width, depth);                                  \
         if (n < width) name##_some(state + n, values + n, width - n, width, depth);             \
@@ -142,7 +149,8 @@ static void join_reals(opfunc joins, double *state, float *values, size_t width,
     BASE_CLONES                                                                                 \
     static void name(int64_t *state, int32_t *values, size_t width, size_t depth)               \
     {                                                                                           \
-        size_t n = 0;                                                                           \
+        size_t n = width == 1;                                                                  \
+        if (n) name##_some(state, values, 1, 1, depth);                                         \
         for (; n + GROUP <= width; n += GROUP)                                                  \
             name##_some(state + n, values + n, GROUP, width, depth);                            \
         if (n < width) name##_some(state + n, values + n, width - n, width, depth);             \
@@ -201,7 +209,8 @@ static void turn_integers(opfunc op, block_values *values, size_t count)
     static void name(int64_t *state, int32_t *values, size_t width, size_t depth,               \
                      uint32_t position)                                                         \
     {                                                                                           \
-        size_t n = 0;                                                                           \
+        size_t n = width == 1;                                                                  \
+        if (n) name##_some(state, values, 1, 1, depth, position);                               \
         for (; n + GROUP <= width; n += GROUP)                                                  \
             name##_some(state + n, values + n, GROUP, width, depth, position);                  \
         if (n < width) name##_some(state + n, values + n, width - n, width, depth, position);   \
@@ -307,14 +316,14 @@ static void load_block(scanning *s, const uint8_t *at, size_t width, size_t dept
         load_run(s, values + k * width, at + (int64_t)k * step, lane, width);
     for (size_t n = 0; n < width && s->turned; n++)
         load_run(s, values + n * s->depth, at + (int64_t)n * lane, step, depth);
-    if (s->turned) turn(s, interleave);
+    if (is_turned(s)) turn(s, interleave);
 }
 
 static void store_block(scanning *s, uint8_t *at, size_t width, size_t depth)
 {
     int64_t lane = stride_of(s, OUT, s->lanes), step = stride_of(s, OUT, s->steps);
     float *values = s->values.real;
-    if (s->turned) turn(s, part);
+    if (is_turned(s)) turn(s, part);
     for (size_t k = 0; k < depth && !s->turned; k++)
         store_run(s, at + (int64_t)k * step, lane, values + k * width, width);
     for (size_t n = 0; n < width && s->turned; n++)
@@ -394,7 +403,7 @@ static void scan_steps(scanning *s, uint8_t *const *address, size_t width, uint3
     for (int64_t done = 0; !s->neighbours && done < length;) {
         size_t depth = (size_t)(length - done) < s->depth ? (size_t)(length - done) : s->depth;
         load_block(s, address[IN] + done * stride_of(s, IN, s->steps), width, depth);
-        join(s, s->turned ? TURNED_WIDTH : width, depth, *position);
+        join(s, is_turned(s) ? TURNED_WIDTH : width, depth, *position);
         store_block(s, address[OUT] + done * stride_of(s, OUT, s->steps), width, depth);
         *position += (uint32_t)depth;
         done += (int64_t)depth;
@@ -459,7 +468,7 @@ static void describe(scanning *s, const plan_tile *tile)
     s->width = (size_t)(length < most ? length : most);
     s->neighbours = adds_neighbours(s);
     const bool few = extent_of(s, s->steps) <= TURNED_DEPTH / 2;
-    s->depth = !s->turned ? BLOCK / s->width : few ? TURNED_DEPTH / 2 : TURNED_DEPTH;
+    s->depth = !is_turned(s) ? BLOCK / s->width : few ? TURNED_DEPTH / 2 : TURNED_DEPTH;
 }
 
 static bool is_apart(const plan_tile *tile, uint8_t *const *address)

@@ -118,6 +118,57 @@ spyre_status loop_split_var(loop_graph *loops, loop_op *op, uint32_t var, int64_
     return NULL;
 }
 
+static spyre_status remove_from_count(loop_graph *loops, loop_access *access, uint32_t gone)
+{
+    const loop_count *was = loop_count_of(loops, access);
+    if (!was) return NULL;
+    loop_count count = *was;
+    for (uint32_t v = gone; v < LOOP_MAX_VARS; v++)
+        count.step[v] = v + 1 < LOOP_MAX_VARS ? was->step[v + 1] : 0;
+    return loop_set_count(loops, access, count);
+}
+
+spyre_status loop_remove_var(loop_graph *loops, loop_op *op, uint32_t gone)
+{
+    op->var_count--;
+    for (uint32_t v = gone; v < op->var_count; v++) {
+        op->extent[v] = op->extent[v + 1];
+        op->split[v] = op->split[v + 1];
+        op->dim_name[v] = op->dim_name[v + 1];
+        for (uint32_t k = 0; k < op->operand_count; k++)
+            op->operand[k].stride[v] = op->operand[k].stride[v + 1];
+    }
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        op->operand[k].stride[op->var_count] = 0;
+        TRY(remove_from_count(loops, &op->operand[k], gone));
+    }
+    if (op->stick != LOOP_NO_DIM && op->stick > gone) op->stick--;
+    uint32_t before = op->scanned & ((1u << gone) - 1);
+    op->scanned = (uint8_t)(before | (uint32_t)(op->scanned >> (gone + 1)) << gone);
+    return NULL;
+}
+
+static spyre_status start_count(loop_graph *loops, loop_access *access, uint32_t var, int64_t first)
+{
+    const loop_count *was = loop_count_of(loops, access);
+    if (!was || !first) return NULL;
+    loop_count count = *was;
+    count.first += count.step[var] * (int32_t)first;
+    return loop_set_count(loops, access, count);
+}
+
+spyre_status loop_take_part(loop_graph *loops, loop_op *op, uint32_t var, int64_t first,
+                            int64_t count)
+{
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        loop_access *access = &op->operand[k];
+        access->offset += first * access->stride[var];
+        TRY(start_count(loops, access, var, first));
+    }
+    op->extent[var] = count;
+    return count == 1 ? loop_remove_var(loops, op, var) : NULL;
+}
+
 int64_t loop_lanes(const loop_buffer *buffer)
 {
     return spyre_format_elements_per_stick(buffer->format);

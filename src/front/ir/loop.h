@@ -317,6 +317,13 @@ loop_op loop_over_dims(const loop_op *near, opfunc op, const loop_buffer *shape)
 SPYRE_MUST_CHECK spyre_status loop_split_var(loop_graph *loops, loop_op *op, uint32_t var,
                                              int64_t inner);
 
+// Takes away a variable of one iteration.
+SPYRE_MUST_CHECK spyre_status loop_remove_var(loop_graph *loops, loop_op *op, uint32_t gone);
+
+// Leaves `count` iterations of a variable, from `first` on; one alone is no variable any more.
+SPYRE_MUST_CHECK spyre_status loop_take_part(loop_graph *loops, loop_op *op, uint32_t var,
+                                             int64_t first, int64_t count);
+
 // The numbers in the place of the access's elements, or null.
 static inline const loop_count *loop_count_of(const loop_graph *loops, const loop_access *access)
 {

@@ -94,36 +94,6 @@ static void shrink_buffer(cutter *c, uint32_t id)
 
 // --- Ops
 
-static spyre_status remove_from_count(loop_graph *loops, loop_access *access, uint32_t gone)
-{
-    const loop_count *was = loop_count_of(loops, access);
-    if (!was) return NULL;
-    loop_count count = *was;
-    for (uint32_t v = gone; v < LOOP_MAX_VARS; v++)
-        count.step[v] = v + 1 < LOOP_MAX_VARS ? was->step[v + 1] : 0;
-    return loop_set_count(loops, access, count);
-}
-
-static spyre_status remove_var(loop_graph *loops, loop_op *op, uint32_t gone)
-{
-    op->var_count--;
-    for (uint32_t v = gone; v < op->var_count; v++) {
-        op->extent[v] = op->extent[v + 1];
-        op->split[v] = op->split[v + 1];
-        op->dim_name[v] = op->dim_name[v + 1];
-        for (uint32_t k = 0; k < op->operand_count; k++)
-            op->operand[k].stride[v] = op->operand[k].stride[v + 1];
-    }
-    for (uint32_t k = 0; k < op->operand_count; k++) {
-        op->operand[k].stride[op->var_count] = 0;
-        TRY(remove_from_count(loops, &op->operand[k], gone));
-    }
-    if (op->stick != LOOP_NO_DIM && op->stick > gone) op->stick--;
-    uint32_t before = op->scanned & ((1u << gone) - 1);
-    op->scanned = (uint8_t)(before | (uint32_t)(op->scanned >> (gone + 1)) << gone);
-    return NULL;
-}
-
 // A reduction whose tiles are one element is a copy of it; the combination does the work.
 static spyre_status settle_reduction(const loop_graph *loops, uint32_t index)
 {
@@ -174,7 +144,7 @@ static spyre_status cut_op(const cutter *c, uint32_t index)
         if (level->var != LOOP_NO_DIM) op->extent[level->var] /= level->count;
     }
     for (uint32_t v = op->var_count; v-- > 0;)
-        if (op->extent[v] == 1) TRY(remove_var(loops, op, v));
+        if (op->extent[v] == 1) TRY(loop_remove_var(loops, op, v));
     return path->depth ? settle_reduction(loops, index) : NULL;
 }
 

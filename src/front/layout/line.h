@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lines: what lies along the innermost dim of a buffer, where it alone is long enough for sticks.
+#ifndef FRONT_LINE_H
+#define FRONT_LINE_H
+
+#include "front/ir/loop.h"
+
+// A part of a line: element i of `count` is index first + step * i of dim 0 of the buffer.
+typedef struct {
+    uint32_t var; // of the op, walks the line; its var_count when count is 1
+    int64_t first, step, count, lanes;
+} line_part;
+
+// What the access reaches of each line of its buffer; false where that is no such part.
+bool line_find_part(const loop_graph *loops, const loop_op *op, const loop_access *access,
+                    line_part *out);
+
+// Whether sticks across `rows` sticks of a line are filled better than sticks along another dim, of
+// `other` elements, by so much that copies pay.
+bool line_is_long(int64_t rows, int64_t other, int64_t lanes);
+
+#endif
