@@ -229,3 +229,29 @@ def test_a_loop_over_as_many_tiles_as_a_tensor_has(bundle_of, tmp_path):
     x = numbers(80, 64)
     with pytest.raises(ValueError, match="dim a multiple of 32 up to 256"):
         _C.launch_jobplan(plan, [x, torch.zeros_like(x)])
+
+
+LENGTHS_AS_NUMBERS = {
+    "head": lambda x, n: x[:n] * 2,
+    "tail": lambda x, n: x[x.shape[0] - n :] * 2,
+    "columns": lambda x, n: x[:, :n] + 1,
+    "joined": lambda x, n: torch.cat([x[:n], x]),
+    "product": lambda x, n: x[:, :n] @ x[:n],
+    "split": lambda x, n: torch.cat(x.split([n, x.shape[0] - n])[::-1]),
+    "sum": lambda x, n: x[:n].sum(0),
+    "written": lambda x, n: x.clone().narrow(0, 0, n).fill_(3),
+    "padded": lambda x, n: torch.nn.functional.pad(x, (0, 0, 0, n)),
+    "made": lambda x, n: torch.zeros(n, 64, device=x.device, dtype=x.dtype) + x[:1],
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS_AS_NUMBERS)
+def test_a_length_that_is_a_number_may_be_none_a_stick_or_all(name):
+    """96 rows have one multiple of 64 elements below them, and a length may be 0."""
+    form = LENGTHS_AS_NUMBERS[name]
+    x = torch.randint(-4, 5, (96, 64), generator=torch.Generator().manual_seed(0)).half()
+    on_card = x.to("spyre")
+    torch._dynamo.reset()
+    compiled = torch.compile(form)
+    for n in (5, 0, 7, 64, 63, 1, 0, 33):
+        assert torch.equal(compiled(on_card, n).cpu(), form(x, n)), n

@@ -89,7 +89,8 @@ class Families:
         values = self._buckets.sizes(args)
         for spans in self._choices:
             sizes = [values[span.symbol] for span in spans]
-            if any(n % span.granule or n > span.most for n, span in zip(sizes, spans, strict=True)):
+            pairs = zip(sizes, spans, strict=True)
+            if any(not 0 < n <= span.most or n % span.granule for n, span in pairs):
                 continue
             largest = self._at_most(args, spans)
             key = spans, key_of(largest)
@@ -193,7 +194,7 @@ def _in_sticks(spans: _Spans) -> _Spans:
     """The same with granules of whole sticks, where there are several of them."""
     return tuple(
         _Span(span.symbol, granule, span.most // granule * granule)
-        if (granule := math.lcm(span.granule, _STICK)) < span.most
+        if 2 * (granule := math.lcm(span.granule, _STICK)) <= span.most
         else span
         for span in spans
     )

@@ -14,7 +14,7 @@
 // fold_lines helps what then begins inside of sticks of what it reads.
 #include "base/integer.h"
 #include "front/front.h"
-#include "front/ir/flow.h"
+#include "front/ir/def_use.h"
 #include "front/layout/line.h"
 
 enum { MOST_SEAMS = 16 };
@@ -79,13 +79,13 @@ static int64_t longest_other(const loop_buffer *buffer)
 
 // Finds the seams of a buffer; none when some op could not write around them, or reads what is not
 // complete.
-static bool find_seams(seams *s, const flow *f, uint32_t *out_last)
+static bool find_seams(seams *s, const def_use *f, uint32_t *out_last)
 {
     const loop_graph *loops = s->loops;
     const loop_buffer *buffer = line_of(s);
     line_part part;
     if (buffer->kind != LOOP_LOCAL || !buffer->dim_count ||
-        f->writer[s->buffer] != FLOW_MANY_WRITERS)
+        f->writer[s->buffer] != DEF_USE_MANY_WRITERS)
         return false;
     s->lanes = loop_lanes(buffer);
     if (!line_is_long(buffer->dim[0].extent / s->lanes, longest_other(buffer), s->lanes))
@@ -97,7 +97,7 @@ static bool find_seams(seams *s, const flow *f, uint32_t *out_last)
         if (!add_cut(s, part.first) || !add_cut(s, part.first + part.count)) return false;
         *out_last = i;
     }
-    if (flow_use_count(f, s->buffer) && f->uses[f->first_use[s->buffer]].op <= *out_last)
+    if (def_use_use_count(f, s->buffer) && f->uses[f->first_use[s->buffer]].op <= *out_last)
         return false;
     return s->count > 0;
 }
@@ -205,14 +205,14 @@ static spyre_status cut_at_seams(seams *s, uint32_t last)
 spyre_status pass_seam_sticks(loop_graph *loops, bool *out_changed)
 {
     const uint32_t buffers = loops->buffers.count;
-    flow f;
-    TRY(flow_build(loops, &f));
+    def_use f;
+    TRY(def_use_build(loops, &f));
     for (uint32_t b = 0; b < buffers; b++) {
         seams s = {.loops = loops, .buffer = b};
         uint32_t last = 0;
         if (!find_seams(&s, &f, &last)) continue;
         TRY(cut_at_seams(&s, last));
-        TRY(flow_build(loops, &f));
+        TRY(def_use_build(loops, &f));
         *out_changed = true;
     }
     return NULL;
