@@ -29,7 +29,8 @@ at::Tensor to_dense(const at::Tensor &sparse, std::optional<at::ScalarType> dtyp
     at::Tensor dense = at::zeros(sparse.sizes(), values.options());
     c10::List<std::optional<at::Tensor>> places;
     for (const at::Tensor &row : sparse._indices().unbind(0)) places.push_back(row);
-    dense.index_put_(places, values, !sparse.is_coalesced());
+    if (places.empty()) dense.copy_(values.sum({0}, false, values.scalar_type()));
+    else dense.index_put_(places, values, !sparse.is_coalesced());
     return dtype ? dense.to(*dtype) : dense;
 }
 

@@ -106,6 +106,14 @@ def test_arithmetic(name):
     torch.testing.assert_close(got.cpu(), expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float32], ids=str)
+@pytest.mark.parametrize("value", [0, 1])
+def test_one_number_without_dims(dtype, value):
+    x = torch.tensor(value).to(dtype)
+    with torch_spyre.fallback("silent"):
+        assert x.to(DEVICE).to_sparse().to_dense().cpu().equal(x)
+
+
 def test_the_host_says_that_it_computes():
     with torch_spyre.fallback("warn"), pytest.warns(torch_spyre.FallbackWarning, match="sparse"):
         torch.sparse.sum(_sparse(DEVICE), 1)
