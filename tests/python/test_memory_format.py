@@ -18,6 +18,8 @@ def image(*shape, form=LAST):
 X, Y = image(2, 6, 8, 10), image(2, 6, 8, 10).flip(0).contiguous(memory_format=LAST)
 W = image(4, 6, 3, 3, form=torch.contiguous_format)
 VOLUME = image(2, 3, 4, 5, 6, form=LAST_3D)
+# Planes of one pixel, which are contiguous in both orders.
+PIXELS, BIAS = image(10, 3, 1, 1), torch.linspace(-1, 1, 3).half().reshape(3, 1, 1)
 TURNED = image(5, 7, 9, form=torch.contiguous_format).permute(2, 0, 1)
 MEAN, VARIANCE = torch.linspace(-1, 1, 6).half(), torch.linspace(1, 2, 6).half()
 
@@ -87,6 +89,12 @@ def test_strides_are_those_of_the_cpu(name, mode):
     result = form(*[x.to("spyre") for x in inputs])
     assert result.device.type == "spyre" and result.stride() == expected.stride()
     torch.testing.assert_close(result.cpu(), expected, atol=0.02, rtol=0.01)
+
+
+def test_strides_of_planes_of_one_pixel():
+    x, y, plane = PIXELS.to("spyre"), BIAS.to("spyre"), plain(PIXELS).to("spyre")
+    assert (x + y).stride() == (y * x).stride() == (x * 5).stride() == PIXELS.stride()
+    assert (x + plane).stride() == x.exp().stride() == (PIXELS + plain(PIXELS)).stride()
 
 
 @pytest.mark.parametrize("shape, form", [((2, 3, 4, 5), LAST), ((2, 3, 4, 5, 6), LAST_3D),

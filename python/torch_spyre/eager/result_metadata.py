@@ -78,6 +78,17 @@ def _is_in_rows(tensor: torch.Tensor) -> bool:
     return steps[-1] > 0 and steps == sorted(steps, reverse=True)
 
 
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def _is_ambiguous(tensor: torch.Tensor) -> bool:
+    """Contiguous in both orders, of planes of one pixel, with the strides of the channels last."""
+    format_ = _CHANNELS_LAST.get(tensor.dim())
+    if format_ is None or not tensor.is_contiguous(memory_format=format_):
+        return False
+    return tensor.stride(-1) == tensor.shape[1] > 1
+
+
 def _result(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device="meta")
 
@@ -98,6 +109,8 @@ def _broadcast(*values: object) -> Sequence[int]:
     _demand(all(value is None or type(value) in (int, float, str) for value in others))
     if len(set(shapes)) == 1:
         return shapes[0]
+    # Where sizes differ PyTorch looks at strides that do not matter, too.
+    _demand(not any(isinstance(value, torch.Tensor) and _is_ambiguous(value) for value in values))
     try:
         shape: Sequence[int] = torch.broadcast_shapes(*shapes)
     except RuntimeError as error:
@@ -108,6 +121,12 @@ def _broadcast(*values: object) -> Sequence[int]:
 def _element_wise(*values: object) -> Tensor:
     dtype = _dtype_of(*values)
     return _result(_broadcast(*values), dtype)
+
+
+def _with_other(x: Tensor, other: object, *more: object) -> Tensor:
+    """A number is a tensor of other sizes to PyTorch."""
+    _demand(isinstance(other, torch.Tensor) or not _is_ambiguous(x))
+    return _element_wise(x, other, *more)
 
 
 def _clamp(x: Tensor, least: object, most: object) -> Tensor:
@@ -347,12 +366,12 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
              _aten.neg, _aten.reciprocal, _aten.relu, _aten.rsqrt, _aten.sigmoid, _aten.silu,
              _aten.sin, _aten.sqrt, _aten.square, _aten.tanh]  # fmt: skip
     same = [op.default for op in (*unary, _aten.maximum, _aten.minimum)]
-    for op in (_aten.add, _aten.sub, _aten.mul, _aten.div, _aten.rsub):
-        same += [op.Tensor, op.Scalar]
+    arithmetic = (_aten.add, _aten.sub, _aten.mul, _aten.div, _aten.rsub)
     same += [_aten.pow.Tensor_Scalar, _aten.fill.Scalar]
     comparisons = (_aten.eq, _aten.ne, _aten.lt, _aten.le, _aten.gt, _aten.ge)
     return {
         **dict.fromkeys(same, _element_wise),
+        **{overload: _with_other for op in arithmetic for overload in (op.Tensor, op.Scalar)},
         **{overload: _comparison for op in comparisons for overload in (op.Tensor, op.Scalar)},
         _aten.clamp.default: _clamp,
         _aten.where.self: _where,
