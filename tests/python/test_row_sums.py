@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums over many rows that have values of their own are summed in 32 parts first."""
 
+import pathlib
+import re
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -87,3 +92,17 @@ def test_integers_of_everything_are_exact(size: tuple[int, ...]) -> None:
     x = torch.randint(-9000, 9000, size)
     total, largest = on_card(lambda x: torch.stack((x.sum(), x.max())), x)
     assert total == x.sum() and largest == x.max()
+
+
+def test_rows_that_no_block_divides_are_taken_in_blocks(tmp_path, monkeypatch) -> None:
+    """197 rows a core: blocks of one were all that divided them, and those of all cores are one
+    fusion, since the results become one line."""
+    x = torch.randint(-9, 10, (32 * 197, 192), generator=torch.Generator().manual_seed(0)).half()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("SPYRE_KERNEL_FILES", "1")
+    got = on_card(lambda x: x.var(-1), x)
+    torch.testing.assert_close(got, x.double().var(-1).half(), rtol=2e-3, atol=2e-3)
+    (program,) = tmp_path.rglob("init.bin")
+    command = [pathlib.Path(sys.executable).parent / "spyre", "inspect", "--plan", program]
+    plan = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert int(re.findall(r"groups of 197, blocks of (\d+)", plan)[-1]) >= 16

@@ -71,8 +71,9 @@ static spyre_status share_rows(const translation *t, const row_fusion *rows, pla
 {
     row_range *shares = ARENA_NEW(t->memory, row_range, ISA_CORES);
     TRY_ALLOC(shares);
-    uint32_t blocks = (rows->rows - 1) / rows->block + 1;
-    uint32_t share = ((blocks - 1) / ISA_CORES + 1) * rows->block, units = 0;
+    const uint32_t least = rows->group < rows->rows ? rows->group : rows->block;
+    const uint32_t parts = (rows->rows - 1) / least + 1;
+    uint32_t share = ((parts - 1) / ISA_CORES + 1) * least, units = 0;
     if (!rows->divisible) share = rows->rows;
     for (uint32_t begin = 0; begin < rows->rows; begin += share) {
         uint32_t end = rows->rows - begin > share ? begin + share : rows->rows;

@@ -34,8 +34,10 @@ static spyre_status verify_rows(const plan_phase *phase, uint32_t left)
     const plan_kernel *kernel = phase->kernel;
     const row_fusion *c = kernel->rows;
     if (!c) return NULL;
-    if (c->kernels > left || !c->block || c->block > c->rows || c->block > ROWS_MOST_ROWS)
-        FAULT(kernel, "%u kernels of %u rows in blocks of %u", c->kernels, c->rows, c->block);
+    if (c->kernels > left || !c->block || c->block > c->group || c->block > ROWS_MOST_ROWS ||
+        c->rows % c->group)
+        FAULT(kernel, "%u kernels of %u rows in groups of %u and blocks of %u", c->kernels,
+              c->rows, c->group, c->block);
     for (uint32_t k = 1; k < c->kernels && !c->joined; k++)
         if (phase[k].kind != PHASE_KERNEL || !phase[k].kernel->no_barrier)
             FAULT(kernel, "its row fusion crosses a barrier");

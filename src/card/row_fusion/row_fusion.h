@@ -112,7 +112,10 @@ struct row_fusion {
     uint32_t loops;                         // around it; each iteration takes all rows, but for
     uint32_t inner;                         // the innermost ones, which a block goes through
     uint32_t iterations[ISA_MAX_LOOPS];
-    uint32_t rows, sticks, block;           // block: rows at a time
+    uint32_t rows, sticks;
+    uint32_t group;                         // rows, all or those of a core, say, which a block
+                                            // begins anew
+    uint32_t block;                         // rows at a time; the last ones of a group may be less
     uint32_t rows_ahead;                    // of row_at, listed behind a block's
     bool joined;                            // over all cores: places lie from core 0's LX on, and
                                             // in memory without parameters
@@ -129,6 +132,12 @@ struct row_fusion {
 static inline size_t rows_kept_sticks(const row_fusion *c)
 {
     return ((size_t)c->kept * c->block + c->lines) * c->sticks;
+}
+
+// Rows of the last block of a group; 0: as many as of the others.
+static inline uint32_t rows_left(const row_fusion *c)
+{
+    return c->group % c->block;
 }
 
 // True when what the step, or the tile's operand, takes or makes is in LX.

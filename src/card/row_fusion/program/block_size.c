@@ -19,6 +19,9 @@ enum { LEAST_UNITS = 256 };
 // Of the host's first cache, where rows of a block are neighbours; and how many there are at least.
 enum { AHEAD_BYTES = 32 << 10, LEAST_ROWS = 16 };
 
+// Rows that lie in groups are taken group by group where that makes blocks so many times as long.
+enum { LONGER_BLOCKS = 2 };
+
 // So many rows, the first of a block, lie at one stride, or at one after every `inner` rows.
 static bool lie_evenly(const nested_strides *n, uint32_t rows, uint32_t inner)
 {
@@ -32,6 +35,7 @@ static bool lie_evenly(const nested_strides *n, uint32_t rows, uint32_t inner)
 static uint32_t inner_rows(const row_fusion *c, uint32_t rows)
 {
     uint32_t inner = rows;
+    if (c->group < c->rows && rows <= c->group) return rows;
     for (uint32_t n = 0; n < c->items.count; n++)
         for (uint32_t o = 0; o < c->items.items[n].operands; o++) {
             const nested_strides *row = &c->items.items[n].operand[o].place.row;
@@ -103,9 +107,36 @@ static size_t share_evenly(size_t rows, size_t most)
     return (rows - 1) / blocks + 1;
 }
 
-static uint32_t choose_block(const rows_builder *b)
+static uint32_t common_divisor(uint32_t a, uint32_t b)
 {
-    const row_fusion *c = b->c;
+    while (b) {
+        const uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static uint32_t group_within(uint32_t group, const nested_strides *row)
+{
+    return nested_strides_is_even(row) ? group : common_divisor(group, row->extent[0]);
+}
+
+// So many rows, from each multiple of them on, lie at one stride everywhere: the 197 of a core.
+static uint32_t even_rows(const row_fusion *c)
+{
+    uint32_t rows = c->rows;
+    for (uint32_t n = 0; n < c->items.count; n++)
+        for (uint32_t o = 0; o < c->items.items[n].operands; o++)
+            rows = group_within(rows, &c->items.items[n].operand[o].place.row);
+    for (uint32_t n = 0; n < c->steps.count; n++)
+        rows = group_within(rows, &c->steps.items[n].place.row);
+    return rows;
+}
+
+static void choose_block(const rows_builder *b)
+{
+    row_fusion *c = b->c;
     size_t row = (size_t)c->sticks * (c->kept ? c->kept * STICK_BYTES : STICK_BYTES / 2);
     size_t rows = (c->kept ? KEPT_BYTES : PASSING_BYTES) / row;
     if (rows < 1) rows = 1;
@@ -114,7 +145,13 @@ static uint32_t choose_block(const rows_builder *b)
     if (c->inner && rows > LOADED_ROWS / c->sticks) rows = LOADED_ROWS / c->sticks + 1;
     if (rows > ROWS_MOST_ROWS) rows = ROWS_MOST_ROWS;
     if (rows > c->rows) rows = c->rows;
-    return divide_rows(c, (uint32_t)rows);
+    c->group = c->rows;
+    c->block = divide_rows(c, (uint32_t)rows);
+    const uint32_t even = even_rows(c);
+    const size_t within = share_evenly(even, rows < even ? rows : even);
+    if (within < (size_t)LONGER_BLOCKS * c->block) return;
+    c->group = even;
+    c->block = (uint32_t)within;
 }
 
 // --- Places
@@ -147,7 +184,9 @@ static spyre_status list_places(rows_builder *b)
         rows_step *s = &c->steps.items[n];
         if (!vector_takes_elements(s->op)) continue;
         share_lists(c, s);
-        if (!s->row_at && nested_strides_has_blocks(&s->place.row, c->block))
+        const bool alike = c->group < c->rows ||
+                           nested_strides_has_blocks(&s->place.row, c->block);
+        if (!s->row_at && alike)
             TRY(list_nest(b->memory, &s->place.row, c->block + c->rows_ahead, &s->row_at));
         if (!s->stick_at)
             TRY(list_nest(b->memory, &s->place.stick, c->sticks, &s->stick_at));
@@ -187,7 +226,7 @@ static spyre_status make_tile(const rows_builder *b, const rows_item *item, uint
 static spyre_status make_tiles(rows_builder *b)
 {
     row_fusion *c = b->c;
-    uint32_t rest = c->rows % c->block;
+    const uint32_t rest = rows_left(c);
     for (uint32_t n = 0; n < c->items.count; n++) {
         rows_item *item = &c->items.items[n];
         if (item->count) continue;
@@ -201,7 +240,7 @@ spyre_status rows_make_blocks(rows_builder *b)
 {
     row_fusion *c = b->c;
     rows_choose_areas(b);
-    c->block = choose_block(b);
+    choose_block(b);
     c->rows_ahead = (VECTOR_UNITS_AHEAD + c->sticks - 1) / c->sticks;
     b->fits = rows_kept_sticks(c) * SIMD_LANES <= ROWS_KEPT_FLOATS &&
               c->passing <= ROWS_MOST_PASSING;

@@ -133,7 +133,7 @@ static spyre_status list_ready(arena *memory, const places *p, uint32_t count, u
 static spyre_status share_places(rows_builder *b, rows_step *s, const places *whole)
 {
     row_fusion *c = b->c;
-    const uint32_t rest = c->rows % c->block;
+    const uint32_t rest = rows_left(c);
     rows_overlap *o;
     int64_t *at = ARENA_NEW(b->memory, int64_t, whole->count);
     TRY_ALLOC(at);

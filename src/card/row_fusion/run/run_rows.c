@@ -264,7 +264,7 @@ static void make_ready(const progress *g, uint32_t n, uint8_t *at)
 static bool move_elements(const progress *g, uint32_t n, vector_step *w)
 {
     const rows_step *s = &g->c->steps.items[n];
-    const size_t next = g->first + g->c->block;
+    const size_t next = g->first + g->count;
     const int64_t before = before_block(g, &s->place);
     if (s->overlap) {
         make_ready(g, n, g->step[n] + before);
@@ -440,9 +440,11 @@ static void run_rows(const core_run *run, progress *g, const plan_phase *first, 
 {
     const row_fusion *c = g->c;
     if (!bound || replace_steps(run, g, first)) place_steps(run, g, first);
-    for (g->first = rows.begin; g->first < rows.end; g->first += c->block) {
+    for (g->first = rows.begin; g->first < rows.end; g->first += g->count) {
         if (card_stops(run->owner)) break;
-        g->count = rows.end - g->first < c->block ? rows.end - g->first : c->block;
+        const size_t group = g->first - g->first % c->group + c->group;
+        const size_t left = (group < rows.end ? group : rows.end) - g->first;
+        g->count = left < c->block ? left : c->block;
         run_iterations(run, g, first);
     }
 }
