@@ -457,3 +457,19 @@ def test_ranges_of_a_long_chain_need_no_recursion():
     x = torch.tensor([1, 2**31 - 2000], device="spyre")
     compiled = torch.compile(f, dynamic=False)
     assert compiled(x).cpu().tolist() == [1201, 2**31 - 800]
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_batch_norm_of_float64_is_the_hosts(training):
+    x, *others = (numbers(torch.float64, *shape) / 3 for shape in ((4, 5, 6), *[(5,)] * 4))
+    others[1] = others[1].abs() + 1
+    results = []
+    for device in ("cpu", "spyre"):
+        inputs = [value.to(device, copy=True) for value in (x, *others)]
+        inputs[0].requires_grad_()
+        with torch_spyre.fallback("silent"):
+            made = torch.nn.functional.batch_norm(*inputs, training=training)
+            (made * made).sum().backward()
+        results.append([made.detach(), inputs[0].grad, *inputs[1:3]])
+    for found, expected in zip(results[1], results[0], strict=True):
+        same(found, expected)

@@ -43,7 +43,7 @@ class _Moments(NamedTuple):
 
 def _has_moments(x: torch.Tensor) -> bool:
     """Of channels of less than two elements the variance has no bias."""
-    return x.is_floating_point() and x.dim() >= 2 and x.numel() >= 2 * x.shape[1]
+    return x.dtype in FLOATS and x.dim() >= 2 and x.numel() >= 2 * x.shape[1]
 
 
 def _moments_of_channels(x: torch.Tensor) -> _Moments | NotTaken:
@@ -79,7 +79,7 @@ def batch_norm_inference(
     _momentum: float,
     eps: float,
 ) -> Normed | NotTaken:
-    if not x.is_floating_point():
+    if x.dtype not in FLOATS:  # the host's are in float64
         return NOT_TAKEN
     moments = _Moments(mean.float(), variance.float(), 0)
     result, _, _ = _normed_by(x, moments, weight, bias, eps)
