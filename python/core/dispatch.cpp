@@ -11,6 +11,7 @@
 #include <ATen/ops/max_pool1d_native.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/max_pool2d_native.h>
+#include <ATen/ops/is_set_to_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
@@ -219,6 +220,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
     library.impl("set_.source_Storage", at::native::set_);
     library.impl("set_.source_Tensor", at::native::set_tensor_);
     library.impl("set_", set_empty);
+    library.impl("is_set_to", at::native::is_set_to);
     library.impl("view_as_real", at::native::view_as_real);
     library.impl("view_as_complex", at::native::view_as_complex);
     library.impl("_has_compatible_shallow_copy_type", may_take_over);

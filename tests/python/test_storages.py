@@ -105,6 +105,13 @@ def test_a_part_of_a_storage_holds_whole_elements():
         torch.empty(0, device="spyre").set_(part, 0, (1,), (1,)).cpu()
 
 
+def test_tensors_of_one_storage_are_set_to_each_other():
+    x = torch.zeros(2, 3, device="spyre")
+    same = torch.empty(0, device="spyre").set_(x)
+    assert x.is_set_to(same) and same.is_set_to(x)
+    assert not any(x.is_set_to(y) for y in (x.clone(), x.view(3, 2), x[1:], x.t()))
+
+
 def test_ways_from_and_to_other_libraries():
     bytes_ = torch.frombuffer(bytearray(b"\1\2\3"), dtype=torch.uint8)
     assert bytes_.to("spyre").tolist() == [1, 2, 3]
