@@ -91,6 +91,16 @@ def test_strides_are_those_of_the_cpu(name, mode):
     torch.testing.assert_close(result.cpu(), expected, atol=0.02, rtol=0.01)
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1), (2, 1, 0)], ids=str)
+def test_strides_of_a_tensor_made_by_out(order):
+    x = torch.arange(24.0).half().reshape(2, 3, 4).permute(order)
+    y = torch.arange(24.0).half().to("spyre").reshape(2, 3, 4).permute(order)
+    for op in (torch.exp, lambda x, out: torch.add(x, x, out=out)):
+        made = [op(v / 8, out=torch.empty(0, dtype=x.dtype, device=v.device)) for v in (x, y)]
+        assert made[1].stride() == made[0].stride() == x.stride()
+        torch.testing.assert_close(made[1].cpu(), made[0], rtol=0.01, atol=0.01)
+
+
 def test_strides_of_planes_of_one_pixel():
     x, y, plane = PIXELS.to("spyre"), BIAS.to("spyre"), plain(PIXELS).to("spyre")
     assert (x + y).stride() == (y * x).stride() == (x * 5).stride() == PIXELS.stride()

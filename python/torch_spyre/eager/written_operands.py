@@ -100,7 +100,7 @@ def with_out(op: OpOverload, functional: OpOverload) -> Kernel:
         if program.writes_self:
             return targets[0]
         for target, result in pairs:
-            _resize_out(target, result.shape)
+            _resize_out(op, target, result)
             target.copy_(result)
         return tuple(targets) if len(targets) > 1 else targets[0]
 
@@ -176,8 +176,10 @@ def _is_resized_operand(target: Tensor, result: Tensor, tensors: Sequence[Tensor
     return target.shape != result.shape and any(t is target for t in tensors)
 
 
-def _resize_out(target: Tensor, shape: torch.Size) -> None:
-    """PyTorch's rule for out= of another shape."""
+def _resize_out(op: OpOverload, target: Tensor, result: Tensor) -> None:
+    """PyTorch's rule for out= of another shape: it gets the order of dims of an element-wise
+    result."""
+    shape = result.shape
     if target.shape == shape:
         return
     if target.numel() != 0:
@@ -191,6 +193,8 @@ def _resize_out(target: Tensor, shape: torch.Size) -> None:
             stacklevel=user_level(),
         )
     target.resize_(shape)
+    if torch.Tag.pointwise in op.tags and target.stride() != result.stride():
+        target.as_strided_(shape, result.stride())
 
 
 def without_writes(op: OpOverload) -> Callable[..., Any] | None:
