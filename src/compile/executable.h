@@ -10,7 +10,7 @@
 
 #include "compile/cache/cache_disk.h"
 #include "front/front.h"
-#include "graph/segments.h"
+#include "graph/segments/segments.h"
 #include "isa/isa.h"
 #include "runtime/job.h"
 #include "spyre/counters.h"

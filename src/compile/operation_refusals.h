@@ -4,7 +4,7 @@
 #ifndef COMPILE_OPERATION_REFUSALS_H
 #define COMPILE_OPERATION_REFUSALS_H
 
-#include "graph/segments.h"
+#include "graph/segments/segments.h"
 
 typedef struct {
     const spyre_graph *graph;

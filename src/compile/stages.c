@@ -16,7 +16,7 @@
 #include "front/divide/division_splits.h"
 #include "front/explain/cost_table.h"
 #include "front/pass_times.h"
-#include "graph/print.h"
+#include "graph/text/print.h"
 
 static spyre_status compile_again(const spyre_executable *e, spyre_executable **out_stages)
 {

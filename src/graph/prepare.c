@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "graph/effect.h"
-#include "graph/segments.h"
+#include "graph/segments/segments.h"
 #include "graph/pattern/pattern.h"
-#include "graph/print.h"
+#include "graph/text/print.h"
 #include "graph/promote.h"
 #include "graph/rewrite/rewrite.h"
 #include "graph/verify.h"

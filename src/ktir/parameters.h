@@ -5,7 +5,7 @@
 #ifndef KTIR_PARAMETERS_H
 #define KTIR_PARAMETERS_H
 
-#include "ktir/ir.h"
+#include "ktir/ir/ir.h"
 #include "spyre/ktir.h"
 
 typedef struct {

@@ -9,7 +9,7 @@
 #include "compile/counters.h"
 #include "ktir/coverage.h"
 #include "ktir/kernel.h"
-#include "ktir/lower.h"
+#include "ktir/lower/lower.h"
 #include "runtime/job.h"
 
 struct spyre_ktir_program {

@@ -83,7 +83,7 @@ DTYPE = [
         "STORE(SENINT16, int16_t, integer_from_double(value, INT16_MIN, INT16_MAX))",
         "STORE(SENUINT16, uint16_t, integer_from_double(value, 0, UINT16_MAX))",
     ),
-    ("src/graph/native_operand.c", "case SPYRE_DTYPE_I32:", "case SPYRE_DTYPE_U16:"),
+    ("src/graph/native/native_operand.c", "case SPYRE_DTYPE_I32:", "case SPYRE_DTYPE_U16:"),
 ]
 
 ADDITIONS = {"reduction": (REDUCTION, 6), "instruction": (INSTRUCTION, 5), "dtype": (DTYPE, 6)}

@@ -3,7 +3,7 @@
 // KTIR modules: what parses prints, and what is printed parses to the same; small functions run in
 // the interpreter and, lowered, on the card.
 #include "fuzz/fuzz.h"
-#include "ktir/ir.h"
+#include "ktir/ir/ir.h"
 #include "spyre/ktir.h"
 
 enum { MOST_ELEMENTS = 1 << 13, MOST_TILES = 8, MOST_PARAMETERS = 24, MEMORY_BYTES = 1 << 16 };

@@ -12,7 +12,7 @@
 #include "front/cost/cost.h"
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
-#include "graph/segments.h"
+#include "graph/segments/segments.h"
 
 typedef struct {
     double predicted_us, card_us;

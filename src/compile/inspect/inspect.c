@@ -7,7 +7,7 @@
 #include "base/thread_pool.h"
 #include "card/card.h"
 #include "graph/aten.h"
-#include "graph/print.h"
+#include "graph/text/print.h"
 #include "spyre/inspect.h"
 
 enum { FILE_LIMIT_BYTES = 1 << 30 };

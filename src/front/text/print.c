@@ -3,7 +3,7 @@
 // The text form of the loop IR. One line a buffer, one block an op; docs/loop-text.md.
 #include "front/front.h"
 #include "front/ir/dim_names.h"
-#include "graph/print.h"
+#include "graph/text/print.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include "graph/aten.h"
 #include "graph/build.h"
-#include "graph/segments.h"
+#include "graph/segments/segments.h"
 #include "graph/view.h"
 
 // A tensor of the card in the prepared graph.

@@ -5,7 +5,7 @@
 #include "unit/check.h"
 
 #include "front/front.h"
-#include "graph/segments.h"
+#include "graph/segments/segments.h"
 
 enum { LINE = 100000 }; // elements
 

@@ -6,7 +6,7 @@
 
 #include <sys/resource.h>
 
-#include "graph/segments.h"
+#include "graph/segments/segments.h"
 #include "support/front_case.h"
 #include "support/rounds.h"
 

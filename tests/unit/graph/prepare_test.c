@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "graph/aten.h"
-#include "graph/segments.h"
-#include "graph/print.h"
+#include "graph/segments/segments.h"
+#include "graph/text/print.h"
 #include "graph/verify.h"
 
 #define GOLDEN SPYRE_TESTS_DIR "/golden/prepare"

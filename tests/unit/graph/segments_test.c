@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "graph/segments.h"
-#include "graph/print.h"
+#include "graph/segments/segments.h"
+#include "graph/text/print.h"
 #include "graph/verify.h"
 
 typedef struct {

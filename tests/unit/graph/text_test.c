@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "graph/graph.h"
-#include "graph/segments.h"
+#include "graph/segments/segments.h"
 #include "graph/verify.h"
 
 #define INVALID SPYRE_TESTS_DIR "/invalid/graph"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "ktir/parse.h"
+#include "ktir/parse/parse.h"
 
 static const ktir_set *set_of(arena *memory, const char *source)
 {

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "ktir/tensor.h"
+#include "ktir/interpret/tensor.h"
 #include "spyre/ktir.h"
 #include "tensor/numeric.h"
 

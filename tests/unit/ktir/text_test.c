@@ -4,7 +4,7 @@
 // (SPYRE_BLESS=1 rewrites it); invalid modules of tests/invalid/ktir give the error beside them.
 #include "unit/ktir/golden_kernel.h"
 
-#include "ktir/ir.h"
+#include "ktir/ir/ir.h"
 
 #define INVALID SPYRE_TESTS_DIR "/invalid/ktir"
 

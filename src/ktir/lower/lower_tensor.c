@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensors in LX and vector instructions on them.
+#include <math.h>
+#include <string.h>
+
+#include "ktir/lower/lowering.h"
+
+void lower_set_tensor(lowering *w, uint32_t value, lowered_tensor *t)
+{
+    w->cells[value].tensor = t;
+    if (!t->is_constant) lower_keep(w, t->offset, w->last_use[value]);
+}
+
+spyre_status lower_agree(const lowering *w, const ktir_op *op, const int64_t *size,
+                         const int64_t *other)
+{
+    for (uint32_t d = 0; d < ktir_result_type(w->m, op)->rank; d++)
+        if (size[d] != other[d])
+            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "dim %u of tensors is %lld and %lld",
+                              d, (long long)size[d], (long long)other[d]);
+    return NULL;
+}
+
+spyre_status lower_slice_elements(lowering *w, const ktir_op *op, bool *out_sliced)
+{
+    const int64_t *size = NULL;
+    for (uint32_t n = 0; n < op->operand_count && !size; n++)
+        size = lower_operand(w, op, n)->sliced;
+    *out_sliced = size != NULL;
+    for (uint32_t n = 0; n < op->operand_count && size; n++) {
+        const lowered_cell *cell = lower_operand(w, op, n);
+        if (!cell->sliced && !(cell->tensor && cell->tensor->is_constant))
+            return LOWER_NO(w, op, "a tensor larger than LX beside one in LX");
+        if (cell->sliced) TRY(lower_agree(w, op, size, cell->sliced));
+    }
+    w->cells[op->first_result].sliced = size;
+    return NULL;
+}
+
+static void dense_strides(lowered_tensor *t)
+{
+    int64_t stride = spyre_format_bytes(t->format);
+    for (uint32_t d = t->rank; d-- > 0; stride *= t->size[d]) t->stride[d] = stride;
+}
+
+bool lower_is_dense(const lowered_tensor *t)
+{
+    int64_t stride = spyre_format_bytes(t->format);
+    for (uint32_t d = t->rank; d-- > 0; stride *= t->size[d])
+        if (t->size[d] > 1 && t->stride[d] != stride) return false;
+    return !t->is_constant;
+}
+
+spyre_status lower_scratch(lowering *w, const ktir_op *op, spyre_format format,
+                           lowered_sizes sizes, uint32_t last, lowered_tensor *out)
+{
+    int64_t bytes = spyre_format_bytes(format);
+    lowered_tensor made = {.format = format, .rank = sizes.rank};
+    for (uint32_t d = 0; d < sizes.rank; d++) {
+        const int64_t size = made.size[d] = sizes.size[d];
+        if (size < 1) return LOWER_NO(w, op, "a tensor without elements");
+        if (__builtin_mul_overflow(bytes, size, &bytes) || bytes >> 40)
+            return LOWER_NO(w, op, "a tensor of more than 2^40 bytes");
+    }
+    dense_strides(&made);
+    *out = made;
+    return lower_allocate(w, op, bytes, last, &out->offset);
+}
+
+spyre_status lower_scratch_like(lowering *w, const ktir_op *op, spyre_format format,
+                                const lowered_tensor *like, lowered_tensor *out)
+{
+    return lower_scratch(w, op, format, lower_sizes(like), lower_number(w, op), out);
+}
+
+static spyre_format format_of(ktir_element element)
+{
+    return ktir_element_describe(element)->format;
+}
+
+spyre_status lower_new(lowering *w, const ktir_op *op, uint32_t value, ktir_element element,
+                       lowered_sizes sizes, lowered_tensor **out)
+{
+    lowered_tensor *t = ARENA_NEW(w->memory, lowered_tensor, 1);
+    TRY_ALLOC(t);
+    uint32_t last = w->last_use[value], number = lower_number(w, op);
+    TRY(lower_scratch(w, op, format_of(element), sizes, last > number ? last : number, t));
+    t->element = element;
+    *out = t;
+    w->cells[value].tensor = t;
+    return NULL;
+}
+
+// --- Where a result goes
+//
+// Into the place of a loop's argument, when all that becomes of it is that argument of the next
+// iteration; into the place of an operand that this operation is the last to read.
+
+static bool fits_place(const lowered_tensor *place, ktir_element element, uint32_t rank,
+                       const int64_t *size)
+{
+    if (!place || place->is_constant || !lower_is_dense(place) || place->rank != rank ||
+        place->format != format_of(element))
+        return false;
+    return memcmp(place->size, size, rank * sizeof *size) == 0;
+}
+
+// The loop's argument that the operation's result becomes; null when there is more to it.
+static const lowered_tensor *next_iteration(const lowering *w, const ktir_op *op)
+{
+    const ktir_module *m = w->m;
+    uint32_t number = lower_number(w, op), loop = w->parent[number];
+    if (loop == UINT32_MAX || m->ops.items[loop].opcode != KTIR_OP_FOR) return NULL;
+    const ktir_region *body = ktir_op_region(m, &m->ops.items[loop], 0);
+    uint32_t yield = w->last_use[op->first_result];
+    if (yield + 1 != body->end || m->ops.items[yield].opcode != KTIR_OP_SCF_YIELD) return NULL;
+    for (uint32_t n = number + 1; n < body->end; n++)
+        for (uint32_t o = 0; n != yield && o < m->ops.items[n].operand_count; o++)
+            if (ktir_operand(m, &m->ops.items[n], o) == op->first_result) return NULL;
+    uint32_t found = UINT32_MAX;
+    for (uint32_t o = 0; o < m->ops.items[yield].operand_count; o++) {
+        if (ktir_operand(m, &m->ops.items[yield], o) != op->first_result) continue;
+        if (found != UINT32_MAX) return NULL;
+        found = o;
+    }
+    if (found == UINT32_MAX) return NULL;
+    uint32_t argument = body->first_argument + 1 + found;
+    for (uint32_t n = body->begin; n < body->end; n++)
+        for (uint32_t o = 0; n != number && o < m->ops.items[n].operand_count; o++)
+            if (ktir_operand(m, &m->ops.items[n], o) == argument) return NULL;
+    return w->cells[argument].tensor;
+}
+
+// Who else reads bytes of a buffer decides whether it may be written.
+static bool is_last_reader(const lowering *w, const lowered_tensor *t, uint32_t number)
+{
+    for (uint32_t n = 0; n < w->heap.count; n++) {
+        const lowered_buffer *b = &w->heap.items[n];
+        if (t->offset >= b->offset && t->offset < b->offset + b->bytes) return b->last <= number;
+    }
+    return false;
+}
+
+// Whether every operand that lies in the same bytes is the same tensor.
+static bool is_alone(const lowering *w, const ktir_op *op, const lowered_tensor *place)
+{
+    int64_t end = place->offset;
+    for (uint32_t d = 0; d < place->rank; d++) end += (place->size[d] - 1) * place->stride[d];
+    for (uint32_t n = 0; n < op->operand_count; n++) {
+        const lowered_tensor *other = lower_operand(w, op, n)->tensor;
+        if (!other || other->is_constant || other->offset > end) continue;
+        bool same = other->offset == place->offset && other->rank == place->rank &&
+                    memcmp(other->stride, place->stride, place->rank * sizeof *place->stride) == 0;
+        int64_t last = other->offset;
+        for (uint32_t d = 0; d < other->rank; d++)
+            last += (other->size[d] - 1) * other->stride[d];
+        if (!same && last >= place->offset) return false;
+    }
+    return true;
+}
+
+spyre_status lower_result(lowering *w, const ktir_op *op, ktir_element element, uint32_t rank,
+                          const int64_t *size, lowered_tensor **out)
+{
+    uint32_t number = lower_number(w, op);
+    const lowered_tensor *place = next_iteration(w, op);
+    bool taken = fits_place(place, element, rank, size) && is_alone(w, op, place);
+    for (uint32_t n = 0; n < op->operand_count && !taken; n++) {
+        place = lower_operand(w, op, n)->tensor;
+        taken = fits_place(place, element, rank, size) && is_last_reader(w, place, number) &&
+                is_alone(w, op, place);
+    }
+    if (!taken) return lower_new(w, op, op->first_result, element, (lowered_sizes){rank, size},
+                                 out);
+    *out = ARENA_NEW(w->memory, lowered_tensor, 1);
+    TRY_ALLOC(*out);
+    **out = *place;
+    (*out)->element = element;
+    lower_set_tensor(w, op->first_result, *out);
+    return NULL;
+}
+
+// --- Instructions
+
+static isa_operand in_lx(const lowered_tensor *t)
+{
+    isa_operand o = {.space = ISA_SPACE_LX, .format = t->format, .offset = t->offset};
+    memcpy(o.loop_stride, t->loop, sizeof o.loop_stride);
+    return o;
+}
+
+static spyre_status fill(lowering *w, const ktir_op *op, const lowered_tensor *target,
+                         double value);
+
+// An integer that fp32, which FILL has, does not hold: its upper part times 2^16, and its lower.
+static spyre_status fill_large(lowering *w, const ktir_op *op, const lowered_tensor *target,
+                               double value)
+{
+    double upper = floor(value / 0x1p16);
+    lowered_tensor number = lower_constant(target->format, 0x1p16);
+    if (fabs(upper) > 0x1p24) return LOWER_NO(w, op, "an integer of more than 40 bits");
+    TRY(fill(w, op, target, upper));
+    TRY(LOWER_VECTOR(MUL, target, target, &number));
+    number.value = value - upper * 0x1p16;
+    return LOWER_VECTOR(ADD, target, target, &number);
+}
+
+static spyre_status fill(lowering *w, const ktir_op *op, const lowered_tensor *target, double value)
+{
+    if (!isnan(value) && (double)(float)value != value) return fill_large(w, op, target, value);
+    lowered_tile tile = {.i = {.opcode = ISA_FILL, .operand_count = 1, .constant = {(float)value}},
+                         .rank = target->rank};
+    tile.i.operand[0] = in_lx(target);
+    memcpy(tile.size, target->size, target->rank * sizeof *tile.size);
+    memcpy(tile.stride[0], target->stride, target->rank * sizeof *tile.size);
+    return lower_tile(w, op, &tile);
+}
+
+// A constant as one element that all positions read.
+static spyre_status one_element(lowering *w, const ktir_op *op, const lowered_tensor *t,
+                                lowered_tensor *out)
+{
+    TRY(lower_scratch(w, op, t->format, (lowered_sizes){0, NULL}, lower_number(w, op), out));
+    out->element = t->element;
+    TRY(fill(w, op, out, t->value));
+    out->rank = t->rank;
+    memcpy(out->size, t->size, sizeof out->size);
+    memset(out->stride, 0, sizeof out->stride);
+    return NULL;
+}
+
+spyre_status lower_vector(lowering *w, const ktir_op *op, opfunc function,
+                          const lowered_tensor *target, const lowered_tensor *const *inputs,
+                          uint32_t count)
+{
+    lowered_tile tile = {.i = {.opcode = ISA_VECTOR, .op = function,
+                               .operand_count = (uint8_t)(count + 1)},
+                         .rank = target->rank};
+    tile.i.operand[0] = in_lx(target);
+    memcpy(tile.size, target->size, target->rank * sizeof *tile.size);
+    memcpy(tile.stride[0], target->stride, target->rank * sizeof *tile.size);
+    for (uint32_t n = 0; n < count; n++) {
+        lowered_tensor in = *inputs[n];
+        if (in.is_constant) TRY(one_element(w, op, inputs[n], &in));
+        tile.i.operand[n + 1] = in_lx(&in);
+        if (in.rank == target->rank)
+            memcpy(tile.stride[n + 1], in.stride, in.rank * sizeof *tile.size);
+    }
+    return lower_tile(w, op, &tile);
+}
+
+spyre_status lower_copy(lowering *w, const ktir_op *op, const lowered_tensor *target,
+                        const lowered_tensor *source)
+{
+    if (source->is_constant) return fill(w, op, target, source->value);
+    return LOWER_VECTOR(IDENTITY, target, source);
+}
+
+// --- From one iteration to the next
+
+static int64_t reach(const lowered_tensor *t)
+{
+    int64_t bytes = spyre_format_bytes(t->format);
+    for (uint32_t d = 0; d < t->rank; d++) bytes += (t->size[d] - 1) * t->stride[d];
+    return bytes;
+}
+
+bool lower_is_place(const lowered_tensor *t, const lowered_tensor *place)
+{
+    bool same = !t->is_constant && t->offset == place->offset && t->rank == place->rank &&
+                memcmp(t->loop, place->loop, sizeof t->loop) == 0;
+    for (uint32_t d = 0; same && d < t->rank; d++)
+        same = t->size[d] == place->size[d] &&
+               (t->size[d] == 1 || t->stride[d] == place->stride[d]);
+    return same;
+}
+
+spyre_status lower_hand(lowering *w, const ktir_op *op, const lowered_tensor *place,
+                        const lowered_tensor *source)
+{
+    lowered_tensor held;
+    if (lower_is_place(source, place)) return NULL;
+    if (memcmp(source->size, place->size, place->rank * sizeof *place->size) != 0)
+        return LOWER_NO(w, op, "a tensor whose sizes change from one iteration, or one core, to "
+                        "another");
+    if (source->is_constant || source->offset >= place->offset + reach(place) ||
+        place->offset >= source->offset + reach(source))
+        return lower_copy(w, op, place, source);
+    TRY(lower_scratch_like(w, op, source->format, source, &held));
+    TRY(lower_copy(w, op, &held, source));
+    return lower_copy(w, op, place, &held);
+}
+
+spyre_status lower_in_lx(lowering *w, const ktir_op *op, const lowered_tensor *t,
+                         lowered_tensor *out)
+{
+    if (!t->is_constant) {
+        *out = *t;
+        return NULL;
+    }
+    TRY(lower_scratch_like(w, op, t->format, t, out));
+    out->element = t->element;
+    return fill(w, op, out, t->value);
+}
