@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "compile/cache/cache_table.h"
-#include "compile/counters.h"
-#include "compile/size_rules.h"
+#include "compile/kernel_counters.h"
+#include "compile/sizes/size_rules.h"
 
 // Constants come last.
 static spyre_status bind_scalars(arena *memory, executable_segment *segment)

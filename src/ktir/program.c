@@ -6,7 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "compile/card_bytes.h"
-#include "compile/counters.h"
+#include "compile/kernel_counters.h"
 #include "ktir/coverage.h"
 #include "ktir/kernel.h"
 #include "ktir/lower/lower.h"

@@ -2,7 +2,7 @@
 //
 // One launch: the program, the memory and LX that it found, and the memory that it left. A card on
 // any host gives the same bytes from it. Its file is that of launch_record_file.h;
-// compile/replay.c launches it again.
+// compile/debug/replay.c launches it again.
 #ifndef RUNTIME_LAUNCH_RECORD_H
 #define RUNTIME_LAUNCH_RECORD_H
 

@@ -4,7 +4,7 @@
 // what to change in a good one: three bytes a change, place (modulo the record's length) and value.
 // What is accepted reports as any executable.
 #include "compile/cache/cache_refusal.h"
-#include "compile/executable_bytes.h"
+#include "compile/files/executable_bytes.h"
 #include "fuzz/fuzz.h"
 
 static const char graph_text[] =

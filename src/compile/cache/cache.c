@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "compile/cache/cache_refusal.h"
 #include "compile/cache/cache_table.h"
-#include "compile/executable_bytes.h"
+#include "compile/files/executable_bytes.h"
 #include "compile/statistics.h"
 
 typedef struct {

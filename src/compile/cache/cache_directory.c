@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "compile/sealed_file.h"
+#include "compile/files/sealed_file.h"
 #include "spyre/cache.h"
 
 enum { STALE_SECONDS = 60 };    // a file is written in milliseconds; its writer is gone by then

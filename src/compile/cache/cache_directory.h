@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "compile/cache/cache_config.h"
-#include "compile/sealed_file.h"
+#include "compile/files/sealed_file.h"
 
 #define CACHE_SUFFIX ".spyre"
 enum { CACHE_KEY_DIGITS = 32, CACHE_NAME_BYTES = CACHE_KEY_DIGITS + sizeof CACHE_SUFFIX };

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "compile/cache/cache_directory.h"
-#include "compile/sealed_file.h"
+#include "compile/files/sealed_file.h"
 
 static void name_of(content_key key, char name[CACHE_NAME_BYTES])
 {

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "compile/cache/cache_config.h"
-#include "compile/sealed_file.h"
+#include "compile/files/sealed_file.h"
 
 // The content stored under a key, aligned to 16 in `memory`; null when there is none. An unusable
 // file is SPYRE_INVALID_FORMAT with what is wrong; the caller removes it.

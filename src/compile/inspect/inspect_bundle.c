@@ -12,7 +12,7 @@
 #include "bundle/symbols.h"
 #include "compile/inspect/inspect.h"
 #include "compile/inspect/suspicions.h"
-#include "compile/launch_sizes.h"
+#include "compile/spyrecode/launch_sizes.h"
 
 static void print_arguments(const bundle *b, text *out)
 {

@@ -6,7 +6,7 @@
 
 #include "bundle/step_facts.h"
 #include "compile/inspect/findings.h"
-#include "compile/launch_sizes.h"
+#include "compile/spyrecode/launch_sizes.h"
 #include "spyre/opfunc.h"
 
 #define ROUNDED (1.0 / 256)                 // what rounding to SEN169_FP16 may do to a factor

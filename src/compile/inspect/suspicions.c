@@ -21,7 +21,7 @@
 #include "bundle/interpret.h"
 #include "bundle/unroll.h"
 #include "compile/inspect/findings.h"
-#include "compile/launch_sizes.h"
+#include "compile/spyrecode/launch_sizes.h"
 
 #define MOST_STICKS (1LL << 26)             // 8 GiB
 enum { LX_STICKS = BUNDLE_LX_BYTES / SPYRE_STICK_BYTES };

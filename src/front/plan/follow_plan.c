@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // follow_plan: a graph of a smaller size takes the plan of the largest one, so that their programs
-// differ in numbers only and one serves both (compile/size_rules.h). Planned by itself it would
-// often be divided otherwise, or keep other buffers in LX. Slices of a smaller size are smaller and
-// have room where the larger ones lie. Whether the plan is one here, too, the invariants say: where
-// slices are no whole numbers, say, the graph is planned by itself.
+// differ in numbers only and one serves both (compile/sizes/size_rules.h). Planned by itself it
+// would often be divided otherwise, or keep other buffers in LX. Slices of a smaller size are
+// smaller and have room where the larger ones lie. Whether the plan is one here, too, the
+// invariants say: where slices are no whole numbers, say, the graph is planned by itself.
 #include "base/log.h"
 #include "front/check/invariant.h"
 #include "front/front.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "bundle/files.h"
-#include "compile/bisect_compare.h"
+#include "compile/debug/bisect_compare.h"
 
 enum { BYTES = 4096 };
 
