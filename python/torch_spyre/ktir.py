@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from torch_spyre import _C, ktir_export
-from torch_spyre.compile.op_spec import KernelSpec
+from torch_spyre.compile.planned.op_spec import KernelSpec
 
 __all__ = [
     "Function",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import sympy
 
 from ._C import DataFormats, Unsupported
-from .compile.op_spec import KernelSpec, OpSpec, TensorArg
+from .compile.planned.op_spec import KernelSpec, OpSpec, TensorArg
 
 _ELEMENTS = {DataFormats.SEN169_FP16: "f16", DataFormats.IEEE_FP32: "f32"}
 _UNARY = {

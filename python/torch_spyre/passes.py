@@ -5,8 +5,8 @@
     torch_spyre.passes.CustomPrePasses.passes.append(drop_dropout)
 
 Three lists take passes over a torch.fx.Graph, which they edit in place, and four over the loop IR
-(compile/loops.py) of every card segment, docs/front.md. They run only for graphs with a tensor of
-the card.
+(compile/planned/loops.py) of every card segment, docs/front.md. They run only for graphs with a
+tensor of the card.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from ._pytorch.custom_pass import CustomGraphPass, get_hash_for_files
-from .compile import loops
-from .compile.loops import LoopGraph, LoopOp
+from ._pytorch.inductor.custom_pass import CustomGraphPass, get_hash_for_files
+from .compile.planned import loops
+from .compile.planned.loops import LoopGraph, LoopOp
 from .constants import DEVICE_NAME
 from .debug import cost_report, pass_names
 

@@ -18,14 +18,9 @@ import torch
 from torch.utils import backend_registration
 
 from . import _C
-from ._pytorch import (
-    compile_options,
-    distributed,
-    dynamo_interface,
-    inductor_modules,
-    patches,
-)
+from ._pytorch import compile_options, distributed, dynamo_interface, patches
 from ._pytorch.dispatch import LazyNamespace, register_module
+from ._pytorch.inductor import inductor_modules
 from .constants import DEVICE_NAME
 from .device import memory, namespace
 
@@ -72,15 +67,10 @@ def complete() -> None:
 def _register_kernels() -> None:
     from . import _formats, environment, logging_config  # noqa: F401  (_formats completes _C)
     from ._pytorch import layout_arguments, process_queues
-    from .compile import (  # noqa: F401
-        composite_operators,
-        convolution_forms,
-        customops,
-        nn_layers,
-        paged_attention,
-        stable_forms,
-        transformer_fastpath,
-    )
+    from .compile import customops
+    from .compile.customops import composite_operators, paged_attention
+    from .compile.decompositions.convolutions import convolution_forms  # noqa: F401  (registers)
+    from .compile.layers import nn_layers, stable_forms, transformer_fastpath  # noqa: F401
     from .device import autocast, bindings
     from .eager import kernels, second_moments
 

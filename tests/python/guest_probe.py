@@ -22,7 +22,7 @@ def state() -> dict:
         "meta_path": [
             str(getattr(finder, "__name__", type(finder)))
             for finder in sys.meta_path
-            if type(finder).__module__ != "torch_spyre._pytorch.inductor_modules"
+            if type(finder).__module__ != "torch_spyre._pytorch.inductor.inductor_modules"
         ],
         "path_hooks": len(sys.path_hooks),
         "excepthook": str(sys.excepthook),

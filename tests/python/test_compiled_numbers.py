@@ -7,7 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch.utils import _pytree as pytree
-from torch_spyre.compile import backend, integer_watch
+from torch_spyre.compile import backend
+from torch_spyre.compile.integers import integer_watch
 
 CALLS = 12
 

@@ -9,7 +9,8 @@ import torch_spyre
 import torch_spyre.report
 from host_ops import HOST, on_host
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim
-from torch_spyre.compile import call_compiler, symbolic_sizes
+from torch_spyre.compile import call_compiler
+from torch_spyre.compile.dynamic_sizes import symbolic_sizes
 
 
 class Block(torch.nn.Module):
@@ -196,7 +197,7 @@ def test_results_that_are_views_have_a_program_a_size():
 
 def test_granularity_of_buckets():
     from torch_spyre import config
-    from torch_spyre.compile import bucket_ends
+    from torch_spyre.compile.dynamic_sizes import bucket_ends
 
     assert bucket_ends.granularity(64, 512) == 64
     assert bucket_ends.granularity(2, 128) == 4

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch_spyre
 from torch_spyre import _C
-from torch_spyre.compile import integer_overflow, integer_ranges
+from torch_spyre.compile.integers import integer_overflow, integer_ranges
 from torch_spyre.eager import operator_program
 
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)

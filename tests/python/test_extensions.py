@@ -150,7 +150,9 @@ def test_default_passes_are_names_of_what_there_is():
     ran = set(torch_spyre.last_report().stage_us)
     points = [kind for kind in vars(passes).values() if hasattr(kind, "default_passes")]
     found = {kind.__name__: kind.default_passes() for kind in points}
-    assert found["CustomPrePasses"] == {"collect_spyre_hints": "torch_spyre.compile.hint_scopes"}
+    assert found["CustomPrePasses"] == {
+        "collect_spyre_hints": "torch_spyre.compile.hints.hint_scopes"
+    }
     assert list(found["CustomPostFusionPasses"]) == ["memory_planning", "spyre_fuse_nodes"]
     assert len(found["CustomPreSchedulingPasses"]) == 19 and found["CustomPreGradPasses"] == {}
     for names in found.values():

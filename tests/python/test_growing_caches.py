@@ -8,7 +8,7 @@ import torch
 import torch_spyre
 from inputs import numbers
 from torch_spyre import _C
-from torch_spyre.compile import named_dims
+from torch_spyre.compile.hints import named_dims
 
 SHAPES = {  # of many rows, and the dim that grows
     "heads": ((1, 16, 64, 64), 2),

@@ -16,7 +16,7 @@ import torch_spyre
 from host_ops import on_host
 from torch._inductor.compile_fx import compile_fx
 from torch_spyre import config
-from torch_spyre._pytorch import inductor
+from torch_spyre._pytorch.inductor import inductor_device
 
 TABLES = (
     dict, list, set, collections.deque, weakref.WeakKeyDictionary, weakref.WeakValueDictionary,
@@ -147,14 +147,14 @@ def test_tables_are_found_where_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_graph_that_inductor_calls_goes_with_its_function() -> None:
     torch._dynamo.reset()
     gc.collect()
-    before = len(inductor._graphs)
+    before = len(inductor_device._graphs)
     x = torch.ones(4, 64, dtype=torch.float16, device="spyre")
     compiled = torch.compile(lambda x: x * 2, backend=compile_fx)
     assert compiled(x)[0, 0].item() == 2
     gc.collect()
     assert compiled(x)[0, 0].item() == 2
-    assert len(inductor._graphs) == before + 1
+    assert len(inductor_device._graphs) == before + 1
     del compiled
     torch._dynamo.reset()
     gc.collect()
-    assert len(inductor._graphs) == before
+    assert len(inductor_device._graphs) == before

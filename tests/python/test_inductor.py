@@ -20,13 +20,19 @@ def ones(*sizes):
 
 def test_classes_of_the_device():
     from torch._inductor.codegen import common
-    from torch_spyre._pytorch import inductor
+    from torch_spyre._pytorch.inductor import inductor_device
 
     common.init_backend_registration()
-    assert common.get_scheduling_for_device("spyre") is inductor.SuperDSCScheduling
-    assert common.get_wrapper_codegen_for_device("spyre") is inductor.SpyrePythonWrapperCodegen
-    assert isinstance(common.get_device_op_overrides("spyre"), inductor.SpyreDeviceOpOverrides)
-    assert isinstance(common.get_custom_backend_pass_for_device("spyre"), inductor.WholeGraphPass)
+    assert common.get_scheduling_for_device("spyre") is inductor_device.SuperDSCScheduling
+    assert (
+        common.get_wrapper_codegen_for_device("spyre") is inductor_device.SpyrePythonWrapperCodegen
+    )
+    assert isinstance(
+        common.get_device_op_overrides("spyre"), inductor_device.SpyreDeviceOpOverrides
+    )
+    assert isinstance(
+        common.get_custom_backend_pass_for_device("spyre"), inductor_device.WholeGraphPass
+    )
 
 
 @pytest.mark.parametrize("backend", ["spyre", "inductor"])

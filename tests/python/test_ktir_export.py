@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 from torch_spyre import Unsupported, ktir, report
-from torch_spyre.compile import op_spec
+from torch_spyre.compile.planned import op_spec
 
 
 def specs_of(function, *tensors):

@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.compile import bucket_ends, grown_arguments
+from torch_spyre.compile.dynamic_sizes import bucket_ends, grown_arguments
 
 FIRST, STEPS = 122, 10  # lengths 123..132 are in two buckets
 

@@ -8,7 +8,7 @@ import sympy
 import torch
 from torch_spyre import passes
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
-from torch_spyre.compile import pass_utils
+from torch_spyre.compile.planned import pass_utils
 
 POINTS = (
     passes.CustomPreLayoutPasses,
@@ -173,9 +173,9 @@ def test_sticks_that_cannot_be_are_refused(operands):
 
 
 def test_ops_know_their_tiles_and_hints(operands):
-    from torch_spyre.compile.dim_hints import DimHint
-    from torch_spyre.compile.hint_scopes import spyre_hint
-    from torch_spyre.compile.loop_info import CoarseTileInfo
+    from torch_spyre.compile.hints.dim_hints import DimHint
+    from torch_spyre.compile.hints.hint_scopes import spyre_hint
+    from torch_spyre.compile.planned.loop_info import CoarseTileInfo
 
     declare_tensor_dim("R", 64)
     x, y = (t.to("spyre") for t in operands)

@@ -11,8 +11,9 @@ import torch.nn.functional as F  # noqa: N812
 from host_ops import UNKNOWN, unknown
 from inputs import HALF
 from torch_spyre import _C
-from torch_spyre.compile import call_compiler, op_spec
-from torch_spyre.compile.op_spec import LoopSpec, OpSpec, TensorArg, UnimplementedOp
+from torch_spyre.compile import call_compiler
+from torch_spyre.compile.planned import op_spec
+from torch_spyre.compile.planned.op_spec import LoopSpec, OpSpec, TensorArg, UnimplementedOp
 from torch_spyre.compile.program import Program
 from torch_spyre.debug import output_code
 from torch_spyre.execution.async_compile import SpyreAsyncCompile

@@ -21,8 +21,8 @@ from torch_spyre._inductor.scratchpad import plan_solver
 from torch_spyre._inductor.views import compute_coordinates
 from torch_spyre._inductor.wsr import propagate_named_dims
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
-from torch_spyre.compile import counted_loops, op_spec, planned_layouts
-from torch_spyre.compile.loop_info import CoarseTileInfo
+from torch_spyre.compile.planned import counted_loops, op_spec, planned_layouts
+from torch_spyre.compile.planned.loop_info import CoarseTileInfo
 from torch_spyre.execution.async_compile import SpyreAsyncCompile
 
 p0, p1, p2, p3 = sympy.symbols("p0 p1 p2 p3", integer=True)

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 import torch
-from torch_spyre.compile.spyre_kernel import kernels_of
+from torch_spyre.compile.planned.spyre_kernel import kernels_of
 
 SIZES = (1, 2, 3, 5, 31, 32, 63, 64, 65, 96, 130)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.int32, torch.int64)

@@ -4,8 +4,8 @@
 import pytest
 import sympy
 import torch
-from torch_spyre.compile.op_spec import OpSpec, UnimplementedOp
-from torch_spyre.compile.spyre_kernel import (
+from torch_spyre.compile.planned.op_spec import OpSpec, UnimplementedOp
+from torch_spyre.compile.planned.spyre_kernel import (
     Constant,
     PointwiseOp,
     ReductionOp,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's name of `torch_spyre.compile.planned_layouts`: the same module."""
+"""torch-spyre's name of `torch_spyre.compile.planned.planned_layouts`: the same module."""
 
 import sys
 
-from ..compile import planned_layouts
+from ..compile.planned import planned_layouts
 
 sys.modules[__name__] = planned_layouts

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's name of `torch_spyre.compile.op_spec`: the same module."""
+"""torch-spyre's name of `torch_spyre.compile.planned.op_spec`: the same module."""
 
 import sys
 
-from ..compile import op_spec
+from ..compile.planned import op_spec
 
 sys.modules[__name__] = op_spec

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's name of `torch_spyre.compile.counted_loops`: the same module."""
+"""torch-spyre's name of `torch_spyre.compile.planned.counted_loops`: the same module."""
 
 import sys
 
-from ..compile import counted_loops
+from ..compile.planned import counted_loops
 
 sys.modules[__name__] = counted_loops

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's name of `torch_spyre.compile.spyre_kernel`: the same module."""
+"""torch-spyre's name of `torch_spyre.compile.planned.spyre_kernel`: the same module."""
 
 import sys
 
-from ..compile import spyre_kernel
+from ..compile.planned import spyre_kernel
 
 sys.modules[__name__] = spyre_kernel

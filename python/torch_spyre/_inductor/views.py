@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's name of `torch_spyre.compile.views`: the same module."""
+"""torch-spyre's name of `torch_spyre.compile.planned.views`: the same module."""
 
 import sys
 
-from ..compile import views
+from ..compile.planned import views
 
 sys.modules[__name__] = views

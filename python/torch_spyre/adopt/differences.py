@@ -16,7 +16,7 @@ import torch
 import typing_extensions
 
 from .. import _C
-from .._pytorch import size_hints
+from .._pytorch.inductor import size_hints
 from . import handed_back, offsets
 
 

@@ -29,29 +29,30 @@ from ..debug import artefacts, compile_log, failures
 from ..program_table import ProgramTable
 from ..report import CompileReport, reports
 from . import (
-    attention,
-    bounded_sizes,
-    bucket_forms,
     call_compiler,
     control_flow,
     decomposition_table,
     effects,
-    grown_arguments,
-    hint_scopes,
     host_scalars,
     lowering,
-    masked_sizes,
-    named_dims,
     ragged,
     scalars,
-    symbolic_sizes,
     weight_layouts,
     whole_operators,
 )
 from . import options as compile_options
 from .decompositions.lines import computed
+from .dynamic_sizes import (
+    bounded_sizes,
+    bucket_forms,
+    grown_arguments,
+    masked_sizes,
+    symbolic_sizes,
+)
+from .dynamic_sizes.grown_arguments import LEAST, keep
 from .graph_builder import GraphBuilder, Inexpressible, location
-from .grown_arguments import LEAST, keep
+from .hints import hint_scopes, named_dims
+from .layers import attention
 from .program import Program
 from .sizes import UnknownSize, node_values
 

@@ -17,7 +17,9 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload
 from .._pytorch.fx import arguments_of, overload_of
 from ..eager import operand_dtypes
-from . import effects, hint_scopes, integer_overflow, named_dims, node_arguments, scalars
+from . import effects, node_arguments, scalars
+from .hints import hint_scopes, named_dims
+from .integers import integer_overflow
 from .sizes import NodeValues
 
 _aten = torch.ops.aten

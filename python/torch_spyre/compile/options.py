@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import config, setting_rules
-from .._pytorch import inductor_options
+from .._pytorch.inductor import inductor_options
 
 _NEAREST = 3
 _NUMBERS = (int, float)

@@ -18,18 +18,11 @@ from ..device import bindings
 from ..eager import fits_card
 from ..eager.run_on_cpu import call
 from ..report import CompileReport
-from . import (
-    collectives,
-    integer_overflow,
-    integer_ranges,
-    integer_watch,
-    node_arguments,
-    scalars,
-    segment_launch,
-)
+from . import collectives, node_arguments, scalars, segment_launch
 from .collectives import is_collective
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
 from .host_nodes import HostRun
+from .integers import integer_overflow, integer_ranges, integer_watch
 from .registered import composed, fallback_ops
 from .segments import Segment, nodes_of, segments_of
 

@@ -21,7 +21,8 @@ import torch
 
 from .._pytorch import dynamo
 from .._pytorch.logs import artifact_logger
-from ..compile import composite_operators, spyre_kernel
+from ..compile.customops import composite_operators
+from ..compile.planned import spyre_kernel
 from . import diagrams, output_code, provenance
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Sequence
 
 from .. import _C, config, environment
-from ..compile.loops import LoopGraph, paths
+from ..compile.planned.loops import LoopGraph, paths
 from ..compile.segments import card_segments
 
 

@@ -44,7 +44,7 @@ def wanted() -> bool:
 
 
 def root() -> pathlib.Path:
-    from .._pytorch.inductor_files import cache_dir
+    from .._pytorch.inductor.inductor_files import cache_dir
 
     variables = ("DTCOMPILER_EXPORT_DIR", "DEEPRT_EXPORT_DIR") if _keeps_export() else ()
     for directory in filter(None, map(os.environ.get, variables)):

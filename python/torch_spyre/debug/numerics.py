@@ -17,8 +17,8 @@ from .._fallback import fallback, user_line
 from .._pytorch import pytree
 from .._pytorch.autograd import calling_node_number, last_node_number
 from .._pytorch.dispatch import Arguments, DispatchMode, Keywords, OpOverload, schema_of
-from ..compile import attention
 from ..compile.decompositions import attention_gradient
+from ..compile.layers import attention
 
 _aten = torch.ops.aten
 # Bits behind the point of a result's format on the card, and its least normal exponent; float16

@@ -12,9 +12,9 @@ from __future__ import annotations
 # does the same. "graph" is the compiler's layer before the loop IR (docs/graph.md).
 DEFAULT_PASSES: dict[str, dict[str, str]] = {
     "CustomPreGradPasses": {},
-    "CustomPrePasses": {"collect_spyre_hints": "torch_spyre.compile.hint_scopes"},
+    "CustomPrePasses": {"collect_spyre_hints": "torch_spyre.compile.hints.hint_scopes"},
     "CustomPostPasses": {
-        "recover_spyre_hints": "torch_spyre.compile.hint_scopes",
+        "recover_spyre_hints": "torch_spyre.compile.hints.hint_scopes",
         "mm_to_bmm": "graph",
         "mark_direct_unit_bmm": "graph",
         "bmm_unflatten": "graph",

@@ -135,9 +135,9 @@ def make_module() -> types.ModuleType:
         if name in _LATE:
             return getattr(importlib.import_module(_LATE[name], __package__), name)
         if name in _OF_INDUCTOR:  # PyTorch asks when Inductor is first used
-            from .._pytorch import inductor
+            from .._pytorch.inductor import inductor_device
 
-            return getattr(inductor, _OF_INDUCTOR[name])
+            return getattr(inductor_device, _OF_INDUCTOR[name])
         found = getattr(_C, name, _MISSING)
         if found is _MISSING:
             from . import other_names

@@ -13,7 +13,8 @@ from torch import Tensor
 from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
-from ..compile import integer_overflow, integer_watch, node_arguments
+from ..compile import node_arguments
+from ..compile.integers import integer_overflow, integer_watch
 from ..compile.registered import keeps_narrow
 from .result_metadata import EMPTY, results_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..compile.grown_arguments import keep
+from ..compile.dynamic_sizes.grown_arguments import keep
 
 if TYPE_CHECKING:
     from ..compile import backend

@@ -17,7 +17,7 @@ import torch
 
 from .. import _C
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
-from ..compile.grown_arguments import LEAST, keep
+from ..compile.dynamic_sizes.grown_arguments import LEAST, keep
 from .growing_operands import Operands, Refused
 
 if TYPE_CHECKING:

@@ -213,8 +213,8 @@ def _nested_fits(_x: Tensor, _mask: Tensor) -> bool:
 
 def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
-    from ..compile import attention, batched_attention
     from ..compile.decompositions import recurrent
+    from ..compile.layers import attention, batched_attention
     from . import optimizers, resize, sparse
 
     fallback = torch.library.Library("_", "IMPL")

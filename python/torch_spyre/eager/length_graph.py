@@ -20,8 +20,10 @@ from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of, without_autocast, without_modes
 from .._pytorch.fake import of_symbolic_sizes, refusals_are_raised, symbolic_size
-from ..compile import bucket_forms, call_compiler, integer_ranges
+from ..compile import call_compiler
+from ..compile.dynamic_sizes import bucket_forms
 from ..compile.graph_builder import GraphBuilder, Inexpressible
+from ..compile.integers import integer_ranges
 from ..compile.program import Program
 from ..compile.sizes import UnknownSize, node_values
 from ..program_table import ProgramTable

@@ -17,14 +17,9 @@ from torch import Tensor
 from .. import _C, config
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, is_of_devices, schema_of
 from .._pytorch.settings import watch
-from ..compile import (
-    call_compiler,
-    integer_overflow,
-    integer_ranges,
-    node_arguments,
-    segment_launch,
-)
-from ..compile.grown_arguments import keep
+from ..compile import call_compiler, node_arguments, segment_launch
+from ..compile.dynamic_sizes.grown_arguments import keep
+from ..compile.integers import integer_overflow, integer_ranges
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compile.grown_arguments import keep
+from ..compile.dynamic_sizes.grown_arguments import keep
 
 MOST_NUMBERS = 2  # programs of an operator that is taken apart, by its numbers
 

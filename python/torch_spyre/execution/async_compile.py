@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from .. import _C
-from ..compile.op_spec import KernelSpec, LoopSpec, UnimplementedOp
+from ..compile.planned.op_spec import KernelSpec, LoopSpec, UnimplementedOp
 from .kernel_runner import SpyreSDSCKernelRunner, SpyreUnimplementedRunner
 
 __all__ = ["SpyreAsyncCompile", "SpyreSDSCKernelRunner", "SpyreUnimplementedRunner", "placed"]

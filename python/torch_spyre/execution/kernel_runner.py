@@ -9,7 +9,7 @@ import torch
 
 from .. import _C
 from ..compile import call_compiler
-from ..compile.op_spec import KernelSpec, to_json
+from ..compile.planned.op_spec import KernelSpec, to_json
 from ..debug import failures, kernel_files
 
 launch_jobplan = _C.launch_jobplan

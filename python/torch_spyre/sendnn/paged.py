@@ -3,10 +3,11 @@
 
 A graph of foundation-model-stack stores keys and values by `spyre::paged_attn_store`, which returns
 a whole new cache, and attends by `spyre::paged_attn_compute`. On the card one operator does both
-(compile/paged_attention.py): it attends to rows of the cache as it was and to this call's keys, and
-those are written into their slots when the graph has run. So a store writes its rows only, and what
-a program gets as the new cache is the tensor that it passed in: its values on the CPU are those of
-its beginning, the card has the others. A program that writes into it starts a cache anew.
+(compile/customops/paged_attention.py): it attends to rows of the cache as it was and to this
+call's keys, and those are written into their slots when the graph has run. So a store writes its
+rows only, and what a program gets as the new cache is the tensor that it passed in: its values on
+the CPU are those of its beginning, the card has the others. A program that writes into it starts a
+cache anew.
 
 Which rows a sequence reads, and which keys each query sees, is worked out once for all layers
 (block_tables.py).

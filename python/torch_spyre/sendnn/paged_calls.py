@@ -18,7 +18,7 @@ import torch
 from .. import _C
 from .._pytorch.fake import symbol_of
 from ..compile import backend as driver
-from ..compile import bounded_sizes
+from ..compile.dynamic_sizes import bounded_sizes
 from . import (
     block_tables,
     decode_ahead,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's name of `torch_spyre.compile.scratchpad`: the same module."""
+"""torch-spyre's name of `torch_spyre.compile.planned.scratchpad`: the same module."""
 
 import sys
 
-from ...compile import scratchpad
+from ...compile.planned import scratchpad
 
 sys.modules[__name__] = scratchpad

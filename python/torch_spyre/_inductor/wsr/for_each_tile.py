@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's name of `torch_spyre.compile.for_each_tile`: the same module."""
+"""torch-spyre's name of `torch_spyre.compile.hints.for_each_tile`: the same module."""
 
 import sys
 
-from ...compile import for_each_tile
+from ...compile.hints import for_each_tile
 
 sys.modules[__name__] = for_each_tile

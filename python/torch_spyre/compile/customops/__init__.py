@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from . import attention, copies, fp8, matrices, norms  # noqa: F401
-from .operator import OPERATORS
+from . import copies, fp8, masks_and_caches, norms, products_and_reductions  # noqa: F401
+from .declare_operator import OPERATORS
 
 
 def composites() -> list[tuple[str, Callable[..., Any]]]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .operator import operator
+from .declare_operator import operator
 
 
 @operator("(int[] size, Device device, ScalarType? dtype=None) -> Tensor")

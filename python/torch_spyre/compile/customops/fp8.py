@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ...constants import FP8_E4M3FN_MAX, FP8_E4M3FN_MIN, QUANTSCALEPERTOKENFP8_CLIP_MIN
-from .operator import operator
+from .declare_operator import operator
 
 
 @operator("(Tensor input) -> Tensor")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ... import _C
 from ..._pytorch.fake import has_values
-from .operator import operator
+from .declare_operator import operator
 
 
 @operator("(Tensor input, float beta=1.0, float threshold=20.0) -> Tensor")

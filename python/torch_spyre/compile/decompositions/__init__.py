@@ -10,26 +10,24 @@ from . import (
     class_losses,
     distances,
     embedding_bags,
-    float32_functions,
     grid_sample,
     grouped_products,
     histograms,
     host_operands,
     integer_decompositions,
     lists,
-    logarithms,
     loss_gradients,
     ordering,
     padding,
     pooling,
-    powers,
     recurrent,
     resampling,
     scattering,
     sums,
-    unfolding,
     weight_norm,
 )
+from .convolutions import unfolding
+from .float32 import float32_functions, logarithms, powers
 
 __all__ = [
     "PARTS",

@@ -21,7 +21,7 @@ import torch
 from ..._pytorch import pytree
 from ..._pytorch.fake import FakeTensorMode
 from ..._pytorch.fx import SYMBOLIC
-from ..operator_dims import TAKES_SIZES
+from ..dynamic_sizes.operator_dims import TAKES_SIZES
 from ..sizes import NodeValues
 
 Node = torch.fx.Node

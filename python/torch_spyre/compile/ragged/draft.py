@@ -14,7 +14,7 @@ from ..._pytorch.dispatch import schema_of
 from ..._pytorch.fake import refusals_are_raised
 from ..._pytorch.fx import SYMBOLIC, arguments_of, overload_of
 from ...constants import DEVICE_NAME
-from ..grown_arguments import Growing
+from ..dynamic_sizes.grown_arguments import Growing
 from ..sizes import fake_of
 from .dims import Dims, Seen
 

@@ -11,8 +11,7 @@ import torch
 
 from ..._pytorch import pytree
 from ..._pytorch.fx import SYMBOLIC, arguments_of, overload_of
-from ..graph_builder import location
-from ..operator_dims import (
+from ..dynamic_sizes.operator_dims import (
     BY_PLACE,
     COPIES,
     MADE,
@@ -25,6 +24,7 @@ from ..operator_dims import (
     is_pointwise,
     is_pure_pointwise,
 )
+from ..graph_builder import location
 from .dims import Seen
 from .draft import Draft
 

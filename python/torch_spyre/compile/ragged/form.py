@@ -11,9 +11,9 @@ import sympy
 import torch
 
 from ..._pytorch.fx import SYMBOLIC, arguments_of, results_of
+from ..dynamic_sizes.grown_arguments import Growing
+from ..dynamic_sizes.operator_dims import BY_PLACE
 from ..graph_builder import location
-from ..grown_arguments import Growing
-from ..operator_dims import BY_PLACE
 from ..sizes import node_values
 from . import indices, products, reductions, rows
 from .dims import Dims, Measure, Seen

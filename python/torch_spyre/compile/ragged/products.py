@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from ..._pytorch.fx import arguments_of, overload_of
-from ..operator_dims import PRODUCTS
+from ..dynamic_sizes.operator_dims import PRODUCTS
 from .draft import Draft, Rule, named_arguments
 
 _aten = torch.ops.aten

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..._pytorch.fx import arguments_of
-from ..operator_dims import IN_ANY_ORDER, MEANS, NEUTRAL, SORTS
+from ..dynamic_sizes.operator_dims import IN_ANY_ORDER, MEANS, NEUTRAL, SORTS
 from .draft import Draft, Rule, named_arguments
 
 _aten = torch.ops.aten

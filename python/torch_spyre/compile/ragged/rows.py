@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from ..._pytorch.fx import arguments_of
-from ..operator_dims import padded
+from ..dynamic_sizes.operator_dims import padded
 from .draft import Draft, Rule
 from .elementwise import is_whole
 

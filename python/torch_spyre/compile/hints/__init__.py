@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users say about tiles and the division over cores."""
