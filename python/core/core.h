@@ -293,12 +293,12 @@ PyObject *executable_preferred_inputs(PyObject *self, PyObject *segment);
 // that the segment prefers, as storage_prefer_layout() decides.
 PyObject *executable_prefer_layout(PyObject *self, PyObject *args);
 
-// ---- launches of directories (program_launch.c)
+// ---- launches of directories (spyrecode_launch.c)
 struct spyre_program;
 // On a sequence of tensors; tiled: larger ones may be taken in several launches.
-bool program_launch(struct spyre_program *program, PyObject *tensors, bool tiled);
+bool spyrecode_launch(struct spyre_program *program, PyObject *tensors, bool tiled);
 // _launch_from_views(wanted)
-PyObject *program_launch_from_views(PyObject *self, PyObject *wanted);
+PyObject *spyrecode_launch_from_views(PyObject *self, PyObject *wanted);
 
 // ---- passes over the loop IR (loops.c)
 spyre_loops_pass loops_call;    // the context is a callable, (point, loops)
@@ -317,7 +317,7 @@ bool executable_register(PyObject *module);     // executable.c
 bool compile_register(PyObject *module);        // compile.c
 bool eager_register(PyObject *module);          // eager.c
 bool graph_calls_register(PyObject *module);    // graph_calls.c
-bool program_register(PyObject *module);        // program.c
+bool spyrecode_register(PyObject *module);        // program.c
 bool ktir_register(PyObject *module);           // ktir.c
 const spyre_graph *graph_of_object(PyObject *object);       // null with TypeError set
 

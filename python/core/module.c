@@ -18,12 +18,12 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 
 // Errors first: the others report through them.
 static bool (*const parts[])(PyObject *module) = {
-    error_register,     hook_register,      dtype_register,      device_register,
-    memory_register,    placement_register, stream_register,     empty_register,
-    view_register,      tensor_key_register, layout_register,    copy_register,
-    copy_rows_register, extend_register,    fit_register,        range_register,
-    graph_register,     loops_register,     executable_register, compile_register,
-    eager_register,     program_register,   ktir_register,       profile_register,
+    error_register,       hook_register,       dtype_register,      device_register,
+    memory_register,      placement_register,  stream_register,     empty_register,
+    view_register,        tensor_key_register, layout_register,     copy_register,
+    copy_rows_register,   extend_register,     fit_register,        range_register,
+    graph_register,       loops_register,      executable_register, compile_register,
+    eager_register,       spyrecode_register,  ktir_register,       profile_register,
     graph_calls_register,
 };
 

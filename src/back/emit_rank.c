@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// topkvalue and its like: a ranking of entries (tensor/rank.h) for every kept element takes in the
-// tiles of the reduced dims, whose positions a counter in LX follows from tile to tile; then values
-// or positions are taken out of the entries, tile by tile of the ranks. Where LX does not hold all
-// ranks, they are found in passes over the input: each takes in what is behind the last entry of
-// the one before. So n elements are sorted in n / (entries in LX) passes; merging sorted parts in
-// memory would take fewer, but which part comes next depends on data, and a program does not.
+// topkvalue and its like: a ranking of entries (tensor/ranking.h) for every kept element takes in
+// the tiles of the reduced dims, whose positions a counter in LX follows from tile to tile; then
+// values or positions are taken out of the entries, tile by tile of the ranks. Where LX does not
+// hold all ranks, they are found in passes over the input: each takes in what is behind the last
+// entry of the one before. So n elements are sorted in n / (entries in LX) passes; merging sorted
+// parts in memory would take fewer, but which part comes next depends on data, and a program does
+// not.
 #include "back/select_emitter.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #define BACK_REDUCED_TILE_H
 
 #include "back/emit.h"
-#include "back/tile.h"
+#include "back/tile_extents.h"
 #include "back/tile_loops.h"
 
 // Reduced dims in the order of additions; only the last of them may be cut. True when none is.

@@ -6,7 +6,7 @@
 #define BACK_TILE_BUFFERS_H
 
 #include "back/allocate.h"
-#include "back/tile.h"
+#include "back/tile_extents.h"
 
 typedef struct {
     const nest *n;

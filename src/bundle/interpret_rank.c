@@ -4,7 +4,7 @@
 // ranked; the output's index along the dims that the input lacks is the rank, in the order of N_.
 #include "bundle/step_facts.h"
 #include "bundle/execution.h"
-#include "tensor/rank.h"
+#include "tensor/ranking.h"
 
 typedef struct {
     uint8_t kept[BUNDLE_MAX_DIMS], ranks[BUNDLE_MAX_DIMS];
@@ -36,13 +36,13 @@ static spyre_status enter_all(const execution *x, const ranking *r, uint32_t cor
 {
     uint32_t position = 0;
     spyre_format format = x->step->tensors[x->step->inputs[0]].format;
-    for (uint32_t i = 0; i < r->rank_count; i++) r->entries[i] = RANK_NONE;
+    for (uint32_t i = 0; i < r->rank_count; i++) r->entries[i] = RANKING_NONE;
     do {
         uint8_t *element;
         if (execution_masked(x, core, index)) continue;
         TRY(execution_place(x, x->step->inputs[0], core, index, 0, &element));
-        rank_insert((uint8_t *)r->entries, sizeof *r->entries, r->rank_count,
-                    rank_entry(rank_load(x->step->op, element, format), position++));
+        ranking_insert((uint8_t *)r->entries, sizeof *r->entries, r->rank_count,
+                       ranking_entry(ranking_load(x->step->op, element, format), position++));
     } while (odometer_next_of(x->reduced, x->reduced_count, x->local, index));
     return NULL;
 }
@@ -53,7 +53,7 @@ static spyre_status store_all(const execution *x, const ranking *r, uint32_t cor
     do {
         uint8_t *element;
         TRY(execution_place(x, x->step->output, core, index, 0, &element));
-        rank_store(x->step->op, *entry++, element, x->step->tensors[x->step->output].format);
+        ranking_store(x->step->op, *entry++, element, x->step->tensors[x->step->output].format);
     } while (odometer_next_of(r->ranks, r->rank_dims, x->local, index));
     return NULL;
 }

@@ -9,7 +9,7 @@
 #include "bundle/step_facts.h"
 #include "tensor/accumulate.h"
 #include "tensor/format.h"
-#include "tensor/rank.h"
+#include "tensor/ranking.h"
 #include "tensor/running_value.h"
 
 enum { MOST_RANKS = 1 << 20 };
@@ -169,7 +169,7 @@ static spyre_status verify_rank(const bundle_step *step, const uint8_t *reduced,
     bool integer = input == SPYRE_FORMAT_IEEE_INT32;
     bool keeps =
         opfunc_gives_positions(step->op) || integer == (output == SPYRE_FORMAT_IEEE_INT32);
-    if (!rank_takes(input) || !rank_takes(output) || !keeps) {
+    if (!ranking_takes(input) || !ranking_takes(output) || !keeps) {
         return RULE("dataFormat_: %s from %s to %s", name, spyre_format_name(input),
                     spyre_format_name(output));
     }

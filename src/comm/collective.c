@@ -4,8 +4,8 @@
 // call:
 //
 //  1. publish the header and, if it is small, this rank's data; meet; compare the headers.
-//  2. Larger data: a pipeline through staging (pipeline.c), of moves (move.c) or reductions
-//     (reduce.c).
+//  2. Larger data: a pipeline through staging (chunk_pipeline.c), of moves (gather_scatter.c) or
+//     reductions (reduce.c).
 #include "comm/collective.h"
 
 #include "base/clock.h"
@@ -22,7 +22,7 @@ static void publish(const collective *x)
         shared_memory_push(s, SHARED_MEMORY_ALL, &mine->lists[x->turn], sizeof mine->lists[0]);
     }
     if (is_reduction(x->r->call.kind)) reduce_publish(x, mine->small[x->turn]);
-    else move_publish(x, mine->small[x->turn]);
+    else gather_scatter_publish(x, mine->small[x->turn]);
 }
 
 static spyre_status compare(collective *x)
@@ -55,5 +55,5 @@ spyre_status collective_execute(spyre_comm *c, spyre_request *r)
     TRY(comm_meet(c, &x.wait));
     TRY(compare(&x));
     if (r->call.kind == SPYRE_COMM_BARRIER) return NULL;
-    return is_reduction(r->call.kind) ? reduce_data(&x) : move_data(&x);
+    return is_reduction(r->call.kind) ? reduce_data(&x) : gather_scatter_data(&x);
 }

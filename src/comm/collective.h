@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One collective while it is executed. Internal to collective.c, move.c and reduce.c.
+// One collective while it is executed. Internal to collective.c, gather_scatter.c and reduce.c.
 //
 // Data that are too large to lie beside a header go through staging by a pipeline: in step t chunk
 // k is in stage t - k, and all ranks meet between two steps. So what a rank writes in one stage the
@@ -34,11 +34,11 @@ typedef struct {
 
 SPYRE_MUST_CHECK spyre_status collective_pipe(collective *x, const pipeline *p);
 
-// --- move.c: broadcast, gather, scatter, all-gather, all-to-all
+// --- gather_scatter.c: broadcast, gather, scatter, all-gather, all-to-all
 
 // Writes this rank's data beside its header, if they are small enough for that.
-void move_publish(const collective *x, uint8_t *small);
-SPYRE_MUST_CHECK spyre_status move_data(collective *x);
+void gather_scatter_publish(const collective *x, uint8_t *small);
+SPYRE_MUST_CHECK spyre_status gather_scatter_data(collective *x);
 
 // --- reduce.c: reduce, all-reduce, reduce-scatter
 

@@ -4,7 +4,7 @@
 //
 // Collectives are executed one after the other by blocking code (collective.c): by the thread that
 // calls, when nothing is queued, else by the communicator's own. Sends and receives are small state
-// machines that every thread which waits for one of them drives (message.c).
+// machines that every thread which waits for one of them drives (send_receive.c).
 #ifndef COMM_COMM_H
 #define COMM_COMM_H
 
@@ -98,14 +98,14 @@ void comm_break(spyre_comm *c, spyre_status reason);
 // --- collective.c: executes a collective; the caller has its turn.
 SPYRE_MUST_CHECK spyre_status collective_execute(spyre_comm *c, spyre_request *r);
 
-// --- message.c
+// --- send_receive.c
 
 // Adds a send or receive to those under way; lock held.
-void message_add(spyre_comm *c, spyre_request *r);
+void send_receive_add(spyre_comm *c, spyre_request *r);
 
 // Lets all of them go on as far as they can; lock held. Those that have ended, with their errors,
 // leave the list for *out_ended, which is linked by `next`. True when something moved.
-bool message_drive(spyre_comm *c, spyre_request **out_ended);
+bool send_receive_drive(spyre_comm *c, spyre_request **out_ended);
 
 
 #endif

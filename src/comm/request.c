@@ -135,7 +135,7 @@ static spyre_status enqueue(spyre_comm *c, spyre_request *r)
 static bool drive(spyre_comm *c)
 {
     spyre_request *ended;
-    bool moved = message_drive(c, &ended);
+    bool moved = send_receive_drive(c, &ended);
     if (!ended) return moved;
     pthread_mutex_unlock(&c->lock);
     while (ended) {
@@ -186,7 +186,7 @@ static spyre_status start_message(spyre_comm *c, spyre_request *r, bool alone)
     pthread_mutex_lock(&c->lock);
     if (!alone) error = start_thread(&c->courier, &c->courier_runs, carry, c);
     if (!error) {
-        message_add(c, r);
+        send_receive_add(c, r);
         pthread_cond_broadcast(&c->changed);
         drive(c);
     }

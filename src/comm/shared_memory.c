@@ -43,7 +43,7 @@ static uint64_t windows_at(uint32_t size)
     return staging_at(size) + (uint64_t)size * SHARED_MEMORY_PARTS * CHUNK_BYTES;
 }
 
-uint64_t shared_memory_bytes(uint32_t size)
+static uint64_t shared_memory_bytes(uint32_t size)
 {
     return windows_at(size) + window_bytes(size) * SHARED_MEMORY_SLOTS * size * size;
 }

@@ -74,9 +74,6 @@ struct shared_memory {
     struct network *network;            // of transport_network
 };
 
-// Bytes of a shared memory for that many ranks.
-uint64_t shared_memory_bytes(uint32_t size);
-
 // A new one. OUT_OF_MEMORY when the host has no room: all of it is taken at once.
 SPYRE_MUST_CHECK spyre_status shared_memory_create(uint32_t rank, uint32_t size,
                                                    shared_memory *out_shared);

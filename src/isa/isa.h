@@ -78,7 +78,7 @@ typedef struct {
 //   operand 2 (B): index k, column stick n, lane j at k * stride[2] + n * stride[1] + j * element
 //   operand 0 (fp32): row r, column stick n, lane j at r * stride[0] + n * stride[1] + j * 4
 //   acc = acc + a * b in fp32 (fmaf), k ascending.
-// RANK: operand 0 holds entries (tensor/rank.h) as IEEE_INT64, the first ones along dim 0. Dims
+// RANK: operand 0 holds entries (tensor/ranking.h) as IEEE_INT64, the first ones along dim 0. Dims
 // along which it has stride 0 count candidates: operand 1's elements along them enter in ascending
 // order, the last dim fastest, at operand 2's position and those behind it. Operand 1 has stride 0
 // along dim 0, operand 2 everywhere. Operand 3, where there is one, is an entry for each ranking:

@@ -10,7 +10,7 @@
 #include "tensor/accumulate.h"
 #include "tensor/format.h"
 #include "tensor/numeric.h"
-#include "tensor/rank.h"
+#include "tensor/ranking.h"
 #include "tensor/running_value.h"
 
 typedef struct {
@@ -117,7 +117,7 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
     bool entries = (i->opcode == ISA_RANK && o % 3 == 0) || (i->opcode == ISA_RANKED && o == 1);
     if (entries && format != SPYRE_FORMAT_IEEE_INT64)
         BROKEN("entries of a ranking are IEEE_INT64, not %s", spyre_format_name(format));
-    if (i->opcode == ISA_RANK && o == 1 && !rank_takes(format))
+    if (i->opcode == ISA_RANK && o == 1 && !ranking_takes(format))
         BROKEN("%s cannot be ranked", spyre_format_name(format));
     if (i->opcode == ISA_SCAN && o == 1 && format != SPYRE_FORMAT_IEEE_INT64)
         BROKEN("running values are IEEE_INT64, not %s", spyre_format_name(format));

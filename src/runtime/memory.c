@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "runtime/composite.h"
+#include "runtime/composite_allocation.h"
 #include "runtime/metrics.h"
 
 static void discard(void *machine, uint64_t address, uint64_t bytes)

@@ -9,7 +9,7 @@
 #include "tensor/joined_index.h"
 #include "tensor/numeric.h"
 #include "tensor/opfunc.h"
-#include "tensor/special.h"
+#include "tensor/special_functions.h"
 
 #include <assert.h>
 #include <math.h>

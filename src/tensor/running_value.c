@@ -24,7 +24,7 @@ bool running_takes(opfunc op, spyre_format from, spyre_format to)
 {
     bool keeps = opfunc_gives_positions(op) || is_integer(from) == is_integer(to);
     bool joins = !is_integer(from) || op != OPFUNC_LOGCUMSUMEXP;
-    return rank_takes(from) && rank_takes(to) && keeps && joins;
+    return ranking_takes(from) && ranking_takes(to) && keeps && joins;
 }
 
 // As numbers the bits of 1.0 and -infinity are few powers of two, which fp32 has.
@@ -49,7 +49,7 @@ int64_t running_next(opfunc op, int64_t state, const void *element, spyre_format
 {
     double value = element_load(element, format);
     if (running_ranks(op)) {
-        int32_t half = is_integer(format) ? rank_turned(op, (int32_t)value)
+        int32_t half = is_integer(format) ? ranking_turned(op, (int32_t)value)
                                           : running_half_of_float(op, (float)value);
         int64_t entry = running_entry(half, position);
         return entry > state ? entry : state;
@@ -65,7 +65,7 @@ void running_store(opfunc op, int64_t state, void *element, spyre_format format)
     if (opfunc_gives_positions(op)) result = (double)running_position(state);
     else if (!running_ranks(op) && is_integer(format)) result = (double)(int32_t)state;
     else if (!running_ranks(op)) result = (double)(float)running_real(state);
-    else if (is_integer(format)) result = (double)rank_turned(op, rank_value(state));
-    else result = (double)running_half_to_float(op, rank_value(state));
+    else if (is_integer(format)) result = (double)ranking_turned(op, ranking_value(state));
+    else result = (double)running_half_to_float(op, ranking_value(state));
     element_store(element, format, result);
 }

@@ -4,14 +4,14 @@
 // long sums round as one addition does and a running extreme keeps its position.
 //   cumsum, cumprod, logcumsumexp of floats: the bits of an fp64, state = f(state, element) with
 //     the BINARY opfunc of its row SCANS; of integers: an int32, which wraps.
-//   cummax.., cummin..: value half and position as in an entry of a ranking (tensor/rank.h), so
+//   cummax.., cummin..: value half and position as in an entry of a ranking (tensor/ranking.h), so
 //     that the greatest is the extreme. NaN wins, of equal values (the two zeros are equal) the
 //     last.
 // A result is the running value, of floats rounded to fp32 first, or the position of the extreme.
 #ifndef TENSOR_RUNNING_VALUE_H
 #define TENSOR_RUNNING_VALUE_H
 
-#include "tensor/rank.h"
+#include "tensor/ranking.h"
 
 // The BINARY opfunc that joins the running value and the next element.
 opfunc running_joins(opfunc op);
@@ -57,12 +57,12 @@ static inline int64_t running_entry(int32_t half, int32_t position)
 
 static inline int32_t running_half_of_float(opfunc op, float value)
 {
-    return isnan(value) ? RANK_NAN : rank_turned(op, rank_of_float(value));
+    return isnan(value) ? RANKING_NAN : ranking_turned(op, ranking_of_float(value));
 }
 
 static inline float running_half_to_float(opfunc op, int32_t half)
 {
-    return rank_to_float(rank_turned(op, half));
+    return ranking_to_float(ranking_turned(op, half));
 }
 
 static inline int32_t running_position(int64_t state)

@@ -84,9 +84,9 @@ static void try_slot(const uint8_t *bytes, size_t count)
                                             .format = SPYRE_FORMAT_IEEE_FP32, .output = values}};
     header_of_call(&r.call, SIZE, &r.header, &r.lists);
     r.header.signature = slot->header.signature;
-    message_add(&c, &r);
+    send_receive_add(&c, &r);
     spyre_request *ended;
-    message_drive(&c, &ended);
+    send_receive_drive(&c, &ended);
     if (ended) fuzz_ok(r.error);
     else FUZZ_HOLDS(c.messages == &r);
     c.messages = NULL;

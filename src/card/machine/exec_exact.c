@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "card/machine/integer.h"
+#include "card/machine/exec_integers.h"
 #include "card/plan.h"
 #include "tensor/accumulate.h"
-#include "tensor/rank.h"
+#include "tensor/ranking.h"
 #include "tensor/running_value.h"
 
 // Walks the index space of an instruction and keeps the byte offset of every operand.
@@ -85,9 +85,9 @@ static void integers(const isa_instruction *i, uint8_t *const *address)
     do {
         uint64_t value[ISA_MAX_OPERANDS] = {0};
         for (uint32_t o = 1; o < i->operand_count; o++)
-            value[o] = integer_load(address[o] + w.offset[o], i->operand[o].format);
-        integer_store(address[0] + w.offset[0], i->operand[0].format,
-                      integer_apply(i->op, value[1], value[2]));
+            value[o] = exec_integer_load(address[o] + w.offset[o], i->operand[o].format);
+        exec_integer_store(address[0] + w.offset[0], i->operand[0].format,
+                           exec_integer_apply(i->op, value[1], value[2]));
     } while (walk_next(&w));
 }
 
@@ -98,7 +98,7 @@ static void vector(const isa_instruction *i, uint8_t *const *address)
         copy(i, address);
         return;
     }
-    if (integer_wraps(i)) {
+    if (exec_integer_wraps(i)) {
         integers(i, address);
         return;
     }
@@ -244,18 +244,19 @@ static void rank(const isa_instruction *i, uint8_t *const *address)
     memcpy(&first, address[2], sizeof first);
     walk w = {.i = &rest};
     do {
-        int32_t value = rank_load(i->op, address[1] + w.offset[1], i->operand[1].format);
-        int64_t entry = rank_entry(value, first + candidate(&w, 0, 1));
-        if (i->operand_count > 3 && entry >= rank_at(address[3] + w.offset[3])) continue;
-        rank_insert(address[0] + w.offset[0], i->operand[0].stride[0], ranks, entry);
+        int32_t value = ranking_load(i->op, address[1] + w.offset[1], i->operand[1].format);
+        int64_t entry = ranking_entry(value, first + candidate(&w, 0, 1));
+        if (i->operand_count > 3 && entry >= ranking_at(address[3] + w.offset[3])) continue;
+        ranking_insert(address[0] + w.offset[0], i->operand[0].stride[0], ranks, entry);
     } while (walk_next(&w));
 }
 
 static void ranked(const isa_instruction *i, uint8_t *const *address)
 {
     walk w = {.i = i};
-    do rank_store(i->op, rank_at(address[1] + w.offset[1]), address[0] + w.offset[0],
-                  i->operand[0].format);
+    do
+        ranking_store(i->op, ranking_at(address[1] + w.offset[1]), address[0] + w.offset[0],
+                      i->operand[0].format);
     while (walk_next(&w));
 }
 
@@ -266,7 +267,7 @@ static void scan(const isa_instruction *i, uint8_t *const *address)
     walk w = {.i = i};
     do {
         int32_t position = (int32_t)(first + candidate(&w, 1, 0));
-        int64_t state = rank_at(address[1] + w.offset[1]);
+        int64_t state = ranking_at(address[1] + w.offset[1]);
         state = running_next(i->op, state, address[2] + w.offset[2], i->operand[2].format,
                              position);
         memcpy(address[1] + w.offset[1], &state, sizeof state);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the files that compute a product share: matmul.c divides it among threads, matmul_rows.c
-// computes a part, matmul_few.c those of few rows, matmul_pack.c packs operands, matmul_ahead.c
-// finds what the second cache should fetch for the next packing. Private to these.
+// computes a part, matmul_few_rows.c those of few rows, matmul_pack.c packs operands,
+// matmul_prefetch.c finds what the second cache should fetch for the next packing. Private to
+// these.
 #ifndef CARD_MATMUL_JOB_H
 #define CARD_MATMUL_JOB_H
 

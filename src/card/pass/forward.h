@@ -31,9 +31,6 @@ typedef struct {
 
 tile_nest tile_nest_of(const plan_tile *tile, uint32_t from, uint32_t to);
 
-// The index of each dim; false when the tile has no element at the offset.
-bool tile_nest_find(const tile_nest *nest, int64_t offset, int64_t *out_index);
-
 // From bytes of operand `from` to bytes of operand `to`; false when the tile has no element there.
 bool tile_nest_map(const tile_nest *nest, int64_t from, int64_t *to);
 

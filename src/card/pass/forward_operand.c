@@ -43,7 +43,8 @@ tile_nest tile_nest_of(const plan_tile *tile, uint32_t from, uint32_t to)
     return nest;
 }
 
-bool tile_nest_find(const tile_nest *nest, int64_t offset, int64_t *out_index)
+// The index of each dim; false when the tile has no element at the offset.
+static bool tile_nest_find(const tile_nest *nest, int64_t offset, int64_t *out_index)
 {
     if (offset < 0) return false;
     for (uint32_t n = 0; n < nest->count; n++) {

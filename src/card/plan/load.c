@@ -18,7 +18,7 @@ static spyre_status translate(card_program *p, const source *from)
                      .threads = from->threads, .temporary.arguments = from->temporary,
                      .scratch = arena_create()};
     TRY_ALLOC(t.scratch);
-    spyre_status status = plan_translate(&t, from->out);
+    spyre_status status = plan_run_passes(&t, from->out);
     arena_destroy(t.scratch);
     return status;
 }

@@ -7,7 +7,7 @@
 
 #include "card/card.h"
 #include "card/footprint/lx_liveness.h"
-#include "card/footprint/temporary.h"
+#include "card/footprint/temporary_arguments.h"
 
 typedef struct forwarding forwarding;
 
@@ -36,7 +36,7 @@ SPYRE_MUST_CHECK spyre_status plan_list_steps(arena *memory, const isa_program *
                                               plan_kernel *kernel);
 
 // Runs all passes. With `out`, writes after each of them the phases that it changed.
-SPYRE_MUST_CHECK spyre_status plan_translate(translation *t, text *out);
+SPYRE_MUST_CHECK spyre_status plan_run_passes(translation *t, text *out);
 
 // Writes a phase, its kernel and statements, with what the passes so far have found.
 void plan_print(const translation *t, uint32_t phase, text *out);

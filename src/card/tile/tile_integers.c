@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/target_clones.h"
-#include "card/machine/integer.h"
+#include "card/machine/exec_integers.h"
 #include "card/tile/runs.h"
 #include "tensor/convert.h"
 #include "tensor/joined_index.h"
@@ -23,8 +23,8 @@ static inline uint32_t element(const uint8_t *line, size_t n)
     return value;
 }
 
-// As integer_apply() with the low 32 bits, or as the opfunc's formula, whose results 32 bits have.
-// The right shift is arithmetic; beyond 31 bits it leaves the sign.
+// As exec_integer_apply() with the low 32 bits, or as the opfunc's formula, whose results 32 bits
+// have. The right shift is arithmetic; beyond 31 bits it leaves the sign.
 #define INT32_OPS(ROW)                                                                       \
     ROW(ADD, x + y)                                                                          \
     ROW(SUB, x - y)                                                                          \
@@ -249,11 +249,11 @@ static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_sc
             continue;
         }
         for (int64_t n = 0; n < run_length(tile); n++) {
-            uint64_t a = integer_load(r.at[1] + n * run_stride(tile, 1), i->operand[1].format);
-            uint64_t b = integer_load(r.at[second] + n * run_stride(tile, second),
-                                      i->operand[second].format);
-            integer_store(r.at[0] + n * run_stride(tile, 0), i->operand[0].format,
-                          integer_apply(i->op, a, b));
+            uint64_t a = exec_integer_load(r.at[1] + n * run_stride(tile, 1), i->operand[1].format);
+            uint64_t b = exec_integer_load(r.at[second] + n * run_stride(tile, second),
+                                           i->operand[second].format);
+            exec_integer_store(r.at[0] + n * run_stride(tile, 0), i->operand[0].format,
+                               exec_integer_apply(i->op, a, b));
         }
     } while (next_run(&r));
 }
@@ -266,5 +266,5 @@ plan_executor tile_integers(const plan_tile *tile)
     if (has_lines && has_int32_lines(tile))
         return (plan_executor){run_int32_lines, NEEDS_INDEPENDENT};
     if (casts_int32_lines(tile)) return (plan_executor){run_int32_casts, NEEDS_APART};
-    return (plan_executor){integer_wraps(i) ? run_integers : NULL, NEEDS_INDEPENDENT};
+    return (plan_executor){exec_integer_wraps(i) ? run_integers : NULL, NEEDS_INDEPENDENT};
 }

@@ -12,7 +12,7 @@
 #include "base/target_clones.h"
 #include "card/tile/runs.h"
 #include "isa/dims.h"
-#include "tensor/rank.h"
+#include "tensor/ranking.h"
 
 enum { FEW_RANKS = 24 };
 
@@ -26,9 +26,9 @@ BASE_CLONES
 static void order_floats(const float *values, int32_t turn, size_t count, int32_t *out)
 {
     for (size_t n = 0; n < count; n++) {
-        uint32_t bits = float_bits(values[n]), magnitude = bits & RANK_MAGNITUDE;
+        uint32_t bits = float_bits(values[n]), magnitude = bits & RANKING_MAGNITUDE;
         int32_t ordered = (int32_t)(bits >> 31 ? 0U - magnitude : magnitude);
-        out[n] = (magnitude > 0x7F800000U ? RANK_NAN : ordered) ^ turn;
+        out[n] = (magnitude > 0x7F800000U ? RANKING_NAN : ordered) ^ turn;
     }
 }
 
@@ -37,7 +37,7 @@ static void load_values(const ranking *r, const uint8_t *from, int64_t stride, s
                         int32_t *out)
 {
     const isa_operand *operand = &r->i->operand[1];
-    int32_t turn = rank_turned(r->i->op, 0); // 0, or all bits
+    int32_t turn = ranking_turned(r->i->op, 0); // 0, or all bits
     if (operand->format == SPYRE_FORMAT_IEEE_INT32) {
         for (size_t n = 0; n < count; n++) memcpy(&out[n], from + (int64_t)n * stride, sizeof *out);
         for (size_t n = 0; n < count; n++) out[n] ^= turn;
@@ -71,15 +71,15 @@ static void enter_one(const ranking *r, uint8_t *entries, const int32_t *values,
                       uint32_t position)
 {
     const uint8_t *last = entries + (int64_t)(r->ranks - 1) * r->apart;
-    int64_t least = rank_at(last);
+    int64_t least = ranking_at(last);
     for (size_t n = 0; n < count; n++) {
-        if (n % BLOCK == 0) n = skip_blocks(values, n, count, rank_value(least));
+        if (n % BLOCK == 0) n = skip_blocks(values, n, count, ranking_value(least));
         if (n == count) return;
-        if (values[n] < rank_value(least)) continue;
-        int64_t entry = rank_entry(values[n], position + (uint32_t)n);
+        if (values[n] < ranking_value(least)) continue;
+        int64_t entry = ranking_entry(values[n], position + (uint32_t)n);
         if (entry <= least) continue;
-        rank_insert(entries, r->apart, r->ranks, entry);
-        least = rank_at(last);
+        ranking_insert(entries, r->apart, r->ranks, entry);
+        least = ranking_at(last);
     }
 }
 
@@ -88,7 +88,7 @@ BASE_CLONES
 static void enter_greatest(int64_t *entries, const int32_t *values, size_t count, uint32_t position)
 {
     for (size_t n = 0; n < count; n++) {
-        const int64_t entry = rank_entry(values[n], position);
+        const int64_t entry = ranking_entry(values[n], position);
         entries[n] = entry > entries[n] ? entry : entries[n];
     }
 }
@@ -104,8 +104,8 @@ static void enter_each(const ranking *r, uint8_t *entries, const int32_t *values
     }
     for (size_t n = 0; n < count; n++) {
         uint8_t *first = entries + (int64_t)n * stride;
-        int64_t entry = rank_entry(values[n], position);
-        if (entry > rank_at(first + tail)) rank_insert(first, r->apart, r->ranks, entry);
+        int64_t entry = ranking_entry(values[n], position);
+        if (entry > ranking_at(first + tail)) ranking_insert(first, r->apart, r->ranks, entry);
     }
 }
 
@@ -255,11 +255,11 @@ static uint32_t collect(const merger *m, int64_t above, int64_t most)
 {
     enum { MANY_TIMES = 4 };
     const bool many = m->candidates / MANY_TIMES > m->r->ranks;
-    const int64_t least = many ? rank_least(find_least(m, rank_value(most))) : INT64_MIN;
+    const int64_t least = many ? ranking_least(find_least(m, ranking_value(most))) : INT64_MIN;
     const int64_t behind = least > above + 1 ? least : above + 1;
     uint32_t taken = 0;
     for (uint32_t n = 0; n < m->candidates; n++) {
-        int64_t entry = rank_entry(m->values[n], m->first + n);
+        int64_t entry = ranking_entry(m->values[n], m->first + n);
         m->sorted[taken] = entry;
         taken += entry >= behind && entry <= most;
     }
@@ -270,7 +270,7 @@ enum { DIGIT_BITS = 8, DIGITS = 4, BUCKETS = 1 << DIGIT_BITS };
 
 static uint32_t digit_of(int64_t entry, uint32_t digit)
 {
-    uint32_t descending = ~((uint32_t)rank_value(entry) ^ 0x80000000U);
+    uint32_t descending = ~((uint32_t)ranking_value(entry) ^ 0x80000000U);
     return descending >> (digit * DIGIT_BITS) & (BUCKETS - 1);
 }
 
@@ -322,14 +322,14 @@ static void merge_sorted(const merger *m, uint8_t *entries, uint32_t count)
     const ranking *r = m->r;
     uint32_t old = 0, new = 0, ranks = r->ranks, kept = 0;
     while (kept < ranks && new < count) {
-        int64_t there = rank_at(entries + (int64_t)old * r->apart);
+        int64_t there = ranking_at(entries + (int64_t)old * r->apart);
         bool stays = there > m->sorted[new];
         m->merged[kept++] = stays ? there : m->sorted[new];
         if (stays) old++;
         else new++;
     }
     for (; kept < ranks; kept++, old++)
-        m->merged[kept] = rank_at(entries + (int64_t)old * r->apart);
+        m->merged[kept] = ranking_at(entries + (int64_t)old * r->apart);
     for (uint32_t n = 0; n < ranks; n++)
         memcpy(entries + (int64_t)n * r->apart, &m->merged[n], sizeof m->merged[n]);
 }
@@ -343,7 +343,7 @@ static bool in_order(const merger *m, const uint8_t *first)
         const uint8_t *entries =
             first + offset_of(&i->operand[0], m->dims[0], m->count[0], index);
         for (uint32_t n = 1; n < m->r->ranks; n++)
-            if (rank_at(entries + n * m->r->apart) > rank_at(entries + (n - 1) * m->r->apart))
+            if (ranking_at(entries + n * m->r->apart) > ranking_at(entries + (n - 1) * m->r->apart))
                 return false;
     } while (next_index(i, m->dims[0], m->count[0], index));
     return true;
@@ -358,10 +358,10 @@ static void enter_sorted(merger *m, uint8_t *const *address)
     do {
         uint8_t *entries = address[0] + offset_of(&i->operand[0], dims, count, index);
         const uint8_t *from = address[1] + offset_of(&i->operand[1], dims, count, index);
-        int64_t most = INT64_MAX, above = rank_at(entries + (m->r->ranks - 1) * m->r->apart);
+        int64_t most = INT64_MAX, above = ranking_at(entries + (m->r->ranks - 1) * m->r->apart);
         if (i->operand_count > 3) { // those behind the last entry of another ranking
-            int64_t last = rank_at(address[3] + offset_of(&i->operand[3], dims, count, index));
-            most = last == RANK_NONE ? RANK_NONE : last - 1;
+            int64_t last = ranking_at(address[3] + offset_of(&i->operand[3], dims, count, index));
+            most = last == RANKING_NONE ? RANKING_NONE : last - 1;
         }
         load_candidates(m, from);
         uint32_t taken = collect(m, above, most);
@@ -456,11 +456,11 @@ static void run_ranked(const plan_tile *tile, uint8_t *const *address, plan_scra
             float values[LANES_CHUNK];
             size_t count = chunk_length(run_length(tile) - done);
             for (size_t n = 0; n < count; n++) {
-                int64_t entry = rank_at(r.at[1] + (done + (int64_t)n) * from);
-                int32_t value = positions ? (int32_t)rank_position(entry)
-                                          : rank_turned(i->op, rank_value(entry));
+                int64_t entry = ranking_at(r.at[1] + (done + (int64_t)n) * from);
+                int32_t value = positions ? (int32_t)ranking_position(entry)
+                                          : ranking_turned(i->op, ranking_value(entry));
                 if (integers) memcpy(r.at[0] + (done + (int64_t)n) * to, &value, sizeof value);
-                else values[n] = rank_to_float(value);
+                else values[n] = ranking_to_float(value);
             }
             if (!integers) lanes_store_f32(r.at[0] + done * to, to, format, values, count);
         }

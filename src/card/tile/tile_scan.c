@@ -100,7 +100,7 @@ typedef int32_t float_words __attribute__((vector_size(4 * REALS)));
                 running[n] = (next);                                                            \
                 value = __builtin_convertvector(running[n], floats);                            \
                 const float_words numbers = value == value;                                     \
-                value = (floats)(((float_words)value & numbers) | (RANK_NAN & ~numbers));       \
+                value = (floats)(((float_words)value & numbers) | (RANKING_NAN & ~numbers));       \
                 memcpy(values + n * REALS, &value, sizeof value);                               \
             }                                                                                   \
         memcpy(state, running, sizeof running);                                                 \
@@ -163,30 +163,30 @@ CHAIN_INTEGERS(multiply_integers, x * y)
 BASE_CLONES
 static void to_halves(opfunc op, block_values *values, size_t count)
 {
-    int32_t turn = rank_turned(op, 0);
+    int32_t turn = ranking_turned(op, 0);
     for (size_t n = 0; n < count; n++) {
-        uint32_t bits = (uint32_t)values->integer[n], magnitude = bits & RANK_MAGNITUDE;
+        uint32_t bits = (uint32_t)values->integer[n], magnitude = bits & RANKING_MAGNITUDE;
         int32_t ordered = (int32_t)(bits >> 31 ? 0U - magnitude : magnitude);
-        values->integer[n] = magnitude > 0x7F800000U ? RANK_NAN : ordered ^ turn;
+        values->integer[n] = magnitude > 0x7F800000U ? RANKING_NAN : ordered ^ turn;
     }
 }
 
 BASE_CLONES
 static void to_floats(opfunc op, block_values *values, size_t count)
 {
-    int32_t turn = rank_turned(op, 0);
+    int32_t turn = ranking_turned(op, 0);
     for (size_t n = 0; n < count; n++) {
         int32_t ordered = values->integer[n] ^ turn;
         uint32_t bits = (uint32_t)ordered, magnitude = ordered < 0 ? 0U - bits : bits;
         uint32_t sign = ordered < 0 ? 0x80000000U : 0;
-        values->integer[n] = magnitude > 0x7F800000U ? RANK_NAN : (int32_t)(magnitude | sign);
+        values->integer[n] = magnitude > 0x7F800000U ? RANKING_NAN : (int32_t)(magnitude | sign);
     }
 }
 
 static void turn_integers(opfunc op, block_values *values, size_t count)
 {
     for (size_t n = 0; n < count; n++)
-        values->integer[n] = rank_turned(op, values->integer[n]);
+        values->integer[n] = ranking_turned(op, values->integer[n]);
 }
 
 // What stays of a running entry in its place: the half of the extreme, or its position.
@@ -416,7 +416,7 @@ static void scan_block(scanning *s, uint8_t *const *address, size_t width)
     uint8_t *at[] = {address[OUT], address[STATE], address[IN]};
     uint32_t position = s->first;
     for (size_t n = 0; n < width; n++)
-        s->state.bits[n] = rank_at(address[STATE] + (int64_t)n * apart);
+        s->state.bits[n] = ranking_at(address[STATE] + (int64_t)n * apart);
     do scan_steps(s, at, width, &position);
     while (advance(s, true, s->steps, index, at));
     for (size_t n = 0; n < width; n++)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "card/tile/runs.h"
-#include "card/machine/integer.h"
+#include "card/machine/exec_integers.h"
 #include "card/simd/lanes.h"
 #include "card/simd/narrow_formula.h"
 #include "card/simd/simd.h"
@@ -207,7 +207,7 @@ static bool copies_bits(const isa_instruction *i)
     spyre_format to = i->operand[0].format, from = i->operand[1].format;
     bool same_width = spyre_format_bytes(to) == spyre_format_bytes(from);
     return opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY &&
-           (to == from || (integer_wraps(i) && same_width));
+           (to == from || (exec_integer_wraps(i) && same_width));
 }
 
 // Tables of UNARY opfuncs are built when the first tile runs: loading does not wait for that.

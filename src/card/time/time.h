@@ -3,13 +3,13 @@
 // The timing model. Programs do not depend on data, so a kernel is timed by letting its queues walk
 // its code with durations instead of bytes. Internal to src/card; the interface is card_time().
 //
-//     time_cost.c             what one instruction moves and how long it takes alone:
+//     time_instruction.c             what one instruction moves and how long it takes alone:
 //     time_memory.c           of the memory's time, by bytes, runs and the distance of cores
 //     time_compute.c          in the vector and matrix units
 //     time_ring.c             on the ring, whose links messages share
 //     time_kernel.c           a kernel as lists of steps, one a queue
-//     time_run.c              the walk: events, tokens, the ring, memory shared by all
-//     time_steady.c           loops that repeat themselves are skipped
+//     time_walk.c              the walk: events, tokens, the ring, memory shared by all
+//     time_repeated_loops.c           loops that repeat themselves are skipped
 //     time_overlap_kernels.c  kernels that do not depend on each other
 //     time_program.c          kernel after kernel, loops around them, counters
 #ifndef CARD_TIME_H
@@ -140,7 +140,7 @@ SPYRE_MUST_CHECK spyre_status time_program(const isa_program *program,
                                            const time_options *options,
                                            card_counters *out_kernels);
 
-// --- The state of the walk, for time_run.c and time_steady.c
+// --- The state of the walk, for time_walk.c and time_repeated_loops.c
 
 typedef struct {
     uint32_t at;                        // step

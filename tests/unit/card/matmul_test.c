@@ -325,7 +325,7 @@ static void matmul__few_rows(void **state)
         check(&seed, 1, 1 + n % 5, 1 + n % 2, 1 + next_random(&seed) % 300, 1);
 }
 
-// Few rows have another way (matmul_few.c), which some rows and some columns do not suit.
+// Few rows have another way (matmul_few_rows.c), which some rows and some columns do not suit.
 static void matmul__rows_and_codes_that_do_not_scale(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
 #ifndef CARD_KERNEL_WINDOW_H
 #define CARD_KERNEL_WINDOW_H
 
-#include "card/footprint/temporary.h"
+#include "card/footprint/temporary_arguments.h"
 #include "card/row_fusion/cores/message_sources.h"
 
 enum { ROWS_MOST_KERNELS = 40 };

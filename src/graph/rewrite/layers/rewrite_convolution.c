@@ -2,7 +2,7 @@
 //
 // Convolutions as products of windows. What they pad is written around a copy of their input, and
 // the native reads its windows in place. Transposed ones are made of these in Python
-// (torch_spyre/compile/convolution_forms.py).
+// (torch_spyre/compile/decompositions/convolutions/convolution_forms.py).
 #include "graph/rewrite/rewrite.h"
 
 // aten.convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
@@ -73,7 +73,8 @@ static spyre_view taps_first(const spyre_view *weight, int64_t groups)
 }
 
 // Windows that never come to overlap or never move leave no loops of their own: such a dim is read
-// in steps of one, or without any (compile/convolution_forms.py cuts the input for that).
+// in steps of one, or without any (compile/decompositions/convolutions/convolution_forms.py cuts
+// the input for that).
 static spyre_status check_dim(const convolution *c, uint32_t d, int64_t taps, int64_t windows)
 {
     bool plain = c->steps.stride[d] == 1 && c->steps.dilation[d] == 1 && c->padding[d] == 0;

@@ -177,7 +177,7 @@ static void move_chunk(const collective *x, const chunk *c, uint32_t stage)
     else read_chunk(x, c);
 }
 
-void move_publish(const collective *x, uint8_t *small)
+void gather_scatter_publish(const collective *x, uint8_t *small)
 {
     if (!is_small(x, x->rank)) return;
     uint64_t bytes = range_of(x, x->rank, x->rank).bytes;
@@ -185,7 +185,7 @@ void move_publish(const collective *x, uint8_t *small)
     push_stream(x, 0, bytes, small);
 }
 
-spyre_status move_data(collective *x)
+spyre_status gather_scatter_data(collective *x)
 {
     pipeline p = {.room = CHUNK_BYTES, .stages = 2, .work = move_chunk};
     for (uint32_t from = 0; from < x->size; from++) {

@@ -46,7 +46,7 @@ static int64_t free_bytes(uint32_t domain)
     return bytes[domain];
 }
 
-static void composite__chunks(void **state)
+static void composite_allocation__chunks(void **state)
 {
     (void)state;
     int64_t page = (int64_t)card_page_bytes(), pages[] = {1, 2, 6, 7, 8, 20};
@@ -84,7 +84,7 @@ static void composite__chunks(void **state)
 }
 
 // What is written through the range lies in the chunks, in order, and the other way round.
-static void composite__range_and_chunks_are_one_memory(void **state)
+static void composite_allocation__range_and_chunks_are_one_memory(void **state)
 {
     (void)state;
     enum { FLOATS = 7 * 4096 };
@@ -114,7 +114,7 @@ static void composite__range_and_chunks_are_one_memory(void **state)
 }
 
 // Parts, raw copies and zeros that end, begin or lie across each boundary of chunks.
-static void composite__every_boundary(void **state)
+static void composite_allocation__every_boundary(void **state)
 {
     (void)state;
     enum { ROWS = 7 * 32, COLUMNS = 32 };       // a row is a stick, 32 rows a page of 4 KiB
@@ -162,7 +162,7 @@ static void composite__every_boundary(void **state)
     release(plain);
 }
 
-static void composite__launch(void **state)
+static void composite_allocation__launch(void **state)
 {
     (void)state;
     float values[COUNT], result[COUNT];
@@ -183,7 +183,7 @@ static void composite__launch(void **state)
     release(output);
 }
 
-static void composite__memory_comes_back(void **state)
+static void composite_allocation__memory_comes_back(void **state)
 {
     (void)state;
     int64_t before[SPYRE_MEMORY_DOMAINS], after[SPYRE_MEMORY_DOMAINS];
@@ -201,7 +201,7 @@ static void composite__memory_comes_back(void **state)
     assert_memory_equal(before, after, sizeof before);
 }
 
-static void composite__errors(void **state)
+static void composite_allocation__errors(void **state)
 {
     (void)state;
     uint64_t address;
@@ -243,12 +243,12 @@ static void composite__errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(composite__chunks),
-        cmocka_unit_test(composite__range_and_chunks_are_one_memory),
-        cmocka_unit_test(composite__every_boundary),
-        cmocka_unit_test(composite__launch),
-        cmocka_unit_test(composite__memory_comes_back),
-        cmocka_unit_test(composite__errors),
+        cmocka_unit_test(composite_allocation__chunks),
+        cmocka_unit_test(composite_allocation__range_and_chunks_are_one_memory),
+        cmocka_unit_test(composite_allocation__every_boundary),
+        cmocka_unit_test(composite_allocation__launch),
+        cmocka_unit_test(composite_allocation__memory_comes_back),
+        cmocka_unit_test(composite_allocation__errors),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

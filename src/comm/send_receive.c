@@ -23,7 +23,7 @@ static uint64_t bytes_of(const spyre_request *r)
     return r->call.count * spyre_format_bytes(r->call.format);
 }
 
-void message_add(spyre_comm *c, spyre_request *r)
+void send_receive_add(spyre_comm *c, spyre_request *r)
 {
     int64_t timeout_ms = r->call.timeout_ms ? r->call.timeout_ms : c->timeout_ms;
     r->looked_ns = clock_now_ns();
@@ -227,7 +227,7 @@ static spyre_status look(spyre_comm *c, spyre_request *r, int64_t now)
     return NULL;
 }
 
-bool message_drive(spyre_comm *c, spyre_request **out_ended)
+bool send_receive_drive(spyre_comm *c, spyre_request **out_ended)
 {
     bool moved = false;
     int64_t now = clock_now_ns();

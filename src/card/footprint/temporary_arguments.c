@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "card/footprint/temporary.h"
+#include "card/footprint/temporary_arguments.h"
 
 #include "card/footprint/footprint.h"
 

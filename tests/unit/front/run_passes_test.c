@@ -11,7 +11,7 @@ static spyre_status compile_without(front_run *run, const char *skipped, front_r
     return front_compile(run->graph, &options, run->memory, &node, out);
 }
 
-static void pipeline__optional_passes_can_be_left_out(void **state)
+static void run_passes__optional_passes_can_be_left_out(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -42,7 +42,7 @@ static void check_refusal(const char *skipped, const char *message)
     front_run_end(&run);
 }
 
-static void pipeline__other_names_are_refused(void **state)
+static void run_passes__other_names_are_refused(void **state)
 {
     (void)state;
     check_refusal("deadcode,normalize_loops",
@@ -54,7 +54,7 @@ static void pipeline__other_names_are_refused(void **state)
 
 // A stage that changes nothing leaves nothing behind in the memory of the compilation, but for the
 // bundle of the last one.
-static void pipeline__no_change_takes_no_memory(void **state)
+static void run_passes__no_change_takes_no_memory(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -78,9 +78,9 @@ static void pipeline__no_change_takes_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pipeline__no_change_takes_no_memory),
-        cmocka_unit_test(pipeline__optional_passes_can_be_left_out),
-        cmocka_unit_test(pipeline__other_names_are_refused),
+        cmocka_unit_test(run_passes__no_change_takes_no_memory),
+        cmocka_unit_test(run_passes__optional_passes_can_be_left_out),
+        cmocka_unit_test(run_passes__other_names_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void run(const isa_program *program, card_mode mode, uint32_t temporary)
     card_unload(c, loaded);
 }
 
-static void temporary__is_stored_where_it_is_read(void **state)
+static void temporary_arguments__is_stored_where_it_is_read(void **state)
 {
     (void)state;
     static const expectation cases[] = {
@@ -97,6 +97,7 @@ static void temporary__is_stored_where_it_is_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(temporary__is_stored_where_it_is_read)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(temporary_arguments__is_stored_where_it_is_read)};
     return cmocka_run_group_tests(tests, open_card, close_card);
 }

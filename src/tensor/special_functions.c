@@ -3,7 +3,7 @@
 // Series, recurrences and integrals as the chapters named in the header have them. An integral over
 // a period, or of what falls off on both sides, is taken at equal steps: the error of that falls
 // exponentially with their number (DLMF 3.5.1).
-#include "tensor/special.h"
+#include "tensor/special_functions.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
 // no floating-point number below 1e-14 of the function's size around it; polynomials of degree n
 // lose n^2 times 1e-16 of their size. Domains and poles are PyTorch's (torch.special). Definitions:
 // NIST Digital Library of Mathematical Functions, chapters 5, 7, 10, 18 and 25.
-#ifndef TENSOR_SPECIAL_H
-#define TENSOR_SPECIAL_H
+#ifndef TENSOR_SPECIAL_FUNCTIONS_H
+#define TENSOR_SPECIAL_FUNCTIONS_H
 
 double special_digamma(double x);
 

@@ -52,7 +52,7 @@ static spyre_status run_passes(translation *t, text *last, text *out)
     return NULL;
 }
 
-spyre_status plan_translate(translation *t, text *out)
+spyre_status plan_run_passes(translation *t, text *out)
 {
     uint32_t most = t->program->code.count;     // at most so many phases
     text *last = out ? ARENA_NEW(t->scratch, text, most) : NULL;

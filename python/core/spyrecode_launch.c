@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "program_neighbours.h"
+#include "spyrecode_neighbours.h"
 
 // Whether launches take a view from where it begins. Otherwise a program takes its storage, as
 // torch-spyre's runtime hands it over; where a view begins is then none of its addresses or, if
@@ -14,7 +14,7 @@
 static bool from_views;
 
 // _launch_from_views(wanted)
-PyObject *program_launch_from_views(PyObject *self, PyObject *wanted)
+PyObject *spyrecode_launch_from_views(PyObject *self, PyObject *wanted)
 {
     (void)self;
     int given = PyObject_IsTrue(wanted);
@@ -232,7 +232,7 @@ static bool run(spyre_program *program, PyObject *tensors, bool tiled)
     return ok;
 }
 
-bool program_launch(spyre_program *program, PyObject *sequence, bool tiled)
+bool spyrecode_launch(spyre_program *program, PyObject *sequence, bool tiled)
 {
     PyObject *tensors = PySequence_Tuple(sequence);
     bool ok = tensors && run(program, tensors, tiled);

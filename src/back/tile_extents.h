@@ -2,8 +2,8 @@
 //
 // Tile extents: as large as the share of LX allows, growing from the dims that are contiguous in
 // memory outwards. Internal.
-#ifndef BACK_TILE_H
-#define BACK_TILE_H
+#ifndef BACK_TILE_EXTENTS_H
+#define BACK_TILE_EXTENTS_H
 
 #include "back/emit.h"
 

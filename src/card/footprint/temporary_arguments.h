@@ -2,8 +2,8 @@
 //
 // Temporary arguments: memory of the program alone, undefined when it begins and of no use when it
 // has ended. What is stored there and never read need not be stored.
-#ifndef CARD_TEMPORARY_H
-#define CARD_TEMPORARY_H
+#ifndef CARD_TEMPORARY_ARGUMENTS_H
+#define CARD_TEMPORARY_ARGUMENTS_H
 
 #include "card/footprint/range.h"
 #include "card/plan.h"

@@ -33,7 +33,7 @@ static void pass_around(uint32_t rank, uint32_t size)
     spyre_comm_destroy(c);
 }
 
-static void message__any_size_goes_around_a_ring(void **state)
+static void send_receive__any_size_goes_around_a_ring(void **state)
 {
     (void)state;
     run_ranks(2, pass_around);
@@ -64,7 +64,7 @@ static void cross_tags(uint32_t rank, uint32_t size)
     spyre_comm_destroy(c);
 }
 
-static void message__tags_match_in_any_order(void **state)
+static void send_receive__tags_match_in_any_order(void **state)
 {
     (void)state;
     run_ranks(2, cross_tags);
@@ -91,7 +91,7 @@ static void gather_any(uint32_t rank, uint32_t size)
     spyre_comm_destroy(c);
 }
 
-static void message__any_rank_says_which(void **state)
+static void send_receive__any_rank_says_which(void **state)
 {
     (void)state;
     run_ranks(5, gather_any);
@@ -114,7 +114,7 @@ static void differ(uint32_t rank, uint32_t size)
     spyre_comm_destroy(c);
 }
 
-static void message__other_counts_are_errors_on_both_sides(void **state)
+static void send_receive__other_counts_are_errors_on_both_sides(void **state)
 {
     (void)state;
     run_ranks(2, differ);
@@ -134,7 +134,7 @@ static void wait_for_nothing(uint32_t rank, uint32_t size)
     spyre_comm_destroy(c);
 }
 
-static void message__a_receive_times_out(void **state)
+static void send_receive__a_receive_times_out(void **state)
 {
     (void)state;
     run_ranks(2, wait_for_nothing);
@@ -143,11 +143,11 @@ static void message__a_receive_times_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(message__any_size_goes_around_a_ring),
-        cmocka_unit_test(message__tags_match_in_any_order),
-        cmocka_unit_test(message__any_rank_says_which),
-        cmocka_unit_test(message__other_counts_are_errors_on_both_sides),
-        cmocka_unit_test(message__a_receive_times_out),
+        cmocka_unit_test(send_receive__any_size_goes_around_a_ring),
+        cmocka_unit_test(send_receive__tags_match_in_any_order),
+        cmocka_unit_test(send_receive__any_rank_says_which),
+        cmocka_unit_test(send_receive__other_counts_are_errors_on_both_sides),
+        cmocka_unit_test(send_receive__a_receive_times_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "back/tile.h"
+#include "back/tile_extents.h"
 
 #include "base/integer.h"
 

@@ -5,7 +5,7 @@
 // know the range alone, so an order of streams needs no other rule. Handing out chunks and cutting
 // launches at them instead would give every instruction up to seven address ranges, and a tile
 // across two of them no way to run.
-#include "runtime/composite.h"
+#include "runtime/composite_allocation.h"
 
 #include <stdlib.h>
 

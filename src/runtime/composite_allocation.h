@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Allocations that are divided over memory domains. All functions with the device's lock held.
-#ifndef RUNTIME_COMPOSITE_H
-#define RUNTIME_COMPOSITE_H
+#ifndef RUNTIME_COMPOSITE_ALLOCATION_H
+#define RUNTIME_COMPOSITE_ALLOCATION_H
 
 #include "runtime/device.h"
 

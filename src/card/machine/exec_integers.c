@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "card/machine/integer.h"
+#include "card/machine/exec_integers.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static bool op_wraps(opfunc op)
            op == OPFUNC_ABS || op == OPFUNC_IDENTITY || op == OPFUNC_SHIFTLEFT;
 }
 
-bool integer_wraps(const isa_instruction *i)
+bool exec_integer_wraps(const isa_instruction *i)
 {
     if (i->opcode != ISA_VECTOR || !op_wraps(i->op)) return false;
     for (uint32_t o = 0; o < i->operand_count; o++)
@@ -19,7 +19,7 @@ bool integer_wraps(const isa_instruction *i)
     return true;
 }
 
-uint64_t integer_load(const uint8_t *element, spyre_format format)
+uint64_t exec_integer_load(const uint8_t *element, spyre_format format)
 {
     if (format == SPYRE_FORMAT_IEEE_INT32) {
         int32_t value;
@@ -34,13 +34,13 @@ uint64_t integer_load(const uint8_t *element, spyre_format format)
     return (uint64_t)(int64_t)element_load(element, format);
 }
 
-void integer_store(uint8_t *element, spyre_format format, uint64_t value)
+void exec_integer_store(uint8_t *element, spyre_format format, uint64_t value)
 {
     uint32_t bytes = spyre_format_bytes(format);
     for (uint32_t n = 0; n < bytes; n++) element[n] = (uint8_t)(value >> 8 * n);
 }
 
-uint64_t integer_apply(opfunc op, uint64_t a, uint64_t b)
+uint64_t exec_integer_apply(opfunc op, uint64_t a, uint64_t b)
 {
     if (op == OPFUNC_ADD) return a + b;
     if (op == OPFUNC_SUB) return a - b;

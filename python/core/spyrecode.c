@@ -209,7 +209,7 @@ static PyObject *py_launch_jobplan(PyObject *self, PyObject *args, PyObject *key
     if (count < 0) return NULL;
     PyObject *chosen = count ? choose(self, tensors, symbolic) : Py_NewRef(tensors);
     if (!chosen) return NULL;
-    bool ok = program_launch(of(plan), chosen, tiled);
+    bool ok = spyrecode_launch(of(plan), chosen, tiled);
     Py_DECREF(chosen);
     if (!ok) return core_raise();
     Py_RETURN_NONE;
@@ -252,7 +252,7 @@ static PyObject *py_launch_kernel(PyObject *Py_UNUSED(self), PyObject *args)
     if (!PyArg_ParseTuple(args, "sO", &directory, &tensors)) return NULL;
     PyObject *plan = plan_of_directory(directory);
     if (!plan) return NULL;
-    bool ok = program_launch(of(plan), tensors, true);
+    bool ok = spyrecode_launch(of(plan), tensors, true);
     Py_DECREF(plan);
     if (!ok) return core_raise();
     Py_RETURN_NONE;
@@ -313,20 +313,20 @@ static PyType_Spec spec = {"torch_spyre._C.JobPlan", sizeof(plan_object), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
 static PyMethodDef methods[] = {
-    {"prepare_kernel", (PyCFunction)(void (*)(void))py_prepare_kernel,
-     METH_VARARGS | METH_KEYWORDS, "(spyrecode_dir, stream=None, profiler_name=None) -> JobPlan"},
-    {"launch_jobplan", (PyCFunction)(void (*)(void))py_launch_jobplan,
-     METH_VARARGS | METH_KEYWORDS, "(job_plan, args, symbolic_args=[], allow_tiled_launch=True)"},
+    {"prepare_kernel", (PyCFunction)(void (*)(void))py_prepare_kernel, METH_VARARGS | METH_KEYWORDS,
+     "(spyrecode_dir, stream=None, profiler_name=None) -> JobPlan"},
+    {"launch_jobplan", (PyCFunction)(void (*)(void))py_launch_jobplan, METH_VARARGS | METH_KEYWORDS,
+     "(job_plan, args, symbolic_args=[], allow_tiled_launch=True)"},
     {"launch_kernel", py_launch_kernel, METH_VARARGS,
      "(SpyreCode directory or the one above, tensors)"},
-    {"_launch_from_views", program_launch_from_views, METH_O,
+    {"_launch_from_views", spyrecode_launch_from_views, METH_O,
      "Whether launches of directories take a view from where it begins, not its storage."},
     {"_card_address", py_card_address, METH_O, "Where the storage of a tensor lies on the card."},
     {"_card_bytes", py_card_bytes, METH_O, "The storage of a tensor as it lies on the card."},
     {NULL, NULL, 0, NULL},
 };
 
-bool program_register(PyObject *module)
+bool spyrecode_register(PyObject *module)
 {
     plan_type = (PyTypeObject *)PyType_FromSpec(&spec);
     plans = PyDict_New();
