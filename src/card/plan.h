@@ -119,7 +119,7 @@ struct remote_operand {
 };
 
 // What passes find out about a kernel. Each field is one pass's.
-typedef struct {
+typedef struct plan_kernel {
     const isa_kernel *source;
     uint32_t order;                         // which kernel of the code
     uint32_t begin, end;                    // its instructions
@@ -139,7 +139,8 @@ typedef struct {
     const remote_operand *remote;           // remote_operands: nothing is copied
 } plan_kernel;
 
-// One thing that every unit of a stage does, a unit being a group of cores or a share of rows.
+// One thing that every unit of a stage does, a unit being a group of cores, a share of rows or a
+// part of a core's kernel.
 typedef enum {
     ACTION_TILES,                           // the kernel's list of tiles
     ACTION_ROWS,                            // its row fusion, block of rows after block
@@ -154,13 +155,14 @@ typedef struct {
     joined_steps joined;                    // join_cores: TILES for all cores of a unit at once, by
                                             // the places of its first; empty: core by core
     const row_range *shares;                // [unit] ROWS: only these rows, for the active core
+    struct plan_kernel *const *parts;       // [unit] TILES: a share of what one core does, or null
     const remote_operand *remote;           // TILES: how its product reads, or null
 } plan_action;
 
 // Kernels that run without a barrier between them: every unit takes all actions in turn.
 typedef struct {
     uint32_t kernels;
-    uint32_t cores;                         // that take part, or numbers of shares of rows
+    uint32_t cores;                         // that take part, or numbers of shares or parts
     core_group group;                       // units: so many of them, in this order
     bool divides_products;                  // one unit; host threads divide its products
     bool private_lx;                        // private_lx: cores use the LX of their host thread

@@ -43,6 +43,19 @@ static void run_share(launch *l, const plan_action *a, unit u)
     }
 }
 
+// Parts of what one core does; their bytes lie inside of the arguments, as all that the kernel
+// touches does.
+static void run_parts(launch *l, const plan_action *a, unit u)
+{
+    core_run run;
+    for (uint32_t n = u.first; n < u.end; n++) {
+        const plan_kernel *part = a->parts[l->stage->group.order[n]];
+        launch_begin_run(l, part, (uint32_t)__builtin_ctz(part->source->active_cores), true, &run);
+        run.scratch = &l->owner->scratch[u.worker];
+        core_execute(&run, CARD_FAST);
+    }
+}
+
 // The joined steps of the unit's cores, by the first that takes part; false when there is a fault,
 // which the cores meet again one by one.
 static bool run_joined(launch *l, const plan_action *a, unit u)
@@ -103,6 +116,7 @@ static void run_unit(void *context, size_t index, uint32_t worker)
     for (uint32_t k = 0; k < stage->actions.count && !card_stops(l->owner); k++) {
         const plan_action *a = &stage->actions.items[k];
         if (a->shares) run_share(l, a, u);
+        else if (a->parts) run_parts(l, a, u);
         else if (!run_action(l, a, u)) {
             atomic_store(&l->faulted, true);
             return;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels between two barriers become a stage: units of work that host threads take one after the
-// other, each through all actions of the stage. A unit is a group of cores, or a share of rows
-// where one core alone has them. A kernel of products whose operands more cores share than a thread
-// takes along is a stage of one unit, and the threads divide its products instead. How many cores
-// make a unit, and in which order they come, says core_groups.c.
+// other, each through all actions of the stage. A unit is a group of cores, or a share of rows, or
+// part of what a kernel does (core_parts.c), where one core alone has them. A kernel of products
+// whose operands more cores share than a thread takes along is a stage of one unit, and the threads
+// divide its products instead. How many cores make a unit, and in which order they come, says
+// core_groups.c.
 #include "card/launch/parallel.h"
 #include "card/plan.h"
 #include "card/pass/core_groups.h"
+#include "card/pass/core_parts.h"
 #include "card/plan/pass.h"
 #include "card/row_fusion/row_fusion.h"
 
@@ -30,17 +32,29 @@ static bool divides_rows(const plan_kernel *kernel)
            kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES;
 }
 
+static bool divides_core(const translation *t, const plan_kernel *kernel)
+{
+    return t->threads > 1 && core_parts_count(kernel) > 1;
+}
+
+static bool is_alone(const translation *t, const plan_kernel *kernel)
+{
+    return divides_rows(kernel) || divides_products(t, kernel) || divides_core(t, kernel);
+}
+
 static uint32_t count_kernels(const translation *t, uint32_t first)
 {
     const plan_phase *phases = t->loaded->phases.items;
     const plan_kernel *kernel = phases[first].kernel;
-    uint32_t all = t->loaded->phases.count, count = 1;
+    uint32_t all = t->loaded->phases.count, count = 1, fused = 0;
     if (kernel->sends_later) return 1 + count_kernels(t, first + 1);
     if (divides_rows(kernel)) return kernel->rows->kernels;
-    if (divides_products(t, kernel)) return 1;
+    if (divides_products(t, kernel) || divides_core(t, kernel)) return 1;
+    if (kernel->rows) fused = kernel->rows->kernels;
     for (; first + count < all; count++) {
         const plan_kernel *next = phases[first + count].kernel;
-        if (!next || !next->no_barrier || divides_rows(next) || divides_products(t, next)) break;
+        if (!next || !next->no_barrier || (count >= fused && is_alone(t, next))) break;
+        if (next->rows && count >= fused) fused = count + next->rows->kernels;
     }
     return count;
 }
@@ -84,6 +98,19 @@ static spyre_status share_rows(const translation *t, const row_fusion *rows, pla
     return NULL;
 }
 
+static spyre_status part_core(const translation *t, const plan_kernel *kernel, plan_stage *stage)
+{
+    enum { PARTS_PER_THREAD = 2 };
+    uint32_t parts = PARTS_PER_THREAD * t->threads, most = core_parts_count(kernel);
+    plan_kernel **made = NULL;
+    if (parts > most) parts = most;
+    if (parts > ISA_CORES) parts = ISA_CORES;
+    TRY(core_parts_make(t, kernel, parts, &made));
+    stage->cores = parts < ISA_CORES ? (1u << parts) - 1 : UINT32_MAX;
+    stage->actions.items[0].parts = made;
+    return NULL;
+}
+
 static spyre_status make_stage(const translation *t, plan_phase *first, uint32_t kernels)
 {
     plan_stage *stage = ARENA_NEW(t->memory, plan_stage, 1);
@@ -97,6 +124,7 @@ static spyre_status make_stage(const translation *t, plan_phase *first, uint32_t
     TRY(list_actions(t, first, stage));
     stage->divides_products = kernels == 1 && divides_products(t, kernel);
     if (divides_rows(kernel)) TRY(share_rows(t, kernel->rows, stage));
+    else if (divides_core(t, kernel)) TRY(part_core(t, kernel, stage));
     core_groups_divide(t->threads, first, stage);
     first->stage = stage;
     return NULL;

@@ -142,7 +142,7 @@ static bool is_candidate(const plan_phase *first)
     if (first->depth || stage->divides_products) return false;
     for (uint32_t n = 0; n < stage->actions.count; n++) {
         const plan_action *a = &stage->actions.items[n];
-        if (a->kind != ACTION_TILES || a->shares || a->remote) return false;
+        if (a->kind != ACTION_TILES || a->shares || a->parts || a->remote) return false;
         for (uint32_t m = 0; m < stage->kernels; m++)
             if (m != a->first && plan_hands_over(first[m].kernel, first[a->first].kernel))
                 return false;

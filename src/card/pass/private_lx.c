@@ -20,7 +20,7 @@ static bool stays_on_core(const plan_phase *first, const plan_stage *stage)
     for (uint32_t n = 0; n < stage->actions.count; n++) {
         const plan_action *a = &stage->actions.items[n];
         const row_fusion *rows = first[a->first].kernel->rows;
-        if (a->kind == ACTION_COPIES || a->shares || a->remote) return false;
+        if (a->kind == ACTION_COPIES || a->shares || a->parts || a->remote) return false;
         if (a->kind == ACTION_ROWS && rows->joined) return false;
     }
     for (uint32_t k = 0; k < stage->kernels; k++)

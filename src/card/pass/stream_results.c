@@ -47,6 +47,11 @@ static bool is_read_in_stage(const plan_phase *first, uint32_t kernel)
     return false;
 }
 
+static uint32_t stage_units(const plan_stage *stage)
+{
+    return ((uint32_t)__builtin_popcount(stage->cores) - 1) / stage->group.cores + 1;
+}
+
 static spyre_status stream(const translation *t, plan_step *s)
 {
     plan_tile *tile = ARENA_NEW(t->memory, plan_tile, 1);
@@ -89,6 +94,9 @@ static spyre_status stream_action(const translation *t, const plan_phase *first,
     if (bytes < FORGOTTEN_BYTES && is_read(kernel, *read)) return NULL;
     for (plan_step *s = steps; s->kind != STEP_END; s++)
         if (stores(s)) TRY(stream(t, s));
+    for (uint32_t part = 0; a->parts && part < stage_units(first->stage); part++)
+        for (plan_step *s = a->parts[part]->steps[ISA_QUEUE_SEQ]; s->kind != STEP_END; s++)
+            if (stores(s)) TRY(stream(t, s));
     for (uint32_t n = 0; n < a->joined.count; n++)
         if (stores(&a->joined.items[n])) TRY(stream(t, &a->joined.items[n]));
     return NULL;

@@ -234,12 +234,16 @@ static void print_stage(const plan_stage *stage, uint32_t depth, text *out)
     static const char *const kinds[] = {"tiles", "rows", "copies"};
     uint32_t cores = (uint32_t)__builtin_popcount(stage->cores);
     bool by_rows = stage->actions.count && stage->actions.items[0].shares;
+    bool by_parts = stage->actions.count && stage->actions.items[0].parts;
     begin_line(out, depth);
     uint32_t units = (cores - 1) / stage->group.cores + 1;
     text_printf(out, "stage of %u kernel%s, %u unit%s of %u %s%s%s:", stage->kernels,
                 plural(stage->kernels), units, plural(units), stage->group.cores,
-                by_rows ? "share" : "core", plural(stage->group.cores),
-                by_rows ? " of rows" : stage->divides_products ? ", divided by product" : "");
+                by_rows ? "share" : by_parts ? "part" : "core", plural(stage->group.cores),
+                by_rows                   ? " of rows"
+                : by_parts                ? " of a core's work"
+                : stage->divides_products ? ", divided by product"
+                                          : "");
     for (uint32_t n = 0; n < stage->actions.count; n++) {
         const plan_action *a = &stage->actions.items[n];
         text_printf(out, "%s kernel %u by %s", n ? "," : "", a->first, kinds[a->kind]);
