@@ -72,7 +72,7 @@ def _register_kernels() -> None:
     from .compile.decompositions.convolutions import convolution_forms  # noqa: F401  (registers)
     from .compile.layers import nn_layers, stable_forms, transformer_fastpath  # noqa: F401
     from .device import autocast, bindings
-    from .eager import kernels, second_moments
+    from .eager import kernel_registration, second_moments
 
     warns = os.environ.get(_DOWNCAST_WARN) or "1"
     if not environment.is_on(_DOWNCAST_WARN, warns):
@@ -82,7 +82,7 @@ def _register_kernels() -> None:
     _libraries.extend(
         (composite_operators.register(), customops.register(), paged_attention.register())
     )
-    _libraries.extend(kernels.register())
+    _libraries.extend(kernel_registration.register())
     _libraries.extend(autocast.register())
     patches.print_by_one_copy()
     process_queues.refuse_tensors_of_the_device()

@@ -15,7 +15,7 @@ from torch_spyre import config
 from torch_spyre.compile import backend
 from torch_spyre.compile.program import Program
 from torch_spyre.eager import operator_program
-from torch_spyre.program_table import ProgramTable
+from torch_spyre.program_cache import ProgramTable
 
 
 def table(limit: int, used: set[str]) -> ProgramTable[str]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_spyre._pytorch.dispatch import is_composed_of_out
 from torch_spyre.compile import decomposition_table
 from torch_spyre.eager import operator_program
-from torch_spyre.eager.kernels import direct_operators
+from torch_spyre.eager.kernel_registration import direct_operators
 
 _aten = torch.ops.aten
 

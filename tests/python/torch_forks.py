@@ -20,7 +20,7 @@ WITHOUT_PACKAGE = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 SECONDS = 600
 COMPILING = (
     "torch._dynamo", "torch._inductor.compile_fx", "torch_spyre", "torch_spyre.compile.backend",
-    "torch_spyre.eager.kernels", "torch_spyre.eager.decomposed",
+    "torch_spyre.eager.kernel_registration", "torch_spyre.eager.decomposed",
 )  # fmt: skip
 
 

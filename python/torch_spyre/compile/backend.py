@@ -26,7 +26,7 @@ from .._pytorch import dynamo, dynamo_interface, kept_for_backward, pytree, stru
 from .._pytorch.compile_lock import compiling
 from .._pytorch.fx import results_of
 from ..debug import artefacts, compile_log, failures
-from ..program_table import ProgramTable
+from ..program_cache import ProgramTable
 from ..report import CompileReport, reports
 from . import (
     call_compiler,
@@ -54,7 +54,7 @@ from .graph_builder import GraphBuilder, Inexpressible, location
 from .hints import hint_scopes, named_dims
 from .layers import attention
 from .program import Program
-from .sizes import UnknownSize, node_values
+from .traced_sizes import UnknownSize, node_values
 
 dynamo_interface.register()
 

@@ -20,7 +20,7 @@ from ..eager import operand_dtypes
 from . import effects, node_arguments, scalars
 from .hints import hint_scopes, named_dims
 from .integers import integer_overflow
-from .sizes import NodeValues
+from .traced_sizes import NodeValues
 
 _aten = torch.ops.aten
 

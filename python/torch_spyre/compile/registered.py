@@ -19,8 +19,8 @@ NOT_TAKEN: Final[NotTaken] = cast(NotTaken, NotImplemented)
 # The device's own decompositions, in decompositions/.
 parts: dict[OpOverload, Callable[..., Any]] = {}
 
-# Operators that the device's own kernels (eager/kernels.py) compose of others where the compiler
-# does not take them.
+# Operators that the device's own kernels (eager/kernel_registration.py) compose of others where
+# the compiler does not take them.
 composed: set[OpOverload] = set()
 
 Function = TypeVar("Function", bound=Callable[..., Any])

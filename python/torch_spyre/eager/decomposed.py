@@ -61,7 +61,7 @@ def parts_of(
     from .._pytorch import fx
     from ..compile import decomposition_table
     from ..compile.graph_builder import GraphBuilder, Inexpressible
-    from ..compile.sizes import node_values
+    from ..compile.traced_sizes import node_values
 
     table = decomposition_table.table(alone=True)
     if op not in table:

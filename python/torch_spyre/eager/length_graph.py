@@ -25,8 +25,8 @@ from ..compile.dynamic_sizes import bucket_forms
 from ..compile.graph_builder import GraphBuilder, Inexpressible
 from ..compile.integers import integer_ranges
 from ..compile.program import Program
-from ..compile.sizes import UnknownSize, node_values
-from ..program_table import ProgramTable
+from ..compile.traced_sizes import UnknownSize, node_values
+from ..program_cache import ProgramTable
 from .growing_operands import REPEATED, Operands, Refused
 
 _aten = torch.ops.aten

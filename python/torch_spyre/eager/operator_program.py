@@ -22,7 +22,7 @@ from ..compile.dynamic_sizes.grown_arguments import keep
 from ..compile.integers import integer_overflow, integer_ranges
 from ..compile.registered import fallback_ops, parts, spyre_decompositions
 from ..compile.segments import nodes_of
-from ..program_table import ProgramTable
+from ..program_cache import ProgramTable
 from . import fits_card, operand_dtypes
 from .call_key import key_of, kind_of, numbers_of_call
 from .growing_sizes import Growing

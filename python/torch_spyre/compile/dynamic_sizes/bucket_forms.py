@@ -24,7 +24,7 @@ import torch
 
 from ..._pytorch.fx import SYMBOLIC
 from .. import ragged
-from ..sizes import UnknownSize
+from ..traced_sizes import UnknownSize
 from .bounded_sizes import filled, shortened
 from .bucket_ends import STEP, end_of_length
 from .grown_arguments import Growing, keep

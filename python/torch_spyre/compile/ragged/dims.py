@@ -22,7 +22,7 @@ from ..._pytorch import pytree
 from ..._pytorch.fake import FakeTensorMode
 from ..._pytorch.fx import SYMBOLIC
 from ..dynamic_sizes.operator_dims import TAKES_SIZES
-from ..sizes import NodeValues
+from ..traced_sizes import NodeValues
 
 Node = torch.fx.Node
 

@@ -15,7 +15,7 @@ from ..._pytorch.fake import refusals_are_raised
 from ..._pytorch.fx import SYMBOLIC, arguments_of, overload_of
 from ...constants import DEVICE_NAME
 from ..dynamic_sizes.grown_arguments import Growing
-from ..sizes import fake_of
+from ..traced_sizes import fake_of
 from .dims import Dims, Seen
 
 _aten = torch.ops.aten

@@ -14,7 +14,7 @@ from ..._pytorch.fx import SYMBOLIC, arguments_of, results_of
 from ..dynamic_sizes.grown_arguments import Growing
 from ..dynamic_sizes.operator_dims import BY_PLACE
 from ..graph_builder import location
-from ..sizes import node_values
+from ..traced_sizes import node_values
 from . import indices, products, reductions, rows
 from .dims import Dims, Measure, Seen
 from .draft import Draft, Places, Rule
