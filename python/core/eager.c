@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators one by one, without Python: the programs of calls that torch_spyre/eager.py has
-// compiled before.
+// Operators one by one, without Python: the programs of calls that torch_spyre/eager has compiled
+// before.
 //
 // A call is known by bytes: the operator, and of every argument its number or its type, view and
 // layout (eager_key.c). A call that is not known goes on to Python, whose kernel tells by
@@ -92,7 +92,7 @@ static bool fit_results(const eager_program *p, AtenTensorHandle *outputs)
     return true;
 }
 
-// Whether another tensor of the call lies in the memory of the one that is written: eager.py then
+// Whether another tensor of the call lies in the memory of the one that is written: then Python
 // asks PyTorch's rules of overlap, which no key knows.
 static bool shares_written(const eager_program *p, const glue_call *call)
 {

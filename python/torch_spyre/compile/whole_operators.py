@@ -3,9 +3,9 @@
 
 For some operators PyTorch has registered Python in the place of autograd's kernel (`py_impl`):
 while a graph is traced, their parts are called in their stead, before a table of decompositions is
-asked. Where the compiler, or a decomposition of its own (parts/), takes the operator, the parts are
-the worse program: a bilinear resampling becomes four gathers for two products. So these kernels are
-away while a graph of the card is traced, and autograd's own call the operator."""
+asked. Where the compiler, or a decomposition of its own (decompositions/), takes the operator, the
+parts are the worse program: a bilinear resampling becomes four gathers for two products. So these
+kernels are away while a graph of the card is traced, and autograd's own call the operator."""
 
 from __future__ import annotations
 
