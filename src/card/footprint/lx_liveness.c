@@ -199,6 +199,8 @@ spyre_status lx_summarise(arena *memory, const lx_access_list *accesses, const p
     return list_received(memory, accesses, &out->replaced);
 }
 
+enum { SOON = 64 }; // kernels
+
 // Pieces of a range that are still what they were.
 enum { MOST_PIECES = 32, MOST_PARTS = 4 };
 typedef struct {
@@ -244,20 +246,22 @@ static void take_away(pieces *p, lx_range gone)
     }
 }
 
-// From one kernel to another, whose reads and all those behind it count.
+// From one kernel to another, whose reads and all those behind it count, up to `end`; what is left
+// then counts as read.
 typedef struct {
-    uint32_t from, last;
+    uint32_t from, last, end;
 } reading;
 
 // On any of the cores. Those of a kernel that others do not run are followed apart from there on.
 static bool pieces_read_after(const lx_summaries *kernels, reading r, uint32_t cores, pieces left)
 {
     for (uint32_t k = r.from + 1; k < kernels->count && left.count && cores; k++) {
+        if (k == r.end) return true;
         const lx_summary *next = &kernels->items[k];
         if (!(cores & next->cores)) continue;
         if (k > r.last && any_meets(&left, &next->exposed)) return true;
         if (cores & ~next->cores && next->replaced.count) {
-            if (pieces_read_after(kernels, (reading){k, r.last}, cores & ~next->cores, left))
+            if (pieces_read_after(kernels, (reading){k, r.last, r.end}, cores & ~next->cores, left))
                 return true;
             cores &= next->cores;
         }
@@ -275,8 +279,14 @@ bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores,
 bool lx_read_behind(const lx_summaries *kernels, uint32_t writer, uint32_t last, uint32_t cores,
                     byte_range range)
 {
-    return pieces_read_after(kernels, (reading){writer, last}, cores,
+    return pieces_read_after(kernels, (reading){writer, last, UINT32_MAX}, cores,
                              (pieces){1, {{range, LX_WHOLE_STICKS}}});
+}
+
+bool lx_is_read_soon(const lx_summaries *kernels, uint32_t kernel, const lx_access *access)
+{
+    return pieces_read_after(kernels, (reading){kernel, kernel, kernel + SOON},
+                             kernels->items[kernel].cores, (pieces){1, {touched(access)}});
 }
 
 bool lx_reads_before(const lx_summaries *kernels, uint32_t first, uint32_t kernel)

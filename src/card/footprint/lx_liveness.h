@@ -32,6 +32,11 @@ bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores,
 bool lx_read_behind(const lx_summaries *kernels, uint32_t writer, uint32_t last, uint32_t cores,
                     byte_range range);
 
+// True when a kernel behind the given one, which is in no loop, may read what the access leaves, in
+// any iteration; also when that takes long to find out. In time that does not depend on how many
+// kernels there are.
+bool lx_is_read_soon(const lx_summaries *kernels, uint32_t kernel, const lx_access *access);
+
 // True when a kernel may read bytes that no kernel from `first` on has overwritten before, on all
 // of its cores.
 bool lx_reads_before(const lx_summaries *kernels, uint32_t first, uint32_t kernel);

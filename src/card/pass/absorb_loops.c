@@ -122,6 +122,15 @@ static bool continues(const isa_instruction *a, const isa_instruction *b)
            moves_alike(&a->operand[1], &b->operand[1]);
 }
 
+// Rows of one stick may be one dim with their lanes: two dims where `b`, of fewer lanes, has two.
+static void split_lanes(isa_instruction *a, const isa_instruction *b)
+{
+    const uint32_t last = a->dim_count - 1u;
+    if (!a->dim_count || b->dim_count != a->dim_count + 1u || a->extent[last] % b->extent[last])
+        return;
+    isa_split_dim(a, last, a->extent[last] / b->extent[last]);
+}
+
 // The lanes of `a` that `b` does not have.
 static void keep_rest(isa_instruction *a, uint32_t lanes)
 {
@@ -177,6 +186,7 @@ static spyre_status push_block(new_list *list, const loop_block *b, bool *out_do
     }
     isa_instruction second = isa_copy(b->tiles[1].tile->instruction);
     isa_remove_single_dims(&second);
+    split_lanes(&a, &second);
     if (b->count != 2 || !take_apart(&a, &second, b, &both, &rest)) return NULL;
     *out_done = true;
     TRY(push_tile(list, *b->tiles, b, &both));

@@ -17,6 +17,8 @@ struct forwarding {
     const isa_program *program;
     plan_tile *const *tiles;
     const lx_ranges *exposed;
+    const lx_summaries *lx;
+    const plan_kernel *kernel;
     plan_tile **out;
     lx_access_list accesses;                // those of the translation
     bool *replaced;                         // an access: it does not touch LX any more

@@ -159,6 +159,8 @@ static spyre_status forward_kernel(const translation *t, const plan_kernel *kern
                       .program = t->program,
                       .tiles = t->tiles,
                       .exposed = &t->exposed,
+                      .lx = &t->lx,
+                      .kernel = kernel,
                       .out = t->forwarded,
                       .accesses = t->accesses[kernel->order]};
     for (uint32_t at = kernel->begin; at < kernel->end; at++) f->out[at] = f->tiles[at];

@@ -23,9 +23,16 @@ const lx_access *forward_writer_of(const forwarding *f, uint32_t n)
     return found;
 }
 
+// A later kernel may read it. Those of a loop around kernels follow each other in a ring.
+static bool is_left(const forwarding *f, const lx_access *write)
+{
+    if (!lx_is_live(write, f->exposed)) return false;
+    return f->kernel->around.depth || lx_is_read_soon(f->lx, f->kernel->order, write);
+}
+
 bool forward_is_needed(const forwarding *f, const lx_access *write, const lx_access *but)
 {
-    if (lx_is_live(write, f->exposed)) return true;
+    if (is_left(f, write)) return true;
     for (uint32_t n = 0; n < f->accesses.count; n++) {
         const lx_access *read = &f->accesses.items[n];
         if (!read->reads || read == but || f->replaced[n] || !lx_overlap(write, read, 0)) continue;
