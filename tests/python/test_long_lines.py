@@ -55,13 +55,31 @@ def _stacked(x, at):
     return torch.stack([x[..., at:], x[..., : x.shape[-1] - at]], -2)
 
 
+def _rows_of_ten(x, at):
+    n = (x.shape[-1] - at) // 10
+    return x[..., at : at + 10 * n].reshape(*x.shape[:-1], n, 10) + 1
+
+
+def _frames(x, at):
+    return x.unfold(-1, 96 + at % 7, 40) * 2
+
+
+def _spread_frames(x, at):
+    return x[..., at:].unfold(-1, 5, 12).clone()
+
+
+def _pairs(x, at):
+    even = x[..., : x.shape[-1] // 6 * 6].reshape(*x.shape[:-1], -1, 6)
+    return even[..., 1:3] - even[..., 4:]
+
+
 def _largest(x, at):
     return functional.max_pool1d(x.reshape(1, -1, x.shape[-1]).half(), 3, at % 3 + 1)
 
 
 FORMS = {form.__name__[1:]: form for form in (
     _slices, _between, _joined, _joined_results, _padded, _every_second, _every_fifth, _written,
-    _rolled, _stacked, _largest,
+    _rolled, _stacked, _rows_of_ten, _frames, _spread_frames, _pairs, _largest,
 )}  # fmt: skip
 
 

@@ -119,9 +119,10 @@ def _is_shared(target: Tensor, values: Sequence[Any]) -> bool:
 
 def _is_also_read(op: OpOverload, target: Tensor, values: Sequence[Any]) -> bool:
     """Whether the target is an index or a source, too, whose elements are read at other places than
-    it is written at."""
-    given = sum(leaf is target for leaf in pytree.tree_leaves(list(values)))
-    return given > 1 and torch.Tag.pointwise not in op.tags
+    it is written at: a mask, the argument behind the target, is read at the same."""
+    others = values[2:] if target.dtype == torch.bool else values[1:]
+    given = any(leaf is target for leaf in pytree.tree_leaves(list(others)))
+    return given and torch.Tag.pointwise not in op.tags
 
 
 _SHARED = "what it writes shares memory with an operand, or with itself"

@@ -11,18 +11,21 @@
 //     b4[64*c0 + c1] = b3[4687*(5 + c1) + c0]
 // What is left behind the last whole stick is copied as before, from the sticks that it lies in.
 // Parts that begin in one stick, such as the taps of a filter, share what is folded.
+// So it is with windows whose steps leave sticks (rows of ten elements, frames of 160), where a row
+// has as many of them as fill sticks.
 #include <string.h>
 
 #include "front/front.h"
 #include "front/layout/line.h"
 
-enum { MOST_STEPS = 8 }; // elements from one to the next of a part
+// Of a row: elements from one single element to the next, sticks of windows.
+enum { MOST_STEPS = 8, MOST_STICKS = 64 };
 
 // What several parts have in common: the stick, or row of sticks, in which they begin, the whole
 // sticks that they have, and the other dims that they walk.
 typedef struct {
     uint32_t buffer, others;
-    int64_t base, step, rows, extent[LOOP_MAX_VARS], stride[LOOP_MAX_VARS];
+    int64_t base, period, rows, extent[LOOP_MAX_VARS], stride[LOOP_MAX_VARS];
 } fold_key;
 
 typedef struct {
@@ -44,12 +47,13 @@ typedef struct {
     const loop_access *access;
     line_part at;
     int64_t period, t;     // elements of a row of the fold; those in front of the part in its first
+    int64_t per_row;       // windows of a row
     fold_key key;
 } folded_part;
 
 typedef struct {
     uint32_t fold;
-    int64_t t, count;
+    int64_t t, step, count, size;
 } part_key;
 
 // A further loop of a copy; LOOP_MAX_VARS for one of a single iteration.
@@ -148,40 +152,74 @@ static spyre_status copy_behind(folder *f, const folded_part *p, line_fold *fold
     return add_copy(f, &copy, p->key.buffer, p->key.base + p->key.rows * p->period, fold->rest, 0);
 }
 
-// Makes a line of its own of the part.
+static loop_buffer shape_of_line(const folded_part *p)
+{
+    const loop_dim windows = {p->at.count, p->at.size};
+    if (p->at.size == 1) return shape_of(p, windows, (loop_dim){0, 0});
+    return shape_of(p, (loop_dim){p->at.size, 1}, windows);
+}
+
+// Makes a line of its own of the part, its windows one behind the other.
 static spyre_status unfold_part(folder *f, const folded_part *p, line_fold *fold,
                                 uint32_t *out_line)
 {
-    const int64_t rows = p->key.rows, lanes = p->at.lanes, done = rows * lanes;
-    const loop_buffer line = shape_of(p, (loop_dim){p->at.count, 1}, (loop_dim){0, 0});
+    const int64_t rows = p->key.rows, size = p->at.size, done = rows * p->per_row;
+    const loop_buffer line = shape_of_line(p);
     TRY(loop_add_in_dims(f->loops, p->key.buffer, line.dim, line.dim_count, out_line));
     if (fold->across == LOOP_UNUSED) TRY(fold_line(f, p, fold));
     const loop_buffer across = shape_across(p, fold), behind = shape_behind(p, fold);
     loop_op copy = begin_copy(p, &across, &line);
-    set_strides(&copy, add_var(&copy, rows), 1, lanes);
-    set_strides(&copy, add_var(&copy, lanes), p->at.step * rows, 1);
+    set_strides(&copy, add_var(&copy, rows), 1, p->per_row * size);
+    set_strides(&copy, add_var(&copy, p->per_row), p->at.step * rows, size);
+    set_strides(&copy, add_var(&copy, size), rows, 1);
     TRY(add_copy(f, &copy, fold->across, p->t * rows, *out_line, 0));
     if (done == p->at.count) return NULL;
     if (fold->rest == LOOP_UNUSED) TRY(copy_behind(f, p, fold));
     copy = begin_copy(p, &behind, &line);
-    set_strides(&copy, add_var(&copy, p->at.count - done), p->at.step, 1);
-    return add_copy(f, &copy, fold->rest, p->t, *out_line, done);
+    set_strides(&copy, add_var(&copy, p->at.count - done), p->at.step, size);
+    set_strides(&copy, add_var(&copy, size), 1, 1);
+    return add_copy(f, &copy, fold->rest, p->t, *out_line, done * size);
 }
 
 // --- Parts
 
-// The other dims; false when there are too many, or one is so long that it carries sticks.
+// The other dims; false when there are too many, or one is so long that it carries sticks. Rows of
+// several sticks would not divide what a dim outside of the line's sticks walks.
 static bool find_others(folded_part *p)
 {
     int64_t longest = 1;
     for (uint32_t v = 0; v < p->op->var_count; v++) {
-        if (v == p->at.var || !p->access->stride[v]) continue;
-        if (p->key.others + 2 == LOOP_MAX_VARS) return false;
+        if (v == p->at.var || v == p->at.within || !p->access->stride[v]) continue;
+        if (p->key.others + 3 == LOOP_MAX_VARS) return false;
+        if (p->key.others && p->period > p->at.lanes) return false;
         if (p->op->extent[v] > longest) longest = p->op->extent[v];
         p->key.extent[p->key.others] = p->op->extent[v];
         p->key.stride[p->key.others++] = p->access->stride[v];
     }
     return line_is_long(p->key.rows, longest, p->at.lanes);
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// Elements of a row of the fold: of single elements as many steps as a stick has lanes, of windows
+// the fewest steps that are whole sticks; 0 where the part needs no fold, or none helps.
+static int64_t find_period(const line_part *at)
+{
+    if (at->count < 2) return 0;
+    if (at->size == 1) {
+        const bool begins_stick = at->first % at->lanes == 0 && at->step == 1;
+        return begins_stick || at->step > MOST_STEPS ? 0 : at->step * at->lanes;
+    }
+    const int64_t period = at->step / common_divisor(at->step, at->lanes) * at->lanes;
+    return at->step % at->lanes == 0 || period > MOST_STICKS * at->lanes ? 0 : period;
 }
 
 static bool find_folded(const loop_graph *loops, const loop_op *op, uint32_t k, folded_part *out)
@@ -190,16 +228,16 @@ static bool find_folded(const loop_graph *loops, const loop_op *op, uint32_t k, 
     out->op = op;
     out->access = &op->operand[k];
     line_part *at = &out->at;
-    if (!line_find_part(loops, op, out->access, at) || at->count < 2 || at->step > MOST_STEPS)
-        return false;
-    if (at->first % at->lanes == 0 && at->step == 1) return false;
-    out->period = at->step * at->lanes;
-    out->t = at->first % out->period;
+    if (!line_find_part(loops, op, out->access, at)) return false;
+    out->period = find_period(at);
+    if (!out->period) return false;
+    out->per_row = out->period / at->step;
+    out->t = at->first % (at->size == 1 ? out->period : at->lanes);
     const int64_t left = loop_operand_buffer(loops, op, k)->dim[0].extent - at->first + out->t;
-    const int64_t rows = at->count / at->lanes, most = left / out->period;
+    const int64_t rows = at->count / out->per_row, most = left / out->period;
     out->key.buffer = out->access->buffer;
     out->key.base = out->access->offset - out->t;
-    out->key.step = at->step;
+    out->key.period = out->period;
     out->key.rows = rows < most ? rows : most;
     return find_others(out);
 }
@@ -218,8 +256,8 @@ static spyre_status note_part(folder *f, const folded_part *p)
     if (n == f->folds.count)
         TRY(VEC_PUSH(scratch, &f->folds, ((line_fold){0, 0, LOOP_UNUSED, LOOP_UNUSED})));
     line_fold *fold = &f->folds.items[n];
-    const int64_t end = p->t + p->at.step * (p->at.count - 1) + 1;
-    fold->more = at_least(fold->more, p->t - p->at.step + 1);
+    const int64_t end = p->t + p->at.step * (p->at.count - 1) + p->at.size;
+    fold->more = at_least(fold->more, p->t - p->at.step + p->at.size);
     fold->behind = at_least(fold->behind, end - p->key.rows * p->period);
     return NULL;
 }
@@ -228,11 +266,12 @@ static spyre_status note_part(folder *f, const folded_part *p)
 static void read_line(const folded_part *p, loop_access *access, uint32_t line)
 {
     const loop_access before = *access;
-    int64_t dense = p->at.count;
+    int64_t dense = p->at.count * p->at.size;
     *access = (loop_access){.buffer = line};
-    access->stride[p->at.var] = 1;
+    access->stride[p->at.var] = p->at.size;
+    if (p->at.size > 1) access->stride[p->at.within] = 1;
     for (uint32_t v = p->op->var_count; v-- > 0;) {
-        if (v == p->at.var || !before.stride[v]) continue;
+        if (v == p->at.var || v == p->at.within || !before.stride[v]) continue;
         access->stride[v] = dense;
         dense *= p->op->extent[v];
     }
@@ -246,7 +285,9 @@ static spyre_status fold_operand(folder *f, loop_op *op, uint32_t k)
     if (!find_folded(f->loops, op, k, &p)) return NULL;
     memset(&key, 0, sizeof key);
     key.t = p.t;
+    key.step = p.at.step;
     key.count = p.at.count;
+    key.size = p.at.size;
     if (!map_bytes_get(&f->fold_of, &p.key, sizeof p.key, &key.fold)) return NULL;
     if (!map_bytes_get(&f->line_of, &key, sizeof key, &line)) {
         TRY(unfold_part(f, &p, &f->folds.items[key.fold], &line));

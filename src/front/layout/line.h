@@ -6,10 +6,11 @@
 
 #include "front/ir/loop.h"
 
-// A part of a line: element i of `count` is index first + step * i of dim 0 of the buffer.
+// A part of a line, `count` windows of `size` neighbours each, mostly of one: window i begins at
+// index first + step * i of dim 0 of the buffer.
 typedef struct {
-    uint32_t var; // of the op, walks the line; its var_count when count is 1
-    int64_t first, step, count, lanes;
+    uint32_t var, within; // of the op, walk windows and their places; its var_count: there is one
+    int64_t first, step, count, size, lanes;
 } line_part;
 
 // What the access reaches of each line of its buffer; false where that is no such part.

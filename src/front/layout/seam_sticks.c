@@ -50,7 +50,7 @@ static bool find_piece(const seams *s, const loop_op *op, line_part *out)
 {
     const loop_access *access = loop_result(op);
     return loop_is_element_wise(op) && line_find_part(s->loops, op, access, out) &&
-           out->step == 1 && walks_other_dims(line_of(s), op, access);
+           out->step == 1 && out->size == 1 && walks_other_dims(line_of(s), op, access);
 }
 
 // Adds the stick in which the line is cut, unless that is between two; false when there are too

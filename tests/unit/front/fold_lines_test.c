@@ -70,6 +70,14 @@ static void fold_lines__every_second_element_of_two_lines(void **state)
                   "%y = aten.relu.default(%a) -> f16[2, 49999]\nreturn %y\n");
 }
 
+static void fold_lines__rows_of_ten(void **state)
+{
+    (void)state;
+    expect_folded("input %x: f16[100000]\n"
+                  "%a = aten.view.default(%x, [10000, 10]) -> f16[10000, 10]\n"
+                  "%y = aten.sum.dim_IntList(%a, [1]) -> f16[10000]\nreturn %y\n");
+}
+
 static void fold_lines__parts_that_begin_in_one_stick_share_a_fold(void **state)
 {
     (void)state;
@@ -116,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fold_lines__a_part_that_begins_inside_of_a_stick),
         cmocka_unit_test(fold_lines__every_second_element_of_two_lines),
+        cmocka_unit_test(fold_lines__rows_of_ten),
         cmocka_unit_test(fold_lines__parts_that_begin_in_one_stick_share_a_fold),
         cmocka_unit_test(fold_lines__many_lines_carry_their_sticks_elsewhere),
         cmocka_unit_test(seam_sticks__a_line_of_two_pieces),
