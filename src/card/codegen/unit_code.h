@@ -2,8 +2,8 @@
 //
 // How machine code of a vector program is made (vector_code.h). Its loops and sums are in
 // vector_code.c, sums in sum_code.c, conditions in condition_code.c, loads, stores and rounding in
-// load_store_code.c, opfuncs in opfunc_code.c, programs of codes alone in narrow_code.c, registers
-// and instructions in unit_code.c.
+// load_store_code.c, opfuncs in opfunc_code.c, programs of codes alone in unconverted_code.c,
+// registers and instructions in unit_code.c.
 // The definition of every op is program_body.h; a test compares the two.
 //
 // A unit, 64 elements, is four quarters: both registers of both pairs of program_body.h. x and y
@@ -81,7 +81,7 @@ typedef struct {
     const vector_step *step;                // that is made now
     unit_values now, other;                 // of two rows in turns: of this one, of the other one
     bool paired, second;                    // it goes by two rows; this is the second of them
-    bool narrow;                            // codes are enough (narrow_code.c)
+    bool narrow;                            // codes are enough (unconverted_code.c)
     uint8_t users[CODE_REGISTERS];
     cold_code cold[CODE_MOST_COLD];
     uint32_t colds;
@@ -231,7 +231,7 @@ bool code_condition(unit_code *c, code_comparison how);
 bool code_has_condition(const unit_code *c);
 bool code_holds_condition(unit_code *c, uint32_t slot);
 
-// --- Programs of codes alone (narrow_code.c)
+// --- Programs of codes alone (unconverted_code.c)
 
 // The step that is made now; false where it moves registers alone, or looks up.
 bool code_narrow_step(unit_code *c);

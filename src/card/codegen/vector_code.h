@@ -12,7 +12,7 @@
 enum { CODE_MOST_PROGRAMS = 4096 };
 vector_loop *vector_code_of(const vector_program *w);
 
-// True for programs that need no more than the codes of their elements (narrow_code.c).
+// True for programs that need no more than the codes of their elements (unconverted_code.c).
 bool vector_is_narrow(const vector_program *w);
 
 #endif

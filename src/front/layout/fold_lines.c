@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "front/front.h"
-#include "front/layout/line.h"
+#include "front/layout/long_lines.h"
 
 // Of a row: elements from one single element to the next, sticks of windows.
 enum { MOST_STEPS = 8, MOST_STICKS = 64 };
@@ -196,7 +196,7 @@ static bool find_others(folded_part *p)
         p->key.extent[p->key.others] = p->op->extent[v];
         p->key.stride[p->key.others++] = p->access->stride[v];
     }
-    return line_is_long(p->key.rows, longest, p->at.lanes);
+    return long_lines_pay(p->key.rows, longest, p->at.lanes);
 }
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -228,7 +228,7 @@ static bool find_folded(const loop_graph *loops, const loop_op *op, uint32_t k, 
     out->op = op;
     out->access = &op->operand[k];
     line_part *at = &out->at;
-    if (!line_find_part(loops, op, out->access, at)) return false;
+    if (!long_lines_find_part(loops, op, out->access, at)) return false;
     out->period = find_period(at);
     if (!out->period) return false;
     out->per_row = out->period / at->step;

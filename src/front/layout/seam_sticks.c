@@ -15,7 +15,7 @@
 #include "base/integer.h"
 #include "front/front.h"
 #include "front/ir/def_use.h"
-#include "front/layout/line.h"
+#include "front/layout/long_lines.h"
 
 enum { MOST_SEAMS = 16 };
 
@@ -49,7 +49,7 @@ static bool walks_other_dims(const loop_buffer *buffer, const loop_op *op,
 static bool find_piece(const seams *s, const loop_op *op, line_part *out)
 {
     const loop_access *access = loop_result(op);
-    return loop_is_element_wise(op) && line_find_part(s->loops, op, access, out) &&
+    return loop_is_element_wise(op) && long_lines_find_part(s->loops, op, access, out) &&
            out->step == 1 && out->size == 1 && walks_other_dims(line_of(s), op, access);
 }
 
@@ -88,7 +88,7 @@ static bool find_seams(seams *s, const def_use *f, uint32_t *out_last)
         f->writer[s->buffer] != DEF_USE_MANY_WRITERS)
         return false;
     s->lanes = loop_lanes(buffer);
-    if (!line_is_long(buffer->dim[0].extent / s->lanes, longest_other(buffer), s->lanes))
+    if (!long_lines_pay(buffer->dim[0].extent / s->lanes, longest_other(buffer), s->lanes))
         return false;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];

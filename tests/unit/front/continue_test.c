@@ -79,7 +79,7 @@ static uint32_t run_graph(uint64_t seed, uint32_t *tiled)
         checked = check_passes(text_string(&dump), &whole, seed);
         *tiled += result.loops->tiles.count > 0;
     }
-    spyre_status_free(status); // random_test and tiles_random_test judge refusals
+    spyre_status_free(status); // random_graphs_test and random_tiles_test judge refusals
     text_free(&dump);
     random_graph_end(g);
     return checked;

@@ -113,7 +113,7 @@ static const opfunc binary[] = {OPFUNC_MAXIMUM,     OPFUNC_MINIMUM,     OPFUNC_E
                                 OPFUNC_GREATERTHAN, OPFUNC_GREATEREQUAL};
 enum { UNARY = sizeof unary / sizeof *unary, BINARY = sizeof binary / sizeof *binary };
 
-static void narrow_code__every_code(void **state)
+static void unconverted_code__every_code(void **state)
 {
     (void)state;
     uint64_t seed = 3;
@@ -126,7 +126,7 @@ static void narrow_code__every_code(void **state)
     }
 }
 
-static void narrow_code__two_inputs(void **state)
+static void unconverted_code__two_inputs(void **state)
 {
     (void)state;
     uint64_t seed = 5;
@@ -207,7 +207,7 @@ static uint32_t any_program(uint64_t *seed, vector_step *steps)
     return count + 1;
 }
 
-static void narrow_code__does_what_its_ops_do(void **state)
+static void unconverted_code__does_what_its_ops_do(void **state)
 {
     (void)state;
     uint64_t seed = 7;
@@ -224,9 +224,9 @@ static void narrow_code__does_what_its_ops_do(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(narrow_code__every_code),
-        cmocka_unit_test(narrow_code__two_inputs),
-        cmocka_unit_test(narrow_code__does_what_its_ops_do),
+        cmocka_unit_test(unconverted_code__every_code),
+        cmocka_unit_test(unconverted_code__two_inputs),
+        cmocka_unit_test(unconverted_code__does_what_its_ops_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static uint32_t run_graph(uint64_t seed)
     return in_lx;
 }
 
-static void lx_random__same_bytes_as_in_memory(void **state)
+static void random_lx__same_bytes_as_in_memory(void **state)
 {
     (void)state;
     uint32_t in_lx = 0, graphs = test_rounds(150);
@@ -105,6 +105,6 @@ static void lx_random__same_bytes_as_in_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lx_random__same_bytes_as_in_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_lx__same_bytes_as_in_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lines: what lies along the innermost dim of a buffer, where it alone is long enough for sticks.
-#ifndef FRONT_LINE_H
-#define FRONT_LINE_H
+#ifndef FRONT_LONG_LINES_H
+#define FRONT_LONG_LINES_H
 
 #include "front/ir/loop.h"
 
@@ -14,11 +14,11 @@ typedef struct {
 } line_part;
 
 // What the access reaches of each line of its buffer; false where that is no such part.
-bool line_find_part(const loop_graph *loops, const loop_op *op, const loop_access *access,
+bool long_lines_find_part(const loop_graph *loops, const loop_op *op, const loop_access *access,
                     line_part *out);
 
 // Whether sticks across `rows` sticks of a line are filled better than sticks along another dim, of
 // `other` elements, by so much that copies pay.
-bool line_is_long(int64_t rows, int64_t other, int64_t lanes);
+bool long_lines_pay(int64_t rows, int64_t other, int64_t lanes);
 
 #endif

@@ -45,7 +45,7 @@ static bool run_graph(uint64_t seed)
     return supported;
 }
 
-static void random__graphs(void **state)
+static void random_graphs__graphs(void **state)
 {
     (void)state;
     uint32_t refused = 0, graphs = test_rounds(200);
@@ -62,6 +62,6 @@ static void random__graphs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random__graphs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_graphs__graphs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

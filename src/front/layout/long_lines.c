@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/layout/line.h"
+#include "front/layout/long_lines.h"
 
 #include "base/integer.h"
 
@@ -26,7 +26,7 @@ static bool find_vars(const loop_buffer *buffer, const loop_op *op, const loop_a
     return true;
 }
 
-bool line_find_part(const loop_graph *loops, const loop_op *op, const loop_access *access,
+bool long_lines_find_part(const loop_graph *loops, const loop_op *op, const loop_access *access,
                     line_part *out)
 {
     const loop_buffer *buffer = &loops->buffers.items[access->buffer];
@@ -53,7 +53,7 @@ bool line_find_part(const loop_graph *loops, const loop_op *op, const loop_acces
     return out->first + out->step * (out->count - 1) + out->size <= buffer->dim[0].extent;
 }
 
-bool line_is_long(int64_t rows, int64_t other, int64_t lanes)
+bool long_lines_pay(int64_t rows, int64_t other, int64_t lanes)
 {
     if (rows < FEWEST_ROWS) return false;
     const double along = (double)round_up(other, lanes) / (double)other;

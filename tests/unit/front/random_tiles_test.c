@@ -361,7 +361,7 @@ static void run_graph(uint64_t seed, limits of, tally *t)
     free(m);
 }
 
-static void tiles_random__any_tiles_give_the_same_numbers(void **state)
+static void random_tiles__any_tiles_give_the_same_numbers(void **state)
 {
     (void)state;
     tally t = {0};
@@ -381,7 +381,7 @@ static tally run_limited(const limits *of, uint32_t graphs)
     return t;
 }
 
-static void tiles_random__short_spans(void **state)
+static void random_tiles__short_spans(void **state)
 {
     (void)state;
     static const limits spans[] = {{.span = 512}, {.span = 2048}, {.span = 8192}, {.span = 32768}};
@@ -390,7 +390,7 @@ static void tiles_random__short_spans(void **state)
 }
 
 // The compiler's own tiles never refuse a graph.
-static void tiles_random__little_lx(void **state)
+static void random_tiles__little_lx(void **state)
 {
     (void)state;
     static const limits bytes[] = {{.lx = 128}, {.lx = 512}, {.lx = 2048}, {.lx = 8192}};
@@ -435,7 +435,7 @@ static void run_views(uint64_t seed, tally *t)
     random_graph_end(g);
 }
 
-static void tiles_random__any_views(void **state)
+static void random_tiles__any_views(void **state)
 {
     (void)state;
     tally t = {0};
@@ -449,10 +449,10 @@ int main(void)
 {
     setenv("SPYRE_LOG", "off", 1); // scopes without an effect, spans that nothing shortens
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_random__any_tiles_give_the_same_numbers),
-        cmocka_unit_test(tiles_random__short_spans),
-        cmocka_unit_test(tiles_random__little_lx),
-        cmocka_unit_test(tiles_random__any_views),
+        cmocka_unit_test(random_tiles__any_tiles_give_the_same_numbers),
+        cmocka_unit_test(random_tiles__short_spans),
+        cmocka_unit_test(random_tiles__little_lx),
+        cmocka_unit_test(random_tiles__any_views),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
