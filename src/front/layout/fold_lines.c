@@ -15,6 +15,7 @@
 // has as many of them as fill sticks.
 #include <string.h>
 
+#include "base/integer.h"
 #include "front/front.h"
 #include "front/layout/long_lines.h"
 
@@ -199,16 +200,6 @@ static bool find_others(folded_part *p)
     return long_lines_pay(p->key.rows, longest, p->at.lanes);
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 // Elements of a row of the fold: of single elements as many steps as a stick has lanes, of windows
 // the fewest steps that are whole sticks; 0 where the part needs no fold, or none helps.
 static int64_t find_period(const line_part *at)
@@ -218,7 +209,7 @@ static int64_t find_period(const line_part *at)
         const bool begins_stick = at->first % at->lanes == 0 && at->step == 1;
         return begins_stick || at->step > MOST_STEPS ? 0 : at->step * at->lanes;
     }
-    const int64_t period = at->step / common_divisor(at->step, at->lanes) * at->lanes;
+    const int64_t period = common_multiple(at->step, at->lanes);
     return at->step % at->lanes == 0 || period > MOST_STICKS * at->lanes ? 0 : period;
 }
 

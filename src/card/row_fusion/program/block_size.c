@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
+
 // Kept values stay in the host's first cache, what passes by more than once in the second.
 enum { KEPT_BYTES = 96 << 10, PASSING_BYTES = 128 << 10, STICK_BYTES = SIMD_LANES * 4 };
 
@@ -107,19 +109,9 @@ static size_t share_evenly(size_t rows, size_t most)
     return (rows - 1) / blocks + 1;
 }
 
-static uint32_t common_divisor(uint32_t a, uint32_t b)
-{
-    while (b) {
-        const uint32_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static uint32_t group_within(uint32_t group, const nested_strides *row)
 {
-    return nested_strides_is_even(row) ? group : common_divisor(group, row->extent[0]);
+    return nested_strides_is_even(row) ? group : (uint32_t)common_divisor(group, row->extent[0]);
 }
 
 // So many rows, from each multiple of them on, lie at one stride everywhere: the 197 of a core.
