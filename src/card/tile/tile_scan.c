@@ -108,13 +108,22 @@ typedef int32_t float_words __attribute__((vector_size(4 * REALS)));
             state[n] = state[n] == state[n] ? state[n] : (double)NAN;                           \
     }                                                                                           \
     BASE_CLONES                                                                                 \
-    static void name(double *state, float *values, size_t width, size_t depth)                  \
+    static void name##_line(double *state, float *values, size_t width, size_t depth)           \
     {                                                                                           \
-        size_t n = width == 1;                                                                  \
-        if (n) name##_some(state, values, 1, 1, depth);                                         \
+        (void)width;                                                                            \
+        name##_some(state, values, 1, 1, depth);                                                \
+    }                                                                                           \
+    BASE_CLONES                                                                                 \
+    static void name##_lines(double *state, float *values, size_t width, size_t depth)          \
+    {                                                                                           \
+        size_t n = 0;                                                                           \
         for (; n + GROUP <= width; n += GROUP)                                                  \
             name##_group(state + n, values + n, width, depth);                                  \
         if (n < width) name##_some(state + n, values + n, width - n, width, depth);             \
+    }                                                                                           \
+    static void name(double *state, float *values, size_t width, size_t depth)                  \
+    {                                                                                           \
+        (width == 1 ? name##_line : name##_lines)(state, values, width, depth);                 \
     }
 
 CHAIN(add_reals, x + y)
@@ -147,13 +156,22 @@ static void join_reals(opfunc joins, double *state, float *values, size_t width,
         for (size_t n = 0; n < some; n++) state[n] = (int32_t)running[n];                       \
     }                                                                                           \
     BASE_CLONES                                                                                 \
-    static void name(int64_t *state, int32_t *values, size_t width, size_t depth)               \
+    static void name##_line(int64_t *state, int32_t *values, size_t width, size_t depth)        \
     {                                                                                           \
-        size_t n = width == 1;                                                                  \
-        if (n) name##_some(state, values, 1, 1, depth);                                         \
+        (void)width;                                                                            \
+        name##_some(state, values, 1, 1, depth);                                                \
+    }                                                                                           \
+    BASE_CLONES                                                                                 \
+    static void name##_lines(int64_t *state, int32_t *values, size_t width, size_t depth)       \
+    {                                                                                           \
+        size_t n = 0;                                                                           \
         for (; n + GROUP <= width; n += GROUP)                                                  \
             name##_some(state + n, values + n, GROUP, width, depth);                            \
         if (n < width) name##_some(state + n, values + n, width - n, width, depth);             \
+    }                                                                                           \
+    static void name(int64_t *state, int32_t *values, size_t width, size_t depth)               \
+    {                                                                                           \
+        (width == 1 ? name##_line : name##_lines)(state, values, width, depth);                 \
     }
 
 CHAIN_INTEGERS(add_integers, x + y)
@@ -206,14 +224,25 @@ static void turn_integers(opfunc op, block_values *values, size_t count)
         for (size_t n = 0; n < some; n++) state[n] = running[n];                                \
     }                                                                                           \
     BASE_CLONES                                                                                 \
-    static void name(int64_t *state, int32_t *values, size_t width, size_t depth,               \
-                     uint32_t position)                                                         \
+    static void name##_line(int64_t *state, int32_t *values, size_t width, size_t depth,        \
+                            uint32_t position)                                                  \
     {                                                                                           \
-        size_t n = width == 1;                                                                  \
-        if (n) name##_some(state, values, 1, 1, depth, position);                               \
+        (void)width;                                                                            \
+        name##_some(state, values, 1, 1, depth, position);                                      \
+    }                                                                                           \
+    BASE_CLONES                                                                                 \
+    static void name##_lines(int64_t *state, int32_t *values, size_t width, size_t depth,       \
+                             uint32_t position)                                                 \
+    {                                                                                           \
+        size_t n = 0;                                                                           \
         for (; n + GROUP <= width; n += GROUP)                                                  \
             name##_some(state + n, values + n, GROUP, width, depth, position);                  \
         if (n < width) name##_some(state + n, values + n, width - n, width, depth, position);   \
+    }                                                                                           \
+    static void name(int64_t *state, int32_t *values, size_t width, size_t depth,               \
+                     uint32_t position)                                                         \
+    {                                                                                           \
+        (width == 1 ? name##_line : name##_lines)(state, values, width, depth, position);       \
     }
 
 EXTREME(join_extremes, running[n] >> 32)
