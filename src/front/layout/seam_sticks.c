@@ -19,10 +19,11 @@
 
 enum { MOST_SEAMS = 16 };
 
-// A line in work.
+// Those of a line.
 typedef struct {
     loop_graph *loops;
-    uint32_t buffer, count; // of seams
+    uint32_t buffer, count;
+    uint32_t last;               // op that writes the line
     int64_t lanes;
     int64_t stick[MOST_SEAMS];   // ascending
     uint32_t line[MOST_SEAMS];   // the seam's buffer
@@ -77,29 +78,51 @@ static int64_t longest_other(const loop_buffer *buffer)
     return longest;
 }
 
-// Finds the seams of a buffer; none when some op could not write around them, or reads what is not
-// complete.
-static bool find_seams(seams *s, const def_use *f, uint32_t *out_last)
+// Whether several ops write the buffer, and its innermost dim is a long line.
+static bool may_have_seams(const seams *s, const def_use *f)
 {
-    const loop_graph *loops = s->loops;
     const loop_buffer *buffer = line_of(s);
+    return buffer->kind == LOOP_LOCAL && buffer->dim_count &&
+           f->writer[s->buffer] == DEF_USE_MANY_WRITERS &&
+           long_lines_pay(buffer->dim[0].extent / s->lanes, longest_other(buffer), s->lanes);
+}
+
+// Adds the ends of what the op writes; false when it could not write around seams.
+static bool add_cuts(seams *s, const loop_op *op)
+{
     line_part part;
-    if (buffer->kind != LOOP_LOCAL || !buffer->dim_count ||
-        f->writer[s->buffer] != DEF_USE_MANY_WRITERS)
-        return false;
-    s->lanes = loop_lanes(buffer);
-    if (!long_lines_pay(buffer->dim[0].extent / s->lanes, longest_other(buffer), s->lanes))
-        return false;
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        const loop_op *op = &loops->ops.items[i];
-        if (loop_result(op)->buffer != s->buffer) continue;
-        if (!find_piece(s, op, &part)) return false;
-        if (!add_cut(s, part.first) || !add_cut(s, part.first + part.count)) return false;
-        *out_last = i;
+    return find_piece(s, op, &part) && add_cut(s, part.first) &&
+           add_cut(s, part.first + part.count);
+}
+
+// An op reads the line before it is complete.
+static bool is_read_early(const seams *s, const def_use *f)
+{
+    return def_use_use_count(f, s->buffer) && f->uses[f->first_use[s->buffer]].op <= s->last;
+}
+
+// The seams of each buffer, null for those that have none.
+static spyre_status find_seams(loop_graph *loops, seams **of)
+{
+    arena *scratch = loop_scratch(loops);
+    def_use f;
+    TRY(def_use_build(loops, &f));
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        const seams fresh = {.loops = loops, .buffer = b,
+                             .lanes = loop_lanes(&loops->buffers.items[b])};
+        if (!may_have_seams(&fresh, &f)) continue;
+        TRY_NEW(scratch, of[b], 1);
+        *of[b] = fresh;
     }
-    if (def_use_use_count(f, s->buffer) && f->uses[f->first_use[s->buffer]].op <= *out_last)
-        return false;
-    return s->count > 0;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        seams **s = &of[loop_result(&loops->ops.items[i])->buffer];
+        if (!*s) continue;
+        (*s)->last = i;
+        if (!add_cuts(*s, &loops->ops.items[i])) *s = NULL;
+    }
+    for (uint32_t b = 0; b < loops->buffers.count; b++)
+        if (of[b] && (!of[b]->count || is_read_early(of[b], &f))) of[b] = NULL;
+    return NULL;
 }
 
 static int64_t seam_length(const seams *s, uint32_t n)
@@ -184,36 +207,25 @@ static spyre_status copy_seams(seams *s, const loop_op *near)
     return NULL;
 }
 
-static spyre_status cut_at_seams(seams *s, uint32_t last)
-{
-    loop_graph *loops = s->loops;
-    loop_op_list ops = {0};
-    s->ops = &ops;
-    TRY(add_seam_lines(s));
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        const loop_op op = loops->ops.items[i];
-        if (loop_result(&op)->buffer != s->buffer) {
-            TRY(VEC_PUSH(loop_scratch(loops), &ops, op));
-            continue;
-        }
-        TRY(write_parts(s, &op));
-        if (i == last) TRY(copy_seams(s, &op));
-    }
-    return loop_take_ops(loops, &ops);
-}
-
 spyre_status pass_seam_sticks(loop_graph *loops, bool *out_changed)
 {
     const uint32_t buffers = loops->buffers.count;
-    def_use f;
-    TRY(def_use_build(loops, &f));
+    loop_op_list ops = {0};
+    seams **of;
+    TRY_NEW(loop_scratch(loops), of, buffers);
+    TRY(find_seams(loops, of));
     for (uint32_t b = 0; b < buffers; b++) {
-        seams s = {.loops = loops, .buffer = b};
-        uint32_t last = 0;
-        if (!find_seams(&s, &f, &last)) continue;
-        TRY(cut_at_seams(&s, last));
-        TRY(def_use_build(loops, &f));
+        if (!of[b]) continue;
+        of[b]->ops = &ops;
+        TRY(add_seam_lines(of[b]));
         *out_changed = true;
     }
-    return NULL;
+    for (uint32_t i = 0; i < loops->ops.count && *out_changed; i++) {
+        const loop_op op = loops->ops.items[i];
+        seams *s = of[loop_result(&op)->buffer];
+        if (s) TRY(write_parts(s, &op));
+        else TRY(VEC_PUSH(loop_scratch(loops), &ops, op));
+        if (s && i == s->last) TRY(copy_seams(s, &op));
+    }
+    return *out_changed ? loop_take_ops(loops, &ops) : NULL;
 }
