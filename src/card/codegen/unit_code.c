@@ -239,3 +239,13 @@ void code_values(unit_code *c, gpr offset)
     encode_add(&c->b, RAX, offset);
     if (c->second && offset != STICK_BYTES) encode_add_number(&c->b, RAX, UNIT_BYTES);
 }
+
+// --- What happens seldom
+
+void code_add_cold(unit_code *c, cold_code cold)
+{
+    cold.from = encode_jump(&c->b, JUMP_IF_NOT_ZERO);
+    cold.back = c->b.size;
+    if (c->colds == CODE_MOST_COLD) c->fails = true;
+    else c->cold[c->colds++] = cold;
+}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How machine code of a vector program is made (vector_code.h). Its loops and sums are in
-// vector_code.c, sums in sum_code.c, conditions in condition_code.c, loads, stores and rounding in
-// load_store_code.c, opfuncs in opfunc_code.c, programs of codes alone in unconverted_code.c,
-// registers and instructions in unit_code.c.
+// vector_code.c, sums in sum_code.c, conditions in condition_code.c, loads and stores in
+// load_store_code.c, conversions and rounding in convert_code.c, look-ups in look_up_code.c,
+// opfuncs in opfunc_code.c, programs of codes alone in unconverted_code.c, registers and
+// instructions in unit_code.c.
 // The definition of every op is program_body.h; a test compares the two.
 //
 // A unit, 64 elements, is four quarters: both registers of both pairs of program_body.h. x and y
@@ -177,7 +178,7 @@ operand code_slot_at(uint32_t slot, uint32_t quarter);
 // RAX = values of the step + `offset`.
 void code_values(unit_code *c, gpr offset);
 
-// --- Loads, stores, rounding, look-ups (load_store_code.c)
+// --- Loads and stores (load_store_code.c)
 
 void code_prefetch_elements(unit_code *c);  // behind code_elements()
 void code_load_elements(unit_code *c, quarters *to);
@@ -185,11 +186,40 @@ void code_load_wide(unit_code *c, quarters *to);
 void code_spread(unit_code *c, quarters *to);
 void code_store_elements(unit_code *c);
 void code_store_wide(unit_code *c);
+void code_store_halves(unit_code *c, uint32_t pair);
+void code_store_rare(unit_code *c, const cold_code *cold);      // signs without those of NaN
+void code_store_rare_halves(unit_code *c, const cold_code *cold);
+
+// --- Conversions of 16 bits from and to fp32, and rounding (convert_code.c)
+
+// Codes of SEN169_FP16, which are lost, to a pair of `to`; plain: without zero and merged.
+void code_widen(unit_code *c, zmm codes, quarters *to, uint32_t pair, bool plain);
+
+// Half a pair of IEEE_FP16 in the lower half of `codes`, in a new register.
+zmm code_widen_halves(unit_code *c, zmm codes, bool plain);
+
+// Codes of two registers in turns of four, in `to`; of a NaN the merged code with any sign.
+void code_narrow_numbers(unit_code *c, zmm to, zmm a, zmm b, value_nan nan);
+void code_narrow(unit_code *c, zmm to, const quarters *x, uint32_t pair);   // without NaN
+void code_narrow_value(unit_code *c, zmm to, operand from);     // one of fp32, as codes, no NaN
+
+// Two registers of fp32 to IEEE_FP16 in turns of four, in `to`. code_limit_halves() makes 65504 of
+// 65536 and infinity of NaN before.
+void code_narrow_halves(unit_code *c, zmm to, zmm scratch, zmm a, zmm b);
+void code_limit_halves(unit_code *c, zmm x, zmm scratch);
+void code_round(unit_code *c);              // as the step says
+
+// What becomes zero or infinite, infinity and NaN among the values to round.
+void code_round_rare(unit_code *c, const cold_code *cold);
+
+// --- Look-ups (look_up_code.c)
+
 void code_look_up(unit_code *c);
 void code_store_look_up(unit_code *c);
-void code_round(unit_code *c);              // as the step says
-void code_cold(unit_code *c);
-void code_narrow_value(unit_code *c, zmm to, operand from);     // one of fp32, as codes, no NaN
+
+// --- What happens seldom (unit_code.c)
+
+void code_add_cold(unit_code *c, cold_code cold);           // jumps there unless flags say zero
 
 // The jump where elements of c->choice.plain are not plain (plain_code.c).
 size_t code_check_plain(unit_code *c);

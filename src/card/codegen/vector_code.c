@@ -367,6 +367,21 @@ static void leave(unit_code *c)
     encode_return(&c->b);
 }
 
+// All that happens seldom, behind everything else.
+static void write_cold(unit_code *c)
+{
+    for (uint32_t n = 0; n < c->colds; n++) {
+        const cold_code *cold = &c->cold[n];
+        set_jump(&c->b, cold->from, c->b.size);
+        switch (cold->does) {
+        case COLD_ROUND: code_round_rare(c, cold); break;
+        case COLD_STORE: code_store_rare(c, cold); break;
+        case COLD_STORE_HALVES: code_store_rare_halves(c, cold); break;
+        }
+        set_jump(&c->b, encode_jump(&c->b, JUMP), cold->back);
+    }
+}
+
 static bool write_code(unit_code *c)
 {
     // x and y are somewhere from the beginning.
@@ -380,7 +395,7 @@ static bool write_code(unit_code *c)
     else stick_by_stick(c);
     leave(c);
     take_wild_steps(c);
-    code_cold(c);
+    write_cold(c);
     for (uint32_t unused = 1; c->b.constants < CODE_CONSTANT_REGISTERS; unused++)
         constant_of(&c->b, unused);
     finish_code(&c->b);
