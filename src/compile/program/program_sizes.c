@@ -12,7 +12,7 @@
 #include "compile/spyrecode/launch_sizes.h"
 #include "compile/program/program_state.h"
 #include "compile/spyrecode/spyrecode_of_bundle.h"
-#include "compile/spyrecode/symbolic_program.h"
+#include "compile/sizes/symbolic_program.h"
 #include "isa/corrections.h"
 
 // --- Programs that wait for sizes (sizes.h)

@@ -150,8 +150,8 @@ static spyre_status scale_segment(arena *memory, const size_rules *rules, const 
 
 // --- Finding the rules
 
-static spyre_status find_program(arena *memory, const executable_segment *segment,
-                                 size_segment *out, const char **out_why)
+static spyre_status segment_program(arena *memory, const executable_segment *segment,
+                                    size_segment *out, const char **out_why)
 {
     back_options options = BACK_OPTIONS_INIT;
     options.lx_reserved_bytes =
@@ -216,7 +216,7 @@ static spyre_status find_segment(size_rules *rules, const executable_segment *se
     TRY(size_constants_find(rules, segment, smaller, out, out_why));
     if (*out_why) return NULL;
     TRY(size_symbolic_bundle(rules, segment, smaller, &out->symbolic, out_why));
-    return *out_why ? NULL : find_program(rules->memory, segment, out, out_why);
+    return *out_why ? NULL : segment_program(rules->memory, segment, out, out_why);
 }
 
 static bool same_segments(const spyre_executable *a, const spyre_executable *b)
@@ -244,8 +244,8 @@ static smaller_segments segments_of(const size_rules *rules,
     return found;
 }
 
-static spyre_status find_rules(size_rules *rules, const spyre_executable *largest,
-                               const spyre_executable *const *smaller, const char **out_why)
+static spyre_status rules_of_segments(size_rules *rules, const spyre_executable *largest,
+                                      const spyre_executable *const *smaller, const char **out_why)
 {
     for (uint32_t n = 0; n < size_smaller_count(rules); n++)
         if (!same_segments(largest, smaller[n]))
@@ -275,7 +275,7 @@ static spyre_status find_in_stages(size_rules *rules, const spyre_executable *la
     if (known) return NULL;
     TRY(executable_with_stages(largest, &staged));
     TRY(smaller_with_stages(rules, smaller));
-    TRY(find_rules(rules, staged, smaller, out_why));
+    TRY(rules_of_segments(rules, staged, smaller, out_why));
     return size_rules_keep(rules, largest, *out_why);
 }
 
@@ -402,9 +402,9 @@ static spyre_status correct_constants(arena *memory, executable_segment *segment
     return NULL;
 }
 
-static spyre_status correct_program(spyre_executable *e, executable_segment *segment,
-                                    const size_segment *rule, const size_rules *rules,
-                                    const int64_t *sizes)
+static spyre_status program_at_sizes(spyre_executable *e, executable_segment *segment,
+                                     const size_segment *rule, const size_rules *rules,
+                                     const int64_t *sizes)
 {
     const isa_program *family = rule->program;
     int64_t granules[SPYRE_MOST_SIZES];
@@ -444,7 +444,7 @@ static spyre_status fill(spyre_executable *e, const spyre_executable *largest,
         TRY(scale_segment(e->memory, rules, sizes, &largest->segments[s], other.at, segment,
                           &fits));
         if (segment->info.kind != SPYRE_SEGMENT_CARD) continue;
-        TRY(correct_program(e, segment, &rules->segments[s], rules, sizes));
+        TRY(program_at_sizes(e, segment, &rules->segments[s], rules, sizes));
         TRY(executable_make_job(e, s));
     }
     return NULL;

@@ -5,7 +5,7 @@
 #define COMPILE_SIZE_RULES_H
 
 #include "compile/executable.h"
-#include "compile/spyrecode/symbolic_program.h"
+#include "compile/sizes/symbolic_program.h"
 #include "spyre/sizes.h"
 
 typedef enum { SIZE_COUNT, SIZE_PART, SIZE_RATIO } size_constant_form;

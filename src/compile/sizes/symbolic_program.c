@@ -4,27 +4,20 @@
 // instructions with other counts, extents, offsets and strides. So a program for the largest sizes,
 // and a rule for every number that differs, serve all of them.
 //
-// Such a number is a sum of products of sizes and their squares. It follows from the programs of
-// three values of each size; of two where one of three would be a single granule, whose program may
-// have another form. That is a guess about the others and is checked at each: every size that a
-// launch can have is compiled here, and what it gives and what a launch would make of the one
-// program must do the same, tile by tile (isa_simplify(): where a size is one, tiles have fewer
-// dims). Programs that differ in form, and a number that follows another rule (a quotient), leave
-// the bundle to be compiled when it is launched.
-#include "compile/spyrecode/symbolic_program.h"
+// A rule, found from the programs of a few sizes (program_numbers.h), is a guess about the others
+// and is checked at each: every size that a launch can have is compiled here, and what it gives and
+// what a launch would make of the one program must do the same, tile by tile (isa_simplify(): where
+// a size is one, tiles have fewer dims). Programs that differ in form, and a number that follows
+// another rule (a quotient), leave the bundle to be compiled when it is launched.
+#include "compile/sizes/symbolic_program.h"
 
 #include <string.h>
 
+#include "compile/sizes/program_numbers.h"
 #include "compile/spyrecode/spyrecode_of_bundle.h"
 #include "isa/corrections.h"
 
-enum {
-    VALUES = 1 + SPYRECODE_MOST_POWER,  // of each size
-    MOST_POINTS = SPYRECODE_MOST_TERMS,
-};
-static const int64_t MOST_NUMBER = (int64_t)1 << 34;    // bytes of a segment
 _Static_assert((int)BUNDLE_MAX_SYMBOLS == (int)SPYRECODE_MOST_SYMBOLS, "one limit");
-_Static_assert(MOST_POINTS == VALUES * VALUES * VALUES * VALUES, "of every size");
 
 // --- Combinations of sizes
 
@@ -103,147 +96,45 @@ static bool same_form(const sample *a, const sample *b)
     return same;
 }
 
-// --- Rules
+// --- Points and checks
 
 typedef struct {
     arena *memory;
     const bundle *b;
     const back_options *options;
     sample largest;
-    const int64_t *points[MOST_POINTS]; // numbers where every size is as many granules below its
-                                        // largest as its digit of the index says; or null
-    int64_t granules[SPYRECODE_MOST_SYMBOLS];   // largest
-    uint8_t degree[SPYRECODE_MOST_SYMBOLS];     // the highest power to look for
-    uint32_t *rule;                     // by number: 1 + its expression, or 0: it is fixed
-    VEC(spyrecode_expression) expressions;
-    uint32_t value_count;               // expressions that the program uses: the first ones
+    program_numbers rules;
     bool fits;
 } symbolic_search;
 
 static spyrecode_sizes sizes_of(const symbolic_search *f)
 {
-    return (spyrecode_sizes){f->b->symbols.count, f->expressions.count, NULL,
-                             f->expressions.items};
+    return (spyrecode_sizes){f->b->symbols.count, f->rules.expressions.count, NULL,
+                             f->rules.expressions.items};
 }
-
-// Digit s of the index of a point or of a term.
-static uint32_t digit(uint32_t index, uint32_t s)
-{
-    while (s-- > 0) index /= VALUES;
-    return index % VALUES;
-}
-
-// Values at n, n - 1 and n - 2 become the factors of 1, n and n * n. False where these are no
-// whole numbers.
-static bool solve(int64_t n, uint8_t degree, int64_t v[VALUES])
-{
-    int64_t once = degree ? v[0] - v[1] : 0, twice = 0;
-    if (degree == 2) {
-        twice = once - (v[1] - v[2]);
-        if (twice % 2) return false;
-        twice /= 2;
-        once -= twice * (2 * n - 1);
-    }
-    v[0] -= once * n + twice * n * n;
-    v[1] = once;
-    v[2] = twice;
-    return true;
-}
-
-// Factors of the products, one size after the other. Below MOST_NUMBER and SYMBOLIC_MOST_SIZES
-// nothing overflows.
-static bool find_factors(const symbolic_search *f, uint32_t number, int64_t factors[MOST_POINTS])
-{
-    for (uint32_t point = 0; point < MOST_POINTS; point++) {
-        factors[point] = f->points[point] ? f->points[point][number] : 0;
-        if (factors[point] > MOST_NUMBER || factors[point] < -MOST_NUMBER) return false;
-    }
-    for (uint32_t s = 0, step = 1; s < f->b->symbols.count; s++, step *= VALUES) {
-        for (uint32_t point = 0; point < MOST_POINTS; point++) {
-            if (digit(point, s)) continue;
-            int64_t v[VALUES];
-            for (uint32_t k = 0; k < VALUES; k++) v[k] = factors[point + k * step];
-            if (!solve(f->granules[s], f->degree[s], v)) return false;
-            for (uint32_t k = 0; k < VALUES; k++) factors[point + k * step] = v[k];
-        }
-    }
-    return true;
-}
-
-static bool same_expression(const spyrecode_expression *a, const spyrecode_term *terms,
-                            uint32_t count)
-{
-    return a->term_count == count && memcmp(a->terms, terms, count * sizeof *terms) == 0;
-}
-
-static spyre_status add_rule(symbolic_search *f, uint32_t number)
-{
-    int64_t factors[MOST_POINTS];
-    spyrecode_term terms[MOST_POINTS];
-    uint32_t count = 0;
-    memset(terms, 0, sizeof terms);     // they are compared as bytes
-    f->fits = find_factors(f, number, factors);
-    for (uint32_t term = 0; term < MOST_POINTS && f->fits; term++) {
-        if (!factors[term]) continue;
-        terms[count].factor = factors[term];
-        for (uint32_t s = 0; s < SPYRECODE_MOST_SYMBOLS; s++)
-            terms[count].power[s] = (uint8_t)digit(term, s);
-        count++;
-    }
-    if (!f->fits) return NULL;
-    for (uint32_t e = 0; e < f->expressions.count; e++) {
-        if (!same_expression(&f->expressions.items[e], terms, count)) continue;
-        f->rule[number] = 1 + e;
-        return NULL;
-    }
-    spyrecode_term *kept = ARENA_NEW(f->memory, spyrecode_term, count);
-    TRY_ALLOC(kept);
-    memcpy(kept, terms, count * sizeof *terms);
-    spyrecode_expression expression = {count, kept};
-    TRY(VEC_PUSH(f->memory, &f->expressions, expression));
-    f->rule[number] = f->expressions.count;
-    return NULL;
-}
-
-static bool varies(const symbolic_search *f, uint32_t number)
-{
-    for (uint32_t point = 0; point < MOST_POINTS; point++)
-        if (f->points[point] && f->points[point][number] != f->largest.numbers[number]) return true;
-    return false;
-}
-
-static spyre_status find_rules(symbolic_search *f)
-{
-    TRY_NEW(f->memory, f->rule, f->largest.count);
-    for (uint32_t n = 0; n < f->largest.count && f->fits; n++) {
-        if (n == f->largest.program_numbers) f->value_count = f->expressions.count;
-        if (varies(f, n)) TRY(add_rule(f, n));
-    }
-    if (f->largest.count == f->largest.program_numbers) f->value_count = f->expressions.count;
-    return NULL;
-}
-
-// --- Points and checks
 
 static spyre_status take_points(symbolic_search *f)
 {
     for (uint32_t s = 0; s < f->b->symbols.count; s++) {
-        f->granules[s] = f->b->symbols.items[s].most / f->b->symbols.items[s].granularity;
-        f->degree[s] = f->granules[s] > 3 ? 2 : f->granules[s] > 1;
+        f->rules.granules[s] = f->b->symbols.items[s].most / f->b->symbols.items[s].granularity;
+        f->rules.degree[s] = f->rules.granules[s] > 3 ? 2 : f->rules.granules[s] > 1;
     }
-    TRY(take_sample(f->memory, f->b, f->options, f->granules, &f->largest));
-    for (uint32_t point = 0; point < MOST_POINTS && f->fits; point++) {
+    TRY(take_sample(f->memory, f->b, f->options, f->rules.granules, &f->largest));
+    f->rules.symbol_count = f->b->symbols.count;
+    f->rules.count = f->largest.count;
+    f->rules.program_count = f->largest.program_numbers;
+    for (uint32_t point = 0; point < NUMBER_POINTS && f->fits; point++) {
         int64_t granules[SPYRECODE_MOST_SYMBOLS];
         bool taken = true;
         sample one;
         for (uint32_t s = 0; s < SPYRECODE_MOST_SYMBOLS; s++) {
-            taken = taken && digit(point, s) <= f->degree[s];
-            granules[s] = f->granules[s] - digit(point, s);
+            taken = taken && program_numbers_digit(point, s) <= f->rules.degree[s];
+            granules[s] = f->rules.granules[s] - program_numbers_digit(point, s);
         }
         if (!taken) continue;
         TRY(take_sample(f->memory, f->b, f->options, granules, &one));
         f->fits = same_form(&f->largest, &one);
-        f->points[point] = one.numbers;
+        f->rules.points[point] = one.numbers;
     }
     return NULL;
 }
@@ -282,8 +173,8 @@ static spyre_status check_operands(symbolic_search *f, const sample *one, const 
     for (uint32_t n = 0; n < left && f->fits; n++) {
         uint32_t number = f->largest.program_numbers + n;
         int64_t value = f->largest.numbers[number];
-        if (f->rule[number])
-            TRY(spyrecode_evaluate(&sizes, f->rule[number] - 1, granules, &value));
+        if (f->rules.rule[number])
+            TRY(spyrecode_evaluate(&sizes, f->rules.rule[number] - 1, granules, &value));
         f->fits = value == one->numbers[one->program_numbers + n];
     }
     return NULL;
@@ -305,13 +196,13 @@ static spyre_status check_size(symbolic_search *f, uint32_t number)
 
 // --- The code
 
-static spyre_status correct_program(symbolic_search *f)
+static spyre_status add_corrections(symbolic_search *f)
 {
     isa_program *program = f->largest.program;
-    program->value_count = f->value_count;
+    program->value_count = f->rules.value_count;
     for (uint32_t n = 0; n < f->largest.program_numbers; n++) {
-        isa_correction correction = {n, f->rule[n] - 1};
-        if (f->rule[n]) TRY(VEC_PUSH(f->memory, &program->corrections, correction));
+        isa_correction correction = {n, f->rules.rule[n] - 1};
+        if (f->rules.rule[n]) TRY(VEC_PUSH(f->memory, &program->corrections, correction));
     }
     return NULL;
 }
@@ -330,9 +221,9 @@ static spyre_status vary_operands(symbolic_search *f)
         *operand = *argument->operand;
         operand->tile_count = 0;        // they are those of the largest sizes
         for (uint32_t field = 0; field < fields; field++, number++)
-            if (f->rule[number])
+            if (f->rules.rule[number])
                 variations[operand->variation_count++] =
-                    (spyrecode_variation){field, f->rule[number] - 1};
+                    (spyrecode_variation){field, f->rules.rule[number] - 1};
         operand->variations = variations;
         argument->operand = operand;
     }
@@ -354,15 +245,15 @@ static spyre_status build_code(symbolic_search *f, spyrecode **out_code)
 }
 
 // Finds rules, and whether they hold at every size.
-static spyre_status find_program(symbolic_search *f)
+static spyre_status find_and_check(symbolic_search *f)
 {
     uint32_t count = symbolic_program_count(f->b);
     f->fits = count <= SYMBOLIC_MOST_SIZES;
     if (!f->fits) return NULL;
     TRY(take_points(f));
-    if (f->fits) TRY(find_rules(f));
-    f->fits = f->fits && f->b->args.count + f->value_count <= SPYRECODE_MOST_PATCHES;
-    if (f->fits) TRY(correct_program(f));
+    if (f->fits) TRY(program_numbers_find(f->memory, &f->rules, &f->fits));
+    f->fits = f->fits && f->b->args.count + f->rules.value_count <= SPYRECODE_MOST_PATCHES;
+    if (f->fits) TRY(add_corrections(f));
     for (uint32_t number = 0; number < count && f->fits; number++) TRY(check_size(f, number));
     return NULL;
 }
@@ -372,7 +263,7 @@ spyre_status symbolic_program_compile(arena *memory, const bundle *b, const back
 {
     *out_code = NULL;
     symbolic_search f = {.memory = memory, .b = b, .options = options};
-    TRY(find_program(&f));
+    TRY(find_and_check(&f));
     return f.fits ? build_code(&f, out_code) : NULL;
 }
 
@@ -381,7 +272,7 @@ spyre_status symbolic_program_of(arena *memory, const bundle *b, const back_opti
 {
     *out_program = NULL;
     symbolic_search f = {.memory = memory, .b = b, .options = options};
-    TRY(find_program(&f));
+    TRY(find_and_check(&f));
     *out_sizes = sizes_of(&f);
     if (f.fits) *out_program = f.largest.program;
     return NULL;

@@ -11,7 +11,7 @@
 #include "compile/executable.h"
 #include "compile/spyrecode/launch_sizes.h"
 #include "compile/spyrecode/spyrecode_of_bundle.h"
-#include "compile/spyrecode/symbolic_program.h"
+#include "compile/sizes/symbolic_program.h"
 
 // --- The back-end on a bundle directory
 
