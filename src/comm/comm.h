@@ -72,11 +72,6 @@ typedef struct {
 // failed, left or died, and what this rank was doing.
 SPYRE_MUST_CHECK spyre_status comm_meet(spyre_comm *c, const comm_wait *w);
 
-// Fails when the rank has failed, left or died while this one needs it for the operation of
-// `header`, null for a meeting; `look`: asks the kernel.
-SPYRE_MUST_CHECK spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank,
-                                              const comm_header *header, bool look);
-
 // Sleeps until the bell rings, rings having been read before the caller looked for changes, for at
 // most 50 ms.
 void comm_sleep(const spyre_comm *c, uint32_t bell, uint32_t rings);
@@ -84,6 +79,19 @@ uint32_t comm_rings(const spyre_comm *c, uint32_t bell);
 
 // Nanoseconds to spin before sleeping.
 enum { COMM_SPIN_NS = 50000 };
+
+// --- lost_ranks.c
+
+// Fails when the rank has failed, left or died while this one needs it for the operation of
+// `header`, null for a meeting; `look`: asks the kernel.
+SPYRE_MUST_CHECK spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank,
+                                              const comm_header *header, bool look);
+
+bool comm_has_come(const spyre_comm *c, uint32_t rank);     // to this rank's phase
+
+// The error of a wait that has ended: who has not come, and what it did last.
+SPYRE_MUST_CHECK spyre_status comm_late_ranks(const spyre_comm *c, const comm_header *h,
+                                              int64_t waited_ms);
 
 // "rank 1 (of 4), operation 7 all_reduce(..)".
 enum { COMM_PLACE_BYTES = HEADER_TEXT_BYTES + 64 };
