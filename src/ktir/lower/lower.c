@@ -38,7 +38,7 @@ static spyre_status lower_op(lowering *w, uint32_t number)
     case KTIR_FORM_MATMUL: case KTIR_FORM_LINALG_REDUCE: case KTIR_FORM_GENERIC:
     case KTIR_FORM_MAP: case KTIR_FORM_LINALG_INDEX:
         return lower_linalg(w, op);
-    default: return lower_arith(w, op);
+    default: return lower_elementwise(w, op);
     }
 }
 

@@ -111,7 +111,7 @@ static spyre_status point_op(lowering *w, const ktir_op *op, const ktir_op *inne
     if (info->form > KTIR_FORM_CAST) return LOWER_NO(w, inner, "it is no operation on elements");
     if (info->form == KTIR_FORM_CONSTANT || all_numbers(w, inner)) {
         TRY(lower_indices(w, inner, &done));
-        return done ? NULL : lower_arith(w, inner);
+        return done ? NULL : lower_elementwise(w, inner);
     }
     if (inner->operand_count > 3) return LOWER_NO(w, inner, "the card has no opfunc for it");
     bool natural = stays_natural(inner);

@@ -258,14 +258,14 @@ SPYRE_MUST_CHECK spyre_status lower_bits(lowering *w, const ktir_op *op, ktir_in
 
 // --- Operations, by file
 
-// An operation of the form that lower_arith takes, on elements that are there. `op` has its
+// An operation of the form that lower_elementwise takes, on elements that are there. `op` has its
 // attributes, and is it or a linalg.map that names it.
 SPYRE_MUST_CHECK spyre_status lower_elements(lowering *w, const ktir_op *op, ktir_opcode opcode,
                                              const lowered_tensor *target,
                                              const lowered_tensor *const *inputs, uint32_t count);
 
 SPYRE_MUST_CHECK spyre_status lower_indices(lowering *w, const ktir_op *op, bool *out_done);
-SPYRE_MUST_CHECK spyre_status lower_arith(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_elementwise(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_shape(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_linalg(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_generic(lowering *w, const ktir_op *op);
