@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "base/variable.h"
-#include "comm/mesh.h"
+#include "comm/rank_connections.h"
 
 enum { ASK_MS = 50, ANSWER_MS = 2000, RETRY_NS = 20000000, GRACE_NS = 1000000000 };
 
@@ -230,7 +230,7 @@ static spyre_status hold(host *h, shared_memory *out)
     find_hosts(h, &out->topology);
     welcome_all(h, &out->topology, out->file);
     if (out->topology.hosts == 1) return NULL;
-    return mesh_join(h->p, out, h->there, h->endpoints, h->m.socket);
+    return ranks_connect(h->p, out, h->there, h->endpoints, h->m.socket);
 }
 
 // What went wrong here is the others' error, too.
@@ -354,10 +354,10 @@ static spyre_status join_as_told(const party *p, const meeting *m, const welcome
     if (status && file >= 0) close(file);
     if (status) return status;
     if (w->shares) TRY(shared_memory_attach(file, p->options->rank, p->options->size, out));
-    else TRY(mesh_share(p, t, l->here, m->socket, out));
+    else TRY(ranks_share_memory(p, t, l->here, m->socket, out));
     out->topology = *t;
     if (t->hosts == 1) return NULL;
-    status = mesh_join(p, out, l->there, w->endpoints, m->socket);
+    status = ranks_connect(p, out, l->there, w->endpoints, m->socket);
     if (status) shared_memory_detach(out);
     return status;
 }
@@ -367,7 +367,7 @@ static spyre_status join_with(const party *p, const meeting *m, int connection, 
 {
     welcome w = {0};
     int file = -1;
-    TRY(mesh_listen_here(m->socket, p->options->rank, p->options->size, &l->here));
+    TRY(ranks_listen_here(m->socket, p->options->rank, p->options->size, &l->here));
     l->there = socket_listen(p->options->size, &l->port);
     hello own = own_hello(p, m, l->port);
     TRY(ask(p, &own, connection, &w, &file));

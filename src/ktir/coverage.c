@@ -9,13 +9,13 @@
 
 #include <stdlib.h>
 
-#include "card/footprint/levels.h"
+#include "card/footprint/byte_set.h"
 #include "card/footprint/range.h"
 
 typedef struct {
     const isa_kernel *kernel;
     const isa_operand *target;
-    run_levels levels;
+    byte_set levels;
 } store;
 
 typedef struct {
@@ -40,9 +40,9 @@ static spyre_status collect(coverage *c, const isa_program *program, uint32_t ar
         store s = {.kernel = kernel, .target = o,
                    .levels = {.bytes = spyre_format_bytes(o->format)}};
         for (uint32_t d = 0; d < i->dim_count; d++)
-            levels_add(&s.levels, o->stride[d], i->extent[d]);
-        for (uint32_t l = 0; l < depth; l++) levels_add(&s.levels, o->loop_stride[l], trips[l]);
-        levels_merge(&s.levels);
+            byte_set_add(&s.levels, o->stride[d], i->extent[d]);
+        for (uint32_t l = 0; l < depth; l++) byte_set_add(&s.levels, o->loop_stride[l], trips[l]);
+        byte_set_merge(&s.levels);
         TRY(VEC_PUSH(c->memory, &c->stores, s));
     }
     return NULL;
@@ -56,7 +56,7 @@ static bool has_level(const store *s, uint32_t depth)
 // Of two levels, the depth-th from outside.
 static int compare_level(const store *a, const store *b, uint32_t depth)
 {
-    const run_levels *l = &a->levels, *m = &b->levels;
+    const byte_set *l = &a->levels, *m = &b->levels;
     uint32_t x = l->count - 1 - depth, y = m->count - 1 - depth;
     if (l->stride[x] != m->stride[y]) return l->stride[x] < m->stride[y] ? -1 : 1;
     return (l->extent[x] > m->extent[y]) - (l->extent[x] < m->extent[y]);

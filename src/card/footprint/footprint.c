@@ -13,7 +13,7 @@ __extension__ typedef __int128 wide;
 
 static void set_spans(footprint *f)
 {
-    const run_levels *l = &f->levels;
+    const byte_set *l = &f->levels;
     f->span[0] = l->bytes;
     for (uint32_t n = 0; n < l->count; n++)
         f->span[n + 1] = f->span[n] + l->stride[n] * (l->extent[n] - 1);
@@ -25,15 +25,15 @@ static bool names_rows(const plan_tile *tile, uint32_t operand)
 }
 
 // Which rows an index names is not known: any that there are.
-static void add_rows(const isa_instruction *i, run_levels *l)
+static void add_rows(const isa_instruction *i, byte_set *l)
 {
     const int64_t rows = i->row_count, lanes = i->row_lanes;
     if (lanes == 0) {
-        levels_add(l, i->row_stride, rows);
+        byte_set_add(l, i->row_stride, rows);
         return;
     }
-    levels_add(l, isa_row_offset(i, 1), rows < lanes ? rows : lanes);
-    levels_add(l, i->row_stride, (rows - 1) / lanes + 1);
+    byte_set_add(l, isa_row_offset(i, 1), rows < lanes ? rows : lanes);
+    byte_set_add(l, i->row_stride, (rows - 1) / lanes + 1);
 }
 
 static bool too_far(const isa_operand *o, const plan_tile *tile, uint32_t operand,
@@ -77,12 +77,12 @@ static footprint footprint_of(const plan_tile *tile, uint32_t operand,
         for (uint32_t c = 0; c < ISA_CORES; c++) f.base[c] = -FARTHEST;
     } else {
         for (uint32_t d = 0; d < tile->dim_count; d++)
-            levels_add(&f.levels, tile->stride[operand][d], tile->extent[d]);
+            byte_set_add(&f.levels, tile->stride[operand][d], tile->extent[d]);
         for (uint32_t n = 0; n < place->depth; n++)
-            levels_add(&f.levels, o->loop_stride[n], place->iterations[n]);
+            byte_set_add(&f.levels, o->loop_stride[n], place->iterations[n]);
         if (names_rows(tile, operand)) add_rows(tile->instruction, &f.levels);
         set_bases(kernel, o, &f);
-        levels_merge(&f.levels);
+        byte_set_merge(&f.levels);
     }
     set_spans(&f);
     set_range(&f);
@@ -166,7 +166,7 @@ static bool overlap(comparison *c, uint32_t la, uint32_t lb, int64_t apart)
     int64_t span_a = c->a->span[la], span_b = c->b->span[lb];
     if (apart >= span_a || -apart >= span_b) return false;
     if ((la == 0 && lb == 0) || ++c->steps > MOST_STEPS) return true;
-    const run_levels *a = &c->a->levels, *b = &c->b->levels;
+    const byte_set *a = &c->a->levels, *b = &c->b->levels;
     int64_t stride_a = la ? a->stride[la - 1] : 0, stride_b = lb ? b->stride[lb - 1] : 0;
     int64_t stride = stride_a > stride_b ? stride_a : stride_b;
     int64_t least = 0, most = 0;

@@ -7,7 +7,7 @@
 #define CARD_FOOTPRINT_H
 
 #include "card/card.h"
-#include "card/footprint/levels.h"
+#include "card/footprint/byte_set.h"
 #include "card/plan.h"
 
 // Levels of runs from base[core] on.
@@ -17,8 +17,8 @@ typedef struct {
     uint32_t cores;                         // bit c: core c takes part
     int64_t base[ISA_CORES];
     byte_range all;                         // over all cores
-    run_levels levels;
-    int64_t span[LEVELS_MOST + 1];          // bytes from first to last of the lower levels
+    byte_set levels;
+    int64_t span[BYTE_SET_LEVELS + 1];          // bytes from first to last of the lower levels
 } footprint;
 typedef VEC(footprint) footprint_list;
 

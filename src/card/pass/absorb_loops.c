@@ -14,7 +14,7 @@
 // operands overlap over all of it. Where they do, other than element for element, loops stay.
 #include <string.h>
 
-#include "card/footprint/levels.h"
+#include "card/footprint/byte_set.h"
 #include "card/pass/absorb.h"
 #include "isa/dims.h"
 
@@ -58,7 +58,7 @@ static bool nests(const isa_instruction *i, uint32_t o)
         extent[moving] = i->extent[d];
         stride[moving++] = i->operand[o].stride[d];
     }
-    return levels_nest(moving, extent, stride, spyre_format_bytes(i->operand[o].format));
+    return byte_runs_lie_apart(moving, extent, stride, spyre_format_bytes(i->operand[o].format));
 }
 
 // Of one iteration of the loops that are left.

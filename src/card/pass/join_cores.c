@@ -11,7 +11,7 @@
 // memory: what lies in LX is best used while the host has it in its cache, and so is what another
 // kernel of the stage reads. Where a row does not exist, cores go one by one, and the fault is the
 // right one's.
-#include "card/footprint/levels.h"
+#include "card/footprint/byte_set.h"
 #include "card/pass/absorb.h"
 #include "isa/dims.h"
 
@@ -26,7 +26,7 @@ typedef struct {
 static bool add_cores(isa_instruction *i, const core_places *p)
 {
     for (uint32_t block = 1, blocks; block < p->cores; block *= blocks) {
-        blocks = levels_count_blocks(p->cores, ISA_MAX_OPERANDS, p->of[0], block);
+        blocks = points_count_blocks(p->cores, ISA_MAX_OPERANDS, p->of[0], block);
         if (blocks < 2 || i->dim_count == ISA_MAX_DIMS) return false;
         isa_insert_dim(i, 0, blocks);
         for (uint32_t o = 0; o < i->operand_count; o++)

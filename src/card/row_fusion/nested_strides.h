@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#include "card/footprint/levels.h"
+#include "card/footprint/byte_set.h"
 #include "card/footprint/range.h"
 
 enum { NESTED_STRIDES_MOST_LEVELS = 6 };

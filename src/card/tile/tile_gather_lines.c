@@ -7,7 +7,7 @@
 // caches, which has room for half of them: each element would come from beyond.
 #include <string.h>
 
-#include "card/footprint/levels.h"
+#include "card/footprint/byte_set.h"
 #include "card/tile/row_offsets.h"
 #include "card/tile/runs.h"
 
@@ -29,7 +29,7 @@ static bool elements_lie_apart(const plan_tile *tile)
         extent[d] = tile->extent[d];
         stride[d] = tile->stride[0][d];
     }
-    return levels_nest(tile->dim_count, extent, stride,
+    return byte_runs_lie_apart(tile->dim_count, extent, stride,
                        (int64_t)spyre_format_bytes(tile->instruction->operand[0].format));
 }
 

@@ -2,13 +2,13 @@
 //
 // Whether operands of a tile share bytes in a way that makes the order of elements matter, or lie
 // otherwise than its executor needs.
-#include "card/footprint/levels.h"
+#include "card/footprint/byte_set.h"
 #include "card/tile/runs.h"
 
 bool plan_injective(const plan_tile *tile, uint32_t operand)
 {
     int64_t bytes = spyre_format_bytes(tile->instruction->operand[operand].format);
-    return levels_nest(tile->dim_count, tile->extent, tile->stride[operand], bytes);
+    return byte_runs_lie_apart(tile->dim_count, tile->extent, tile->stride[operand], bytes);
 }
 
 static bool same_elements(const plan_tile *tile, uint8_t *const *address, uint32_t a, uint32_t b)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "card/footprint/levels.h"
+#include "card/footprint/byte_set.h"
 #include "card/tile/runs.h"
 #include "card/simd/lanes.h"
 #include "card/simd/simd.h"
@@ -108,7 +108,7 @@ bool runs_accumulators_apart(const plan_tile *tile, uint32_t operand)
         extent[count] = tile->extent[d];
         stride[count++] = tile->stride[operand][d];
     }
-    return levels_nest(count, extent, stride, bytes);
+    return byte_runs_lie_apart(count, extent, stride, bytes);
 }
 
 // Accumulators whose inputs lie farther apart than what one of them takes come one after the other:

@@ -10,7 +10,7 @@
 #include "base/odometer.h"
 #include "bundle/interpret.h"
 #include "front/check/evaluate.h"
-#include "front/check/shrink.h"
+#include "front/check/shrink_sizes.h"
 #include "front/check/translation_run.h"
 #include "tensor/format.h"
 #include "tensor/numeric.h"
@@ -327,7 +327,7 @@ static spyre_status validate(validation *v, const spyre_graph *graph,
     TRY(front_build(graph, v->memory, &node, &v->loops));
     v->loops->settings = *settings;
     v->loops->cores = settings->sencores;
-    TRY(loop_shrink(v->loops, TRANSLATION_MOST_STEPS, &steps));
+    TRY(loop_shrink_sizes(v->loops, TRANSLATION_MOST_STEPS, &steps));
     if (steps > TRANSLATION_MOST_STEPS)
         return status_new(SPYRE_UNSUPPORTED, "%" PRId64 " iterations after shrinking", steps);
     TRY(loop_verify(v->loops));

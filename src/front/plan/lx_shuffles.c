@@ -8,7 +8,7 @@
 
 #include "front/cost/cost.h"
 #include "front/cost/cost_shuffle.h"
-#include "front/ir/rename.h"
+#include "front/ir/redirect_reads.h"
 #include "front/ir/lx_slices.h"
 #include "isa/constants.h"
 
@@ -117,5 +117,5 @@ static spyre_status read_unshuffled(void *context, const loop_graph *loops, cons
 spyre_status lx_shuffles_undo(loop_graph *loops)
 {
     bool changed;
-    return rename_results(loops, read_unshuffled, NULL, &changed);
+    return redirect_reads(loops, read_unshuffled, NULL, &changed);
 }

@@ -6,7 +6,7 @@
 // leaves. A copy that changes the format or the order stays, and so does one of an input, whose
 // dims no view may cut.
 #include "front/front.h"
-#include "front/ir/rename.h"
+#include "front/ir/redirect_reads.h"
 
 #include <string.h>
 
@@ -69,7 +69,7 @@ static spyre_status make_where_returned(loop_graph *loops, bool *out_changed)
 spyre_status pass_elide_copies(loop_graph *loops, bool *out_changed)
 {
     bool returned = false;
-    TRY(rename_results(loops, read_source, NULL, out_changed));
+    TRY(redirect_reads(loops, read_source, NULL, out_changed));
     TRY(make_where_returned(loops, &returned));
     *out_changed |= returned;
     return NULL;

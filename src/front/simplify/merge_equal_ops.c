@@ -5,7 +5,7 @@
 // looked up. Results that leave the graph stay apart, because the caller may write into them, and
 // so do buffers that are written in pieces.
 #include "front/front.h"
-#include "front/ir/rename.h"
+#include "front/ir/redirect_reads.h"
 #include "front/tile/tiling.h"
 #include "graph/hint.h"
 
@@ -99,5 +99,5 @@ static spyre_status read_first(void *context, const loop_graph *loops, const def
 spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
 {
     firsts seen = {0};
-    return rename_results(loops, read_first, &seen, out_changed);
+    return redirect_reads(loops, read_first, &seen, out_changed);
 }

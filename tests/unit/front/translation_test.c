@@ -4,7 +4,7 @@
 #include "unit/check.h"
 
 #include "front/check/evaluate.h"
-#include "front/check/shrink.h"
+#include "front/check/shrink_sizes.h"
 #include "front/check/translation.h"
 #include "support/front_case.h"
 #include "support/random_op.h"
@@ -232,7 +232,7 @@ static void shrink__what_flows_together_shrinks_together(void **state)
     int64_t steps;
     make_graph(&run, 1000, 4100);
     loop_graph *loops = front_case_before(&run, 32, "deadcode");
-    assert_ok(loop_shrink(loops, 100000, &steps));
+    assert_ok(loop_shrink_sizes(loops, 100000, &steps));
     assert_true(steps <= 100000);
     assert_ok(loop_verify(loops));
     for (uint32_t i = 0; i < loops->ops.count; i++) {
@@ -250,7 +250,7 @@ static void shrink__small_graphs_stay(void **state)
     int64_t steps;
     make_graph(&run, 10, 200);
     loop_graph *loops = front_case_before(&run, 32, "deadcode");
-    assert_ok(loop_shrink(loops, 100000, &steps));
+    assert_ok(loop_shrink_sizes(loops, 100000, &steps));
     assert_int_equal(steps, 3 * 10 * 200);
     assert_string_equal(front_case_loops(loops, 0), "10 200");
     front_run_end(&run);
@@ -267,7 +267,7 @@ static void shrink__cut_dims_stay(void **state)
     uint32_t even = front_run_view(&run, x, SPYRE_DTYPE_F16, part);
     front_case_output(&run, front_case_unary(&run, "spyre.abs", even, sizes_view(2, 500, 4096, 0)));
     loop_graph *loops = front_case_before(&run, 32, "deadcode");
-    assert_ok(loop_shrink(loops, 100000, &steps));
+    assert_ok(loop_shrink_sizes(loops, 100000, &steps));
     assert_ok(loop_verify(loops));
     assert_string_equal(front_case_loops(loops, 0), "500 128");
     assert_int_equal(loops->ops.items[0].operand[0].stride[0], 256);

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "card/footprint/levels.h"
+#include "card/footprint/byte_set.h"
 #include "card/row_fusion/cores/message_map.h"
 
 typedef struct {
@@ -107,7 +107,7 @@ static bool nests_apart(const nested_strides *a, const nested_strides *b, int64_
                            stride[1 + 2 * NESTED_STRIDES_MOST_LEVELS] = {upper};
     uint32_t dims = nested_strides_dims(a, b ? 1 : 0, extent, stride);
     if (b) dims = nested_strides_dims(b, dims, extent, stride);
-    return levels_nest(dims, extent, stride, bytes);
+    return byte_runs_lie_apart(dims, extent, stride, bytes);
 }
 
 // No row of one touches another row of the other; where one of them is a stream, nor the same row.
@@ -250,7 +250,8 @@ static bool cells_apart(const row_fusion *c, uint32_t loops, const rows_place *p
         extent[n] = c->iterations[c->loops - loops + n];
         stride[n] = p->outer[c->loops - loops + n];
     }
-    return levels_nest(nested_strides_dims(&p->row, loops, extent, stride), extent, stride, bytes);
+    return byte_runs_lie_apart(nested_strides_dims(&p->row, loops, extent, stride), extent, stride,
+                               bytes);
 }
 
 static bool iterations_apart(const row_fusion *c, const plan_phase *first, uint32_t loops,

@@ -62,7 +62,7 @@ static void find_places(const isa_kernel *kernel, core_places *p)
 static bool find_levels(core_places *p)
 {
     for (uint32_t block = 1, blocks; block < p->cores; block *= blocks) {
-        blocks = levels_count_blocks(p->cores, WIDTH, p->of[0], block);
+        blocks = points_count_blocks(p->cores, WIDTH, p->of[0], block);
         if (blocks < 2) return false;
         p->iterations[p->levels++] = blocks;
     }

@@ -105,7 +105,7 @@ static void list_points(const message_copies *copies, rows_messages *m, point *p
 static bool add_points(rows_messages *m, uint32_t count, const point *points)
 {
     for (uint32_t block = 1, blocks; block < count; block *= blocks) {
-        blocks = levels_count_blocks(count, 2, &points->to, block);
+        blocks = points_count_blocks(count, 2, &points->to, block);
         if (blocks < 2 || !add_level(m, blocks, points[block].to - points->to,
                                      points[block].from - points->from))
             return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The same loop graph on smaller tensors, so that it can be run element by element.
-#ifndef FRONT_SHRINK_H
-#define FRONT_SHRINK_H
+#ifndef FRONT_SHRINK_SIZES_H
+#define FRONT_SHRINK_SIZES_H
 
 #include "front/ir/loop.h"
 
@@ -11,7 +11,7 @@
 // view cuts, joins or starts inside of stay, and so do rows of tables and dims of unusual layouts.
 // Long ones keep their remainder by the stick, short ones whether they are even. *out_steps is what
 // remains: above the limit when nothing more can be shortened.
-SPYRE_MUST_CHECK spyre_status loop_shrink(loop_graph *loops, int64_t most_steps,
-                                          int64_t *out_steps);
+SPYRE_MUST_CHECK spyre_status loop_shrink_sizes(loop_graph *loops, int64_t most_steps,
+                                                int64_t *out_steps);
 
 #endif

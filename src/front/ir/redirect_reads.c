@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/ir/rename.h"
+#include "front/ir/redirect_reads.h"
 
 static bool may_go(const loop_graph *loops, const def_use *f, uint32_t result)
 {
     return loops->buffers.items[result].output < 0 && def_use_is_written_once(f, result);
 }
 
-spyre_status rename_results(loop_graph *loops, rename_rule *rule, void *context, bool *out_changed)
+spyre_status redirect_reads(loop_graph *loops, redirect_rule *rule, void *context,
+                            bool *out_changed)
 {
     def_use f;
     uint32_t *places, kept = 0; // by buffer: where its contents are read; itself at first

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE             // accept4
-#include "comm/mesh.h"
+#include "comm/rank_connections.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -94,7 +94,7 @@ static void name_socket(const char *token, uint32_t rank, char out_name[NAME_BYT
     snprintf(out_name, NAME_BYTES, "%.*s.%u", SOCKET_NAME_BYTES - 1, token, rank);
 }
 
-spyre_status mesh_listen_here(const char *token, uint32_t rank, uint32_t size, int *out_listener)
+spyre_status ranks_listen_here(const char *token, uint32_t rank, uint32_t size, int *out_listener)
 {
     char name[NAME_BYTES];
     name_socket(token, rank, name);
@@ -169,8 +169,8 @@ static spyre_status fetch(const party *p, uint32_t first, const char *token, int
     return status_at(status, "the memory of rank %u", first);
 }
 
-spyre_status mesh_share(const party *p, const comm_topology *t, int listener, const char *token,
-                        shared_memory *out)
+spyre_status ranks_share_memory(const party *p, const comm_topology *t, int listener,
+                                const char *token, shared_memory *out)
 {
     uint32_t rank = p->options->rank, size = p->options->size;
     uint32_t first = topology_member(t, t->host_of[rank], 0);
@@ -249,8 +249,8 @@ static spyre_status accept_above(const party *p, const comm_topology *t, int lis
     return NULL;
 }
 
-spyre_status mesh_join(const party *p, shared_memory *s, int listener, const endpoint *endpoints,
-                       const char *token)
+spyre_status ranks_connect(const party *p, shared_memory *s, int listener,
+                           const endpoint *endpoints, const char *token)
 {
     int sockets[SPYRE_COMM_MOST_RANKS];
     for (uint32_t r = 0; r < SPYRE_COMM_MOST_RANKS; r++) sockets[r] = -1;

@@ -2,8 +2,8 @@
 //
 // What ranks say to each other when they meet, and the connections between all of them. Integers
 // are the host's: ranks run on machines of one kind.
-#ifndef COMM_MESH_H
-#define COMM_MESH_H
+#ifndef COMM_RANK_CONNECTIONS_H
+#define COMM_RANK_CONNECTIONS_H
 
 #include "comm/shared_memory.h"
 #include "comm/sockets.h"
@@ -46,15 +46,16 @@ void send_welcome(int connection, const welcome *w, int file);
 SPYRE_MUST_CHECK spyre_status receive_welcome(int connection, welcome *out, int *out_file);
 
 // The memory of this rank's host, whose first rank makes it and hands its file to the others, who
-// find that one by a socket of the host: `listener`, which mesh_listen_here() made.
-SPYRE_MUST_CHECK spyre_status mesh_listen_here(const char *token, uint32_t rank, uint32_t size,
-                                               int *out_listener);
-SPYRE_MUST_CHECK spyre_status mesh_share(const party *p, const comm_topology *t, int listener,
-                                         const char *token, shared_memory *out);
+// find that one by a socket of the host: `listener`, which ranks_listen_here() made.
+SPYRE_MUST_CHECK spyre_status ranks_listen_here(const char *token, uint32_t rank, uint32_t size,
+                                                int *out_listener);
+SPYRE_MUST_CHECK spyre_status ranks_share_memory(const party *p, const comm_topology *t,
+                                                 int listener, const char *token,
+                                                 shared_memory *out);
 
 // Connects to the ranks below on other hosts, is connected to by those above, on the socket
 // `listener`, and gives the connections to the shared memory as its transport.
-SPYRE_MUST_CHECK spyre_status mesh_join(const party *p, shared_memory *s, int listener,
-                                        const endpoint *endpoints, const char *token);
+SPYRE_MUST_CHECK spyre_status ranks_connect(const party *p, shared_memory *s, int listener,
+                                            const endpoint *endpoints, const char *token);
 
 #endif

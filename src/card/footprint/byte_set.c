@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "card/footprint/levels.h"
+#include "card/footprint/byte_set.h"
 
-void levels_add(run_levels *l, int64_t stride, int64_t extent)
+void byte_set_add(byte_set *l, int64_t stride, int64_t extent)
 {
     if (extent == 1 || stride == 0) return;
     if (stride < 0) {
@@ -17,7 +17,7 @@ void levels_add(run_levels *l, int64_t stride, int64_t extent)
     l->extent[at] = extent;
 }
 
-void levels_merge(run_levels *l)
+void byte_set_merge(byte_set *l)
 {
     uint32_t kept = 0;
     for (uint32_t n = 0; n < l->count; n++) {
@@ -34,12 +34,12 @@ void levels_merge(run_levels *l)
     l->count = kept;
 }
 
-bool levels_nest(uint32_t dims, const int64_t *extent, const int64_t *stride, int64_t bytes)
+bool byte_runs_lie_apart(uint32_t dims, const int64_t *extent, const int64_t *stride, int64_t bytes)
 {
-    run_levels l = {.bytes = bytes};
+    byte_set l = {.bytes = bytes};
     for (uint32_t d = 0; d < dims; d++) {
         if (stride[d] <= 0 && extent[d] > 1) return false;
-        levels_add(&l, stride[d], extent[d]);
+        byte_set_add(&l, stride[d], extent[d]);
     }
     for (uint32_t n = 0; n < l.count; n++) {
         if (l.stride[n] < bytes) return false;
@@ -58,7 +58,7 @@ static bool follows(uint32_t width, const int64_t *of, uint32_t block, uint32_t 
     return true;
 }
 
-uint32_t levels_count_blocks(uint32_t points, uint32_t width, const int64_t *of, uint32_t block)
+uint32_t points_count_blocks(uint32_t points, uint32_t width, const int64_t *of, uint32_t block)
 {
     uint32_t end = block, blocks;
     while (end < points && follows(width, of, block, end)) end++;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// shrink: loops of ops and dims of buffers are nodes; an access that walks a whole dim by single
+// Loops of ops and dims of buffers are nodes; an access that walks a whole dim by single
 // steps joins its loop and the dim. What is joined has one extent and is shortened as one. Any
 // other access pins what it touches. Shortening one op at a time would be simpler, but then results
 // no longer fit the operands that read them. A named dim keeps what hints about its name divide it
 // by.
-#include "front/check/shrink.h"
+#include "front/check/shrink_sizes.h"
 
 #include <string.h>
 
@@ -319,7 +319,7 @@ static void rewrite_output(const shrinker *s, loop_output *output, const loop_bu
     }
 }
 
-spyre_status loop_shrink(loop_graph *loops, int64_t most_steps, int64_t *out_steps)
+spyre_status loop_shrink_sizes(loop_graph *loops, int64_t most_steps, int64_t *out_steps)
 {
     shrinker s;
     uint32_t size = 0, buffers = loops->buffers.count;
