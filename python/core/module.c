@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// torch_spyre._C: every file of the folder registers its own part.
+// torch_spyre._C: every file registers its own part.
 #include "core.h"
-#include "bucket_operands.h"
-#include "integer_range.h"
+#include "tensor/bucket_operands.h"
+#include "tensor/integer_range.h"
 #include "spyre/version.h"
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -11,7 +11,7 @@
 
 #include <numeric>
 
-#include "comm_job.hpp"
+#include "comm/comm_job.hpp"
 #include "python_tensor.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm_job.hpp"
+#include "comm/comm_job.hpp"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eager_table.h"
+#include "eager/eager_table.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bucket_operands.h"
+#include "tensor/bucket_operands.h"
 
 enum { MOST_PIECES = 1 << 20 };
 

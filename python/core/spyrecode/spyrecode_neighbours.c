@@ -6,7 +6,7 @@
 //
 // x[:, :32].mul_(2) of rows of 64 elements: the program stores 128 bytes a row, of which 64 are the
 // view's; the others of each row come from the copy.
-#include "spyrecode_neighbours.h"
+#include "spyrecode/spyrecode_neighbours.h"
 
 #include <stdlib.h>
 

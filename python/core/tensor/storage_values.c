@@ -2,7 +2,7 @@
 //
 // Values of storages, between the card's bytes in their own layout and dense host tensors, and the
 // forms that they lie in there.
-#include "storage.h"
+#include "tensor/storage.h"
 
 #include <pthread.h>
 #include <stdlib.h>

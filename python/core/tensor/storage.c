@@ -7,7 +7,7 @@
 // of a part of a storage (UntypedStorage[a:b]) to it, of up to 512 MB. Records live in chunks
 // that never move; a record is only read while a tensor keeps its storage alive, so reading takes
 // no lock.
-#include "storage.h"
+#include "tensor/storage.h"
 
 #include <stdatomic.h>
 #include <pthread.h>

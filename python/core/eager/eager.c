@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eager_table.h"
+#include "eager/eager_table.h"
 
 enum { FAILED = -3 };
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "spyrecode_neighbours.h"
+#include "spyrecode/spyrecode_neighbours.h"
 
 // Whether launches take a view from where it begins. Otherwise a program takes its storage, as
 // torch-spyre's runtime hands it over; where a view begins is then none of its addresses or, if

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eager.h"
+#include "eager/eager.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

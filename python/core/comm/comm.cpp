@@ -6,7 +6,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/library.h>
 
-#include "comm_job.hpp"
+#include "comm/comm_job.hpp"
 
 namespace {
 

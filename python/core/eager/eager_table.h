@@ -6,9 +6,9 @@
 
 #include <stdatomic.h>
 
-#include "eager.h"
-#include "bucket_operands.h"
-#include "integer_range.h"
+#include "eager/eager.h"
+#include "tensor/bucket_operands.h"
+#include "tensor/integer_range.h"
 
 enum { EAGER_MOST_INPUTS = 8, EAGER_MOST_BOUNDS = 4, EAGER_EMPTY_RESULT = UINT8_MAX };
 
