@@ -69,6 +69,13 @@ def test_compile_fx_trains():
         )
 
 
+def test_operators_that_inductor_must_know():
+    with torch._inductor.config.patch(implicit_fallbacks=False):
+        x = halves(4, 64)
+        found = torch.compile(lambda x: x * 2 + 1, backend=compile_fx)(x.to("spyre"))
+    assert torch.equal(found.cpu(), x * 2 + 1)
+
+
 def test_graphs_are_recorded():
     recorder = InductorAndRecordGraphs()
     x = halves(4, 64)

@@ -59,6 +59,7 @@ def test_random_windows(compiled, trials):
         function = torch.compile(call) if compiled else call
         results = _gradient(function, x.to(dtype).to("spyre"), seed)
         for got, wanted in zip(results, expected, strict=True):
+            assert got.is_contiguous(), what
             got = got.cpu()
             if got.is_floating_point():
                 torch.testing.assert_close(

@@ -256,6 +256,31 @@ def test_a_graph_with_stored_dtypes():
         torch.testing.assert_close(result.cpu(), expected)
 
 
+VIEWS_OF_BYTES = {
+    "arithmetic": lambda x: x.view(torch.int16).mul(2),
+    "of shorter elements": lambda x: x.view(torch.int16) & 0x7FF,
+    "of longer elements": lambda x: x.view(torch.int32) - 5,
+    "of a part": lambda x: x[:, 4:12].view(torch.int32) + 1,
+    "back": lambda x: (x.view(torch.int32) | 0x400).view(x.dtype),
+    "with the view itself": lambda x: (x.view(torch.int32), x.view(torch.int32) + 1),
+    "written": lambda x: x.view(torch.int16).add_(2),
+}
+
+
+@pytest.mark.host("aten.add")  # of a view that is not dense
+@pytest.mark.parametrize("view", VIEWS_OF_BYTES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_graphs_compute_with_views_of_the_bytes(dtype, view):
+    torch._dynamo.reset()
+    x = (torch.arange(32 * 16) / 64).view(32, 16).to(dtype)
+    card = x.to("spyre")
+    found = torch.compile(VIEWS_OF_BYTES[view])(card)
+    wanted = VIEWS_OF_BYTES[view](x)
+    pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+    for got, right in (*pairs, (card, x)):
+        assert torch.equal(got.cpu(), right)
+
+
 ARITHMETIC = {
     "add": lambda a, b: a + b,
     "add a number": lambda a, b: a + 1,

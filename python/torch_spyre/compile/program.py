@@ -116,6 +116,7 @@ class Program:
             for value, fake in self.pairs(ids, builder.values[node])
         }
         self.views = self._find_views()
+        self.reinterpreted = self._find_reinterpreted()
         self.resolve = builder.resolve
         self.nodes_taken = nodes_of(executable)
         self.fallbacks = self._find_fallbacks()
@@ -156,6 +157,16 @@ class Program:
             if overload_of(node).is_view and isinstance(ids, int) and ids in there | made.keys():
                 made.update(dict.fromkeys(self.results_of(node), node))
         return made
+
+    def _find_reinterpreted(self) -> set[int]:
+        """Of these views, those of the bytes of another dtype: their storage is laid out for that
+        one, and no launch can read it as theirs."""
+        found: set[int] = set()
+        for value, node in self.views.items():
+            base = self.id_of(node.all_input_nodes[0])
+            if base in found or self.fakes[base].dtype != self.fakes[value].dtype:
+                found.add(value)
+        return found
 
     def view(self, value: int, values: Values) -> torch.Tensor:
         """One of them."""
@@ -500,13 +511,16 @@ class Program:
         lays its results out as it likes."""
         value = segment.inputs[position]
         tensor = values[value]
-        if tensor.device.type == "spyre" and value not in self.made_by_libraries:
+        copied = value in self.made_by_libraries or value in self.reinterpreted
+        if tensor.device.type == "spyre" and not copied:
             return tensor
         size, stride, layout = self.executable.input_storage(segment.index, position)
         storage = bindings.spyre_empty_with_layout(size, stride, tensor.dtype, layout, self.device)
         fake = self.fakes[value]
         view = storage.as_strided(fake.shape, fake.stride(), fake.storage_offset())
-        values[value] = view.copy_(tensor)
+        view.copy_(tensor)
+        if value not in self.reinterpreted:  # which stay views for those who go by their place
+            values[value] = view
         return view
 
     def is_called(self, node: torch.fx.Node) -> bool:

@@ -27,6 +27,7 @@ from torch._inductor.codegen.common import (
 )
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.custom_graph_pass import CustomGraphModulePass, get_hash_for_files
+from torch._inductor.lowering import make_fallback
 from torch._inductor.scheduler import BaseScheduling
 from torch._inductor.utils import IndentedBuffer
 from torch._inductor.virtualized import V
@@ -165,6 +166,8 @@ RUN_GRAPH = torch.ops.spyre.run_graph.default
 # A graph may write its inputs. It stands alone, so that nothing can be ordered wrongly, and the
 # schema need not tell; but it must not be dropped when it returns nothing.
 torch.fx.node.has_side_effect(RUN_GRAPH)
+# Known to Inductor, so that `torch._inductor.config.implicit_fallbacks` may be off.
+make_fallback(RUN_GRAPH)
 
 
 class WholeGraphPass(CustomGraphModulePass):

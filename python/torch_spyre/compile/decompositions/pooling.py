@@ -214,7 +214,7 @@ def _max_pool_backward(
         return NOT_TAKEN
     steps = index.to(torch.float32) - _base(x, w)
     given = [(tap, torch.where(steps == _offset(w, tap), grad, 0.0)) for tap in taps(w)]
-    return from_taps(given, w, x.dim() - len(w.sizes))
+    return from_taps(given, w, x.dim() - len(w.sizes)).contiguous()
 
 
 def _max_windows(x: torch.Tensor, rank: int, how: Sequence[object]) -> Windows:
