@@ -81,3 +81,16 @@ def test_windows_larger_than_the_image(kernel, compiled):
         found = _gradient(torch.compile(call) if compiled else call, x.half().to("spyre"), 3)
         for got, right in zip(found, wanted, strict=True):
             torch.testing.assert_close(got.cpu().float(), right, rtol=2**-7, atol=2**-6)
+
+
+@pytest.mark.host("aten.max_pool2d_with_indices", "aten.max_pool2d_with_indices_backward")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("pool", [F.avg_pool2d, F.max_pool2d])
+def test_gradients_of_windows_that_leave_a_rest_are_dense(pool, dtype):
+    torch._dynamo.reset()
+    x = torch.randint(-20, 21, [1, 40, 6, 7]).to(dtype)
+    call = lambda x: pool(x, 3, 2)  # noqa: E731
+    *_, wanted = _gradient(call, x.float(), 3)
+    *_, found = _gradient(torch.compile(call), x.to("spyre"), 3)
+    assert found.is_contiguous()
+    torch.testing.assert_close(found.cpu().float(), wanted, rtol=2**-7, atol=2**-6)

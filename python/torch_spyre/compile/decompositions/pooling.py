@@ -358,7 +358,7 @@ def _avg_pool_backward(
         along = Windows(*(numbers[i : i + 1] for numbers in w))
         given = [(tap, share) for tap in taps(along)]
         share = from_taps(given, along, x.dim() - len(w.sizes) + i)
-    return share.to(x.dtype)
+    return share.to(x.dtype).contiguous()
 
 
 @part(_aten.avg_pool2d.default)
