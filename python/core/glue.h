@@ -128,7 +128,8 @@ struct glue_call {
     const void *tensors[GLUE_MOST_TENSORS];     // the caller's at::Tensor, each once; gone when
                                                 // Python's kernel has them
     const void *identities[GLUE_MOST_TENSORS];
-    storage *storages[GLUE_MOST_TENSORS];
+    storage *storages[GLUE_MOST_TENSORS];       // null: a tensor without elements
+    uint32_t card;                              // of the first tensor
     void *results[GLUE_MOST_RESULTS];           // new at::Tensor, the caller's
     const void *written;                        // the argument that is the result instead, or null
     const void *op;
@@ -144,6 +145,7 @@ struct glue_call {
 // Describes the call of an operator, argument by argument.
 void eager_begin(glue_call *call, const void *op);
 void eager_value(glue_call *call, char kind, uint64_t bits);
+void eager_text(glue_call *call, const char *text, size_t bytes);
 // A tensor, and a number of argument `index` (SIZE_MAX: of a list). `kind`: 'i' or 'd'.
 void eager_tensor(glue_call *call, size_t index, const void *tensor);
 void eager_number(glue_call *call, size_t index, char kind, uint64_t bits);

@@ -210,12 +210,12 @@ def meet(
 
     Raises: FallbackError while the mode is "error" and the operator is not allowed.
     """
-    mode = fallback.mode
-    if mode == "silent" or fallback.allows(op) or _is_internal():
+    mode, rule = fallback.mode, reason + case
+    if mode == "silent" or (mode == "warn" and (str(op), rule) in _said):
         return
-    if mode == "warn" and not _is_new(str(op), reason + case):
+    if fallback.allows(op) or _is_internal() or (mode == "warn" and not _is_new(str(op), rule)):
         return
-    text = describe(op, operands, reason, location or user_line())
+    text = describe(op, list(operands), reason, location or user_line())
     if mode == "error":
         raise FallbackError(text)
     line = None if _user_place() else _backward_line()
@@ -238,7 +238,7 @@ def _is_new(op: str, reason: str) -> bool:
 def describe(op: object, operands: Iterable[object], reason: str, location: str) -> str:
     """ "spyre: aten.mm.default of float32[64, 64], float32[64, 64] runs on the CPU (step.py:12):
     the rule. The remedy." in one line."""
-    tensors = [leaf for leaf in pytree.tree_leaves(operands) if isinstance(leaf, torch.Tensor)]
+    tensors = [leaf for leaf in pytree.leaves(operands) if isinstance(leaf, torch.Tensor)]
     of = ", ".join(f"{_dtype(t)}{list(t.shape)}" for t in tensors[:6])
     of = f" of {of}{', ..' if len(tensors) > 6 else ''}" if of else ""
     place = f" ({location})" if location else ""

@@ -4,7 +4,6 @@
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.eager import data_dependent_sizes
 
 X = torch.arange(4 * 6 * 10).reshape(4, 6, 10) * 7 % 9 - 4
 MASK = X % 3 == 0
@@ -21,6 +20,11 @@ CASES = {
     "mask": lambda x, m: x[m],
     "mask of rows": lambda x, m: x[m[:, 0, 0]],
     "mask inside": lambda x, m: x[:, m[0, :, 0]],
+    "repeat_interleave": lambda x, m: torch.repeat_interleave(m[0, 0].long() * 3),
+    "rows repeated": lambda x, m: x.repeat_interleave(m[:, 0, 0].long() + 1, 0),
+    "rows repeated, of known number": lambda x, m: x[:2].repeat_interleave(
+        m[0, 0, :2].long() * 0 + 2, 0, output_size=4
+    ),
     "masked_select": lambda x, m: x.masked_select(m),
     "masked_select, broadcast": lambda x, m: x.masked_select(m[0, 0]),
 }
@@ -46,12 +50,14 @@ def test_masks_of_as_many_elements_choose_their_own():
         assert torch.equal(x[mask.to("spyre")].cpu(), X.half()[mask])
 
 
-def test_beyond_the_card_is_the_hosts():
-    long = torch.arange(data_dependent_sizes.MOST) % 3
-    with pytest.raises(torch_spyre.FallbackError, match="nonzero"), torch_spyre.fallback("error"):
-        long.to("spyre").nonzero()
-    with torch_spyre.fallback("silent"):
-        assert torch.equal(long.to("spyre").nonzero().cpu(), long.nonzero())
+def test_what_the_host_reads_is_in_the_report():
+    flags = torch.arange(1 << 18) % 3 == 0
+    torch_spyre.reset_fallback_report()
+    with torch_spyre.fallback("error"):
+        assert torch.equal(flags.to("spyre").nonzero().cpu(), flags.nonzero())
+    (record,) = torch_spyre.fallback_report()
+    assert (record.op, record.is_fallback) == ("aten.nonzero.default", False)
+    assert record.bytes_to_host == flags.nbytes and record.bytes_to_card == flags.nonzero().nbytes
 
 
 def test_constants_of_the_host_are_numbers():

@@ -39,6 +39,16 @@ def test_equal_call_needs_no_python(calls):
     assert again.tolist() == [7.0, 14.0, 21.0]
 
 
+def test_texts_are_part_of_a_call(calls):
+    x = torch.arange(-7, 8, dtype=torch.float16)
+    for _ in range(3):
+        calls.clear()
+        for rounding in ("floor", "trunc", "floor"):
+            actual = torch.div(x.to("spyre"), 2, rounding_mode=rounding)
+            assert torch.equal(actual.cpu(), torch.div(x, 2, rounding_mode=rounding))
+    assert not calls
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -248,6 +248,9 @@ void describe(glue_call *call, size_t index, const c10::IValue &value)
         auto device = value.toDevice();
         eager_value(call, 'v', static_cast<uint64_t>(device.type()) << 8 |
                                    static_cast<uint8_t>(device.index()));
+    } else if (value.isString()) {
+        const std::string &text = value.toStringRef();
+        eager_text(call, text.data(), text.size());
     } else if (value.isList()) {
         auto items = value.toListRef();
         eager_value(call, 'l', items.size());

@@ -97,8 +97,10 @@ static bool fit_results(const eager_program *p, AtenTensorHandle *outputs)
 static bool shares_written(const eager_program *p, const glue_call *call)
 {
     const storage *written = call->storages[p->written];
-    for (uint32_t i = 0; i < call->tensor_count; i++)
-        if (i != (uint32_t)p->written && storage_is_over(call->storages[i], written)) return true;
+    for (uint32_t i = 0; i < call->tensor_count && written; i++)
+        if (i != (uint32_t)p->written && call->storages[i] &&
+            storage_is_over(call->storages[i], written))
+            return true;
     return false;
 }
 
@@ -144,6 +146,22 @@ static int run(const eager_program *p, glue_call *call)
     return (int)p->result_count;
 }
 
+// Results without elements: nothing is launched.
+static int make_nothing(const eager_program *p, glue_call *call)
+{
+    call->written = p->written >= 0 ? call->tensors[p->written] : NULL;
+    for (uint32_t i = 0; i < p->result_count && !call->written; i++) {
+        const eager_nothing *n = &p->nothing[i];
+        AtenTensorHandle made;
+        if (!tensor_create(n->rank, n->size, n->stride, n->torch_dtype, p->card, &made)) {
+            delete_all((AtenTensorHandle *)call->results, i);
+            return FAILED;
+        }
+        call->results[i] = made;
+    }
+    return (int)p->result_count;
+}
+
 static bool is_within(const eager_bound *b, const glue_call *call, bool *out_within)
 {
     tensor_info t;
@@ -179,6 +197,7 @@ static int start(const eager_program *p, glue_call *call)
 {
     bool moved, within;
     if (!is_on_card(call, p->card)) return EAGER_UNKNOWN; // Python says which tensor is elsewhere
+    if (p->nothing) return make_nothing(p, call);
     if (p->written >= 0 && shares_written(p, call)) return EAGER_UNKNOWN;
     if (!move_inputs(p, call, &moved)) return FAILED;
     if (moved) return EAGER_MOVED;
@@ -245,7 +264,7 @@ static bool take_inputs(PyObject *tuple, const glue_call *call, eager_program *p
     for (Py_ssize_t i = 0; i < count; i++) {
         if (p->fitting && p->fitting->constants[i]) continue;
         int place = operand_of(call, PyTuple_GetItem(tuple, i));
-        if (place < 0) return false;
+        if (place < 0 || !call->storages[place]) return false;
         p->inputs[i] = (uint8_t)place;
     }
     p->input_count = (uint32_t)count;
@@ -316,17 +335,26 @@ static PyObject *py_note_scalars(PyObject *Py_UNUSED(self), PyObject *rules)
     Py_RETURN_NONE;
 }
 
+// A program of a call of such bytes, to be filled in; null when memory is short.
+static eager_program *new_program(const glue_call *call, uint32_t length, PyObject *object)
+{
+    eager_program *p = calloc(1, sizeof *p + length);
+    if (!p) return NULL;
+    p->hash = eager_hash(call, length);
+    p->key_length = length;
+    p->card = call->card;
+    p->object = Py_NewRef(object);
+    p->written = -1;
+    memcpy(p->key, call->key, length);
+    return p;
+}
+
 // Notes that the program of such a call depends on the values of its numbers.
 static void note_by_value(const glue_call *call, PyObject *object)
 {
-    eager_program *p = calloc(1, sizeof *p + call->length);
+    eager_program *p = new_program(call, call->length, object); // it goes with the program
     if (!p) return;
-    p->hash = eager_hash(call, call->length);
-    p->key_length = call->length;
     p->by_value = true;
-    p->object = object;         // it goes with the program
-    Py_INCREF(object);
-    memcpy(p->key, call->key, call->length);
     if (!eager_add(p)) eager_free(p);
 }
 
@@ -350,9 +378,7 @@ static bool take(const remembered *r, const spyre_segment *segment, const glue_c
                 (r->written == Py_None || (p->written >= 0 && p->result_count == 1));
     p->in_place = fits && there >= 0;
     fits = fits && (there < 0 || p->inputs[there] == p->written);
-    for (uint32_t i = 0; i < call->tensor_count; i++)
-        fits = fits && call->storages[i]->card == p->card;
-    return fits;
+    return fits && is_on_card(call, p->card);
 }
 
 // remember(executable, inputs, results, written, scalars, bounds, fits): the operator that PyTorch
@@ -373,18 +399,59 @@ static PyObject *py_remember(PyObject *Py_UNUSED(self), PyObject *args)
     if (r.scalars && r.scalars != call->scalar_count) Py_RETURN_NONE;
     bool by_value = call->scalar_count > r.scalars;
     uint32_t length = by_value ? eager_length_with_values(call) : call->length;
-    eager_program *p = calloc(1, sizeof *p + length);
+    eager_program *p = new_program(call, length, r.object);
     if (!p) return PyErr_NoMemory();
-    p->hash = eager_hash(call, length);
-    p->key_length = length;
-    p->card = call->storages[0]->card;
     p->executable = executable;
-    p->object = Py_NewRef(r.object);
-    memcpy(p->key, call->key, length);
     bool fits = take(&r, spyre_executable_segment(executable, 0), call, p);
     if (PyErr_Occurred()) PyErr_Clear();
     if (!fits || !eager_add(p)) eager_free(p);
     if (fits && by_value) note_by_value(call, r.object);
+    eager_free_forgotten();
+    Py_RETURN_NONE;
+}
+
+static bool take_nothing(PyObject *tensor, eager_nothing *out)
+{
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t) || t.numel > 0 || t.rank > SPYRE_MAX_RANK) return false;
+    out->rank = t.rank;
+    out->torch_dtype = t.torch_dtype;
+    memcpy(out->size, t.size, (size_t)t.rank * sizeof *t.size);
+    memcpy(out->stride, t.stride, (size_t)t.rank * sizeof *t.stride);
+    return true;
+}
+
+// Whether all are tensors of the call: else its kernel made them of what it was called with.
+static bool are_operands(const glue_call *call, PyObject *tuple)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++)
+        if (operand_of(call, PyTuple_GetItem(tuple, i)) < 0) return false;
+    return true;
+}
+
+// remember_nothing(object, tensors, results, written): the operator that PyTorch is calling with
+// these tensors gives `results`, which have no elements, or `written`, the operand as it is, and
+// launches nothing; until `object` is forgotten.
+static PyObject *py_remember_nothing(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *object, *tensors, *results, *written;
+    if (!PyArg_ParseTuple(args, "OO!O!O", &object, &PyTuple_Type, &tensors, &PyTuple_Type,
+                          &results, &written))
+        return NULL;
+    const glue_call *call = current;
+    Py_ssize_t count = PyTuple_Size(results);
+    if (!call || !call->known || call->tensor_count == 0) Py_RETURN_NONE;
+    if (count > GLUE_MOST_RESULTS || !are_operands(call, tensors)) Py_RETURN_NONE;
+    eager_program *p = new_program(call, call->length, object);
+    if (!p) return PyErr_NoMemory();
+    p->nothing = calloc((size_t)count + 1, sizeof *p->nothing);
+    p->result_count = (uint32_t)count;
+    if (written != Py_None) p->written = operand_of(call, written);
+    bool fits = p->nothing && (written == Py_None ? count > 0 : p->written >= 0);
+    for (Py_ssize_t i = 0; fits && i < count; i++)
+        fits = take_nothing(PyTuple_GetItem(results, i), &p->nothing[i]);
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (!fits || !eager_add(p)) eager_free(p);
     eager_free_forgotten();
     Py_RETURN_NONE;
 }
@@ -428,6 +495,8 @@ static PyObject *py_forget_operators(PyObject *Py_UNUSED(self), PyObject *Py_UNU
 static PyMethodDef methods[] = {
     {"remember", py_remember, METH_VARARGS,
      "(executable, inputs, results, written, scalars, bounds, fits) -> None"},
+    {"remember_nothing", py_remember_nothing, METH_VARARGS,
+     "(object, tensors, results, written) -> None"},
     {"note_scalars", py_note_scalars, METH_O, "(rules) -> None"},
     {"forget_program", py_forget_program, METH_VARARGS, "(executable, always) -> forgotten"},
     {"trace_attention", py_trace_attention, METH_O, "(whole) -> before"},

@@ -91,6 +91,12 @@ void eager_value(glue_call *call, char kind, uint64_t bits)
     put(call, &bits, sizeof bits);
 }
 
+void eager_text(glue_call *call, const char *text, size_t bytes)
+{
+    eager_value(call, 'c', bytes);
+    put(call, text, bytes);
+}
+
 static void add_number(glue_call *call, size_t index, char kind, uint64_t bits, double value)
 {
     if (index < GLUE_MOST_ARGUMENTS && call->number_count < GLUE_MOST_SCALARS)
@@ -167,8 +173,11 @@ void eager_tensor(glue_call *call, size_t index, const void *tensor)
         return;
     }
     call->number_limit = fmin(call->number_limit, dtype_number_limit(t.torch_dtype));
-    call->known = call->known && t.storage && t.storage->typed;
+    const bool on_card = t.device_type == aoti_torch_device_type_privateuse1();
+    call->known = call->known && (t.storage ? t.storage->typed : on_card && t.numel == 0);
     if (!call->known) return;
+    if (call->tensor_count == 0)
+        call->card = t.storage ? t.storage->card : (uint32_t)t.device_index;
     eager_value(call, 't', 0);
     call->length += (uint32_t)tensor_write_key(&t, call->key + call->length,
                                                sizeof call->key - call->length);

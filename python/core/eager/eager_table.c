@@ -95,6 +95,7 @@ void eager_free(eager_program *p)
     for (uint32_t i = 0; p->fitting && i < EAGER_MOST_INPUTS; i++)
         Py_XDECREF(p->fitting->constants[i]);
     free(p->fitting);
+    free(p->nothing);
     Py_DECREF(p->object);
     free(p);
 }

@@ -25,11 +25,18 @@ typedef struct {
     spyre_integer_range range;
 } eager_bound;
 
+// A result without elements.
+typedef struct {
+    int64_t rank, size[SPYRE_MAX_RANK], stride[SPYRE_MAX_RANK];
+    int32_t torch_dtype;
+} eager_nothing;
+
 typedef struct eager_program eager_program;
 struct eager_program {
     uint64_t hash;
     uint32_t key_length, card;
-    spyre_executable *executable;           // that of `object`, which the program keeps
+    spyre_executable *executable;           // that of `object`, which the program keeps; or null
+    eager_nothing *nothing;                 // then its results, which need none
     PyObject *object;
     atomic_uint users;                      // calls that are at it
     atomic_bool used;                       // since forget_program() has asked

@@ -60,6 +60,9 @@ _COPIES = {"copy", "copy_", "_foreach_copy", "_foreach_copy_"}
 def check_devices(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """PyTorch's rule: numbers and indices of the host aside, the tensors of an operator are on one
     device."""
+    tensors = [leaf for leaf in pytree.leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if len({tensor.device for tensor in tensors}) < 2:
+        return
     name = schema_of(op).name.split("::")[1]
     if name in _COPIES:
         return
@@ -67,7 +70,7 @@ def check_devices(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
     for index, argument in enumerate(schema_of(op).arguments):
         value = args[index] if index < len(args) else kwargs.get(argument.name)
         may_be_of_host = name in INDEXED and argument.name == "indices"
-        leaves = pytree.tree_leaves(value)
+        leaves = pytree.leaves(value)
         for place, leaf in enumerate(leaves):
             if not isinstance(leaf, torch.Tensor) or leaf.device.type == "cpu" and may_be_of_host:
                 continue

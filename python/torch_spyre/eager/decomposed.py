@@ -123,7 +123,7 @@ def _trace(
 
     def call(*given: Tensor) -> list[Any]:
         nonlocal single
-        here = pytree.tree_map(
+        here = pytree.mapped(
             lambda value: given[places[id(value)]] if isinstance(value, Tensor) else value,
             list(values),
         )

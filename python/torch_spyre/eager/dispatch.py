@@ -16,7 +16,7 @@ from typing import Any
 from .. import _C
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import node_arguments
-from . import data_dependent_sizes, fits_card, host_operands
+from . import data_dependent_sizes, fits_card, host_operands, made_on_host
 from .operator_program import operator_of
 from .run_on_cpu import overlaps, run_on_cpu
 from .written_operands import (
@@ -31,6 +31,8 @@ from .written_operands import (
 
 def _make_kernel(op: OpOverload) -> Kernel:
     """The kernel that PyTorch calls: (args, kwargs) -> results."""
+    if op in made_on_host.RANDOM_FILLS:
+        return lambda args, kwargs: made_on_host.fill(op, args, kwargs)
     kernel = _kernel_of_card(op)
     numbers = host_operands.form_for_numbers(op)
     if host_operands.takes_indices(op):

@@ -24,7 +24,7 @@ _WIDEST_BYTES = 8
 def check(name: str, results: object) -> None:
     """Raises torch.OutOfMemoryError when a tensor among `results`, of any device, exceeds a
     segment of the card. Repeated elements (stride 0) count once."""
-    for result in pytree.tree_leaves(results):
+    for result in pytree.leaves(results):
         if isinstance(result, torch.Tensor) and result.numel() * _WIDEST_BYTES > _SEGMENT_BYTES:
             _C.check_room(name, result.dtype, _elements(result))
 
@@ -34,11 +34,13 @@ def check_host(op: OpOverload, args: Arguments, kwargs: Keywords) -> None:
 
     PyTorch's rules for result sizes take as long as a small operator, so they are asked only where
     the operands allow a result above a segment."""
+    if _fits(_most_elements((args, kwargs))):
+        return
     written = {a.name for a in schema_of(op).arguments if a.is_out}
     values = node_arguments.positional(op, args, kwargs)
     names = [argument.name for argument in schema_of(op).arguments]
     operands = [v for name, v in zip(names, values, strict=True) if name not in written]
-    if _most_elements(operands) * _WIDEST_BYTES <= _SEGMENT_BYTES:
+    if _fits(_most_elements(operands)):
         return
     if "device" in names:  # what makes a tensor of numbers makes it on the device `meta`
         values[names.index("device")] = torch.device("meta")
@@ -49,11 +51,15 @@ def check_host(op: OpOverload, args: Arguments, kwargs: Keywords) -> None:
     check(str(op), results)
 
 
-def _most_elements(operands: Arguments) -> float:
+def _fits(elements: float) -> bool:
+    return elements * _WIDEST_BYTES <= _SEGMENT_BYTES
+
+
+def _most_elements(operands: object) -> float:
     """An element for each combination of the operands' elements, as in an outer product, and of
     numbers, which may be sizes, ends or steps."""
     most = 1.0
-    for leaf in pytree.tree_leaves(operands):
+    for leaf in pytree.leaves(operands):
         if isinstance(leaf, torch.Tensor):
             most *= max(leaf.numel(), 1)
         elif isinstance(leaf, (int, float)) and leaf != 0 and math.isfinite(leaf):

@@ -24,6 +24,7 @@ from .._pytorch.dynamo import untraced
 from ..compile import decomposition_table
 from ..compile.decompositions.lines import FLOATS, computed
 from ..compile.registered import composed
+from . import made_on_host
 from .dispatch import dispatch
 from .operator_program import operator_of
 from .run_on_cpu import overlaps, run_on_cpu
@@ -259,6 +260,9 @@ def register() -> list[torch.library.Library]:
     register_kernel("ldexp.out", _kernel(_aten.ldexp.out))
     register_kernel("all.dims_out", _kernel(_aten.all.dims_out))
     register_kernel("any.dims_out", _kernel(_aten.any.dims_out))
+    for op, make in made_on_host.makers():
+        aten.impl(_name_of(op), untraced(make))
+    operator_of(_aten.native_dropout.default).composition = made_on_host.dropout
     aten.impl("_grouped_mm", untraced(_grouped_mm))
     composed.add(_aten._grouped_mm.default)
     aten.impl("_nested_tensor_from_mask_left_aligned", untraced(_nested_fits))

@@ -209,7 +209,7 @@ class LengthGraph:
             sources = [self._placeholder(index) for index in count]
             views = [self._view(index, sources[index]) for index in count]
             nodes = {id(t): v for t, v in zip(self.operands.tensors, views, strict=True)}
-            here = pytree.tree_map(lambda v: nodes.get(id(v), v), list(values))
+            here = pytree.mapped(lambda v: nodes.get(id(v), v), list(values))
             arguments = schema_of(self.op).arguments
             named = {a.name: v for a, v in zip(arguments, here, strict=True) if a.kwarg_only}
             result = self._emit(self.op, *here[: len(here) - len(named)], **named)

@@ -40,7 +40,7 @@ _MOST_ACCEPTED = 1 << 12  # then all are asked anew: lists of any length have ki
 def are_accepted(op: OpOverload, values: Arguments) -> bool:
     """Whether PyTorch's CPU kernel takes the dtypes of op(*values); `values` are in the order of
     the schema, their tensors of any device or fake."""
-    leaves = pytree.tree_leaves(values)
+    leaves = pytree.leaves(values)
     large = [value for value in leaves if _is_beyond(value, _largest(leaves))]
     kinds = [_kind(value) for value in leaves]
     if not large and _is_plain(op, values) or op in _NOT_ASKED or op.namespace != "aten":
@@ -125,7 +125,7 @@ def _operand_kinds(op: OpOverload, values: Arguments) -> Iterator[torch.dtype | 
     """Of tensors, and of numbers in the place of tensors."""
     for argument, value in zip(schema_of(op).arguments, values, strict=True):
         takes_tensors = "Tensor" in str(argument.type)
-        for leaf in pytree.tree_leaves(value):
+        for leaf in pytree.leaves(value):
             if isinstance(leaf, torch.Tensor):
                 yield leaf.dtype
             elif takes_tensors and isinstance(leaf, (bool, int, float)):
@@ -160,7 +160,7 @@ def _runs(
 
     arguments = schema_of(op).arguments
     with without_modes(), torch.no_grad():
-        given = pytree.tree_map(of_elements, values)
+        given = pytree.mapped(of_elements, values)
         named = {a.name: v for a, v in zip(arguments, given, strict=True) if a.kwarg_only}
         try:
             call(op, given[: len(given) - len(named)], named)

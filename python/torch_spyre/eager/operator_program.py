@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from .. import _C, config
+from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, is_of_devices, schema_of
 from .._pytorch.settings import watch
 from ..compile import call_compiler, node_arguments, segment_launch
@@ -31,12 +32,15 @@ from .result_metadata import EMPTY, results_of
 from .run_on_cpu import run_on_cpu
 
 if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
     from .length_graph import Grown
 
 _aten = torch.ops.aten
 
 
-class _Nothing(Exception):
+class _NoElements(Exception):
     """The results have no elements: there is no work that could fall back."""
 
 
@@ -151,8 +155,45 @@ class ByParts:
         return result
 
 
+class Nothing:
+    """A call whose results have no elements: they are made, and nothing is launched. As
+    OperatorProgram."""
+
+    at_risk = False
+
+    def __init__(self, results: Tensor | Sequence[Tensor], unchanged: bool = False) -> None:
+        """Of such results, which the host has made; or that leaves what it would write as it is."""
+        self.writes_self = unchanged
+        self.single = isinstance(results, Tensor)
+        self.results = [results] if isinstance(results, Tensor) else list(results)
+
+    def bytes(self) -> int:
+        return 0
+
+    def release(self, always: bool) -> bool:
+        return _C.forget_program(self, always)
+
+    def given(
+        self, _scalars: tuple[float, ...], _bounds: tuple[integer_ranges.Bound, ...]
+    ) -> Nothing:
+        return self
+
+    def remember(self, tensors: Sequence[Tensor], written: Tensor | None = None) -> None:
+        if written is None or self.writes_self or len(self.results) == 1:
+            _C.remember_nothing(self, tuple(tensors), tuple(self.results), written)
+
+    def run(self, tensors: Sequence[Tensor], _card: int) -> Any:
+        if self.writes_self:
+            return tensors[0]
+        made = [
+            torch.empty_strided(r.shape, r.stride(), dtype=r.dtype, device=r.device)
+            for r in self.results
+        ]
+        return made[0] if self.single else tuple(made)
+
+
 # A program, or None and why there is none.
-_Known = tuple["OperatorProgram | Grown | ByParts | None", str | None]
+_Known = tuple["OperatorProgram | Grown | ByParts | Nothing | None", str | None]
 
 
 def _bytes(known: _Known) -> int:
@@ -178,7 +219,7 @@ programs: ProgramTable[_Known] = ProgramTable(lambda: config.eager_bytes, _bytes
 _settings = watch(config, [name for name, *_ in _C.settings()], _C.forget_operators)
 
 # The program of a call, or None, the tensors that it gets, and the reason for None.
-Found = tuple["OperatorProgram | Grown | ByParts | None", list[Tensor], str | None]
+Found = tuple["OperatorProgram | Grown | ByParts | Nothing | None", list[Tensor], str | None]
 
 
 def numbers_of(op: OpOverload) -> set[int]:
@@ -353,7 +394,7 @@ class Operator:
         if any(tensor.device.type != "spyre" for tensor in tensors):
             return None, "its tensors are on several devices"
         if self.op is not _aten.cat.default and any(tensor.numel() == 0 for tensor in tensors):
-            return None, None  # no work that could fall back
+            return self._nothing(values, tensors), None  # no work that could fall back
         if not operand_dtypes.are_accepted(self.op, values):
             return None, operand_dtypes.REFUSAL
         has_scalars = any(m is not v for m, v in zip(marked, values, strict=True))
@@ -365,12 +406,36 @@ class Operator:
                 return of_parts
         try:
             return self._build(values, marked, tensors), None
-        except _Nothing:
-            return None, None
+        except _NoElements:
+            return self._nothing(values, tensors), None
         except _C.Unsupported as refusal:
             if has_scalars or any(tensor.numel() == 0 for tensor in tensors):
                 return None, str(refusal)
             return of_parts or self._build_of_parts(values, tensors, str(refusal))
+
+    def _nothing(self, values: list[Any], tensors: Sequence[Tensor]) -> Nothing | None:
+        """Where the results have no elements, whatever the operands hold: as the host makes them,
+        which raises PyTorch's errors. In place, where nothing is written to the first operand."""
+        from . import decomposed
+
+        if self.in_place and _has_no_index(self.op, values):
+            run_on_cpu(self.op, *decomposed.split(self.op, values))
+            return Nothing([], unchanged=True)
+        if any(tensor.numel() > 0 for tensor in tensors):
+            try:
+                sizes = pytree.leaves(results_of(self.op, values))
+            except (_C.Unsupported, RuntimeError, ValueError, TypeError, IndexError):
+                return None
+            if any(result is None or result.numel() > 0 for result in sizes):
+                return None
+        results = run_on_cpu(self.op, *decomposed.split(self.op, values))
+        given = pytree.leaves(values)
+        for result in pytree.leaves(results):
+            if not isinstance(result, Tensor) or result.numel() or result.layout != torch.strided:
+                return None
+            if result.device.type != "spyre" or any(result is value for value in given):
+                return None
+        return Nothing(results)
 
     def _build(
         self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]
@@ -381,7 +446,7 @@ class Operator:
             raise _C.Unsupported("a result is absent")
         if any(result.numel() == 0 for result in flat):
             whole = all(result.numel() == 0 for result in flat)
-            raise _Nothing() if whole else _C.Unsupported("a result is empty")
+            raise _NoElements() if whole else _C.Unsupported("a result is empty")
         graph = _C.Graph()
         places = [index for index, tensor in enumerate(tensors) if tensor.numel() > 0]
         ids = {id(tensors[i]): graph.add_input(f"arg{i}", tensors[i]) for i in places}
@@ -459,6 +524,15 @@ def _program(
     inputs = [places[value] for value in segment["inputs"]]
     results = [value if value in (None, EMPTY) else order[value] for value in outputs]
     return OperatorProgram(executable, inputs, results, single, at_risk)
+
+
+def _has_no_index(op: OpOverload, values: Sequence[Any]) -> bool:
+    """Whether an operator that writes at indices has none of them: scatter, index_add, .."""
+    at = [v for a, v in zip(schema_of(op).arguments, values, strict=True) if a.name in _INDICES]
+    return any(isinstance(v, Tensor) and v.numel() == 0 for v in pytree.leaves(at))
+
+
+_INDICES = {"index", "indices"}
 
 
 def _are_alike(target: Tensor, results: Sequence[Tensor]) -> bool:

@@ -41,6 +41,15 @@ class Generators:
         self._copies.append((original, copy))
         return copy
 
+    def drawn_from(
+        self, generator: torch.Generator | None, device: torch.device
+    ) -> torch.Generator:
+        """The copy of a generator, or of the card's own, for a result on that card."""
+        if generator is None:
+            return self.copy(_C._get_default_generator(_card_of(device)))
+        check_generators((generator,), device)
+        return self.copy(generator)
+
     def default(
         self, op: OpOverload, args: Arguments, kwargs: Keywords, device: torch.device
     ) -> Keywords:

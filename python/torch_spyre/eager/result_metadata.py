@@ -54,7 +54,7 @@ def _by_pytorch(op: OpOverload, values: Arguments) -> Any:
         return value
 
     arguments = schema_of(op).arguments
-    values = pytree.tree_map(to_meta, values)
+    values = pytree.mapped(to_meta, values)
     named = {a.name: v for a, v in zip(arguments, values, strict=True) if a.kwarg_only}
     try:
         return call(op, values[: len(values) - len(named)], named)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import time
 import warnings
@@ -43,8 +44,8 @@ def run_on_cpu(op: OpOverload, args: Arguments, kwargs: Keywords, reason: str | 
     node_arguments.check_devices(op, args, kwargs)
     began = time.perf_counter()
     copies = _Copies(op, args, kwargs)
-    cpu_args, cpu_kwargs = pytree.tree_map(copies.to_cpu, (args, kwargs))
-    check_generators(pytree.tree_leaves((args, kwargs)), copies.device)
+    cpu_args, cpu_kwargs = pytree.mapped(copies.to_cpu, (args, kwargs))
+    check_generators(pytree.leaves((args, kwargs)), copies.device)
     if copies.device is not None and torch.Tag.nondeterministic_seeded in op.tags:
         cpu_kwargs = copies.generators.default(op, cpu_args, cpu_kwargs, copies.device)
     function = fallback_ops.get(op)
@@ -54,10 +55,10 @@ def run_on_cpu(op: OpOverload, args: Arguments, kwargs: Keywords, reason: str | 
         results = function(*_wrapped(op, cpu_args), **cpu_kwargs)
     is_fallback = copies.bytes_read > 0
     if reason is not None and is_fallback:
-        operands = [value for argument, value in _named(op, args, kwargs) if not argument.is_out]
+        operands = (value for argument, value in _named(op, args, kwargs) if not argument.is_out)
         _fallback.meet(op, operands, reason)
     copies.write_back()
-    results = pytree.tree_map(copies.to_card, results)
+    results = pytree.mapped(copies.to_card, results)
     if reason is not None:
         took = time.perf_counter() - began
         _fallback.account(op, reason, is_fallback, copies.bytes_read, copies.bytes_written, took)
@@ -77,7 +78,7 @@ def call(op: OpOverload, args: Arguments, kwargs: Keywords) -> Any:
     PyTorch hands a number to a Python kernel in the place of a tensor without dimensions. Most
     operators take it back, and it leaves the dtype of such a tensor beside it as it is."""
     if op.overloadpacket in _LEAVES_16_BITS:
-        dtypes = {getattr(leaf, "dtype", None) for leaf in pytree.tree_leaves((args, kwargs))}
+        dtypes = {getattr(leaf, "dtype", None) for leaf in pytree.leaves((args, kwargs))}
         for narrow in (torch.float16, torch.bfloat16):
             if narrow in dtypes:
                 return _in_float32(op, args, kwargs, (narrow,))
@@ -113,7 +114,7 @@ _NARROW = {"Half": torch.float16, "BFloat16": torch.bfloat16}
 def _mixes_floats(op: OpOverload, args: Arguments) -> bool:
     """Whether there is no one dtype to compute in; a backward function gets from the card what the
     CPU's forward function would give in another dtype."""
-    leaves = pytree.tree_leaves(args)
+    leaves = pytree.leaves(args)
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     floats = {tensor.dtype for tensor in tensors if tensor.dtype.is_floating_point}
     return len(floats) > 1 and not op.overloadpacket.__name__.endswith("backward")
@@ -148,13 +149,13 @@ def _in_float32(
             return value.to(next(iter(narrow)))
         return value
 
-    results = op(*pytree.tree_map(widened, args), **pytree.tree_map(widened, kwargs))
-    for value in pytree.tree_leaves(_written(op, args, kwargs)):
+    results = op(*pytree.mapped(widened, args), **pytree.mapped(widened, kwargs))
+    for value in pytree.leaves(_written(op, args, kwargs)):
         if id(value) in wide:
             cast = wide[id(value)][1]
             value.resize_(cast.shape).copy_(cast)
     originals = {id(cast): value for value, cast in wide.values()}
-    return pytree.tree_map(narrowed, results)
+    return pytree.mapped(narrowed, results)
 
 
 def _wrapped(op: OpOverload, values: Arguments) -> list[Any]:
@@ -190,7 +191,7 @@ class _Copies:
         self.generators = Generators()
         self._storages: dict[int, torch.Tensor] = {}  # address of a storage: its copy, flat
         self._written = list(_on_card(_written(op, args, kwargs)))
-        self._only_written = _only_written(op, args, kwargs)
+        self._only_written = _only_written(op, args, kwargs) if self._written else set[int]()
         self._shared = _shared(self._written, (args, kwargs)) if self._written else set()
 
     def to_cpu(self, value: Any) -> Any:
@@ -229,6 +230,8 @@ class _Copies:
     def write_back(self) -> None:
         """What the operator wrote, and the states of generators."""
         self.generators.write_back()
+        if not self._written:
+            return
         written = {id(tensor) for tensor in self._written}
         for original, copy in self._copies.values():
             if id(original) not in written:
@@ -276,7 +279,7 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _on_card(values: object) -> Iterable[torch.Tensor]:
-    for leaf in pytree.tree_leaves(values):
+    for leaf in pytree.leaves(values):
         if isinstance(leaf, torch.Tensor) and leaf.device.type == "spyre":
             yield leaf
 
@@ -295,19 +298,26 @@ def _named(
         yield argument, args[index] if index < len(args) else kwargs.get(argument.name)
 
 
+@functools.cache
+def _writes(op: OpOverload) -> frozenset[str]:
+    """Names of the arguments that the operator writes."""
+    return frozenset(_UNDECLARED.get(op, ())) | {
+        argument.name
+        for argument in schema_of(op).arguments
+        if argument.alias_info is not None and argument.alias_info.is_write
+    }
+
+
 def _written(op: OpOverload, args: Arguments, kwargs: Keywords) -> list[Any]:
     """The arguments that the operator writes."""
-    undeclared = _UNDECLARED.get(op, ())
-    return [
-        value
-        for argument, value in _named(op, args, kwargs)
-        if (argument.alias_info is not None and argument.alias_info.is_write)
-        or argument.name in undeclared
-    ]
+    names = _writes(op)
+    if not names:
+        return []
+    return [value for argument, value in _named(op, args, kwargs) if argument.name in names]
 
 
 # In-place operators that read nothing of what they fill.
-_FILLS = {
+FILLS = {
     *(packet.default for packet in (_aten.cauchy_, _aten.exponential_, _aten.geometric_,
                                     _aten.log_normal_, _aten.normal_, _aten.uniform_)),
     *(getattr(_aten.random_, overload) for overload in _aten.random_.overloads()),
@@ -318,7 +328,7 @@ _FILLS = {
 def _only_written(op: OpOverload, args: Arguments, kwargs: Keywords) -> set[int]:
     """Ids of the tensors whose values the operator never reads: out= that is no operand as well,
     and what it fills with numbers."""
-    filled = op in _FILLS
+    filled = op in FILLS
     ids: set[int] = set()
     read: set[int] = set()
     for argument, value in _named(op, args, kwargs):

@@ -112,7 +112,7 @@ def _is_shared(target: Tensor, values: Sequence[Any]) -> bool:
     storage = target.untyped_storage().data_ptr()
     return any(
         leaf is not target and leaf.untyped_storage().data_ptr() == storage
-        for leaf in pytree.tree_leaves(list(values))
+        for leaf in pytree.leaves(list(values))
         if isinstance(leaf, Tensor)
     )
 
@@ -121,7 +121,7 @@ def _is_also_read(op: OpOverload, target: Tensor, values: Sequence[Any]) -> bool
     """Whether the target is an index or a source, too, whose elements are read at other places than
     it is written at: a mask, the argument behind the target, is read at the same."""
     others = values[2:] if target.dtype == torch.bool else values[1:]
-    given = any(leaf is target for leaf in pytree.tree_leaves(list(others)))
+    given = any(leaf is target for leaf in pytree.leaves(list(others)))
     return given and torch.Tag.pointwise not in op.tags
 
 
@@ -135,7 +135,7 @@ def _may_write(op: OpOverload, target: Tensor, tensors: Sequence[Tensor]) -> boo
         return False
     storage = target.untyped_storage().data_ptr()
     for index, tensor in enumerate(tensors):
-        if tensor.untyped_storage().data_ptr() != storage:
+        if tensor.untyped_storage().data_ptr() != storage or tensor.numel() == 0:
             continue
         if tensor is target and index == 0 and _writes_self(op):
             continue
