@@ -107,6 +107,9 @@ typedef struct {
 // Opens or closes a loop when the next instruction, number `at`, does.
 void loop_nest_follow(loop_nest *nest, const isa_instruction *i, uint32_t at);
 
+// The same by steps.
+void loop_nest_step(loop_nest *nest, const plan_step *step);
+
 // Whether the outermost `depth` loops of both are the same ones.
 bool loop_nest_same(const loop_nest *a, const loop_nest *b, uint32_t depth);
 
@@ -136,6 +139,7 @@ typedef struct plan_kernel {
     bool sends_later;                       // match_messages: the next kernel's copies do it
     bool no_barrier;                        // remove_barriers: runs with the kernel before
     const row_fusion *rows;                 // fuse_rows: of this kernel and those behind it
+    bool composed;                          // compose_copies: its tiles read elsewhere
     const remote_operand *remote;           // remote_operands: nothing is copied
 } plan_kernel;
 
@@ -192,6 +196,8 @@ struct card_program {
     arena *memory;
     const isa_program *program;             // the caller's
     VEC(plan_phase) phases;
+    VEC(plan_phase) uncomposed;             // compose_copies: the same, without stages, for
+                                            // arguments that overlap or are too short; or empty
     VEC(uint16_t) stored;                   // arguments that are written
     bool lx_dead_after;                     // LX has no reader after the program
 };

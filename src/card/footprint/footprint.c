@@ -107,6 +107,21 @@ spyre_status footprint_collect(arena *memory, const isa_program *program,
     return NULL;
 }
 
+spyre_status footprint_collect_steps(arena *memory, const plan_kernel *kernel,
+                                     footprint_list *out)
+{
+    loop_nest place = {0};
+    for (const plan_step *s = kernel->steps[ISA_QUEUE_SEQ]; s->kind != STEP_END; s++) {
+        loop_nest_step(&place, s);
+        for (uint32_t o = 0; s->tile && o < s->tile->instruction->operand_count; o++) {
+            if (s->tile->instruction->operand[o].space != ISA_SPACE_MEMORY) continue;
+            footprint f = footprint_of(s->tile, o, kernel->source, &place);
+            TRY(VEC_PUSH(memory, out, f));
+        }
+    }
+    return NULL;
+}
+
 // --- Ranges
 
 static int64_t cut(wide value)

@@ -27,6 +27,10 @@ SPYRE_MUST_CHECK spyre_status footprint_collect(arena *memory, const isa_program
                                                 plan_tile *const *tiles,
                                                 const plan_kernel *kernel, footprint_list *out);
 
+// The same of its list of steps, where that is what it does whatever its code.
+SPYRE_MUST_CHECK spyre_status footprint_collect_steps(arena *memory, const plan_kernel *kernel,
+                                                      footprint_list *out);
+
 // The bytes of LX, or of an argument, that an operand touches over all cores and iterations, and
 // over all rows where an index names them; what lies beyond 2^60 is cut off: it is outside of
 // everything.

@@ -105,11 +105,25 @@ static core_run *run_stage(launch *l, const plan_phase *phase, uint32_t *next)
     return fault;
 }
 
+// Whether kernels that compose_copies has changed, and not those that it left out, are to run.
+static bool runs_composed(const launch *l)
+{
+    const card_program *p = l->program;
+    bool may = l->by_tiles && l->apart;
+    for (uint32_t n = 0; n < p->phases.count && may; n++)
+        may = !p->phases.items[n].stage || holds(l->arguments, &p->phases.items[n]);
+    return may;
+}
+
 static core_run *run_phases(launch *l)
 {
+    const card_program *p = l->program;
+    const bool before = p->uncomposed.count && !runs_composed(l);
+    const plan_phase *phases = before ? p->uncomposed.items : p->phases.items;
+    const uint32_t count = before ? p->uncomposed.count : p->phases.count;
     uint32_t next = 0;
-    while (next < l->program->phases.count && !card_stops(l->owner)) {
-        const plan_phase *phase = &l->program->phases.items[next++];
+    while (next < count && !card_stops(l->owner)) {
+        const plan_phase *phase = &phases[next++];
         core_run *fault = NULL;
         switch (phase->kind) {
         case PHASE_KERNEL: fault = run_stage(l, phase, &next); break;

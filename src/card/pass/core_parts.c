@@ -122,6 +122,15 @@ static bool go_in_any_order(const plan_kernel *kernel, const iterated *it)
     return true;
 }
 
+bool core_parts_in_any_order(const plan_kernel *kernel, const plan_step *loop)
+{
+    iterated it = {.loops = true, .level = loop->depth, .iterations = loop->count,
+                   .tiles = loop + 1};
+    for (const plan_step *s = it.tiles; s->kind == STEP_EXECUTE; s++, it.count++)
+        if (!may_divide(s->tile->instruction)) return false;
+    return it.tiles[it.count].kind == STEP_END_LOOP && it.count && go_in_any_order(kernel, &it);
+}
+
 uint32_t core_parts_count(const plan_kernel *kernel)
 {
     const uint32_t active = kernel->source->active_cores;

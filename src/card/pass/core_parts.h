@@ -14,4 +14,8 @@ uint32_t core_parts_count(const plan_kernel *kernel);
 SPYRE_MUST_CHECK spyre_status core_parts_make(const translation *t, const plan_kernel *kernel,
                                               uint32_t parts, plan_kernel ***out);
 
+// Whether iterations of a loop around tiles alone write apart from each other and from all that is
+// read, on the kernel's first core.
+bool core_parts_in_any_order(const plan_kernel *kernel, const plan_step *loop);
+
 #endif

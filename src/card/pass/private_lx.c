@@ -30,15 +30,14 @@ static bool stays_on_core(const plan_phase *first, const plan_stage *stage)
 
 static bool reads_its_own(const translation *t, const plan_phase *first, uint32_t kernels)
 {
-    const uint32_t begin = first->kernel->order;
     for (uint32_t k = 0; k < kernels; k++)
-        if (lx_reads_before(&t->lx, begin, begin + k)) return false;
+        if (lx_reads_before(&t->lx, first->kernel->order, first[k].kernel->order)) return false;
     return true;
 }
 
 static bool is_read_behind(const translation *t, const plan_phase *first, uint32_t kernels)
 {
-    const uint32_t begin = first->kernel->order, last = begin + kernels - 1;
+    const uint32_t begin = first->kernel->order, last = first[kernels - 1].kernel->order;
     for (uint32_t k = begin; k <= last; k++) {
         const lx_summary *s = &t->lx.items[k];
         for (uint32_t n = 0; n < s->written.count; n++)

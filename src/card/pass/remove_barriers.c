@@ -36,7 +36,8 @@ static spyre_status look_at(state *s, plan_kernel *kernel)
     bool candidate = (kernel->steps[ISA_QUEUE_SEQ] || kernel->messages) && !kernel->around.depth;
     footprint_list *own = &s->own;
     own->count = 0;
-    if (candidate) TRY(footprint_collect(t->scratch, t->program, t->tiles, kernel, own));
+    if (candidate && kernel->composed) TRY(footprint_collect_steps(t->scratch, kernel, own));
+    else if (candidate) TRY(footprint_collect(t->scratch, t->program, t->tiles, kernel, own));
     kernel->no_barrier = candidate && s->open && !kernel->messages && keeps_sent(s, kernel) &&
                          !conflicts(&s->since, own);
     if (!kernel->no_barrier) {

@@ -6,6 +6,8 @@
 
 #include "card/plan/pass.h"
 
+enum { MOST_PHASES = 8 };               // of an instruction (compose_copies.c)
+
 typedef struct {
     const char *name, *summary;
     spyre_status (*run)(translation *t);
@@ -54,7 +56,7 @@ static spyre_status run_passes(translation *t, text *last, text *out)
 
 spyre_status plan_run_passes(translation *t, text *out)
 {
-    uint32_t most = t->program->code.count;     // at most so many phases
+    uint32_t most = MOST_PHASES * t->program->code.count;
     text *last = out ? ARENA_NEW(t->scratch, text, most) : NULL;
     if (out) TRY_ALLOC(last);
     spyre_status status = run_passes(t, last, out);

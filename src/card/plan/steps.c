@@ -16,6 +16,16 @@ void loop_nest_follow(loop_nest *place, const isa_instruction *i, uint32_t at)
     }
 }
 
+void loop_nest_step(loop_nest *place, const plan_step *step)
+{
+    if (step->kind == STEP_LOOP) {
+        place->loop_id[place->depth] = step->instruction;
+        place->iterations[place->depth++] = step->count;
+    } else if (step->kind == STEP_END_LOOP) {
+        place->depth--;
+    }
+}
+
 bool loop_nest_same(const loop_nest *a, const loop_nest *b, uint32_t depth)
 {
     bool same = a->depth >= depth && b->depth >= depth;

@@ -46,17 +46,16 @@ static spyre_status absorb_loops(arena *scratch, rows_tiles *tiles, uint32_t fir
     return NULL;
 }
 
-spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarded,
-                          const plan_kernel *kernel, arena *scratch, rows_tiles *out,
+spyre_status rows_collect(const plan_kernel *kernel, arena *scratch, rows_tiles *out,
                           bool *out_good)
 {
     loop_nest place = {0};
     const uint32_t own = out->count;
     *out_good = false;
-    for (uint32_t at = kernel->begin; at < kernel->end; at++) {
-        loop_nest_follow(&place, program->code.items[at], at);
-        if (!forwarded[at]) continue;
-        rows_tile t = {.tile = forwarded[at], .at = at, .loops = place};
+    for (const plan_step *s = kernel->steps[ISA_QUEUE_SEQ]; s->kind != STEP_END; s++) {
+        loop_nest_step(&place, s);
+        if (!s->tile) continue;
+        rows_tile t = {.tile = s->tile, .at = s->instruction, .loops = place};
         bool joined = false;
         if (!may_fuse(t.tile->instruction->opcode)) return NULL;
         TRY(rows_join_reduction(scratch, kernel->source, out, own, &t, &joined));

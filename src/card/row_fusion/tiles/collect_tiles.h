@@ -8,8 +8,7 @@
 
 // Adds the tiles of a kernel; *out_good is false when there are none, or some that a row fusion
 // cannot have. Several of them must stand in the same loops.
-SPYRE_MUST_CHECK spyre_status rows_collect(const isa_program *program, plan_tile *const *forwarded,
-                                           const plan_kernel *kernel, arena *scratch,
+SPYRE_MUST_CHECK spyre_status rows_collect(const plan_kernel *kernel, arena *scratch,
                                            rows_tiles *out, bool *out_good);
 
 // --- Peeled iterations (peeled_iterations.c)

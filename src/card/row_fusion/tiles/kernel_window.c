@@ -31,7 +31,7 @@ static spyre_status collect_joined(rows_window *w, const plan_kernel *kernel, bo
     *out_good = true;
     if (kernel->sends_later) return NULL;
     if (kernel->messages) return map_messages(w, kernel, out_good);
-    TRY(rows_collect(w->program, w->forwarded, kernel, w->scratch, &w->all, out_good));
+    TRY(rows_collect(kernel, w->scratch, &w->all, out_good));
     return *out_good ? rows_join_cores(kernel->source, w->scratch, own, &w->all, out_good)
                      : NULL;
 }
@@ -42,7 +42,7 @@ static spyre_status collect_own(rows_window *w, const plan_kernel *kernel, bool 
     *out_good = w->end == w->first ||
                 w->phases[w->end - 1].kernel->source->active_cores == kernel->source->active_cores;
     if (!*out_good) return NULL;
-    return rows_collect(w->program, w->forwarded, kernel, w->scratch, &w->all, out_good);
+    return rows_collect(kernel, w->scratch, &w->all, out_good);
 }
 
 static spyre_status collect_next(rows_window *w)

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copies that nothing reads once their readers read elsewhere: kernels from the last to the first,
+// and for each unit of LX and of temporary arguments the cores that still read it.
+#include "base/odometer.h"
+#include "card/pass/compose.h"
+
+static const content_map *needed_of(const composer *c, const isa_operand *o)
+{
+    return content_map_of(c->needed, c->map_count, o->space, o->arg);
+}
+
+// In memory any core may read what one has written.
+static void need_range(composer *c, const isa_operand *o, byte_range r, uint32_t cores)
+{
+    const content_map *map = needed_of(c, o);
+    if (!map) return;
+    if (o->space == ISA_SPACE_MEMORY) cores = UINT32_MAX;
+    if (r.low < map->bytes.low) r.low = map->bytes.low;
+    if (r.high > map->bytes.high) r.high = map->bytes.high;
+    for (int64_t at = r.low; at < r.high; at += CONTENTS_UNIT_BYTES)
+        *content_unit(map, at) |= cores;
+    if (r.low < r.high) *content_unit(map, r.high - 1) |= cores;
+}
+
+// Whether any of the cores reads what a tile writes from `first` on; from here backwards none does.
+static bool take_needed(const content_map *map, const plan_tile *tile, int64_t first,
+                        uint32_t cores)
+{
+    const uint32_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
+    int64_t index[ISA_MAX_DIMS] = {0};
+    odometer_place at = {tile->stride[0], first};
+    uint32_t any = 0;
+    do {
+        uint32_t *unit = content_unit(map, at.at);
+        for (uint32_t n = 0; n < bytes / CONTENTS_UNIT_BYTES; n++) {
+            any |= unit[n];
+            unit[n] &= ~cores;
+        }
+    } while (odometer_next(tile->dim_count, tile->extent, index, &at, 1));
+    return any & cores;
+}
+
+static bool writes_units(const isa_instruction *i)
+{
+    const isa_operand *result = &i->operand[0];
+    if (i->opcode != ISA_VECTOR && !contents_is_copy(i)) return false;
+    for (uint32_t d = 0; d < i->dim_count; d++)
+        if (result->stride[d] % CONTENTS_UNIT_BYTES) return false;
+    return spyre_format_bytes(result->format) % CONTENTS_UNIT_BYTES == 0 &&
+           result->offset % CONTENTS_UNIT_BYTES == 0;
+}
+
+// Whether something reads what a tile writes. Nothing does what was there before.
+static bool result_is_read(composer *c, const composed_kernel *k, const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    const isa_operand *result = &i->operand[0];
+    const isa_kernel *kernel = k->kernel->source;
+    const content_map *map = needed_of(c, result);
+    bool read = false;
+    if (!map || !writes_units(i) || !range_covers(map->bytes, compose_range(k, i, 0))) return true;
+    if (result->space == ISA_SPACE_LX)
+        return take_needed(map, tile, result->offset, kernel->active_cores);
+    for (uint32_t core = 0; core < ISA_CORES; core++) {
+        const int64_t first = result->offset + isa_parameter(kernel, core, result->slot);
+        if (!isa_is_active(kernel, core)) continue;
+        if (first % CONTENTS_UNIT_BYTES) return true;
+        read = take_needed(map, tile, first, UINT32_MAX) || read;
+    }
+    return read;
+}
+
+static void need_inputs(composer *c, const composed_kernel *k, const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    for (uint32_t o = 0; o < i->operand_count; o++)
+        if (isa_reads(i->opcode, o))
+            need_range(c, &i->operand[o], compose_range(k, i, o), k->kernel->source->active_cores);
+}
+
+static void need_of_tile(composer *c, const composed_kernel *k, composed_tile *tile)
+{
+    tile->dropped = !result_is_read(c, k, tile->tile) && contents_is_copy(tile->tile->instruction);
+    if (tile->dropped) return;
+    if (!tile->instead.count) need_inputs(c, k, tile->tile);
+    for (uint32_t n = 0; n < tile->instead.count; n++) need_inputs(c, k, tile->instead.items[n]);
+}
+
+static spyre_status need_in_memory(void *context, const isa_instruction *i, uint32_t o,
+                                   byte_range bytes)
+{
+    if (isa_reads(i->opcode, o)) need_range(context, &i->operand[o], bytes, UINT32_MAX);
+    return NULL;
+}
+
+static spyre_status need_of_code(composer *c, const plan_kernel *kernel)
+{
+    const lx_access_list *accesses = &c->t->accesses[kernel->order];
+    for (uint32_t n = 0; n < accesses->count; n++) {
+        const lx_access *a = &accesses->items[n];
+        if (a->reads) need_range(c, &a->i->operand[a->operand], lx_over_loops(a, 0),
+                                 kernel->source->active_cores);
+    }
+    return compose_each_in_memory(c->t, kernel, need_in_memory, c);
+}
+
+static spyre_status begin_needed(composer *c)
+{
+    const byte_range lx = {0, c->lx_bytes};
+    c->map_count = 1;
+    TRY(content_map_make(c->scratch, ISA_SPACE_LX, 0, lx, &c->needed[0]));
+    for (uint16_t a = 0; c->temporary >> a && c->map_count < CONTENTS_MOST_MAPS; a++)
+        if (c->temporary >> a & 1u)
+            TRY(content_map_make(c->scratch, ISA_SPACE_MEMORY, a, c->arguments[a],
+                                 &c->needed[c->map_count++]));
+    return NULL;
+}
+
+spyre_status compose_find_dropped(composer *c, bool *out_any)
+{
+    TRY(begin_needed(c));
+    for (uint32_t n = c->t->loaded->phases.count; n-- > 0;) {
+        const plan_kernel *kernel = c->t->loaded->phases.items[n].kernel;
+        composed_kernel *k = &c->kernels[n];
+        if (kernel && !k->kernel) TRY(need_of_code(c, kernel));
+        for (uint32_t m = k->kernel ? k->tiles.count : 0; m-- > 0;) {
+            composed_tile *tile = &k->tiles.items[m];
+            need_of_tile(c, k, tile);
+            k->changed = k->changed || tile->dropped || tile->instead.count;
+            *out_any = *out_any || tile->dropped;
+        }
+    }
+    return NULL;
+}
