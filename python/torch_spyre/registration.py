@@ -66,7 +66,7 @@ def complete() -> None:
 
 def _register_kernels() -> None:
     from . import _formats, environment, logging_config  # noqa: F401  (_formats completes _C)
-    from ._pytorch import layout_arguments, process_queues
+    from ._pytorch import layout_arguments, process_queues, random_states
     from .compile import customops
     from .compile.customops import composite_operators, paged_attention
     from .compile.decompositions.convolutions import convolution_forms  # noqa: F401  (registers)
@@ -87,6 +87,7 @@ def _register_kernels() -> None:
     patches.print_by_one_copy()
     process_queues.refuse_tensors_of_the_device()
     patches.allow_flex_attention()
+    random_states.install()
     second_moments.install()
     layout_arguments.install()
     dynamo_interface.register_if_imported()

@@ -74,6 +74,19 @@ def is_cut(gm: torch.fx.GraphModule) -> bool:
     return any(map(_is_higher_order, gm.graph.nodes))
 
 
+def _complete(gm: torch.fx.GraphModule) -> None:
+    """What the backward graph of a checkpoint draws again has the sizes of what it calls; PyTorch's
+    partitioner leaves them out."""
+    for node in gm.graph.find_nodes(op="call_function", target=_HOPS.run_with_rng_state):
+        if "val" in node.meta:
+            continue
+        (_state, op, *args), kwargs = torch.fx.map_arg(
+            (node.args, node.kwargs), lambda operand: operand.meta["val"]
+        )
+        with fake.mode_of([place.meta["val"] for place in gm.graph.find_nodes(op="placeholder")]):
+            node.meta["val"] = op(*args, **kwargs)
+
+
 class _Compiled(torch.nn.Module):
     """A graph that gives `single` result or a tuple."""
 
@@ -165,6 +178,7 @@ def compile_parts(
     gm: torch.fx.GraphModule, compile_graph: Compile
 ) -> Callable[[list[Any]], list[Any]]:
     """A function as `backend.compile_aten` gives, of a graph that is cut."""
+    _complete(gm)
     top = _Cutter(gm, compile_graph).cut()
 
     def run(args: list[Any]) -> list[Any]:

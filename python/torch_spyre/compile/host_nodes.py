@@ -11,6 +11,7 @@ import torch
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload
 from .._pytorch.fx import maker_of, overload_of
+from ..eager.random_numbers import drawn_for
 from ..eager.run_on_cpu import call, in_float32
 from . import collectives
 from .collectives import is_collective
@@ -126,11 +127,19 @@ class HostRun:
             k: pytree.tree_map(place, program.resolve(node, v)) for k, v in node.kwargs.items()
         }
         function = op if is_called else fallback_ops.get(op)
-        result = function(*args, **kwargs) if function else call(op, args, kwargs)
+        with drawn_for(self._draws_for(node), op, args, kwargs) as keywords:
+            result = function(*args, **keywords) if function else call(op, args, keywords)
         if self._is_rounded(node, result):
             result = in_float32(op, args, kwargs)
         kept = program.kept(node, result)
         return [(value, _as_traced(tensor, program.fakes[value])) for value, tensor in kept]
+
+    def _draws_for(self, node: torch.fx.Node) -> torch.device | None:
+        """The card that has a result of a node whose kernel of the CPU is called."""
+        if self.program.is_called(node):
+            return None
+        devices = [self.program.fakes[value].device for value in self.program.results_of(node)]
+        return next((device for device in devices if device.type == "spyre"), None)
 
     def _is_rounded(self, node: torch.fx.Node, result: object) -> bool:
         """Whether a kernel of the CPU gives in 16 bits what the graph has in float32."""

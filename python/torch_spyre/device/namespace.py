@@ -130,6 +130,8 @@ def make_module() -> types.ModuleType:
     def __getattr__(name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name == "_initialized":  # checkpoints keep the states of generators if it is true
+            return is_initialized()
         if name == "default_generators":
             return tuple(_C._get_default_generator(card) for card in range(_C.device_count()))
         if name in _LATE:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers of operators: dropout's masks, rand, normal_. The card has none. The CPU's kernel
-draws them (run_on_cpu.py) from the generator of the card, `torch.spyre.random`, and they are moved
-to the card."""
+draws them (run_on_cpu.py, compile/host_nodes.py) from the generator of the card,
+`torch.spyre.random`, and they are moved to the card."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 
 import torch
 
@@ -30,7 +31,7 @@ def _card_of(device: torch.device) -> int:
 
 
 class Generators:
-    """The CPU's copies of the generators of one call."""
+    """The CPU's copies of the generators that one call names."""
 
     def __init__(self) -> None:
         self._copies: list[tuple[torch.Generator, torch.Generator]] = []  # original, copy
@@ -50,18 +51,40 @@ class Generators:
         check_generators((generator,), device)
         return self.copy(generator)
 
-    def default(
-        self, op: OpOverload, args: Arguments, kwargs: Keywords, device: torch.device
-    ) -> Keywords:
-        """The arguments of a random operator that names no generator, with a copy of the card's."""
-        names = [argument.name for argument in schema_of(op).arguments]
-        if "generator" not in names or kwargs.get("generator") is not None:
-            return kwargs
-        if names.index("generator") < len(args):
-            return kwargs
-        return {**kwargs, "generator": self.copy(_C._get_default_generator(_card_of(device)))}
-
     def write_back(self) -> None:
         """The states after what was drawn."""
         for original, copy in self._copies:
             original.set_state(copy.get_state())
+
+
+@contextlib.contextmanager
+def drawn_for(
+    device: torch.device | None, op: OpOverload, args: Arguments, kwargs: Keywords
+) -> Iterator[Keywords]:
+    """Around a call of the CPU's kernel on behalf of a card, if of any: what it draws comes from
+    the card's generator, unless the arguments name one. Yields the keywords of the call. An
+    operator that takes no generator (`native_dropout`, `rand_like`) draws from the CPU's default
+    one, which is set to the state of the card's meanwhile."""
+    if device is None or torch.Tag.nondeterministic_seeded not in op.tags:
+        yield kwargs
+        return
+    given = (*args, *kwargs.values())
+    if any(isinstance(value, torch.Generator) for value in given):
+        yield kwargs
+        return
+    names = [argument.name for argument in schema_of(op).arguments]
+    of_card = _C._get_default_generator(_card_of(device))
+    if "generator" in names[len(args) :]:
+        copy = torch.Generator()
+        copy.set_state(of_card.get_state())
+        yield {**kwargs, "generator": copy}
+        of_card.set_state(copy.get_state())
+        return
+    of_host = torch.default_generator
+    state = of_host.get_state()
+    of_host.set_state(of_card.get_state())
+    try:
+        yield kwargs
+        of_card.set_state(of_host.get_state())
+    finally:
+        of_host.set_state(state)

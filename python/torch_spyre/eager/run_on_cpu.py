@@ -18,7 +18,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import node_arguments
 from ..compile.registered import fallback_ops
-from .random_numbers import Generators, check_generators
+from .random_numbers import Generators, check_generators, drawn_for
 
 _aten = torch.ops.aten
 
@@ -46,13 +46,12 @@ def run_on_cpu(op: OpOverload, args: Arguments, kwargs: Keywords, reason: str | 
     copies = _Copies(op, args, kwargs)
     cpu_args, cpu_kwargs = pytree.mapped(copies.to_cpu, (args, kwargs))
     check_generators(pytree.leaves((args, kwargs)), copies.device)
-    if copies.device is not None and torch.Tag.nondeterministic_seeded in op.tags:
-        cpu_kwargs = copies.generators.default(op, cpu_args, cpu_kwargs, copies.device)
     function = fallback_ops.get(op)
-    if function is None:
-        results = call(op, cpu_args, cpu_kwargs)
-    else:
-        results = function(*_wrapped(op, cpu_args), **cpu_kwargs)
+    with drawn_for(copies.device, op, cpu_args, cpu_kwargs) as cpu_kwargs:
+        if function is None:
+            results = call(op, cpu_args, cpu_kwargs)
+        else:
+            results = function(*_wrapped(op, cpu_args), **cpu_kwargs)
     is_fallback = copies.bytes_read > 0
     if reason is not None and is_fallback:
         operands = (value for argument, value in _named(op, args, kwargs) if not argument.is_out)
