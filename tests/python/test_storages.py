@@ -145,3 +145,46 @@ def test_sparse_tensors_are_held(dtype, tmp_path):
 def test_sparse_elements_that_repeat_are_summed():
     sparse = torch.sparse_coo_tensor([[0, 0, 1], [2, 2, 0]], [1.0, 2.0, 4.0], (2, 3))
     assert torch.equal(sparse.to("spyre").to_dense().cpu(), sparse.to_dense())
+
+
+def _swap(x, y):
+    x.data, y.data = y.data, x.data
+
+
+REPLACED = {
+    "by an argument's": lambda x, y: setattr(x, "data", y),
+    "by what is computed": lambda x, y: setattr(x, "data", y * 2),
+    "by a part's": lambda x, y: setattr(x, "data", y[1:]),
+    "swapped": _swap,
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_compiled_code_replaces_the_storage_of_an_argument(name):
+    def run(x, y):
+        REPLACED[name](x, y)
+        return x + 1
+
+    torch._dynamo.reset()
+    compiled = torch.compile(run)
+    host = torch.zeros(4), torch.arange(1.0, 5)
+    card = [t.to("spyre") for t in host]
+    for _ in range(2):
+        result, expected = compiled(*card), run(*host)
+        for got, wanted in zip((result, *card), (expected, *host), strict=True):
+            assert torch.equal(got.cpu(), wanted)
+    shared = {t.untyped_storage().data_ptr() for t in host}
+    assert len({t.untyped_storage().data_ptr() for t in card}) == len(shared)
+
+
+def test_a_compiled_forward_pass_replaces_a_parameter():
+    torch._dynamo.reset()
+    layer, weight = torch.nn.Linear(4, 4).half().to("spyre"), torch.eye(4).half().to("spyre")
+
+    def step(x):
+        layer.weight.data = weight
+        return layer(x).sum()
+
+    torch.compile(step)(torch.ones(2, 4, device="spyre", dtype=torch.half)).backward()
+    assert torch.equal(layer.weight.detach().cpu(), torch.eye(4).half())
+    assert layer.weight.grad.cpu().eq(2).all()

@@ -36,6 +36,7 @@ from . import (
     host_scalars,
     lowering,
     ragged,
+    replaced_storages,
     scalars,
     weight_layouts,
     whole_operators,
@@ -144,7 +145,9 @@ def compile_aten(
     """A function of one list, the arguments of the ATen graph, which gives its results in a list;
     `example_inputs` are fake tensors and numbers, one a placeholder."""
     with compiling():  # a backward pass is compiled by the thread that runs it first
-        return _compile_aten(gm, example_inputs, settings)
+        places = replaced_storages.take_out(gm)
+        run = _compile_aten(gm, example_inputs, settings)
+        return replaced_storages.setting(run, places) if places else run
 
 
 def _compile_aten(
