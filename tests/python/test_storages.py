@@ -188,3 +188,20 @@ def test_a_compiled_forward_pass_replaces_a_parameter():
     torch.compile(step)(torch.ones(2, 4, device="spyre", dtype=torch.half)).backward()
     assert torch.equal(layer.weight.detach().cpu(), torch.eye(4).half())
     assert layer.weight.grad.cpu().eq(2).all()
+
+
+def test_compiled_code_resizes_the_storage_of_an_argument():
+    """As a sharded parameter is gathered, used and given up."""
+
+    def fill(x, y):
+        x.untyped_storage().resize_(y.nbytes)
+        x.copy_(y)
+        return x * 2
+
+    torch._dynamo.reset()
+    x, y = torch.ones(4, device="spyre"), torch.arange(4.0, device="spyre")
+    with torch.no_grad():
+        torch.compile(lambda x: x.untyped_storage().resize_(0) and None)(x)
+        assert x.untyped_storage().size() == 0
+        doubled = torch.compile(fill)(x, y)
+    assert torch.equal(x.cpu(), y.cpu()) and torch.equal(doubled.cpu(), y.cpu() * 2)

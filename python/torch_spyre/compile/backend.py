@@ -145,9 +145,9 @@ def compile_aten(
     """A function of one list, the arguments of the ATen graph, which gives its results in a list;
     `example_inputs` are fake tensors and numbers, one a placeholder."""
     with compiling():  # a backward pass is compiled by the thread that runs it first
-        places = replaced_storages.take_out(gm)
+        replaced = replaced_storages.take_out(gm)
         run = _compile_aten(gm, example_inputs, settings)
-        return replaced_storages.setting(run, places) if places else run
+        return replaced_storages.replacing(run, replaced) if replaced else run
 
 
 def _compile_aten(
