@@ -80,7 +80,6 @@ enum { SIMD_LANES = 64, SIMD_MOST_ROWS = 8, SIMD_LEAST_FOLD = 16 };
 
 typedef struct {
     simd_function *f32[OPFUNC_COUNT], *f64[OPFUNC_COUNT];      // null: none
-    simd_function *quotient;                                   // REALDIV on SEN169_FP16
     simd_lookup *lookup;
     simd_reducer *reduce[SIMD_SUMS + 1];                       // null: none
     simd_folder *fold[SIMD_SUMS + 1];                          // null: none

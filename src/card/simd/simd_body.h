@@ -66,16 +66,6 @@ F32_ROWS(VALUE_F32)
 COMMON_ROWS(VALUE_F64)
 F64_ROWS(VALUE_F64)
 
-// One divisor a row of SEN169_FP16 costs a multiplication an element. With 10-bit significands no
-// quotient is a tie, nor nearer to one than 2^-21 of it: a tie has an odd significand of 11 bits,
-// and its product with the divisor is a whole number that is not the dividend. Two roundings to
-// fp32 are off by less than 2^-22.
-static void f32_QUOTIENT(const simd_rows *s)
-{
-    if (shape_of(s, 2) == SHAPE_ONE_DENSE) run_parts(s, f32_MUL_one_dense_dl16, fetch_inverses);
-    else f32_REALDIV(s);
-}
-
 #include "card/simd/look_up.h"
 #include "card/simd/simd_reduce.h"
 #include "card/simd/simd_multiply.h"
@@ -87,7 +77,7 @@ static void f32_QUOTIENT(const simd_rows *s)
     {                                                                                          \
         .f32 = {COMMON_ROWS(F32_ENTRY) F32_ROWS(F32_ENTRY)},                                   \
         .f64 = {COMMON_ROWS(F64_ENTRY) F64_ROWS(F64_ENTRY)},                                   \
-        .quotient = f32_QUOTIENT, .lookup = look_up,                                           \
+        .lookup = look_up,                                                                     \
         .reduce = {reduce_sum, reduce_square, reduce_max, reduce_min, reduce_product},         \
         .fold = {fold_sum, NULL, fold_max, fold_min, fold_product},                            \
         .multiply = multiply, .few_rows = FEW_ROWS,                                           \

@@ -300,7 +300,7 @@ static void splat_rows(const simd_rows *s, const float *values)
             [SHAPE_LINES] = name##_lines,                                                      \
             [SHAPE_ANY] = name##_any,                                                          \
         };                                                                                     \
-        run_parts(s, functions[shape_of(s, arity)], fetch_values);                             \
+        run_parts(s, functions[shape_of(s, arity)]);                                           \
     }
 
 // What needs fp64 takes its time anyway: no loops for particular shapes but one.
@@ -310,5 +310,5 @@ static void splat_rows(const simd_rows *s, const float *values)
     static void name(const simd_rows *s)                                                           \
     {                                                                                          \
         bool splat = shape_of(s, arity) == SHAPE_SPLAT;                                        \
-        run_parts(s, splat ? name##_splat : name##_any, fetch_values);                         \
+        run_parts(s, splat ? name##_splat : name##_any);                                       \
     }

@@ -188,7 +188,5 @@ simd_function *simd_find(opfunc op, spyre_format result, const spyre_format *inp
         if (!simd_reads(inputs[n], &format)) return NULL;
     if (opfunc_describe(op)->kind == OPFUNC_KIND_COPY) op = OPFUNC_IDENTITY;
     const simd_table *table = simd_in_use();
-    if (!lanes_f32_suffices(op, result, inputs, count)) return table->f64[op];
-    bool dl16 = result == SPYRE_FORMAT_SEN169_FP16;
-    return op == OPFUNC_REALDIV && dl16 ? table->quotient : table->f32[op];
+    return lanes_f32_suffices(op, result, inputs, count) ? table->f32[op] : table->f64[op];
 }

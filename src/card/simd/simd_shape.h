@@ -104,17 +104,6 @@ static void fetch_values(const simd_rows *s, row_values *y)
             y->of[o][row] = o == OPFUNC_MAX_INPUTS ? 0.0f : 1.0f;
 }
 
-static void fetch_inverses(const simd_rows *s, row_values *y)
-{
-    fetch_values(s, y);
-    for (size_t row = 0; row < ROWS_MOST; row += LANES) {
-        uint8_t *at = (uint8_t *)(y->of[2] + row);
-        v_store(at, v_set(1.0f) / v_load(at));
-    }
-}
-
-typedef void value_fetcher(const simd_rows *s, row_values *y);
-
 // --- Parts: a plane of at most ROWS_MOST rows
 
 typedef void part_function(const simd_rows *part, const row_values *y);
@@ -136,11 +125,11 @@ static bool same_in_all_planes(const simd_rows *s)
     return true;
 }
 
-static void run_parts(const simd_rows *s, part_function *run, value_fetcher *fetch)
+static void run_parts(const simd_rows *s, part_function *run)
 {
     row_values y;
     if (s->planes == 1 && s->rows <= ROWS_MOST) {
-        fetch(s, &y);
+        fetch_values(s, &y);
         run(s, &y);
         return;
     }
@@ -148,7 +137,7 @@ static void run_parts(const simd_rows *s, part_function *run, value_fetcher *fet
     for (size_t row = 0; row < s->rows; row += ROWS_MOST) {
         for (size_t plane = 0; plane < s->planes; plane++) {
             simd_rows part = part_of(s, plane, row);
-            if (plane == 0 || !once) fetch(&part, &y);
+            if (plane == 0 || !once) fetch_values(&part, &y);
             run(&part, &y);
         }
     }
