@@ -46,7 +46,7 @@ static spyre_status cut(tiling *t)
     for (uint32_t b = 0; b < t->loops->buffers.count; b++)
         TRY(VEC_PUSH(loop_scratch(t->loops), &t->whole_at, LOOP_MAX_TILES));
     TRY(tile_copies(t));
-    TRY(tile_exponentials(t));
+    TRY(tile_online_softmax(t));
     TRY(tile_reductions(t));
     TRY(tile_schedule(t));
     return tile_apply(t);

@@ -64,7 +64,7 @@ bool tile_reads_alike(const loop_op *first, uint32_t other, uint8_t first_var, c
                       uint32_t k, uint8_t var);
 
 // Makes sums of exp(x - max(x)) along a cut loop one pass over its tiles.
-SPYRE_MUST_CHECK spyre_status tile_exponentials(tiling *t);
+SPYRE_MUST_CHECK spyre_status tile_online_softmax(tiling *t);
 
 // Makes an op that reduces along a cut loop three: an identity before the loop, the op on one tile,
 // the combination of its partial result with what is there.
