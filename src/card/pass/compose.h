@@ -17,6 +17,8 @@ typedef struct {
     bool shares_loop;                       // with other tiles, one after the other now
     plan_tile *tile;
     VEC(plan_tile *) instead;               // what reads elsewhere; empty: nothing does
+    double ns, instead_ns;                  // of the host
+    bool elsewhere;                         // `instead` is chosen
     bool dropped;
 } composed_tile;
 
@@ -52,8 +54,12 @@ SPYRE_MUST_CHECK spyre_status compose_each_in_memory(const translation *t,
                                                      const plan_kernel *kernel, compose_touch *fn,
                                                      void *context);
 
-// Marks copies as dropped whose results nothing reads; whether there are any.
-SPYRE_MUST_CHECK spyre_status compose_find_dropped(composer *c, bool *out_any);
+// What a tile takes the host, on one core.
+double compose_ns(const plan_tile *tile);
+
+// Chooses what reads elsewhere in at most `limit` times a tile's time, and marks copies as dropped
+// whose results nothing reads then. The time of what is left.
+SPYRE_MUST_CHECK spyre_status compose_find_dropped(composer *c, double limit, double *out_ns);
 
 // The phases of what is left become those of the program.
 SPYRE_MUST_CHECK spyre_status compose_write_phases(composer *c, translation *t);

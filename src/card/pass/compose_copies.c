@@ -27,6 +27,8 @@
 #include "card/plan/pass.h"
 #include "isa/dims.h"
 
+#define WORTH 0.95                          // of the time before, at most
+
 enum {
     LEAST_BYTES = 16384,                    // copied within LX, else nothing is worth it
     MOST_ELEMENTS = 1 << 24,                // of all tiles that are followed
@@ -59,6 +61,7 @@ static spyre_status add_tile(composer *c, composed_kernel *k, const loop_block *
         return NULL;
     }
     TRY(plan_copy_tile(c->memory, &i, &tile.tile));
+    tile.ns = compose_ns(tile.tile);
     return VEC_PUSH(c->scratch, &k->tiles, tile);
 }
 
@@ -265,6 +268,8 @@ static spyre_status compose_tile(composer *c, const contents *held, composed_ker
     if (held->full) return NULL;
     TRY(compose_from(c, held, k, tile, compose_merge_dims(tile->tile), 1, &composed));
     if (!composed) tile->instead.count = 0;
+    for (uint32_t n = 0; n < tile->instead.count; n++)
+        tile->instead_ns += compose_ns(tile->instead.items[n]);
     return NULL;
 }
 
@@ -342,10 +347,26 @@ static bool has_loops(const card_program *p)
     return false;
 }
 
+// Reads elsewhere by how much longer each may take, where that leaves least in all: one that does
+// may let several copies be left out, or none.
+static spyre_status choose_limit(composer *c, bool *out_any)
+{
+    static const double limits[] = {0, 1.2, 4, 1e9};
+    double best = 0, ns, limit = 0;
+    for (uint32_t n = 0; n < sizeof limits / sizeof *limits; n++) {
+        TRY(compose_find_dropped(c, limits[n], &ns));
+        if (n && ns > WORTH * best) continue;
+        best = ns;
+        limit = limits[n];
+    }
+    *out_any = limit > 0;
+    return *out_any ? compose_find_dropped(c, limit, &ns) : NULL;
+}
+
 spyre_status card_pass_compose_copies(translation *t)
 {
     composer c = {.t = t, .memory = t->memory, .scratch = t->scratch};
-    bool any = false;
+    bool any;
     // Loops name their first phase by number.
     if (has_loops(t->loaded)) return NULL;
     TRY(list_kernels(&c));
@@ -353,6 +374,6 @@ spyre_status card_pass_compose_copies(translation *t)
     TRY(list_arguments(&c));
     choose_followed(&c);
     TRY(follow_all(&c));
-    TRY(compose_find_dropped(&c, &any));
+    TRY(choose_limit(&c, &any));
     return any ? compose_write_phases(&c, t) : NULL;
 }

@@ -132,17 +132,17 @@ static spyre_status write_kernel(composer *c, translation *t, const plan_phase *
     step_list steps = {0};
     bool splits = false;
     for (uint32_t n = 0; n < k->tiles.count; n++)
-        splits = splits || k->tiles.items[n].instead.count > 1;
+        splits = splits || (k->tiles.items[n].elsewhere && k->tiles.items[n].instead.count > 1);
     TRY(begin_kernel(c, k, &kernel));
     for (uint32_t n = 0; n < k->tiles.count; n++) {
         const composed_tile *tile = &k->tiles.items[n];
         if (tile->dropped) continue;
-        if (!tile->instead.count && tile->shares_loop)
+        if (!tile->elsewhere && tile->shares_loop)
             TRY(add_piece(t, tile, tile->tile, &steps, kernel));
-        else if (!tile->instead.count)
+        else if (!tile->elsewhere)
             TRY(add_steps(t, k, tile, &steps));
-        if (!tile->instead.count && splits) kernel->weight_bytes = weight_of(kernel, tile->tile);
-        for (uint32_t m = 0; m < tile->instead.count; m++) {
+        if (!tile->elsewhere && splits) kernel->weight_bytes = weight_of(kernel, tile->tile);
+        for (uint32_t m = 0; m < tile->instead.count && tile->elsewhere; m++) {
             TRY(add_piece(t, tile, tile->instead.items[m], &steps, kernel));
             if (!splits) continue;
             kernel->weight_bytes = weight_of(kernel, tile->instead.items[m]);

@@ -100,16 +100,12 @@ static uint32_t innermost(const isa_instruction *i)
     return inner;
 }
 
-// Lines of the host's cache that are read hold as many of the elements as before: neighbours, or,
-// of copies, NEAR, or ones that were no neighbours before.
+// What is computed reads neighbours; what a copy takes is composed_times.c's.
 static bool is_worth_it(const isa_instruction *i, const isa_operand *o, const places *p)
 {
-    enum { NEAR = 4 };
     const uint32_t inner = innermost(i);
-    const int64_t bytes = spyre_format_bytes(o->format);
-    const int64_t step = p->stride[inner] * CONTENTS_UNIT_BYTES;
-    return i->extent[inner] == 1 || step == bytes ||
-           (contents_is_copy(i) && (o->stride[inner] != bytes || llabs(step) <= NEAR * bytes));
+    return contents_is_copy(i) || i->extent[inner] == 1 ||
+           p->stride[inner] * CONTENTS_UNIT_BYTES == spyre_format_bytes(o->format);
 }
 
 // The bytes that the places are, in the space of their source.
@@ -140,12 +136,13 @@ static bool is_periodic(const uint32_t *unit, const isa_operand *o, const places
 }
 
 // How much of a dim stays in front of a cut: all whole blocks, or one; but whole sticks of what is
-// computed.
-static uint32_t kept_of(const isa_instruction *i, uint32_t dim, uint32_t block, bool periodic)
+// computed. A block of two that are no neighbours is one of one, and part of what follows.
+static uint32_t kept_of(const isa_instruction *i, const places *p, bool periodic)
 {
-    const uint32_t extent = i->extent[dim];
+    const uint32_t dim = p->dim, extent = i->extent[dim], block = (uint32_t)p->index;
     const int64_t bytes = spyre_format_bytes(i->operand[0].format);
-    const uint32_t kept = periodic ? extent / block * block : block;
+    const bool single = block == 2 && p->stride[dim] * CONTENTS_UNIT_BYTES != bytes;
+    const uint32_t kept = periodic ? extent / block * block : single ? 1 : block;
     const uint32_t lanes = SPYRE_STICK_BYTES / (uint32_t)bytes;
     return i->operand[0].stride[dim] == bytes && !contents_is_copy(i) ? kept / lanes * lanes : kept;
 }
@@ -163,7 +160,7 @@ static bool cut_at(const uint32_t *unit, uint32_t operand, const places *p, comp
     }
     for (uint32_t d = 0; d < p->dim; d++)
         if (i->extent[d] > 1 && !contents_is_copy(i)) return false;
-    const uint32_t kept = kept_of(i, p->dim, inner, periodic);
+    const uint32_t kept = kept_of(i, p, periodic);
     if (!kept || out->has_rest) return false;
     isa_instruction rest = *i;
     rest.extent[p->dim] = extent - kept;

@@ -2,12 +2,28 @@
 //
 // Copies that nothing reads once their readers read elsewhere: kernels from the last to the first,
 // and for each unit of LX and of temporary arguments the cores that still read it.
+#include <string.h>
+
 #include "base/odometer.h"
 #include "card/pass/compose.h"
 
 static const content_map *needed_of(const composer *c, const isa_operand *o)
 {
     return content_map_of(c->needed, c->map_count, o->space, o->arg);
+}
+
+// Nothing reads what the cores of a kernel, which is not one of tiles, surely overwrite.
+static void forget_replaced(composer *c, const plan_kernel *kernel)
+{
+    const content_map *map = &c->needed[0];
+    const lx_ranges *replaced = &c->t->lx.items[kernel->order].replaced;
+    for (uint32_t n = 0; n < replaced->count; n++) {
+        const lx_range r = replaced->items[n];
+        if (!range_covers(r.lanes, LX_WHOLE_STICKS) || !range_covers(map->bytes, r.bytes)) continue;
+        for (int64_t at = r.bytes.low + r.bytes.low % CONTENTS_UNIT_BYTES; at < r.bytes.high - 1;
+             at += CONTENTS_UNIT_BYTES)
+            *content_unit(map, at) &= ~kernel->source->active_cores;
+    }
 }
 
 // In memory any core may read what one has written.
@@ -83,8 +99,9 @@ static void need_of_tile(composer *c, const composed_kernel *k, composed_tile *t
 {
     tile->dropped = !result_is_read(c, k, tile->tile) && contents_is_copy(tile->tile->instruction);
     if (tile->dropped) return;
-    if (!tile->instead.count) need_inputs(c, k, tile->tile);
-    for (uint32_t n = 0; n < tile->instead.count; n++) need_inputs(c, k, tile->instead.items[n]);
+    if (!tile->elsewhere) need_inputs(c, k, tile->tile);
+    for (uint32_t n = 0; n < tile->instead.count && tile->elsewhere; n++)
+        need_inputs(c, k, tile->instead.items[n]);
 }
 
 static spyre_status need_in_memory(void *context, const isa_instruction *i, uint32_t o,
@@ -97,6 +114,7 @@ static spyre_status need_in_memory(void *context, const isa_instruction *i, uint
 static spyre_status need_of_code(composer *c, const plan_kernel *kernel)
 {
     const lx_access_list *accesses = &c->t->accesses[kernel->order];
+    forget_replaced(c, kernel);
     for (uint32_t n = 0; n < accesses->count; n++) {
         const lx_access *a = &accesses->items[n];
         if (a->reads) need_range(c, &a->i->operand[a->operand], lx_over_loops(a, 0),
@@ -117,18 +135,31 @@ static spyre_status begin_needed(composer *c)
     return NULL;
 }
 
-spyre_status compose_find_dropped(composer *c, bool *out_any)
+static void begin_again(composer *c)
 {
-    TRY(begin_needed(c));
+    for (uint32_t n = 0; n < c->map_count; n++) {
+        const content_map *map = &c->needed[n];
+        const int64_t units = (map->bytes.high - map->bytes.low) / CONTENTS_UNIT_BYTES;
+        memset(map->unit, 0, (size_t)units * sizeof *map->unit);
+    }
+}
+
+spyre_status compose_find_dropped(composer *c, double limit, double *out_ns)
+{
+    if (!c->map_count) TRY(begin_needed(c));
+    else begin_again(c);
+    *out_ns = 0;
     for (uint32_t n = c->t->loaded->phases.count; n-- > 0;) {
         const plan_kernel *kernel = c->t->loaded->phases.items[n].kernel;
         composed_kernel *k = &c->kernels[n];
         if (kernel && !k->kernel) TRY(need_of_code(c, kernel));
+        k->changed = false;
         for (uint32_t m = k->kernel ? k->tiles.count : 0; m-- > 0;) {
             composed_tile *tile = &k->tiles.items[m];
+            tile->elsewhere = tile->instead.count && tile->instead_ns <= limit * tile->ns;
             need_of_tile(c, k, tile);
-            k->changed = k->changed || tile->dropped || tile->instead.count;
-            *out_any = *out_any || tile->dropped;
+            k->changed = k->changed || tile->dropped || tile->elsewhere;
+            if (!tile->dropped) *out_ns += tile->elsewhere ? tile->instead_ns : tile->ns;
         }
     }
     return NULL;

@@ -31,6 +31,38 @@ COPY_STRIDED(uint16_t)
 COPY_STRIDED(uint32_t)
 COPY_STRIDED(uint64_t)
 
+// Every second, third or fourth word, or all in reverse: strides that the compiler knows are loads
+// of neighbours and a choice among them.
+#define EVERY(step)                                                                          \
+    for (int64_t n = 0; n < count; n++) {                                                    \
+        uint16_t word;                                                                       \
+        memcpy(&word, from + (step) * n * (int64_t)sizeof word, sizeof word);                \
+        memcpy(to + n * (int64_t)sizeof word, &word, sizeof word);                           \
+    }                                                                                        \
+    return true
+
+BASE_CLONES
+static bool copy_near_words(uint8_t *restrict to, const uint8_t *restrict from,
+                            int64_t from_stride, int64_t count)
+{
+    switch (from_stride / (int64_t)sizeof(uint16_t)) {
+    case -1: EVERY(-1);
+    case 2: EVERY(2);
+    case 3: EVERY(3);
+    case 4: EVERY(4);
+    default: return false;
+    }
+}
+
+// Whether the two runs share no byte, the first one of neighbours.
+static bool words_apart(const uint8_t *to, const uint8_t *from, int64_t from_stride,
+                        int64_t count)
+{
+    const int64_t reach = from_stride * (count - 1), bytes = sizeof(uint16_t);
+    const uint8_t *low = reach < 0 ? from + reach : from, *high = reach < 0 ? from : from + reach;
+    return high + bytes <= to || to + count * bytes <= low;
+}
+
 void copy_elements(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride,
                    int64_t count, uint32_t bytes)
 {
@@ -40,7 +72,12 @@ void copy_elements(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t 
     }
     switch (bytes) {
     case 1: copy_uint8_t(to, to_stride, from, from_stride, count); return;
-    case 2: copy_uint16_t(to, to_stride, from, from_stride, count); return;
+    case 2:
+        if (to_stride == 2 && from_stride % 2 == 0 && words_apart(to, from, from_stride, count) &&
+            copy_near_words(to, from, from_stride, count))
+            return;
+        copy_uint16_t(to, to_stride, from, from_stride, count);
+        return;
     case 4: copy_uint32_t(to, to_stride, from, from_stride, count); return;
     case 8: copy_uint64_t(to, to_stride, from, from_stride, count); return;
     default:

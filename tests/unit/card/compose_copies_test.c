@@ -71,7 +71,7 @@ static isa_instruction *emit_copy(isa_program *p, isa_opcode opcode, const side 
 static void random_kernel(isa_program *p, uint64_t *seed, uint32_t cores, isa_opcode opcode,
                           isa_operand to, isa_operand from)
 {
-    const bool part = next_random(seed) % 4 == 0;
+    const bool part = next_random(seed) % 8 == 0;
     const uint32_t lanes = part ? 1 + next_random(seed) % 64 : 64;
     const side a = random_side(seed, to, part), b = random_side(seed, from, true);
     begin(p, cores);
@@ -98,13 +98,13 @@ static void random_compute(isa_program *p, uint64_t *seed, uint32_t cores, isa_o
 
 static void add_kernels(isa_program *p, uint64_t *seed)
 {
-    for (uint32_t kernels = 6 + next_random(seed) % 14; kernels > 0; kernels--) {
+    for (uint32_t kernels = 8 + next_random(seed) % 14; kernels > 0; kernels--) {
         const uint32_t a = next_random(seed) % BUFFERS, b = next_random(seed) % BUFFERS;
         const uint32_t cores = next_random(seed) % 3 ? 1 : CORES;
         const uint16_t slot = next_random(seed) % 4 == 0;
         const isa_operand lx = buffer_of(ISA_SPACE_LX, 0, 0, a);
         const isa_operand other = buffer_of(ISA_SPACE_LX, 0, 0, b);
-        switch (next_random(seed) % 8) {
+        switch (next_random(seed) % 12) {
         case 0:
         case 1:
             random_kernel(p, seed, cores, ISA_LOAD, lx,
@@ -170,7 +170,7 @@ static void compose_copies__random_programs_keep_their_bytes(void **state)
     uint32_t composed = 0;
     for (uint32_t threads = 1; threads <= 4; threads++) {
         card *c = card_with_threads(threads);
-        for (uint32_t n = 0; n < 60; n++) {
+        for (uint32_t n = 0; n < 100; n++) {
             bool one;
             isa_program *p = new_program(ARGUMENTS);
             add_kernels(p, &seed);
@@ -179,7 +179,7 @@ static void compose_copies__random_programs_keep_their_bytes(void **state)
         }
         card_destroy(c);
     }
-    assert_in_range(composed, 60, 240);
+    assert_in_range(composed, 25, 400);
 }
 
 // --- A shift
