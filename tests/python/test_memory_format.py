@@ -63,6 +63,7 @@ CASES = {
     "max_pool2d": (lambda x: F.max_pool2d(x, 2), X),
     "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), X),
     "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, 1), X),
+    "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, 3), X),
     "volume": (lambda x: x * 2 + 1, VOLUME),
     "volume(channels_last_3d)": (lambda x: x.contiguous(memory_format=LAST_3D), plain(VOLUME)),
     "permuted": (lambda x: x * x + 1, TURNED),

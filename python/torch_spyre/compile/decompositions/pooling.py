@@ -443,7 +443,7 @@ def adaptive_max_pool(
         found = torch.where(view == values, number, math.inf)
         index = found if index is None else torch.minimum(index, found)
     assert index is not None
-    return values.contiguous(), positions(index)
+    return as_stored(values, x), as_stored(positions(index), x)
 
 
 def _adaptive_max_backward(
