@@ -32,9 +32,6 @@ from .result_metadata import EMPTY, results_of
 from .run_on_cpu import run_on_cpu
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from .length_graph import Grown
 
 _aten = torch.ops.aten

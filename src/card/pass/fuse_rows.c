@@ -279,6 +279,65 @@ static spyre_status fuse_joined(fusion_search *s)
     return NULL;
 }
 
+// --- Few rows of each core
+
+// Units, sticks of a row, up to which a core's rows cost less than to begin with them: all cores'
+// rows are taken together, as many at a time as a block holds.
+enum { FEW_UNITS = 64 };
+
+static bool is_brief(const plan_kernel *kernel, const row_fusion *c)
+{
+    const size_t cores = (size_t)__builtin_popcount(kernel->source->active_cores);
+    const size_t units = (size_t)c->rows * c->sticks;
+    return cores > 1 && !c->loops && units <= FEW_UNITS * (c->joined ? cores : 1);
+}
+
+// Kernels that may be of a row fusion of all cores without messages, whether or not they are of one
+// of a core's own.
+static uint32_t count_kernels(const plan_phase *phases, uint32_t count)
+{
+    uint32_t n = 0;
+    while (n < count && plan_is_plain(&phases[n]) && has_tiles(phases[n].kernel)) n++;
+    return n;
+}
+
+// It takes kernels that come after it from row fusions of a core's own, if all of each.
+static bool replaces_whole(const plan_phase *phases, uint32_t kernels)
+{
+    for (uint32_t k = 0; k < kernels; k++)
+        if (phases[k].kernel->rows && k + phases[k].kernel->rows->kernels > kernels) return false;
+    return true;
+}
+
+// The first kernels, two or those of a row fusion, become one of all cores, if there is one.
+static spyre_status join_brief(fusion_search *s, const plan_phase *phases, uint32_t count)
+{
+    rows_tiles tiles;
+    uint32_t kernels;
+    const row_fusion *found = NULL, *own = phases->kernel->rows;
+    const uint32_t least = own ? own->kernels : 2;
+    rows_window_begin(s->window, phases, count_kernels(phases, count), true);
+    TRY(rows_window_move(s->window, 0, &tiles, &kernels));
+    if (kernels < least) return NULL;
+    TRY(try_fewer(s, kernels, least, &tiles, &found));
+    if (!found || !is_brief(phases->kernel, found) || leaves_streams(found) ||
+        !replaces_whole(phases, found->kernels))
+        return NULL;
+    for (uint32_t k = 0; k < found->kernels; k++) phases[k].kernel->rows = NULL;
+    phases->kernel->rows = found;
+    return NULL;
+}
+
+static spyre_status join_all_brief(fusion_search *s, const plan_phase *phases, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        const row_fusion *own = phases[k].kernel->rows;
+        if (!own || is_brief(phases[k].kernel, own)) TRY(join_brief(s, phases + k, count - k));
+        if (phases[k].kernel->rows) k += phases[k].kernel->rows->kernels - 1;
+    }
+    return NULL;
+}
+
 // --- The pass
 
 static bool may_be_joined(const plan_phase *phase)
@@ -316,6 +375,7 @@ static spyre_status fuse_without_barriers(const translation *t, fusion_search *s
             end++;
         rows_window_begin(search->window, phases + first, end - first, false);
         TRY(fuse_between(search));
+        TRY(join_all_brief(search, phases + first, end - first));
     }
     return NULL;
 }
