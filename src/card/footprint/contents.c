@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/odometer.h"
+#include "base/target_clones.h"
 
 enum { MOST_SOURCES = 4096, UNIT = CONTENTS_UNIT_BYTES };
 
@@ -74,6 +75,12 @@ const content_source *contents_source(const contents *c, uint32_t place)
     return c->full || s->gone || place - s->begin >= units_of(s->bytes) ? NULL : s;
 }
 
+BASE_CLONES
+static void number_units(uint32_t *unit, uint32_t count, uint32_t begin)
+{
+    for (uint32_t n = 0; n < count; n++) unit[n] = begin + n;
+}
+
 spyre_status contents_replace(contents *c, isa_space space, uint16_t arg, byte_range range)
 {
     const content_map *map = map_of(c, space, arg);
@@ -89,9 +96,8 @@ spyre_status contents_replace(contents *c, isa_space space, uint16_t arg, byte_r
     s.used = s.bytes;
     TRY(add_source(c, &s, &number));
     if (c->full) return NULL;
-    uint32_t *unit = content_unit(map, s.bytes.low);
-    for (uint32_t n = 0; n < units_of(s.bytes); n++)
-        unit[n] = c->sources.items[number].begin + n;
+    number_units(content_unit(map, s.bytes.low), units_of(s.bytes),
+                 c->sources.items[number].begin);
     return NULL;
 }
 

@@ -31,7 +31,8 @@
 
 enum {
     LEAST_BYTES = 16384,                    // copied within LX, else nothing is worth it
-    MOST_ELEMENTS = 1 << 24,                // of all tiles that are followed
+    MOST_ELEMENTS = 1 << 22,                // of all tiles that are followed
+    MOST_COPIES = 64,                       // whose places are known
     MOST_TEMPORARY_BYTES = 1 << 25,         // of an argument that is
     MOST_CORE_SETS = 4,
     MOST_SLOTS = 16,                        // of a kernel, added
@@ -91,22 +92,35 @@ static spyre_status list_tiles(composer *c, plan_kernel *kernel, composed_kernel
     return NULL;
 }
 
-static bool moves_within(const isa_instruction *i)
+// Where copies have put something in LX so far; of many, those before.
+typedef struct {
+    uint32_t count;
+    byte_range items[MOST_COPIES];
+} copied_ranges;
+
+// Bytes that a tile copies within LX of what was copied there.
+static double copied_again(const composed_kernel *k, const isa_instruction *i, double elements,
+                           copied_ranges *copied)
 {
-    return contents_is_copy(i) && i->operand[0].space == ISA_SPACE_LX &&
-           i->operand[1].space == ISA_SPACE_LX;
+    if (!contents_is_copy(i) || i->operand[0].space != ISA_SPACE_LX) return 0;
+    bool again = false;
+    for (uint32_t n = 0; n < copied->count && i->operand[1].space == ISA_SPACE_LX; n++)
+        again = again || ranges_overlap(copied->items[n], compose_range(k, i, 1));
+    if (copied->count < MOST_COPIES) copied->items[copied->count++] = compose_range(k, i, 0);
+    return again ? elements * spyre_format_bytes(i->operand[0].format) : 0;
 }
 
 // Whether enough is copied within LX, and not too much is to be followed.
 static bool is_worth_it(const composer *c)
 {
+    copied_ranges copied = {0};
     double moved = 0, all = 0;
     for (uint32_t n = 0; n < c->t->loaded->phases.count; n++) {
         const composed_kernel *k = &c->kernels[n];
         for (uint32_t m = 0; k->kernel && m < k->tiles.count; m++) {
-            const isa_instruction *i = k->tiles.items[m].tile->instruction;
-            const double elements = compose_elements(k->tiles.items[m].tile);
-            if (moves_within(i)) moved += elements * spyre_format_bytes(i->operand[0].format);
+            const plan_tile *tile = k->tiles.items[m].tile;
+            const double elements = compose_elements(tile);
+            moved += copied_again(k, tile->instruction, elements, &copied);
             all += elements;
         }
     }
@@ -347,16 +361,31 @@ static bool has_loops(const card_program *p)
     return false;
 }
 
+// Of all tiles; 0 where none may read elsewhere.
+static double time_before(const composer *c)
+{
+    double ns = 0;
+    bool any = false;
+    for (uint32_t n = 0; n < c->t->loaded->phases.count; n++) {
+        const composed_kernel *k = &c->kernels[n];
+        for (uint32_t m = 0; k->kernel && m < k->tiles.count; m++) {
+            ns += k->tiles.items[m].ns;
+            any = any || k->tiles.items[m].instead.count;
+        }
+    }
+    return any ? ns : 0;
+}
+
 // Reads elsewhere by how much longer each may take, where that leaves least in all: one that does
 // may let several copies be left out, or none.
 static spyre_status choose_limit(composer *c, bool *out_any)
 {
-    static const double limits[] = {0, 1.2, 4, 1e9};
-    double best = 0, ns, limit = 0;
-    for (uint32_t n = 0; n < sizeof limits / sizeof *limits; n++) {
+    static const double limits[] = {1.2, 4, 1e9};
+    double best = WORTH * time_before(c), ns, limit = 0;
+    for (uint32_t n = 0; n < sizeof limits / sizeof *limits && best > 0; n++) {
         TRY(compose_find_dropped(c, limits[n], &ns));
-        if (n && ns > WORTH * best) continue;
-        best = ns;
+        if (ns > best) continue;
+        best = WORTH * ns;
         limit = limits[n];
     }
     *out_any = limit > 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/odometer.h"
+#include "base/target_clones.h"
 #include "card/pass/compose.h"
 
 static const content_map *needed_of(const composer *c, const isa_operand *o)
@@ -26,6 +27,24 @@ static void forget_replaced(composer *c, const plan_kernel *kernel)
     }
 }
 
+BASE_CLONES
+static void add_cores(uint32_t *unit, int64_t count, uint32_t cores)
+{
+    for (int64_t n = 0; n < count; n++) unit[n] |= cores;
+}
+
+// The cores of any of the units, which lose these.
+BASE_CLONES
+static uint32_t take_cores(uint32_t *unit, int64_t count, uint32_t cores)
+{
+    uint32_t any = 0;
+    for (int64_t n = 0; n < count; n++) {
+        any |= unit[n];
+        unit[n] &= ~cores;
+    }
+    return any;
+}
+
 // In memory any core may read what one has written.
 static void need_range(composer *c, const isa_operand *o, byte_range r, uint32_t cores)
 {
@@ -34,9 +53,9 @@ static void need_range(composer *c, const isa_operand *o, byte_range r, uint32_t
     if (o->space == ISA_SPACE_MEMORY) cores = UINT32_MAX;
     if (r.low < map->bytes.low) r.low = map->bytes.low;
     if (r.high > map->bytes.high) r.high = map->bytes.high;
-    for (int64_t at = r.low; at < r.high; at += CONTENTS_UNIT_BYTES)
-        *content_unit(map, at) |= cores;
-    if (r.low < r.high) *content_unit(map, r.high - 1) |= cores;
+    if (r.low >= r.high) return;
+    uint32_t *unit = content_unit(map, r.low);
+    add_cores(unit, content_unit(map, r.high - 1) - unit + 1, cores);
 }
 
 // Whether any of the cores reads what a tile writes from `first` on; from here backwards none does.
@@ -44,16 +63,13 @@ static bool take_needed(const content_map *map, const plan_tile *tile, int64_t f
                         uint32_t cores)
 {
     const uint32_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
-    int64_t index[ISA_MAX_DIMS] = {0};
+    const int64_t units = bytes / CONTENTS_UNIT_BYTES;
+    uint32_t outer = tile->dim_count, any = 0;
+    int64_t run = units, index[ISA_MAX_DIMS] = {0};
     odometer_place at = {tile->stride[0], first};
-    uint32_t any = 0;
-    do {
-        uint32_t *unit = content_unit(map, at.at);
-        for (uint32_t n = 0; n < bytes / CONTENTS_UNIT_BYTES; n++) {
-            any |= unit[n];
-            unit[n] &= ~cores;
-        }
-    } while (odometer_next(tile->dim_count, tile->extent, index, &at, 1));
+    if (outer && tile->stride[0][outer - 1] == bytes) run = units * tile->extent[--outer];
+    do any |= take_cores(content_unit(map, at.at), run, cores);
+    while (odometer_next(outer, tile->extent, index, &at, 1));
     return any & cores;
 }
 
