@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What compose_copies.c knows of the kernels of a program, and its steps: operands that are read
-// where copies have their elements from (composed_operand.c), copies that nothing reads any more
+// What compose_copies.c knows of the kernels of a program, and its steps: operands that may be read
+// where copies have their elements from (composed_operand.c), which of them are
+// (choose_composed.c) by what tiles take (composed_times.c), copies that nothing reads then
 // (dead_copies.c), and the phases that are left (composed_kernels.c), by what tiles touch
 // (composed_tiles.c).
 #ifndef CARD_COMPOSE_H
@@ -57,9 +58,15 @@ SPYRE_MUST_CHECK spyre_status compose_each_in_memory(const translation *t,
 // What a tile takes the host, on one core.
 double compose_ns(const plan_tile *tile);
 
-// Chooses what reads elsewhere in at most `limit` times a tile's time, and marks copies as dropped
-// whose results nothing reads then. The time of what is left.
-SPYRE_MUST_CHECK spyre_status compose_find_dropped(composer *c, double limit, double *out_ns);
+// Chooses which tiles read elsewhere and which copies are dropped: what leaves least time in all.
+// False where that is not worth it.
+SPYRE_MUST_CHECK spyre_status compose_choose(composer *c, bool *out_any);
+
+// Which units are read from here to the end of the program: of none at first, then back over code
+// and tiles, which also tells whether the tile, a copy whose result nothing reads, is dropped.
+SPYRE_MUST_CHECK spyre_status compose_begin_needed(composer *c);
+SPYRE_MUST_CHECK spyre_status compose_need_of_code(composer *c, const plan_kernel *kernel);
+void compose_need_of_tile(composer *c, const composed_kernel *k, composed_tile *tile);
 
 // The phases of what is left become those of the program.
 SPYRE_MUST_CHECK spyre_status compose_write_phases(composer *c, translation *t);

@@ -27,8 +27,6 @@
 #include "card/plan/pass.h"
 #include "isa/dims.h"
 
-#define WORTH 0.95                          // of the time before, at most
-
 enum {
     LEAST_BYTES = 16384,                    // copied within LX, else nothing is worth it
     MOST_ELEMENTS = 1 << 22,                // of all tiles that are followed
@@ -361,37 +359,6 @@ static bool has_loops(const card_program *p)
     return false;
 }
 
-// Of all tiles; 0 where none may read elsewhere.
-static double time_before(const composer *c)
-{
-    double ns = 0;
-    bool any = false;
-    for (uint32_t n = 0; n < c->t->loaded->phases.count; n++) {
-        const composed_kernel *k = &c->kernels[n];
-        for (uint32_t m = 0; k->kernel && m < k->tiles.count; m++) {
-            ns += k->tiles.items[m].ns;
-            any = any || k->tiles.items[m].instead.count;
-        }
-    }
-    return any ? ns : 0;
-}
-
-// Reads elsewhere by how much longer each may take, where that leaves least in all: one that does
-// may let several copies be left out, or none.
-static spyre_status choose_limit(composer *c, bool *out_any)
-{
-    static const double limits[] = {1.2, 4, 1e9};
-    double best = WORTH * time_before(c), ns, limit = 0;
-    for (uint32_t n = 0; n < sizeof limits / sizeof *limits && best > 0; n++) {
-        TRY(compose_find_dropped(c, limits[n], &ns));
-        if (ns > best) continue;
-        best = WORTH * ns;
-        limit = limits[n];
-    }
-    *out_any = limit > 0;
-    return *out_any ? compose_find_dropped(c, limit, &ns) : NULL;
-}
-
 spyre_status card_pass_compose_copies(translation *t)
 {
     composer c = {.t = t, .memory = t->memory, .scratch = t->scratch};
@@ -403,6 +370,6 @@ spyre_status card_pass_compose_copies(translation *t)
     TRY(list_arguments(&c));
     choose_followed(&c);
     TRY(follow_all(&c));
-    TRY(choose_limit(&c, &any));
+    TRY(compose_choose(&c, &any));
     return any ? compose_write_phases(&c, t) : NULL;
 }

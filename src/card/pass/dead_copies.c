@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies that nothing reads once their readers read elsewhere: kernels from the last to the first,
-// and for each unit of LX and of temporary arguments the cores that still read it.
+// Copies that nothing reads once their readers read elsewhere: for each unit of LX and of temporary
+// arguments the cores that still read it, which choose_composed.c asks from the last kernel to the
+// first.
 #include <string.h>
 
 #include "base/odometer.h"
@@ -111,7 +112,7 @@ static void need_inputs(composer *c, const composed_kernel *k, const plan_tile *
             need_range(c, &i->operand[o], compose_range(k, i, o), k->kernel->source->active_cores);
 }
 
-static void need_of_tile(composer *c, const composed_kernel *k, composed_tile *tile)
+void compose_need_of_tile(composer *c, const composed_kernel *k, composed_tile *tile)
 {
     tile->dropped = !result_is_read(c, k, tile->tile) && contents_is_copy(tile->tile->instruction);
     if (tile->dropped) return;
@@ -127,7 +128,7 @@ static spyre_status need_in_memory(void *context, const isa_instruction *i, uint
     return NULL;
 }
 
-static spyre_status need_of_code(composer *c, const plan_kernel *kernel)
+spyre_status compose_need_of_code(composer *c, const plan_kernel *kernel)
 {
     const lx_access_list *accesses = &c->t->accesses[kernel->order];
     forget_replaced(c, kernel);
@@ -160,23 +161,9 @@ static void begin_again(composer *c)
     }
 }
 
-spyre_status compose_find_dropped(composer *c, double limit, double *out_ns)
+spyre_status compose_begin_needed(composer *c)
 {
-    if (!c->map_count) TRY(begin_needed(c));
-    else begin_again(c);
-    *out_ns = 0;
-    for (uint32_t n = c->t->loaded->phases.count; n-- > 0;) {
-        const plan_kernel *kernel = c->t->loaded->phases.items[n].kernel;
-        composed_kernel *k = &c->kernels[n];
-        if (kernel && !k->kernel) TRY(need_of_code(c, kernel));
-        k->changed = false;
-        for (uint32_t m = k->kernel ? k->tiles.count : 0; m-- > 0;) {
-            composed_tile *tile = &k->tiles.items[m];
-            tile->elsewhere = tile->instead.count && tile->instead_ns <= limit * tile->ns;
-            need_of_tile(c, k, tile);
-            k->changed = k->changed || tile->dropped || tile->elsewhere;
-            if (!tile->dropped) *out_ns += tile->elsewhere ? tile->instead_ns : tile->ns;
-        }
-    }
+    if (!c->map_count) return begin_needed(c);
+    begin_again(c);
     return NULL;
 }
