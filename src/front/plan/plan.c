@@ -12,7 +12,7 @@
 #include "front/cost/cost.h"
 #include "front/front.h"
 #include "front/plan/boundary_copies.h"
-#include "front/plan/lx_or_memory.h"
+#include "front/plan/lx_places.h"
 #include "front/plan/lx_shuffles.h"
 
 enum { MOST_TRIALS = 8 };
@@ -55,7 +55,7 @@ static spyre_status try_copies(const loop_graph *loops, lx_copies *copies, arena
 {
     TRY(loop_copy(loops, scratch, out));
     TRY(lx_copies_insert(out, copies));
-    return lx_or_memory_choose(out);
+    return lx_places_choose(out);
 }
 
 static spyre_status take_copies(best_plan *best, lx_copies *copies, arena *scratch)
@@ -90,7 +90,7 @@ spyre_status plan_adopt(loop_graph *loops, const loop_graph *planned)
 spyre_status plan_complete(loop_graph *loops, arena *scratch)
 {
     lx_copies copies;
-    TRY(lx_or_memory_choose(loops));
+    TRY(lx_places_choose(loops));
     best_plan best = {*loops, -1};
     best.graph.scratch = scratch;
     TRY(boundary_copies_find(&best.graph, BOUNDARY_AGREED, &copies));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Intermediates stay in each core's LX between kernels. lx_slices.c says which buffers could, a
-// solver finds their addresses, the others stay in memory. The contents of LX last as long as the
-// bundle, so nothing is moved in or out. Deciding op by op while walking the graph would be
-// simpler, but a buffer that comes early and stays long then blocks all that come later.
-#include "front/plan/lx_or_memory.h"
+// Bytes and addresses of buffers in LX: intermediates stay in each core's LX between kernels.
+// lx_slices.c says which buffers could, a solver finds their addresses, the others stay in memory.
+// The contents of LX last as long as the bundle, so nothing is moved in or out. Deciding op by op
+// while walking the graph would be simpler, but a buffer that comes early and stays long then
+// blocks all that come later.
+#include "front/plan/lx_places.h"
 
 #include <string.h>
 
@@ -110,7 +111,7 @@ static void settle_shuffles(loop_graph *loops)
     }
 }
 
-spyre_status lx_or_memory_choose(loop_graph *loops)
+spyre_status lx_places_choose(loop_graph *loops)
 {
     planner p = {.loops = loops, .problem = {.memory = loop_scratch(loops)}};
     p.problem.capacity = lx_limit_bytes(loops);
