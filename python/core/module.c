@@ -3,7 +3,7 @@
 // torch_spyre._C: every file registers its own part.
 #include "core.h"
 #include "tensor/bucket_operands.h"
-#include "tensor/integer_range.h"
+#include "tensor/integer_bounds.h"
 #include "spyre/version.h"
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,

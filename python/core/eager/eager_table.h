@@ -8,7 +8,7 @@
 
 #include "eager/eager.h"
 #include "tensor/bucket_operands.h"
-#include "tensor/integer_range.h"
+#include "tensor/integer_bounds.h"
 
 enum { EAGER_MOST_INPUTS = 8, EAGER_MOST_BOUNDS = 4, EAGER_EMPTY_RESULT = UINT8_MAX };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The range of a storage's integers, read in the card's memory: a copy to the host would move twice
-// the bytes and widen them. A storage is blocks of sticks; the last sticks of each are those of the
-// end of the dim that lies along sticks, and only their first elements count:
+// The bounds of a storage's integers, smallest and largest, read in the card's memory: a copy to
+// the host would move twice the bytes and widen them. A storage is blocks of sticks; the last
+// sticks of each are those of the end of the dim that lies along sticks, and only their first
+// elements count:
 //
 //     [33 elements, 2 rows]: layout [2 chunks, 2 rows, 32]
 //     sticks  0..31 of row 0 | 0..31 of row 1 | 32 of row 0 | 32 of row 1       tail 2, rest 1

@@ -2,7 +2,7 @@
 //
 // The smallest and the largest of the integers of a tensor, which say whether arithmetic stays
 // within what the card has of them.
-#include "tensor/integer_range.h"
+#include "tensor/integer_bounds.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The smallest and the largest of the integers of a tensor.
-#ifndef CORE_INTEGER_RANGE_H
-#define CORE_INTEGER_RANGE_H
+#ifndef CORE_INTEGER_BOUNDS_H
+#define CORE_INTEGER_BOUNDS_H
 
 #include "core.h"
 
