@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/integer.h"
-#include "front/cost/cost_matmul.h"
+#include "front/cost/matmul_tile_reads.h"
 #include "front/cost/cost_shuffle.h"
 #include "isa/time_formulas.h"
 
@@ -135,23 +135,23 @@ static double overlap(const cost *c, double written_us, double kept_us, double t
     return alone + memory + fmax(0, least - fmin(store, fmax(0, (store - load + least) / 2)));
 }
 
-static cost_matmul product_of(const loop_op *op, const cost_basis *basis, const division *d,
-                              uint32_t resident, double *out_compute_us)
+static matmul_tile_reads product_of(const loop_op *op, const cost_basis *basis,
+                                    const division *d, uint32_t resident, double *out_compute_us)
 {
     cost_product p = {.op = op, .sizes = &basis->sizes, .d = d, .layout = &basis->layout,
                       .share_bytes = basis->share_bytes, .resident = resident};
-    double times, rows = cost_matmul_rows(&p, &times);
+    double times, rows = matmul_tile_rows(&p, &times);
     double rate = (double)division_cores(op, d) * isa_matmul_rate(rows);
     *out_compute_us = p.compute_us = basis->points / rate;
     for (uint32_t k = 0; k < 3; k++) p.bytes[k] = resident >> k & 1u ? 0 : basis->bytes[k];
-    return cost_matmul_of(&p);
+    return matmul_tile_reads_of(&p);
 }
 
 static cost cost_of_even(const loop_op *op, const cost_basis *basis, const division *d,
                          uint32_t resident)
 {
     cost c = {0};
-    cost_matmul m = {1, 1, 1, 1, false};
+    matmul_tile_reads m = {1, 1, 1, 1, false};
     double spread_us = 0, runs_us = 0;
     if (op->op == OPFUNC_SHUFFLE && resident == 3) {
         c.us = c.ring_us = basis->shuffle_us;

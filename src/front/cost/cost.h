@@ -6,10 +6,10 @@
 //
 //     memory  = (read + written) / MEMORY_BANDWIDTH + min(read, written) * turn
 //               bytes in whole sticks, each operand once however many cores read it (x of x * x
-//               once, that of a matmul as often as its tiles need it: cost_matmul.h); operands in
-//               LX cost nothing; windows that overlap are read once a tile (cost_windows.h); turn
-//               is MEMORY_TURNAROUND, or that of restickify and of broadcasts or, if that is more
-//               than the turn, what reads of cores far apart lose
+//               once, that of a matmul as often as its tiles need it: matmul_tile_reads.h);
+//               operands in LX cost nothing; windows that overlap are read once a tile
+//               (cost_windows.h); turn is MEMORY_TURNAROUND, or that of restickify and of
+//               broadcasts or, if that is more than the turn, what reads of cores far apart lose
 //               + runs * SHORT_RUN where less than LONG_RUN lies side by side (cost_memory.h)
 //     compute = multiply-adds / (cores * MATMUL_RATE * fill), or
 //               sticks of the largest operand / (cores * VECTOR_STICKS * CLOCK)

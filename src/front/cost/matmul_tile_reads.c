@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/cost/cost_matmul.h"
+#include "front/cost/matmul_tile_reads.h"
 
 #include <math.h>
 
@@ -52,7 +52,7 @@ static bool walks_as_one(const cost_product *p, uint8_t outer, uint8_t inner)
     return true;
 }
 
-double cost_matmul_rows(const cost_product *p, double *out_times)
+double matmul_tile_rows(const cost_product *p, double *out_times)
 {
     uint8_t order[LOOP_MAX_VARS];
     uint32_t count = sort_rows(p, order);
@@ -71,7 +71,7 @@ double cost_matmul_rows(const cost_product *p, double *out_times)
 static shape shape_of(const cost_product *p)
 {
     shape s = {.columns = 1, .depth = 1, .products = 1, .blocks = 1};
-    s.rows = cost_matmul_rows(p, &s.row_blocks);
+    s.rows = matmul_tile_rows(p, &s.row_blocks);
     for (uint32_t v = 0; v < p->op->var_count; v++) {
         double extent = (double)division_slice(p->sizes, v, p->d->split[v]);
         bool a = p->op->operand[0].stride[v], b = p->op->operand[1].stride[v];
@@ -136,7 +136,7 @@ static bool has_room(const cost_product *p, const shape *s, double rows, double 
     return sums <= MOST_SUM_BYTES && bytes <= p->share_bytes;
 }
 
-static double time_of(const cost_product *p, const cost_matmul *m)
+static double time_of(const cost_product *p, const matmul_tile_reads *m)
 {
     double alone = m->keeps ? p->bytes[1] * m->b_reads : 0;
     if (m->results < m->tiles) alone += p->bytes[2] / m->results;
@@ -146,8 +146,8 @@ static double time_of(const cost_product *p, const cost_matmul *m)
            fmin(memory, p->compute_us) / m->tiles;
 }
 
-static void keep_best(const cost_product *p, const cost_matmul *tried, cost_matmul *best,
-                      double *best_us)
+static void keep_best(const cost_product *p, const matmul_tile_reads *tried,
+                      matmul_tile_reads *best, double *best_us)
 {
     double us = time_of(p, tried);
     if (best->tiles > 0 && us >= *best_us * (1 - 1e-9)) return;
@@ -170,21 +170,21 @@ static double next_size(double size, double whole)
 
 // Tiles that have all of k: all rows, while columns and products pass by; or B stays.
 static void try_whole(const cost_product *p, const shape *s, double a, double columns,
-                      cost_matmul *best, double *best_us)
+                      matmul_tile_reads *best, double *best_us)
 {
     double passing = a * s->blocks * s->products, rows = fmin(s->rows, PART_ROWS);
     double row_tiles = s->products * s->row_blocks * ceil(s->rows / PART_ROWS);
-    cost_matmul all = {a * s->blocks, 1, passing, passing, false};
-    cost_matmul kept = {a * s->blocks, 1, row_tiles, row_tiles, p->bytes[1] > 0};
+    matmul_tile_reads all = {a * s->blocks, 1, passing, passing, false};
+    matmul_tile_reads kept = {a * s->blocks, 1, row_tiles, row_tiles, p->bytes[1] > 0};
     bool all_fit = s->rows <= MOST_ROWS && has_room(p, s, s->rows, columns, false);
     if (passing > 1 && all_fit && s->row_blocks == 1) keep_best(p, &all, best, best_us);
     if (has_room(p, s, rows, columns, true)) keep_best(p, &kept, best, best_us);
 }
 
-cost_matmul cost_matmul_of(const cost_product *p)
+matmul_tile_reads matmul_tile_reads_of(const cost_product *p)
 {
     shape s = shape_of(p);
-    cost_matmul best = {1, 1, 0, 0, false};
+    matmul_tile_reads best = {1, 1, 0, 0, false};
     double inner = inner_depth(p), outer = s.depth / inner, parts = ceil(inner / PART_DEPTH);
     double sticks = ceil(s.columns / STICK_ELEMENTS);
     double best_us = 0, columns;
@@ -194,7 +194,7 @@ cost_matmul cost_matmul_of(const cost_product *p)
             if (!passes(p, ceil(s.rows / b), columns)) continue;
             double runs = a * s.blocks * b * s.row_blocks * s.products;
             double tiles = fmod(parts, 2) == 0 ? parts * outer * runs : parts;
-            cost_matmul deep = {a * s.blocks, b * s.row_blocks, tiles, runs, false};
+            matmul_tile_reads deep = {a * s.blocks, b * s.row_blocks, tiles, runs, false};
             keep_best(p, &deep, &best, &best_us);
             break;
         }
