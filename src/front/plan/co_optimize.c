@@ -9,7 +9,7 @@
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
 #include "front/plan/division_search.h"
-#include "front/plan/joint_loops.h"
+#include "front/plan/jointly_divided_loops.h"
 #include "front/plan/plan.h"
 
 enum { LOOPS_TRIED = 3, MOST_SWEEPS = 3, MOST_PLANNED_OPS = 1 << 17 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "front/plan/division_candidates.h"
-#include "front/plan/joint_loops.h"
+#include "front/plan/jointly_divided_loops.h"
 
 enum { LOOPS_TRIED = 4, STARTS = 2 + 2 * LOOPS_TRIED, MOST_SWEEPS = 2, TRIED_WITHOUT = 3 };
 

@@ -3,8 +3,8 @@
 // Joint loops of a graph: loops of different ops along which data flows element by element, so that
 // the same division of all of them keeps a slice on its core. Ops that are joined by data form a
 // part; parts can be planned apart.
-#ifndef FRONT_JOINT_LOOPS_H
-#define FRONT_JOINT_LOOPS_H
+#ifndef FRONT_JOINTLY_DIVIDED_LOOPS_H
+#define FRONT_JOINTLY_DIVIDED_LOOPS_H
 
 #include "front/cost/cost.h"
 #include "front/ir/def_use.h"

@@ -3,7 +3,7 @@
 // Two loops are joined when a buffer that is written once carries the elements of one to the other:
 // equal strides and extents from the start of a dim. Joining is union-find over all loops, and over
 // ops for the parts; a set of loops is then one joint loop, with at most one loop of each op.
-#include "front/plan/joint_loops.h"
+#include "front/plan/jointly_divided_loops.h"
 
 #include <stdlib.h>
 #include <string.h>
