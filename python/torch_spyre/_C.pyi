@@ -11,10 +11,10 @@ from typing import Any, Literal, TypedDict, overload
 import torch
 
 from ._pytorch.distributed import create_backend
-from .device.bindings import SpyreDeviceState as SpyreDeviceState
-from .device.bindings import SpyreStreamError as SpyreStreamError
-from .device.bindings import SymbolicArg as SymbolicArg
-from .device.bindings import SymbolicArgKind as SymbolicArgKind
+from .device.c_names import SpyreDeviceState as SpyreDeviceState
+from .device.c_names import SpyreStreamError as SpyreStreamError
+from .device.c_names import SymbolicArg as SymbolicArg
+from .device.c_names import SymbolicArgKind as SymbolicArgKind
 from .device.streams import StreamHandle
 
 createSpyreCCLBackend = create_backend

@@ -51,11 +51,11 @@ def move_weight(
 ) -> torch.Tensor:
     """A weight [rows, columns] on the card, the stick along its rows."""
     from .compile.weight_layouts import by_rows
-    from .device import bindings
+    from .device import c_names
 
     dtype = dtype or weight.dtype
     layout = by_rows(weight.shape, dtype)
-    return bindings.empty_with_layout(weight.shape, layout, dtype, device).copy_(weight)
+    return c_names.empty_with_layout(weight.shape, layout, dtype, device).copy_(weight)
 
 
 def _move(

@@ -71,13 +71,13 @@ def _register_kernels() -> None:
     from .compile.customops import composite_operators, paged_attention
     from .compile.decompositions.convolutions import convolution_forms  # noqa: F401  (registers)
     from .compile.layers import nn_layers, stable_forms, transformer_fastpath  # noqa: F401
-    from .device import autocast, bindings
+    from .device import autocast, c_names
     from .eager import kernel_registration, second_moments
 
     warns = os.environ.get(_DOWNCAST_WARN) or "1"
     if not environment.is_on(_DOWNCAST_WARN, warns):
         _C.set_downcast_warning(False)
-    bindings.install()
+    c_names.install()
     atexit.register(_C._leave)
     _libraries.extend(
         (composite_operators.register(), customops.register(), paged_attention.register())
@@ -119,6 +119,6 @@ def _missing_name(name: str) -> Any:
 def _device_tensor_layout(tensor: torch.Tensor) -> _C.SpyreTensorLayout | None:
     """The layout of a tensor's storage on the card; None for a tensor of another device and for one
     without values (fake, meta)."""
-    from .device.bindings import device_tensor_layout
+    from .device.c_names import device_tensor_layout
 
     return device_tensor_layout(tensor)

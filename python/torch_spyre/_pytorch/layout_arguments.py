@@ -50,7 +50,7 @@ def _empty(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]
     def empty(*size: Any, device_layout: Any = None, **options: Any) -> torch.Tensor:
         if device_layout is None:
             return original(*size, **options)
-        from ..device import bindings
+        from ..device import c_names
 
         size = options.pop("size", size)
         if len(size) == 1 and not isinstance(size[0], int):
@@ -59,7 +59,7 @@ def _empty(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]
         if options.get("layout") in (None, torch.strided):
             options.pop("layout", None)
         _refuse_others("torch.empty", options, _OF_EMPTY)
-        result = bindings.empty_with_layout(size, device_layout, **options)
+        result = c_names.empty_with_layout(size, device_layout, **options)
         return result.requires_grad_(requires_grad)
 
     empty.__doc__ = original.__doc__
@@ -77,7 +77,7 @@ def _install_to() -> None:
         if device_layout is None:
             moved: torch.Tensor = self._to_without_layout(*args, **options)
             return moved
-        from ..device import bindings
+        from ..device import c_names
 
         if options.get("memory_format") in (torch.preserve_format, torch.contiguous_format):
             del options["memory_format"]
@@ -91,7 +91,7 @@ def _install_to() -> None:
         stays = stays and self.device.type == "spyre" and dtype in (None, self.dtype)
         if stays and not copies and self.device_tensor_layout() == device_layout:
             return self  # type: ignore[no-any-return]
-        result = bindings.empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
+        result = c_names.empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
         return result.copy_(self)
 
     del to.__wrapped__  # what it wraps has no signature to look at

@@ -12,7 +12,7 @@ import torch
 
 from .. import _C, _formats  # noqa: F401  (_formats completes _C)
 from .._pytorch import distributed
-from ..device import autocast, bindings
+from ..device import autocast, c_names
 from ..eager import resize
 from . import collectives, differences, packer
 
@@ -20,18 +20,18 @@ _libraries: list[torch.library.Library | None] = []  # registrations live as lon
 
 
 def fill_tensor(self: torch.Tensor, value: float) -> torch.Tensor:
-    """bindings.fill_tensor() for a package whose own `aten::fill_` calls it.
+    """c_names.fill_tensor() for a package whose own `aten::fill_` calls it.
 
     Raises: RuntimeError for a tensor of another device or without elements.
     """
-    bindings.check_fill(self)
+    c_names.check_fill(self)
     number = torch.full((), value).to(self.dtype)
     return _C.copy_tensor(number.expand(self.shape), self)
 
 
 def module() -> types.ModuleType:
     """The binding, complete. To be called once."""
-    bindings.install()
+    c_names.install()
     _C._print_no_arrangement()  # generated programs evaluate the text without that enumeration
     _C.createSpyreCCLBackend = distributed.create_backend
     _C.fill_tensor = fill_tensor

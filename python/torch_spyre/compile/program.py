@@ -14,7 +14,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import has_device_kernel
 from .._pytorch.dynamo import graph_breaks
 from .._pytorch.fx import arguments_of, overload_of
-from ..device import bindings
+from ..device import c_names
 from ..eager import fits_card
 from ..eager.run_on_cpu import call
 from ..report import CompileReport
@@ -515,7 +515,7 @@ class Program:
         if tensor.device.type == "spyre" and not copied:
             return tensor
         size, stride, layout = self.executable.input_storage(segment.index, position)
-        storage = bindings.spyre_empty_with_layout(size, stride, tensor.dtype, layout, self.device)
+        storage = c_names.spyre_empty_with_layout(size, stride, tensor.dtype, layout, self.device)
         fake = self.fakes[value]
         view = storage.as_strided(fake.shape, fake.stride(), fake.storage_offset())
         view.copy_(tensor)
