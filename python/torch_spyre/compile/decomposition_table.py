@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -16,19 +16,12 @@ from .._pytorch.dispatch import (
     OpOverload,
     core_decompositions,
     every_decomposition,
-    has_gaps,
     operator_named,
 )
 from ..eager.operand_dtypes import checked
 from .decompositions import PARTS
-from .registered import (
-    NOT_TAKEN,
-    NotTaken,
-    alone_parts,
-    fallback_ops,
-    library_parts,
-    spyre_decompositions,
-)
+from .register_decomposition import alone_parts, library_parts, traced_parts
+from .registered import fallback_ops, spyre_decompositions
 
 Table = dict[OperatorBase, Callable[..., Any]]  # decompositions by operator
 
@@ -41,73 +34,6 @@ __all__ = [
     "table",
     "taken",
 ]
-
-
-def _copy(
-    x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False
-) -> torch.Tensor | NotTaken:
-    """A copy over x, a part of a tensor, would have the gaps of x; nothing needs them."""
-    if not has_gaps(x):
-        return NOT_TAKEN
-    value = source.to(device=x.device, dtype=x.dtype).expand(x.shape)
-    return value.clone(memory_format=torch.contiguous_format)
-
-
-def _without_gaps(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """The same for an operator whose result has the strides of its first operand."""
-
-    def decomposition(x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor | NotTaken:
-        if not has_gaps(x):
-            return NOT_TAKEN
-        return op(x.clone(memory_format=torch.contiguous_format), *args, **kwargs)
-
-    return decomposition
-
-
-def _empty_permuted(
-    size: Sequence[int], physical_layout: Sequence[int], **options: Any
-) -> torch.Tensor:
-    """Contiguous in the order `physical_layout` of the dims, outermost first."""
-    options.pop("layout", None)
-    stored = torch.empty([size[dim] for dim in physical_layout], **options)
-    return stored.permute([physical_layout.index(dim) for dim in range(len(size))])
-
-
-def _copy_strided(x: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
-    """Contiguous in the order that the strides put the dims in."""
-    order = sorted(range(x.dim()), key=lambda dim: -stride[dim])
-    stored = x.permute(order).clone(memory_format=torch.contiguous_format)
-    return stored.permute([order.index(dim) for dim in range(x.dim())])
-
-
-def _eye(
-    n: int,
-    m: int | None = None,
-    *,
-    dtype: torch.dtype | None = None,
-    device: torch.device | None = None,
-    **_options: Any,
-) -> torch.Tensor:
-    """PyTorch's own counts in the shortest integers, which no one computes with."""
-    rows, columns = (torch.arange(size, device=device) for size in (n, n if m is None else m))
-    return (rows.unsqueeze(1) == columns).to(torch.get_default_dtype() if dtype is None else dtype)
-
-
-def _celu(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
-    result: torch.Tensor = _aten.elu.default(x, alpha, 1, 1 / alpha)
-    return result
-
-
-_PARTS: Table = {
-    _aten.celu.default: _celu,
-    _aten.eye.default: _eye,
-    _aten.eye.m: _eye,
-    _aten.empty_permuted.default: _empty_permuted,
-    _aten.copy.default: _copy,
-    torch.ops.prims.copy_strided.default: _copy_strided,
-    _aten.slice_scatter.default: _without_gaps(_aten.slice_scatter.default),
-    _aten.select_scatter.default: _without_gaps(_aten.select_scatter.default),
-}
 
 
 # Beyond the core, those that are views and copies, or few parts of the card's.
@@ -126,7 +52,7 @@ def _core(alone: bool) -> Table:
     becomes of parts that are written."""
     core = core_decompositions()
     unknown = {op: function for op, function in core.items() if str(op) not in _rows()}
-    own: Table = dict(_PARTS)
+    own: Table = dict(traced_parts)
     own.update({op: part for op, part in every_decomposition().items() if op in _COPYING})
     for op, part in (PARTS | alone_parts if alone else PARTS).items():
         own[op] = _first(part, unknown[op]) if op in unknown else part

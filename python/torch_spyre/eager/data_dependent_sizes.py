@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import _fallback
 from .._pytorch.dispatch import OpOverload
-from ..compile.registered import NOT_TAKEN, NotTaken
+from ..compile.register_decomposition import NOT_TAKEN, NotTaken
 
 _aten = torch.ops.aten
 

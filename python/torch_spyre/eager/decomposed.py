@@ -15,7 +15,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
 from ..compile import node_arguments
 from ..compile.integers import integer_overflow, integer_watch
-from ..compile.registered import keeps_narrow
+from ..compile.register_decomposition import keeps_narrow
 from .result_metadata import EMPTY, results_of
 
 if TYPE_CHECKING:

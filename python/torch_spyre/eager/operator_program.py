@@ -21,7 +21,8 @@ from .._pytorch.settings import watch
 from ..compile import call_compiler, node_arguments, segment_launch
 from ..compile.dynamic_sizes.grown_arguments import keep
 from ..compile.integers import integer_overflow, integer_ranges
-from ..compile.registered import fallback_ops, parts, spyre_decompositions
+from ..compile.register_decomposition import parts
+from ..compile.registered import fallback_ops, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_cache import ProgramTable
 from . import fits_card, operand_dtypes

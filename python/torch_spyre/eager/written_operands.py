@@ -20,7 +20,8 @@ from .._fallback import user_level
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import node_arguments
-from ..compile.registered import parts, spyre_decompositions
+from ..compile.register_decomposition import parts
+from ..compile.registered import spyre_decompositions
 from . import fits_card, operand_dtypes
 from .operator_program import Operator, operator_of
 from .run_on_cpu import overlaps, run_on_cpu

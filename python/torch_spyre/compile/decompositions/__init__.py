@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decompositions of the device where PyTorch has none, or none that the card can run: of sorting,
 of writing at indices, of pooling, resampling and recurrent cells. They serve graphs and eager
-operators alike."""
+operators alike; ../register_decomposition.py registers them."""
 
-from ..registered import parts as PARTS
+from ..register_decomposition import parts as PARTS
 from . import (
     activation_gradients,
+    activations,
     attention_gradient,
     class_losses,
+    copies,
     distances,
     embedding_bags,
     grid_sample,
@@ -17,6 +19,7 @@ from . import (
     integer_decompositions,
     lists,
     loss_gradients,
+    new_tensors,
     ordering,
     padding,
     pooling,
@@ -32,8 +35,10 @@ from .float32 import float32_functions, logarithms, powers
 __all__ = [
     "PARTS",
     "activation_gradients",
+    "activations",
     "attention_gradient",
     "class_losses",
+    "copies",
     "distances",
     "embedding_bags",
     "float32_functions",
@@ -45,6 +50,7 @@ __all__ = [
     "lists",
     "loss_gradients",
     "logarithms",
+    "new_tensors",
     "ordering",
     "padding",
     "pooling",

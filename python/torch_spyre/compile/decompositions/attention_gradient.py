@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 from .lines import computed
 
 _aten = torch.ops.aten

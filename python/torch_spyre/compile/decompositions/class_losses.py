@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from ..registered import alone, part
+from ..register_decomposition import alone, part
 from .lines import as_stored, count
 
 _aten = torch.ops.aten

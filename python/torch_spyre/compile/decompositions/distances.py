@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 from .lines import FLOATS, MOST_COMPARISONS, computed, count, positions
 from .sums import vector_norm
 

@@ -13,7 +13,7 @@ import math
 import torch
 
 from ..._pytorch.fx import arguments_of, made_by
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 from .lines import FLOATS, INDICES, MOST_COUNTED, count, positions, running_counts
 
 _aten = torch.ops.aten

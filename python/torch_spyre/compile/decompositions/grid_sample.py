@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 from .lines import FLOATS, count, packed, positions
 
 _aten = torch.ops.aten

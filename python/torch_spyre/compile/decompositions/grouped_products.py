@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 
 from ..._pytorch.fake import is_surely
-from ..registered import NOT_TAKEN, NotTaken, library_part, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, library_part, part
 from .lines import computed
 
 _aten = torch.ops.aten

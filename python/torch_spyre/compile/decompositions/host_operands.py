@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 
 _aten = torch.ops.aten
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from ..._pytorch.dispatch import every_decomposition
-from ..registered import part
+from ..register_decomposition import part
 
 _aten = torch.ops.aten
 

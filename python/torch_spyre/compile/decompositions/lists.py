@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from ..._pytorch.dispatch import call_composite, composed
-from ..registered import part
+from ..register_decomposition import part
 
 _aten = torch.ops.aten
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 from .lines import MOST_COMPARISONS, MOST_COUNTED, count, from_lines, positions, to_lines
 
 _aten = torch.ops.aten

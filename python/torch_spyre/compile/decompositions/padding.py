@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 from .lines import FLOATS, as_stored, computed
 from .resampling import by_matrix, is_at, places_of
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 from .lines import FLOATS, as_stored, computed, count, positions
 
 _aten = torch.ops.aten

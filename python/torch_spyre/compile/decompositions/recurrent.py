@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..._pytorch.dispatch import OpOverload, below_autograd
 from ..._pytorch.dynamo import untraced
-from ..registered import part
+from ..register_decomposition import part
 
 _aten = torch.ops.aten
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 from .grid_sample import grid_sampler
 from .lines import FLOATS, as_stored, computed, count, positions
 from .pooling import Windows, spread_means, tile_means, windows_of

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 from .host_operands import on_device
 from .lines import (
     FLOATS,

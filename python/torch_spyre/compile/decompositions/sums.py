@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, library_part, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, library_part, part
 from .lines import FLOATS, computed, is_composed
 
 _aten = torch.ops.aten

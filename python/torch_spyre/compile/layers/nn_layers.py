@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from ...registry import register_spyre_decomposition
 from ..decompositions.embedding_bags import add_rows
 from ..decompositions.lines import FLOATS, MOST_COUNTED
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 
 _aten = torch.ops.aten
 

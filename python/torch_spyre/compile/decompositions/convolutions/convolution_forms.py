@@ -16,7 +16,8 @@ from typing import NamedTuple
 import torch
 
 from ...._pytorch.dispatch import check_convolution
-from ...registered import NOT_TAKEN, NotTaken, spyre_decompositions
+from ...register_decomposition import NOT_TAKEN, NotTaken
+from ...registered import spyre_decompositions
 from ..lines import computed
 from ..pooling import (
     Windows,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ...registered import NOT_TAKEN, NotTaken, part
+from ...register_decomposition import NOT_TAKEN, NotTaken, part
 from ..lines import FLOATS
 from ..pooling import MOST_TAPS, Windows, at_tap, from_taps, padded, taps, windows_of
 

@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from ...registered import NOT_TAKEN, NotTaken, part
+from ...register_decomposition import NOT_TAKEN, NotTaken, part
 from ..lines import FLOATS, computed, is_composed
 
 _aten = torch.ops.aten

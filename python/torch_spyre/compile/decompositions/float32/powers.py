@@ -14,7 +14,7 @@ import math
 
 import torch
 
-from ...registered import NOT_TAKEN, NotTaken, part
+from ...register_decomposition import NOT_TAKEN, NotTaken, part
 from ..lines import is_composed
 from .logarithms import LN2_HIGH, LN2_LOW, split
 
