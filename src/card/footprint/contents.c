@@ -49,6 +49,7 @@ static spyre_status add_source(contents *c, const content_source *source, uint32
     if (c->full) return NULL;
     TRY(VEC_PUSH(c->memory, &c->sources, *source));
     c->sources.items[*out].begin = c->next;
+    c->sources.items[*out].behind = c->behind;
     c->next += (uint32_t)units;
     return NULL;
 }

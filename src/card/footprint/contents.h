@@ -26,6 +26,7 @@ typedef struct {
     byte_range used;                        // of these, on all cores, what is held elsewhere
     uint32_t begin;                         // place of bytes.low
     int64_t shift[ISA_CORES];               // MEMORY: bytes from the first core's element to c's
+    uint32_t behind;                        // order of the first kernel behind what wrote it
     bool gone;                              // other bits may lie there now
 } content_source;
 
@@ -45,6 +46,7 @@ typedef struct {
     content_map map[CONTENTS_MOST_MAPS];    // places of what is followed; map 0 is LX
     VEC(content_source) sources;            // by begin
     uint32_t next;                          // place of the next source
+    uint32_t behind;                        // order of the first kernel behind what is followed
     bool full;                              // there is no room for more
 } contents;
 

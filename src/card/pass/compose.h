@@ -18,6 +18,7 @@ typedef struct {
     bool shares_loop;                       // with other tiles, one after the other now
     plan_tile *tile;
     VEC(plan_tile *) instead;               // what reads elsewhere; empty: nothing does
+    uint32_t behind;                        // the first kernel behind what `instead` reads in LX
     double ns, instead_ns;                  // of the host
     bool elsewhere;                         // `instead` is chosen
     bool dropped;

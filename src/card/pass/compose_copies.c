@@ -52,7 +52,7 @@ static spyre_status add_tile(composer *c, composed_kernel *k, const loop_block *
 {
     const bool shares = b->count > 1;
     composed_tile tile = {.steps = shares ? of : begin, .count = shares ? 1 : b->steps,
-                          .shares_loop = shares};
+                          .shares_loop = shares, .behind = UINT32_MAX};
     isa_instruction i = isa_copy(of->tile->instruction);
     isa_remove_single_dims(&i);
     if (!absorb_block(&i, b)) {
@@ -265,6 +265,8 @@ static spyre_status compose_from(composer *c, const contents *held, composed_ker
         bool done = compose_operand(held, k->kernel->source, &rest, o, &p);
         if (done) TRY(read_elsewhere(c, k, o, &p, &done));
         if (!done) break;
+        if (p.source->space == ISA_SPACE_LX && p.source->behind < tile->behind)
+            tile->behind = p.source->behind;
         *out_composed = true;
         TRY(compose_from(c, held, k, tile, p.piece, o + 1, out_composed));
         if (!p.has_rest) return NULL;
@@ -287,10 +289,13 @@ static spyre_status compose_tile(composer *c, const contents *held, composed_ker
 
 // --- Forwards: what LX holds
 
+// Copies to memory are followed where one core makes them; of several, each writes other bytes.
 static spyre_status follow_tile(const composed_kernel *k, const plan_tile *tile, contents *held)
 {
     const isa_instruction *i = tile->instruction;
-    if (contents_is_copy(i)) return contents_copy(held, k->kernel->source, tile);
+    const bool alone = __builtin_popcount(k->kernel->source->active_cores) == 1;
+    if (contents_is_copy(i) && (i->operand[0].space == ISA_SPACE_LX || alone))
+        return contents_copy(held, k->kernel->source, tile);
     for (uint32_t o = 0; o < i->operand_count; o++)
         if (isa_writes(i->opcode, o))
             TRY(contents_replace(held, i->operand[o].space, i->operand[o].arg,
@@ -313,6 +318,7 @@ static spyre_status follow_kernel(composer *c, const plan_phase *phase, composed
                                   contents *held)
 {
     const plan_kernel *kernel = phase->kernel;
+    held->behind = kernel->order + 1;
     if (!plan_is_plain(phase)) return contents_forget(held);
     const uint32_t cores = kernel->source->active_cores;
     if (!k->kernel || held->cores & ~cores) return follow_code(c->t, kernel, held);

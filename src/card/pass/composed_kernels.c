@@ -58,6 +58,27 @@ static spyre_status note_reads(translation *t, const plan_tile *tile, uint32_t a
     return NULL;
 }
 
+static void forget_replaced(lx_ranges *replaced, lx_range kept)
+{
+    for (uint32_t n = replaced->count; n-- > 0;)
+        if (lx_ranges_meet(replaced->items[n], kept))
+            replaced->items[n] = replaced->items[--replaced->count];
+}
+
+// What a tile reads in LX lies there since before some kernels. Code of theirs that overwrites it,
+// LOADs that forward_copies has left out, does not any more.
+static void keep_read(translation *t, const plan_tile *tile, uint32_t behind,
+                      const plan_kernel *kernel)
+{
+    const isa_instruction *i = tile->instruction;
+    for (uint32_t o = 1; o < i->operand_count; o++) {
+        if (i->operand[o].space != ISA_SPACE_LX) continue;
+        const byte_range bytes = range_shifted(plan_span(i, o), i->operand[o].offset);
+        for (uint32_t k = behind; k < kernel->order; k++)
+            forget_replaced(&t->lx.items[k].replaced, (lx_range){bytes, LX_WHOLE_STICKS});
+    }
+}
+
 typedef VEC(plan_step) step_list;
 
 static spyre_status end_steps(translation *t, step_list *steps, plan_kernel *kernel)
@@ -91,6 +112,7 @@ static spyre_status add_piece(translation *t, const composed_tile *tile, plan_ti
     step.tile = piece;
     step.depth = kernel->around.depth;
     TRY(note_reads(t, piece, step.instruction, kernel));
+    keep_read(t, piece, tile->behind, kernel);
     return VEC_PUSH(t->memory, steps, step);
 }
 

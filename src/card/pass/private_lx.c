@@ -38,6 +38,10 @@ static bool reads_its_own(const translation *t, const plan_phase *first, uint32_
 static bool is_read_behind(const translation *t, const plan_phase *first, uint32_t kernels)
 {
     const uint32_t begin = first->kernel->order, last = first[kernels - 1].kernel->order;
+    const plan_phase *next = first + kernels;
+    const bool ends = next == t->loaded->phases.items + t->loaded->phases.count;
+    // Another part of the last kernel.
+    if (!ends && next->kernel && next->kernel->order == last) return true;
     for (uint32_t k = begin; k <= last; k++) {
         const lx_summary *s = &t->lx.items[k];
         for (uint32_t n = 0; n < s->written.count; n++)

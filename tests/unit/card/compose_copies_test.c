@@ -29,7 +29,7 @@ static void begin(isa_program *p, uint32_t cores)
     int64_t *parameters = begin_kernel(p, (1u << cores) - 1, 2);
     for (uint32_t core = 0; core < cores; core++) {
         parameters[core * 2] = core * (int64_t)BUFFERS * BUFFER;
-        parameters[core * 2 + 1] = (core + 1) % cores * (int64_t)BUFFERS * BUFFER;
+        parameters[core * 2 + 1] = (core + 1) % CORES * (int64_t)BUFFERS * BUFFER;
     }
 }
 
@@ -114,7 +114,11 @@ static void add_kernels(isa_program *p, uint64_t *seed)
             random_kernel(p, seed, cores, ISA_STORE, buffer_of(ISA_SPACE_MEMORY, OUTPUT, 0, b), lx);
             break;
         case 3:
-            random_kernel(p, seed, cores, ISA_STORE, buffer_of(ISA_SPACE_MEMORY, POOL, 0, b), lx);
+            random_kernel(p, seed, cores, ISA_STORE,
+                          buffer_of(ISA_SPACE_MEMORY, POOL, next_random(seed) % 4 == 0, b), lx);
+            if (next_random(seed) % 3 == 0)
+                random_kernel(p, seed, CORES, ISA_STORE, buffer_of(ISA_SPACE_MEMORY, POOL, 0, b),
+                              other);
             random_kernel(p, seed, cores, ISA_LOAD, other,
                           buffer_of(ISA_SPACE_MEMORY, POOL, slot, b));
             break;
@@ -253,11 +257,95 @@ static void compose_copies__arguments_may_overlap(void **state)
     card_destroy(c);
 }
 
+static void add_copy(isa_program *p, uint32_t cores, isa_opcode opcode, isa_operand to,
+                     isa_operand from)
+{
+    begin(p, cores);
+    isa_instruction *i = emit_flat(p, opcode, LINES * 64, 2, (isa_operand[]){to, from});
+    if (opcode == ISA_VECTOR) i->op = OPFUNC_IDENTITY;
+    end_kernel(p);
+}
+
+// What core 0 has stored is overwritten by core 1, in a kernel of all cores.
+static void compose_copies__another_core_overwrites_what_one_has_stored(void **state)
+{
+    (void)state;
+    isa_operand lx[5];
+    for (uint32_t n = 0; n < 5; n++) lx[n] = buffer_of(ISA_SPACE_LX, 0, 0, n);
+    const isa_operand of_core_1 = buffer_of(ISA_SPACE_MEMORY, POOL, 1, 0);
+    isa_program *p = new_program(ARGUMENTS);
+    bool composed;
+    add_copy(p, 1, ISA_LOAD, lx[0], buffer_of(ISA_SPACE_MEMORY, INPUT, 0, 0));
+    add_copy(p, 1, ISA_STORE, of_core_1, lx[0]);
+    add_copy(p, CORES, ISA_LOAD, lx[1], buffer_of(ISA_SPACE_MEMORY, INPUT, 0, 1));
+    add_copy(p, CORES, ISA_STORE, buffer_of(ISA_SPACE_MEMORY, POOL, 0, 0), lx[1]);
+    add_copy(p, 1, ISA_LOAD, lx[2], of_core_1);
+    add_copy(p, 1, ISA_VECTOR, lx[3], lx[2]);
+    add_copy(p, 1, ISA_VECTOR, lx[4], lx[3]);
+    add_copy(p, 1, ISA_STORE, buffer_of(ISA_SPACE_MEMORY, OUTPUT, 0, 0), lx[4]);
+    card *c = card_with_threads(2);
+    check(c, p, apart, &composed);
+    assert_true(composed);
+    card_destroy(c);
+}
+
+// A sum in LX, copied twice and read where it was computed, behind a kernel whose LOAD to the same
+// bytes is left out: the sum is kept.
+static void compose_copies__what_is_read_where_it_was_computed_is_kept(void **state)
+{
+    (void)state;
+    enum { ELEMENTS = LINES * 64 };
+    const isa_operand sum = in_lx(0, FP32), copy = in_lx(2 * BUFFER, FP32);
+    const isa_operand again = in_lx(6 * BUFFER, FP32);
+    const isa_operand input = in_memory(INPUT, 0, 0, FP32), loaded = in_lx(0, FP32);
+    isa_program *p = new_program(ARGUMENTS);
+    bool composed;
+    begin(p, 1);
+    emit_flat(p, ISA_FILL, ELEMENTS, 1, &sum);
+    isa_instruction *i = emit(p, ISA_REDUCE);
+    i->op = OPFUNC_SUM;
+    i->dim_count = 3;
+    i->operand_count = 2;
+    i->operand[0] = sum;
+    i->operand[1] = input;
+    const uint32_t extent[] = {2, LINES, 64};
+    const int64_t stride[][3] = {{0, 256, 4}, {256 * LINES, 256, 4}};
+    memcpy(i->extent, extent, sizeof extent);
+    for (uint32_t o = 0; o < 2; o++)
+        memcpy(i->operand[o].stride, stride[o], sizeof stride[o]);
+    emit_flat(p, ISA_VECTOR, ELEMENTS, 2, (isa_operand[]){copy, sum})->op = OPFUNC_IDENTITY;
+    end_kernel(p);
+    begin(p, 1);
+    emit_flat(p, ISA_LOAD, ELEMENTS, 2, (isa_operand[]){loaded, input});
+    signal_to(p, ISA_QUEUE_LOAD, 0);
+    wait_for(p, ISA_QUEUE_SFP, 0);
+    emit_flat(p, ISA_VECTOR, ELEMENTS, 2, (isa_operand[]){in_lx(4 * BUFFER, FP32), loaded})->op =
+        OPFUNC_NEG;
+    end_kernel(p);
+    begin(p, 1);
+    emit_flat(p, ISA_STORE, ELEMENTS, 2,
+              (isa_operand[]){in_memory(OUTPUT, 0, 0, FP32), in_lx(4 * BUFFER, FP32)});
+    end_kernel(p);
+    begin(p, 1);
+    emit_flat(p, ISA_VECTOR, ELEMENTS, 2, (isa_operand[]){again, copy})->op = OPFUNC_IDENTITY;
+    end_kernel(p);
+    begin(p, 1);
+    emit_flat(p, ISA_STORE, ELEMENTS, 2,
+              (isa_operand[]){in_memory(OUTPUT, 0, 4 * BUFFER, FP32), again});
+    end_kernel(p);
+    card *c = card_with_threads(2);
+    check(c, p, apart, &composed);
+    assert_true(composed);
+    card_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compose_copies__random_programs_keep_their_bytes),
         cmocka_unit_test(compose_copies__a_shift_is_one_read),
-        cmocka_unit_test(compose_copies__arguments_may_overlap)};
+        cmocka_unit_test(compose_copies__arguments_may_overlap),
+        cmocka_unit_test(compose_copies__another_core_overwrites_what_one_has_stored),
+        cmocka_unit_test(compose_copies__what_is_read_where_it_was_computed_is_kept)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,14 +12,22 @@ static uint32_t cores_of(const rows_window *w, uint32_t last)
     return cores;
 }
 
+bool rows_part_follows(const rows_window *w, uint32_t last)
+{
+    return last + 1 < w->count && w->phases[last + 1].kernel &&
+           w->phases[last + 1].kernel->order == w->phases[last].kernel->order;
+}
+
 bool rows_is_live(const rows_window *w, uint32_t last, byte_range range)
 {
-    return lx_read_after(w->lx, w->phases[last].kernel->order, cores_of(w, last), range);
+    return rows_part_follows(w, last) ||
+           lx_read_after(w->lx, w->phases[last].kernel->order, cores_of(w, last), range);
 }
 
 bool rows_bytes_are_read(const rows_window *w, uint32_t last, uint32_t writer, byte_range range)
 {
-    return lx_read_behind(w->lx, w->phases[w->first + writer].kernel->order,
+    return rows_part_follows(w, last) ||
+           lx_read_behind(w->lx, w->phases[w->first + writer].kernel->order,
                           w->phases[last].kernel->order, cores_of(w, last), range);
 }
 

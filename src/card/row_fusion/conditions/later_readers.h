@@ -7,6 +7,10 @@
 
 #include "card/row_fusion/tiles/kernel_window.h"
 
+// The phase behind is a part of the same kernel (compose_copies.c): liveness, which is that of
+// whole kernels, does not tell what it reads.
+bool rows_part_follows(const rows_window *w, uint32_t last);
+
 // Something reads bytes of LX before they are written.
 bool rows_is_live(const rows_window *w, uint32_t last, byte_range range);
 

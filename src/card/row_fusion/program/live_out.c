@@ -67,7 +67,9 @@ static bool is_loaded(const rows_builder *b, uint16_t arg)
 static bool stays_unread(const rows_window *w, uint32_t last, const rows_builder *b,
                          const rows_place *place)
 {
-    if (!temporary_has(w->temporary, place->arg) || is_loaded(b, place->arg)) return false;
+    if (!temporary_has(w->temporary, place->arg) || is_loaded(b, place->arg) ||
+        rows_part_follows(w, last))
+        return false;
     for (uint32_t n = 0; n < b->tiles->count; n++) {
         const rows_tile *t = &b->tiles->items[n];
         if (rows_same_place(b->first, &t->operand[0].place, place) &&
