@@ -149,6 +149,25 @@ def test_layers_stay_on_the_card():
         close(getattr(F, name)(x), getattr(F, name)(a), 3e-2)
 
 
+def test_rms_norm_without_gradients_is_one_program_in_float32():
+    x = torch.randn(8, 768, generator=torch.Generator().manual_seed(1)).half()
+    w = torch.linspace(-2, 2, 768, dtype=torch.float16)
+    calls = [(w, 1e-6), (None, 1e-6), (w, None)]
+    for weight, eps in calls:
+        expected = F.rms_norm(x.float(), (768,), None if weight is None else weight.float(), eps)
+        on_card = None if weight is None else weight.to("spyre")
+        F.rms_norm(x.to("spyre"), (768,), on_card, eps)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            actual = F.rms_norm(x.to("spyre"), (768,), on_card, eps)
+        names = {event.key for event in profile.key_averages()}
+        assert "aten::rms_norm" in names and not names & {"aten::rsqrt", "aten::mul", "aten::pow"}
+        if eps is not None:  # by default that of the operand's dtype
+            torch.testing.assert_close(actual.cpu().float(), expected, rtol=3e-3, atol=1e-3)
+    grad = torch.ones(8, 768, dtype=torch.float16, device="spyre", requires_grad=True)
+    F.rms_norm(grad, (768,)).sum().backward()
+    assert grad.grad.abs().max() < 0.01
+
+
 def test_layer_norm_is_differentiable():
     (a,), (x,) = both((3, 64))
     a.requires_grad_()

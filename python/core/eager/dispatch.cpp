@@ -12,6 +12,8 @@
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/max_pool2d_native.h>
 #include <ATen/ops/is_set_to_native.h>
+#include <ATen/ops/rms_norm.h>
+#include <ATen/ops/rms_norm_compositeimplicitautograd_dispatch.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
@@ -176,6 +178,17 @@ at::Tensor layer_norm(const at::Tensor &x, c10::SymIntArrayRef sizes,
     return at::layer_norm_symint(x, sizes, weight, bias, eps, cudnn);
 }
 
+// PyTorch's composition would be six operators.
+at::Tensor rms_norm(const at::Tensor &x, c10::SymIntArrayRef sizes,
+                    const std::optional<at::Tensor> &weight, std::optional<double> eps)
+{
+    bool narrow = x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16;
+    if (!narrow || is_watched(x) || !is_plain(x, weight) || x.numel() == 0)
+        return at::compositeimplicitautograd::rms_norm_symint(x, sizes, weight, eps);
+    at::AutoDispatchBelowAutograd below;
+    return at::rms_norm_symint(x, sizes, weight, eps);
+}
+
 bool pools_alone(const at::Tensor &x)
 {
     bool computes = x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16 ||
@@ -210,6 +223,7 @@ TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library)
     library.impl("max_pool2d", largest_of_images);
     library.impl("scaled_dot_product_attention", attention);
     library.impl("layer_norm", layer_norm);
+    library.impl("rms_norm", rms_norm);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)

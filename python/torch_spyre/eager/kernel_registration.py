@@ -22,7 +22,7 @@ from .._pytorch.dispatch import (
 )
 from .._pytorch.dynamo import untraced
 from ..compile import decomposition_table
-from ..compile.decompositions.lines import FLOATS, computed
+from ..compile.decompositions.lines import FLOATS, HALVES, computed
 from ..compile.registered import composed
 from . import made_on_host
 from .dispatch import dispatch
@@ -167,6 +167,16 @@ def _layer_norm(
     return _aten.native_layer_norm.default(x, sizes, weight, bias, eps)[0]
 
 
+def _rms_norm(
+    x: Tensor, sizes: list[int], weight: Tensor | None = None, eps: float | None = None
+) -> Any:
+    op = _aten.rms_norm.default
+    plain = x.dtype in HALVES and (weight is None or weight.dtype == x.dtype)
+    if plain and 0 < len(sizes) <= x.dim() and x.numel() > 0:
+        return dispatch(op, x, sizes, weight, eps)
+    return call_composite(op, x, sizes, weight, eps)
+
+
 def _equal(x: Tensor, y: Tensor) -> bool:
     if x.shape != y.shape or x.dtype != y.dtype or x.device != y.device:
         return bool(run_on_cpu(_aten.equal.default, (x, y), {}))
@@ -248,6 +258,7 @@ def register() -> list[torch.library.Library]:
     operator_of(_aten.native_layer_norm_backward.default).composition = native_layer_norm_backward
     operator_of(_aten.log_sigmoid_backward.default).composition = log_sigmoid_backward
     register_kernel("layer_norm", _layer_norm)  # without gradients (core/dispatch.cpp)
+    register_kernel("rms_norm", _rms_norm)
     register_kernel("max_pool2d", _kernel(_aten.max_pool2d.default))
     # PyTorch's compositions for devices: one resizes its first argument, one refuses devices, four
     # take any dtype, one asks for a kernel that there is for the CPU.
