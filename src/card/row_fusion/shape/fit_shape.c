@@ -298,9 +298,12 @@ static bool place_parts(const rows_shape *shape, const rows_tiles *earlier, cons
     if (cuts->count && !rows_cut_axes(list, cuts, parts)) return false;
     t->upper_loop = rows_loop_of(&parts[PART_UPPER]);
     if (!rows_place_operands(earlier, t, parts) || !are_even_enough(shape, t)) return false;
-    for (uint32_t o = 0; o < list->operands; o++)
-        if (t->operand[o].place.upper == ROWS_RUN * t->operand[o].lane)
-            t->operand[o].place.upper = 0;
+    for (uint32_t o = 0; o < list->operands; o++) {
+        int64_t *upper = &t->operand[o].place.upper;
+        // 0 is for runs that follow each other, not for one that both have.
+        if (*upper == 0 && t->operand[o].lane != 0 && t->lanes == ROWS_LANES) return false;
+        if (*upper == ROWS_RUN * t->operand[o].lane) *upper = 0;
+    }
     return true;
 }
 
