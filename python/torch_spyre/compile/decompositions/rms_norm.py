@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from ..registered import NOT_TAKEN, NotTaken, part
+from ..register_decomposition import NOT_TAKEN, NotTaken, part
 from .lines import HALVES
 
 _aten = torch.ops.aten
