@@ -2,7 +2,6 @@
 //
 // Operations element by element, each as functions on vectors (lower_vector.c); on numbers that are
 // known, as numbers.
-#include <math.h>
 #include <string.h>
 
 #include "ktir/lower/lowering.h"

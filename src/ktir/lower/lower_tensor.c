@@ -37,40 +37,12 @@ spyre_status lower_slice_elements(lowering *w, const ktir_op *op, bool *out_slic
     return NULL;
 }
 
-static void dense_strides(lowered_tensor *t)
-{
-    int64_t stride = spyre_format_bytes(t->format);
-    for (uint32_t d = t->rank; d-- > 0; stride *= t->size[d]) t->stride[d] = stride;
-}
-
 bool lower_is_dense(const lowered_tensor *t)
 {
     int64_t stride = spyre_format_bytes(t->format);
     for (uint32_t d = t->rank; d-- > 0; stride *= t->size[d])
         if (t->size[d] > 1 && t->stride[d] != stride) return false;
     return !t->is_constant;
-}
-
-spyre_status lower_scratch(lowering *w, const ktir_op *op, spyre_format format,
-                           lowered_sizes sizes, uint32_t last, lowered_tensor *out)
-{
-    int64_t bytes = spyre_format_bytes(format);
-    lowered_tensor made = {.format = format, .rank = sizes.rank};
-    for (uint32_t d = 0; d < sizes.rank; d++) {
-        const int64_t size = made.size[d] = sizes.size[d];
-        if (size < 1) return LOWER_NO(w, op, "a tensor without elements");
-        if (__builtin_mul_overflow(bytes, size, &bytes) || bytes >> 40)
-            return LOWER_NO(w, op, "a tensor of more than 2^40 bytes");
-    }
-    dense_strides(&made);
-    *out = made;
-    return lower_allocate(w, op, bytes, last, &out->offset);
-}
-
-spyre_status lower_scratch_like(lowering *w, const ktir_op *op, spyre_format format,
-                                const lowered_tensor *like, lowered_tensor *out)
-{
-    return lower_scratch(w, op, format, lower_sizes(like), lower_number(w, op), out);
 }
 
 static spyre_format format_of(ktir_element element)

@@ -149,7 +149,7 @@ SPYRE_MUST_CHECK spyre_status lower_meet(lowering *w, const ktir_op *op, uint32_
 SPYRE_MUST_CHECK spyre_status lower_message(lowering *w, const ktir_op *op, isa_opcode opcode,
                                             const lowered_tensor *t, const int64_t *peers);
 
-// --- Tensors (lower_tensor.c)
+// --- Tensors for a while (lower_emit.c)
 
 typedef struct {
     uint32_t rank;
@@ -161,10 +161,6 @@ static inline lowered_sizes lower_sizes(const lowered_tensor *t)
     return (lowered_sizes){t->rank, t->size};
 }
 
-// A dense one in LX for value `value`.
-SPYRE_MUST_CHECK spyre_status lower_new(lowering *w, const ktir_op *op, uint32_t value,
-                                        ktir_element element, lowered_sizes sizes,
-                                        lowered_tensor **out);
 // A dense one until operation `last`; as large as another until this operation ends.
 SPYRE_MUST_CHECK spyre_status lower_scratch(lowering *w, const ktir_op *op, spyre_format format,
                                             lowered_sizes sizes, uint32_t last,
@@ -173,13 +169,7 @@ SPYRE_MUST_CHECK spyre_status lower_scratch_like(lowering *w, const ktir_op *op,
                                                  spyre_format format, const lowered_tensor *like,
                                                  lowered_tensor *out);
 
-// The same number everywhere, as an input of any size.
-static inline lowered_tensor lower_constant(spyre_format format, double value)
-{
-    return (lowered_tensor){.is_constant = true, .format = format, .value = value};
-}
-
-bool lower_is_dense(const lowered_tensor *t);
+// --- One function on vectors (lower_vector.c)
 
 // target = opfunc(inputs) element by element; constants and dims of stride 0 are broadcast.
 SPYRE_MUST_CHECK spyre_status lower_vector(lowering *w, const ktir_op *op, opfunc function,
@@ -192,15 +182,31 @@ SPYRE_MUST_CHECK spyre_status lower_vector(lowering *w, const ktir_op *op, opfun
 SPYRE_MUST_CHECK spyre_status lower_copy(lowering *w, const ktir_op *op,
                                          const lowered_tensor *target,
                                          const lowered_tensor *source);
+// One that lies in LX: a constant is filled in.
+SPYRE_MUST_CHECK spyre_status lower_in_lx(lowering *w, const ktir_op *op, const lowered_tensor *t,
+                                          lowered_tensor *out);
+
+// --- Tensors (lower_tensor.c)
+
+// A dense one in LX for value `value`.
+SPYRE_MUST_CHECK spyre_status lower_new(lowering *w, const ktir_op *op, uint32_t value,
+                                        ktir_element element, lowered_sizes sizes,
+                                        lowered_tensor **out);
+
+// The same number everywhere, as an input of any size.
+static inline lowered_tensor lower_constant(spyre_format format, double value)
+{
+    return (lowered_tensor){.is_constant = true, .format = format, .value = value};
+}
+
+bool lower_is_dense(const lowered_tensor *t);
+
 // Whether a tensor is all of a place, element by element: other strides are another tensor.
 bool lower_is_place(const lowered_tensor *t, const lowered_tensor *place);
 // Gives a place the elements of `source`, which may lie in some of its bytes.
 SPYRE_MUST_CHECK spyre_status lower_hand(lowering *w, const ktir_op *op,
                                          const lowered_tensor *place,
                                          const lowered_tensor *source);
-// One that lies in LX: a constant is filled in.
-SPYRE_MUST_CHECK spyre_status lower_in_lx(lowering *w, const ktir_op *op, const lowered_tensor *t,
-                                          lowered_tensor *out);
 
 // The operation's result, where its value will be wanted: of `element` and shape `size`.
 SPYRE_MUST_CHECK spyre_status lower_result(lowering *w, const ktir_op *op, ktir_element element,
