@@ -297,7 +297,7 @@ def _named(
         yield argument, args[index] if index < len(args) else kwargs.get(argument.name)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1024)
 def _writes(op: OpOverload) -> frozenset[str]:
     """Names of the arguments that the operator writes."""
     return frozenset(_UNDECLARED.get(op, ())) | {
