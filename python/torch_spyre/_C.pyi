@@ -405,7 +405,7 @@ def register_operator(name: str) -> None: ...
 
 # Of a tensor of a call or one of its parameters: least, most, whether 0 is left out.
 _Bound = tuple[torch.Tensor | int, int, int, bool]
-# How inputs and results fit: a kind (core/bucket_operands.h), then dims and their sizes.
+# How inputs and results fit: a kind (core/tensor/bucket_operands.h), then dims and their sizes.
 _Fits = tuple[tuple[tuple[int, ...] | None, ...], tuple[tuple[int, ...], ...]]
 
 def remember(

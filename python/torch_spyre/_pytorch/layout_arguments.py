@@ -2,11 +2,11 @@
 """`torch.empty(.., device_layout=)` and `Tensor.to(.., device_layout=)`, which torch-spyre has.
 
 Both are functions of C that no hook can give an argument, so they are replaced: at the first use of
-the device, or when the first SpyreTensorLayout of the process is made (core/layout_object.c).
-Python looks a function up before it computes the arguments, so the layout in a call must not be
-the first use of the device. Without the argument they call PyTorch's. Device contexts, lazy
-modules, torch.jit.script and pickle, which know PyTorch's functions by identity or by name, know
-these, too.
+the device, or when the first SpyreTensorLayout of the process is made
+(core/tensor/layout_object.c). Python looks a function up before it computes the arguments, so the
+layout in a call must not be the first use of the device. Without the argument they call PyTorch's.
+Device contexts, lazy modules, torch.jit.script and pickle, which know PyTorch's functions by
+identity or by name, know these, too.
 """
 
 from __future__ import annotations

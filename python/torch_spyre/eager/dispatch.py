@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators outside torch.compile.
 
-Every operator takes one way. PyTorch calls core/eager.c, which looks for a program of an equal
-call; when there is none, the kernels here are called under the key PrivateUse2. They compile a
-graph of the single node (operator_program.py) and tell core/eager.c. What the compiler refuses runs
-on the CPU: the tensors are copied there and back, a FallbackWarning names the operator once, and
-the refusal is kept as well. Forms that write compute the functional form (written_operands.py).
+Every operator takes one way. PyTorch calls core/eager/eager.c, which looks for a program of an
+equal call; when there is none, the kernels here are called under the key PrivateUse2. They compile
+a graph of the single node (operator_program.py) and tell core/eager/eager.c. What the compiler
+refuses runs on the CPU: the tensors are copied there and back, a FallbackWarning names the operator
+once, and the refusal is kept as well. Forms that write compute the functional form
+(written_operands.py).
 """
 
 from __future__ import annotations

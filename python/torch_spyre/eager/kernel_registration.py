@@ -257,7 +257,7 @@ def register() -> list[torch.library.Library]:
     # do not keep.
     operator_of(_aten.native_layer_norm_backward.default).composition = native_layer_norm_backward
     operator_of(_aten.log_sigmoid_backward.default).composition = log_sigmoid_backward
-    register_kernel("layer_norm", _layer_norm)  # without gradients (core/dispatch.cpp)
+    register_kernel("layer_norm", _layer_norm)  # without gradients (core/eager/dispatch.cpp)
     register_kernel("rms_norm", _rms_norm)
     register_kernel("max_pool2d", _kernel(_aten.max_pool2d.default))
     # PyTorch's compositions for devices: one resizes its first argument, one refuses devices, four
@@ -282,7 +282,8 @@ def register() -> list[torch.library.Library]:
                  "_empty_per_channel_affine_quantized"):  # fmt: skip
         quantized.impl(name, _refuse_quantized)
     lazy = []
-    for key in ("Conjugate", "Negative"):  # copies look at these bits themselves (core/copy.c)
+    # Copies look at these bits themselves (core/tensor/copy.c).
+    for key in ("Conjugate", "Negative"):
         lazy.append(torch.library.Library("aten", "IMPL", key))
         lazy[-1].impl("_copy_from", torch.library.fallthrough_kernel)
     more = [resize.register(), recurrent.register(), *sparse.register()]

@@ -31,7 +31,7 @@ from .growing_operands import REPEATED, Operands, Refused
 
 _aten = torch.ops.aten
 
-# What of an operand is filled up (core/bucket_operands.h).
+# What of an operand is filled up (core/tensor/bucket_operands.h).
 _ITSELF, _WHOLE, _COPY = range(3)
 
 Table = ProgramTable[Any]  # of pairs, a program or None first
@@ -84,8 +84,8 @@ class Grown(NamedTuple):
         return self
 
     def remember(self, tensors: Sequence[Tensor], written: Tensor | None = None) -> None:
-        """Tells core/eager.c, as operator_program.OperatorProgram.remember() does, how operands and
-        results fit."""
+        """Tells core/eager/eager.c, as operator_program.OperatorProgram.remember() does, how
+        operands and results fit."""
         only = self.program.only
         bounds = None if only is None else self._bounds(tensors)
         if only is None or only.launch.views or bounds is None:

@@ -97,8 +97,9 @@ class OperatorProgram:
         return bool(views) and views[0].of_input and self.inputs[views[0].source] == 0
 
     def remember(self, tensors: Sequence[Tensor], written: Tensor | None = None) -> None:
-        """Tells core/eager.c that the operator which PyTorch is calling launches this program with
-        the tensors, as run() does. A call whose kernel made them of others is not remembered."""
+        """Tells core/eager/eager.c that the operator which PyTorch is calling launches this program
+        with the tensors, as run() does. A call whose kernel made them of others is not
+        remembered."""
         results = [index for index in self.results if index is not None]
         there = written is not None and written is tensors[0] and self.writes_self
         is_unbounded = self.at_risk and not self.bounds
@@ -212,8 +213,8 @@ _FACTORS = {
 programs: ProgramTable[_Known] = ProgramTable(lambda: config.eager_bytes, _bytes, _release)
 
 
-# The same number for the same settings of the compiler. core/eager.c, which has no part in it,
-# forgets its programs when they change.
+# The same number for the same settings of the compiler. core/eager/eager.c, which has no part in
+# it, forgets its programs when they change.
 _settings = watch(config, [name for name, *_ in _C.settings()], _C.forget_operators)
 
 # The program of a call, or None, the tensors that it gets, and the reason for None.
@@ -525,7 +526,10 @@ def _program(
 
 
 def _has_no_index(op: OpOverload, values: Sequence[Any]) -> bool:
-    """Whether an operator that writes at indices has none of them: scatter, index_add, .."""
+    """Whether an operator that writes at indices, and so has an in-place form, has none of them:
+    scatter, index_add, .."""
+    if not hasattr(_aten, op.overloadpacket.__name__ + "_"):
+        return False
     at = [v for a, v in zip(schema_of(op).arguments, values, strict=True) if a.name in _INDICES]
     return any(isinstance(v, Tensor) and v.numel() == 0 for v in pytree.leaves(at))
 

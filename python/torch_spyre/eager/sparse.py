@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic with sparse tensors (COO), which the host computes on copies. The binding holds,
-copies and makes them dense (core/sparse.cpp). The compressed layouts (CSR, CSC, BSR, BSC) are
-refused where one is to be made."""
+copies and makes them dense (core/tensor/sparse.cpp). The compressed layouts (CSR, CSC, BSR, BSC)
+are refused where one is to be made."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 """Arguments that a graph returns with a few rows more: `cat([cache, rows])`.
 
 A concatenation would copy the cache. Instead a second form of the graph takes an argument that is
-longer by the rows already and lies in the same card memory (core/grow_in_place.c), writes the rows
-into it, and that argument is the result.
+longer by the rows already and lies in the same card memory (core/tensor/grow_in_place.c), writes
+the rows into it, and that argument is the result.
 """
 
 from __future__ import annotations

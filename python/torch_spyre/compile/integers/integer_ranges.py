@@ -13,7 +13,7 @@ from ... import _C
 from ...constants import DEVICE_NAME
 
 Range = tuple[float, float]  # smallest and largest value; of integers these are int
-# Of a tensor or a parameter of a call: least, most, whether 0 is left out (core/eager.c).
+# Of a tensor or a parameter of a call: least, most, whether 0 is left out (core/eager/eager.c).
 Bound = tuple[torch.Tensor | int, int, int, bool]
 # What integers the device has.
 WHOLE = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
@@ -56,7 +56,7 @@ def range_of_tensor(tensor: torch.Tensor) -> Range:
 
 
 def bound(tensor: torch.Tensor, found: Range) -> Bound:
-    """As core/eager.c takes it."""
+    """As core/eager/eager.c takes it."""
     return tensor, int(found[0]), int(found[1]), not has_zero(found)
 
 

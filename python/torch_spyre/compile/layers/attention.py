@@ -55,8 +55,8 @@ def single_node_arguments(
 
 
 def _fused(*given: Any, **options: Any) -> tuple[Any, ...]:
-    """The eager entry of a call that core/eager.c does not know; of the nine results only the first
-    is read without gradients."""
+    """The eager entry of a call that core/eager/eager.c does not know; of the nine results only the
+    first is read without gradients."""
     args, kwargs = single_node_arguments(*given, **options)
     result = operator_of(ATTENTION).kernel(args, kwargs)
     empty = result.new_empty(0)
@@ -102,6 +102,6 @@ def make_single(gm: torch.fx.GraphModule) -> None:
 
 
 def register(aten: torch.library.Library, register_kernel: Callable[[str, Any], None]) -> None:
-    """`register_kernel` is for what core/eager.c is asked for first."""
+    """`register_kernel` is for what core/eager/eager.c is asked for first."""
     register_kernel("_scaled_dot_product_fused_attention_overrideable", _fused)
     aten.impl("_scaled_dot_product_fused_attention_overrideable_backward", untraced(_backward))
