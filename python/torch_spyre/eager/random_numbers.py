@@ -73,13 +73,12 @@ def drawn_for(
         yield kwargs
         return
     names = [argument.name for argument in schema_of(op).arguments]
-    of_card = _C._get_default_generator(_card_of(device))
     if "generator" in names[len(args) :]:
-        copy = torch.Generator()
-        copy.set_state(of_card.get_state())
-        yield {**kwargs, "generator": copy}
-        of_card.set_state(copy.get_state())
+        generators = Generators()
+        yield {**kwargs, "generator": generators.drawn_from(None, device)}
+        generators.write_back()
         return
+    of_card = _C._get_default_generator(_card_of(device))
     of_host = torch.default_generator
     state = of_host.get_state()
     of_host.set_state(of_card.get_state())
