@@ -101,7 +101,7 @@ double comm_host_clock_us(uint32_t card);
 // Records an error of the library as this thread's; frees it.
 void comm_fail(spyre_status error);
 
-// ---- layouts in files (layout_text.c)
+// ---- layouts in files (saved_layout.c)
 enum { LAYOUT_TEXT_BYTES = 1024 };
 // The form of a tensor's storage as text; false where a storage of the tensor's own would have the
 // same anyway.

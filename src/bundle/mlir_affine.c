@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bundle/mlir_affine.h"
 
-#include <stdarg.h>
 #include <string.h>
 
-spyre_status mlir_error(const token *at, spyre_code code, const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    spyre_status status = status_vnew(code, format, values);
-    va_end(values);
-    return status_at(status, "bundle.mlir:%u:%u", at->line, at->column);
-}
+#include "bundle/mlir_error.h"
 
 typedef struct {
     lexer *l;

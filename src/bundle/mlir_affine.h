@@ -15,10 +15,6 @@ typedef struct {
     int64_t factor[AFFINE_MAX_OPERANDS];    // dims, then symbols
 } affine_map;
 
-// An error at a token of bundle.mlir.
-SPYRE_MUST_CHECK spyre_status mlir_error(const token *at, spyre_code code, const char *format, ...)
-    SPYRE_PRINTF(3, 4);
-
 // Parses from behind the word affine_map to behind its '>'.
 SPYRE_MUST_CHECK spyre_status affine_read(lexer *l, affine_map *out_map);
 

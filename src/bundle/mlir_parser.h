@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "bundle/mlir.h"
 #include "bundle/mlir_affine.h"
+#include "bundle/mlir_error.h"
 #include "mlir/lexer.h"
 
 #define BAD(at, ...) mlir_error((at), SPYRE_INVALID_FORMAT, __VA_ARGS__)

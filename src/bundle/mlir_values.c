@@ -292,8 +292,7 @@ spyre_status mlir_read_assignment(mlir_parser *p)
     bool allocate = lexer_at(&p->l, "sdscbundle.device_mem_allocate");
     if (!extract && !constant && !sum && !apply && !allocate) {
         if (operation.kind != TOKEN_WORD) return lexer_unexpected(&p->l, "an operation");
-        return mlir_error(&operation, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
-                           token_shown(&operation), operation.start);
+        return mlir_unknown_operation(&operation);
     }
     TRY(lexer_next(&p->l));
     if (extract) TRY(read_extract(p, &value));

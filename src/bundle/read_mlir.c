@@ -163,8 +163,7 @@ static spyre_status read_operations(mlir_parser *p)
         } else if (now->start[0] == '%') {
             TRY(mlir_read_assignment(p));
         } else {
-            return mlir_error(now, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
-                               token_shown(now), now->start);
+            return mlir_unknown_operation(now);
         }
     }
     return NULL;

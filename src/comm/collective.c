@@ -5,7 +5,7 @@
 //
 //  1. publish the header and, if it is small, this rank's data; meet; compare the headers.
 //  2. Larger data: a pipeline through staging (chunk_pipeline.c), of moves (gather_scatter.c) or
-//     reductions (reduce.c).
+//     reductions (reduction_algorithms.c).
 #include "comm/collective.h"
 
 #include "base/clock.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One collective while it is executed. Internal to collective.c, gather_scatter.c and reduce.c.
+// One collective while it is executed. Internal to collective.c, gather_scatter.c and
+// reduction_algorithms.c.
 //
 // Data that are too large to lie beside a header go through staging by a pipeline: in step t chunk
 // k is in stage t - k, and all ranks meet between two steps. So what a rank writes in one stage the
@@ -40,7 +41,7 @@ SPYRE_MUST_CHECK spyre_status collective_pipe(collective *x, const pipeline *p);
 void gather_scatter_publish(const collective *x, uint8_t *small);
 SPYRE_MUST_CHECK spyre_status gather_scatter_data(collective *x);
 
-// --- reduce.c: reduce, all-reduce, reduce-scatter
+// --- reduction_algorithms.c: reduce, all-reduce, reduce-scatter
 
 bool is_reduction(spyre_comm_kind kind);
 void reduce_publish(const collective *x, uint8_t *small);

@@ -26,8 +26,8 @@ SPYRE_MUST_CHECK spyre_status meeting_read(const char *value, size_t length, mee
 
 // The shared memory of this rank, which stays where it is; `options` have been checked. The
 // environment's SPYRE_COMM_TRANSPORT=tcp of rank 0 makes every rank a host of its own,
-// SPYRE_COMM_ALGORITHM of rank 0 chooses the algorithm of reductions (algorithm.h). IO: a rank did
-// not come in time (named) or cannot be reached; INVALID_ARGUMENT: ranks disagree, or the
+// SPYRE_COMM_ALGORITHM of rank 0 chooses the algorithm of reductions (choose_algorithm.h). IO: a
+// rank did not come in time (named) or cannot be reached; INVALID_ARGUMENT: ranks disagree, or the
 // environment has another word.
 SPYRE_MUST_CHECK spyre_status rendezvous(const spyre_comm_options *options,
                                          const spyre_comm_store *store, shared_memory *out_shared);

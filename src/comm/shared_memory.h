@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 
-#include "comm/algorithm.h"
+#include "comm/choose_algorithm.h"
 #include "comm/call_agreement.h"
 #include "comm/chunk_size.h"
 #include "comm/transport.h"

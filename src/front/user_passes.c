@@ -7,6 +7,7 @@
 
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
+#include "front/ir/core_numbers.h"
 #include "front/ir/dim_names.h"
 #include "front/ir/division.h"
 #include "front/layout/stick_modes.h"
@@ -235,7 +236,7 @@ static spyre_status check_slices(const edit *e, const spyre_loop_edit *wanted, d
         return refuse(e, wanted->op, "has slices of a reduced loop and uneven ones of another");
     if (!span_fits(e->loops, op, out))
         return refuse(e, wanted->op, "a core would reach over too much of a tensor");
-    division_number(e->loops, op, out);
+    core_numbers_choose(e->loops, op, out);
     return NULL;
 }
 

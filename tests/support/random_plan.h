@@ -12,6 +12,7 @@
 #include "front/cost/cost.h"
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
+#include "front/ir/core_numbers.h"
 #include "graph/segments/segments.h"
 
 typedef struct {
@@ -70,7 +71,7 @@ static inline void random_plan_divide_op(loop_graph *loops, loop_op *op, uint64_
             d.split[v] = division_largest(sizes.units[v], limit, sizes.uneven[v]);
             left /= d.split[v];
         }
-        division_number_cores(op, &d);
+        core_numbers_as_published(op, &d);
         // The memory's published rates are for two cores and more.
         bool lonely = division_cores(op, &d) == 1 && attempt < 99;
         if (lonely || !span_fits(loops, op, &d)) continue;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "card/codegen/unit_code.h"
-#include "card/simd/exp_dl16.h"
+#include "card/simd/exp_dl16_constants.h"
 #include "tensor/numeric.h"
 
 typedef struct {
@@ -229,7 +229,7 @@ void code_opfunc(unit_code *c, uint32_t op)
     }
 }
 
-// --- exp (exp_dl16.h)
+// --- exp (exp_dl16_constants.h)
 
 static zmm exp_quarter(unit_code *c, zmm of)
 {

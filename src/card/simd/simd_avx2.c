@@ -7,7 +7,7 @@
 #pragma GCC target("avx2,fma,f16c")
 #include <immintrin.h>
 #include <math.h>
-#include "card/simd/exp_dl16.h"
+#include "card/simd/exp_dl16_constants.h"
 #define ROUND_BITS 256
 #include "card/simd/round_codes.h"
 #include "card/simd/simd_layer.h"

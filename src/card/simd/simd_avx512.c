@@ -9,7 +9,7 @@
 #include <math.h>
 // Without optimisation comparisons are macros that convert their masks.
 #pragma GCC diagnostic ignored "-Wsign-conversion"
-#include "card/simd/exp_dl16.h"
+#include "card/simd/exp_dl16_constants.h"
 #define ROUND_BITS 512
 #include "card/simd/round_codes.h"
 #include "card/simd/simd_layer.h"

@@ -13,7 +13,7 @@
 #include "compile/inspect/inspect.h"
 #include "compile/stages/op_specs.h"
 #include "compile/stages/why.h"
-#include "front/divide/division_splits.h"
+#include "front/divide/division_text.h"
 #include "front/explain/cost_table.h"
 #include "front/pass_times.h"
 #include "graph/text/print.h"

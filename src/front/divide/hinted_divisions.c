@@ -3,6 +3,7 @@
 // hinted_divisions: the user's slices of named dims (named_dims.c).
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
+#include "front/ir/core_numbers.h"
 #include "front/ir/dim_names.h"
 #include "front/ir/division.h"
 
@@ -155,7 +156,7 @@ static spyre_status divide(loop_graph *loops, uint32_t index, hinted_dims *dims,
         log_warn("%s: work_div replaces the slices that the span limit demands",
                  loop_op_place(loops, index));
     span_report(loops, index, &d);
-    division_number(loops, op, &d);
+    core_numbers_choose(loops, op, &d);
     division_set(op, &d, LOOP_DIVIDED_BY_HINT);
     *changed = true;
     return NULL;

@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#include "front/ir/core_numbers.h"
 #include "isa/constants.h"
 
 // torch_spyre/_inductor/work_division.py: 98.304 TFLOP/s of 32 cores, in multiply-adds per us and
@@ -134,7 +135,7 @@ static bool published_division(const loop_graph *loops, const loop_op *op, bool 
     division whole = division_whole(), standard;
     standard = division_distribute(loops, op, &r.sizes, &whole);
     if (division_cores(op, out) < division_cores(op, &standard)) return false;
-    division_number(loops, op, out);
+    core_numbers_choose(loops, op, out);
     return true;
 }
 

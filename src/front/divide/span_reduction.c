@@ -15,6 +15,7 @@
 
 #include "base/integer.h"
 #include "base/log.h"
+#include "front/ir/core_numbers.h"
 
 // One operand: bytes and number of the device steps of every loop, tiles for the stick's.
 typedef struct {
@@ -175,7 +176,7 @@ static spyre_status reduce_op(loop_graph *loops, uint32_t index, bool *changed)
                           reduced);
     span_report(loops, index, &d);
     if (division_cores(op, &d) == 1) return NULL;
-    division_number(loops, op, &d);
+    core_numbers_choose(loops, op, &d);
     division_set(op, &d, LOOP_DIVIDED_BY_SPAN);
     *changed = true;
     return NULL;

@@ -10,6 +10,7 @@
 // of cores: unless the published division is asked for, a reduced loop is divided only where its
 // slices combine exactly.
 #include "front/front.h"
+#include "front/ir/core_numbers.h"
 #include "front/ir/division.h"
 
 static bool may_combine(const loop_graph *loops, const loop_op *op, uint32_t v)
@@ -67,7 +68,7 @@ division division_distribute(const loop_graph *loops, const loop_op *op,
     int64_t cores = loops->cores / division_cores(op, committed);
     distribute_results(op, sizes, &d, &cores);
     distribute_reduced(loops, op, sizes, &d, cores);
-    division_number(loops, op, &d);
+    core_numbers_choose(loops, op, &d);
     return d;
 }
 

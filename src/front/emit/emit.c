@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "bundle/unroll.h"
+#include "front/ir/core_numbers.h"
 #include "tensor/numeric.h"
 #include "tensor/scalar.h"
 
@@ -285,7 +286,7 @@ static bool becomes_copy(const loop_graph *loops, const loop_op *shuffle, loop_o
     division d = division_get(out);
     for (uint32_t v = 0; v < out->var_count; v++)
         if (!loop_output_of(out)->stride[v]) d.split[v] = 1;
-    division_number_cores(out, &d);
+    core_numbers_as_published(out, &d);
     division_set(out, &d, out->divided_by);
     return true;
 }

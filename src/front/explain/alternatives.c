@@ -10,6 +10,7 @@
 
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
+#include "front/ir/core_numbers.h"
 #include "front/ir/def_use.h"
 #include "front/ir/lx_slices.h"
 #include "front/plan/lx_headroom.h"
@@ -177,7 +178,7 @@ static void try_from(divider *s, uint32_t v, division *trial)
     const loop_op *op = s->op;
     if (v == op->var_count) {
         division numbered = *trial;
-        division_number(s->loops, op, &numbered);
+        core_numbers_choose(s->loops, op, &numbered);
         bool possible = span_fits(s->loops, op, &numbered) &&
                         !division_shares_uneven(op, &s->basis.sizes, &numbered);
         double us = possible ? price(s, &numbered) : s->best_us;

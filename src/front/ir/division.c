@@ -58,28 +58,6 @@ int64_t division_cores(const loop_op *op, const division *d)
     return cores;
 }
 
-void division_number_cores(const loop_op *op, division *d)
-{
-    int32_t stride = 1;
-    for (int reduced = 1; reduced >= 0; reduced--)
-        for (uint32_t v = 0; v < op->var_count; v++) {
-            if (loop_var_is_reduced(op, v) != (reduced == 1)) continue;
-            d->core_stride[v] = stride;
-            stride *= d->split[v];
-        }
-}
-
-void division_number(const loop_graph *loops, const loop_op *op, division *d)
-{
-    int32_t stride = 1;
-    division_number_cores(op, d);
-    if (loops->settings.core_id_k_fast_emission) return;
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        d->core_stride[v] = stride;
-        stride *= d->split[v];
-    }
-}
-
 bool division_combines(const loop_op *op, uint32_t v)
 {
     opfunc_kind kind = opfunc_describe(op->op)->kind;

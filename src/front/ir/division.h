@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the loops of an op are divided over the cores: what a division may be, and how slices
-// are counted and numbered.
+// are counted; which core has which slice: core_numbers.h.
 #ifndef FRONT_DIVISION_H
 #define FRONT_DIVISION_H
 
@@ -43,14 +43,6 @@ division division_whole(void);
 
 // Cores that the division uses.
 int64_t division_cores(const loop_op *op, const division *d);
-
-// Numbers cores through the slices: reduced variables fastest, so that cores which share an output
-// are neighbours on the ring ("cores that collaborate on K", work_division_planning.md), then the
-// others in the order of the loops.
-void division_number_cores(const loop_op *op, division *d);
-
-// The same, or with settings.core_id_k_fast_emission off simply in the order of the loops.
-void division_number(const loop_graph *loops, const loop_op *op, division *d);
 
 // True when the back-end can combine partial results of slices of v, a reduced variable.
 bool division_combines(const loop_op *op, uint32_t v);

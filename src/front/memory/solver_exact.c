@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The exact solver: the plan of `search`, and a long proof that there is no better one.
-#include "front/memory/solver_order.h"
+#include "front/memory/solver_keys.h"
 
 enum { MOST_STEPS = 1 << 21 };
 

@@ -4,7 +4,7 @@
 // them as they begin to live; first fit and best fit parents before children, short lives before
 // long ones.
 #include "front/memory/placement.h"
-#include "front/memory/solver_order.h"
+#include "front/memory/solver_keys.h"
 
 static spyre_status place(solver_problem *problem, solver_key_function *key,
                           placement_policy policy)

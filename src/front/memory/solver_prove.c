@@ -10,7 +10,7 @@
 //
 // It starts from the current plan, and ends after a number of steps at the latest; then the plan
 // may not be the best. When not everything fits, what was placed stays.
-#include "front/memory/solver_order.h"
+#include "front/memory/solver_keys.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

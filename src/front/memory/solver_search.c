@@ -7,7 +7,7 @@
 // when no plan can have a lower top, which for few items a short branch and bound may tell. The
 // work, not the time, is bounded, so that the same problem has the same plan everywhere.
 #include "front/memory/placement.h"
-#include "front/memory/solver_order.h"
+#include "front/memory/solver_keys.h"
 
 #include <stdbool.h>
 #include <string.h>

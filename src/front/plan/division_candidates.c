@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "front/divide/span_reduction.h"
+#include "front/ir/core_numbers.h"
 #include "isa/constants.h"
 
 static const loop_op *op_at(const division_prices *p, uint32_t index)
@@ -96,7 +97,7 @@ static division find_product(const division_prices *p, uint32_t index, uint32_t 
     s.best_cost = price_product(&s, published);
     if (!has_room(&s, published)) s.best_cost.us = INFINITY;
     try_from(&s, 0, &trial);
-    division_number(p->loops, op_at(p, index), &s.best);
+    core_numbers_choose(p->loops, op_at(p, index), &s.best);
     return s.best;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "front/ir/division.h"
+#include "front/ir/core_numbers.h"
 #include "front/spec/op_spec.h"
 #include "front/spec/op_spec_parts.h"
 
@@ -179,7 +180,7 @@ static json_t *argument_of(printer *p, const loop_op *op, uint32_t k)
 static bool numbers_cores_as_usual(const loop_op *op)
 {
     division usual = division_get(op);
-    division_number_cores(op, &usual);
+    core_numbers_as_published(op, &usual);
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->split[v] > 1 && usual.core_stride[v] != op->core_stride[v]) return false;
     return true;

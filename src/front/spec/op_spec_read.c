@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "front/check/invariant.h"
+#include "front/ir/core_numbers.h"
 #include "front/ir/division.h"
 #include "front/spec/op_spec_reader.h"
 #include "graph/build.h"
@@ -185,7 +186,7 @@ static spyre_status read_op(spec_reader *r, const json_node *spec)
     op.name = r->loops->buffers.items[loop_output_of(&op)->buffer].name;
     if (!json_object_get(json_object_get(spec->value, "op_info"), "core_strides")) {
         division d = division_get(&op);
-        division_number_cores(&op, &d);
+        core_numbers_as_published(&op, &d);
         for (uint32_t v = 0; v < op.var_count; v++) op.core_stride[v] = d.core_stride[v];
     }
     return VEC_PUSH(r->memory, &r->loops->ops, op);

@@ -3,7 +3,7 @@
 // Loops that become dims of their tiles leave the bytes that iterations leave, and each lane of a
 // sum keeps its order of additions; what an iteration hands to another one stays in its loop.
 #include "one_card.h"
-#include "random_programs.h"
+#include "fast_against_exact.h"
 
 #include "card/plan.h"
 #include "support/rounds.h"

@@ -2,7 +2,7 @@
 //
 // Large copies of one core alone, in a loop or not, by several host threads: the bytes of exact
 // mode, also where iterations write over each other. What is in parts, and what is not.
-#include "random_programs.h"
+#include "fast_against_exact.h"
 
 #include "card/plan.h"
 #include "support/rounds.h"

@@ -3,7 +3,7 @@
 // Cores that do in one tile what each would do in its own leave the bytes that they leave one by
 // one, however their shares lie between each other, on any number of host threads; and the fault of
 // a row that does not exist is that of the core that wants it.
-#include "random_programs.h"
+#include "fast_against_exact.h"
 
 #include "card/plan.h"
 #include "support/rounds.h"

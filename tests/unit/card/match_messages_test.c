@@ -3,7 +3,7 @@
 // Kernels of messages alone: random ones between kernels that compute, on any number of host
 // threads, give the bytes of exact mode; which kernels become exchanges, and what follows them
 // without a meeting.
-#include "random_programs.h"
+#include "fast_against_exact.h"
 
 #include "card/machine/messages.h"
 

@@ -2,7 +2,7 @@
 //
 // LX of host threads: which stages take it; random programs whose kernels hand LX on to the next
 // one, or to one behind a barrier, keep their bytes.
-#include "random_programs.h"
+#include "fast_against_exact.h"
 
 #include "card/machine.h"
 

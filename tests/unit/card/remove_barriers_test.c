@@ -3,7 +3,7 @@
 // Kernels without meetings: random programs whose cores read and write, kernel after kernel, their
 // own and each other's places, on any number of host threads; which kernels join; whose fault it
 // is.
-#include "random_programs.h"
+#include "fast_against_exact.h"
 
 #include "card/machine.h"
 

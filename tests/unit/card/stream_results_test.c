@@ -2,7 +2,7 @@
 //
 // Results that go past the host's caches: which kernels do that; tiles leave the same bytes that
 // way as through the caches, whether their runs are whole lines or not.
-#include "random_programs.h"
+#include "fast_against_exact.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 // the instruction sets that they use. None of that may change a bit.
 #include "ranks.h"
 
-#include "comm/algorithm.h"
+#include "comm/choose_algorithm.h"
 #include "comm/combine.h"
 #include "tensor/opfunc.h"
 

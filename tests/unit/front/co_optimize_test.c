@@ -2,6 +2,7 @@
 #include "unit/check.h"
 
 #include "front/cost/cost.h"
+#include "front/ir/core_numbers.h"
 #include "support/front_case.h"
 
 typedef struct {
@@ -55,8 +56,8 @@ static void co_optimize__a_mismatch_becomes_resident(void **state)
     loop_graph *loops = front_case_before(&run, 32, "co_optimize");
     division rows = division_whole(), columns = division_whole();
     rows.split[0] = columns.split[1] = 32;
-    division_number_cores(&loops->ops.items[0], &rows);
-    division_number_cores(&loops->ops.items[1], &columns);
+    core_numbers_as_published(&loops->ops.items[0], &rows);
+    core_numbers_as_published(&loops->ops.items[1], &columns);
     division_set(&loops->ops.items[0], &rows, LOOP_DIVIDED_BY_DISTRIBUTION);
     division_set(&loops->ops.items[1], &columns, LOOP_DIVIDED_BY_DISTRIBUTION);
     bool changed;

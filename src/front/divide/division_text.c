@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/divide/division_splits.h"
+#include "front/divide/division_text.h"
 
 #include <inttypes.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "comm/algorithm.h"
+#include "comm/choose_algorithm.h"
 
 static comm_topology make_topology(uint32_t hosts, uint32_t ranks_a_host, bool alternating)
 {

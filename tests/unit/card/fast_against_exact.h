@@ -2,8 +2,8 @@
 //
 // Random programs in memory argument 0: fast mode leaves the bytes of exact mode, on any number of
 // host threads, every time.
-#ifndef TESTS_CARD_RANDOM_PROGRAMS_H
-#define TESTS_CARD_RANDOM_PROGRAMS_H
+#ifndef TESTS_CARD_FAST_AGAINST_EXACT_H
+#define TESTS_CARD_FAST_AGAINST_EXACT_H
 
 #include "program.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "card/footprint/footprint.h"
-#include "card/pass/compose.h"
+#include "card/pass/compose_copies/compose.h"
 
 double compose_elements(const plan_tile *tile)
 {

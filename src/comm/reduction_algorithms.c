@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reductions. Up to SHARED_MEMORY_SMALL_BYTES lie beside the headers, and who needs the result
-// combines them. More goes through staging by one of several algorithms (algorithm.h says which):
+// combines them. More goes through staging by one of several algorithms (choose_algorithm.h says
+// which):
 //
 //  direct   stage 0: each rank stages its elements. 1: who needs the result combines all ranks'.
 //  sliced   stage 0: each rank stages the others' slices. 1: it combines its own slice of all
@@ -13,7 +14,7 @@
 // their results are equal bit for bit. A rank's own elements are read where they are, and each byte
 // of others once, from memory that stays in caches.
 #include "base/status.h"
-#include "comm/algorithm.h"
+#include "comm/choose_algorithm.h"
 #include "comm/collective.h"
 #include "comm/combine.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/odometer.h"
 #include "base/target_clones.h"
-#include "card/pass/compose.h"
+#include "card/pass/compose_copies/compose.h"
 
 static const content_map *needed_of(const composer *c, const isa_operand *o)
 {

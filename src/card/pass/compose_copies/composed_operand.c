@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/odometer.h"
-#include "card/pass/compose.h"
+#include "card/pass/compose_copies/compose.h"
 #include "isa/dims.h"
 
 // The strides of an operand in places, and the first index that has another place: `index` of dim

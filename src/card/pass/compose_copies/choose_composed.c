@@ -3,7 +3,7 @@
 // What is composed, and whether it pays: which tiles read elsewhere, by the prices of
 // composed_times.c, and which copies nothing reads then (dead_copies.c). Tile by tile the choice
 // would be wrong: a read that itself takes longer may let several copies be left out.
-#include "card/pass/compose.h"
+#include "card/pass/compose_copies/compose.h"
 
 #define WORTH 0.95                          // of the time before, at most
 

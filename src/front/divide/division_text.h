@@ -4,8 +4,8 @@
 // in an index expression, so that it holds whatever the loops are called. A result loop goes by its
 // coefficient in the result's index, a reduced one by that in the first input that it moves. Loops
 // that are whole are left out.
-#ifndef FRONT_DIVISION_SPLITS_H
-#define FRONT_DIVISION_SPLITS_H
+#ifndef FRONT_DIVISION_TEXT_H
+#define FRONT_DIVISION_TEXT_H
 
 #include "front/ir/division.h"
 

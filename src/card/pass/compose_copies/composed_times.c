@@ -2,7 +2,7 @@
 //
 // What a tile takes the host, roughly: enough to tell a copy of runs from one that takes elements
 // one by one. Measured on an AMD EPYC with AVX-512, one thread.
-#include "card/pass/compose.h"
+#include "card/pass/compose_copies/compose.h"
 
 #define TILE_NS 200.0                       // whatever its size
 #define RUN_NS 3.0

@@ -2,7 +2,7 @@
 //
 // The cost model: meetings, bytes that a core copies and combines, bytes that leave the busiest
 // host. Ranks that share a core do their work one after the other.
-#include "comm/algorithm.h"
+#include "comm/choose_algorithm.h"
 
 #include <string.h>
 

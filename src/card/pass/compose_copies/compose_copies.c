@@ -17,7 +17,7 @@
 // anything, would not do: the rows of a fold come from two copies and their remainders.
 //
 // Launches whose arguments overlap take the phases as they were (card_program.uncomposed).
-#include "card/pass/compose.h"
+#include "card/pass/compose_copies/compose.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/memory/solver_order.h"
+#include "front/memory/solver_keys.h"
 
 #include <stdlib.h>
 

@@ -3,8 +3,8 @@
 // exp of SEN169_FP16 values in fp32 registers: 2^n * 2^f with n = round(x log2 e) and a polynomial
 // for 2^f, f in [-1/2, 1/2]. The polynomial is the least-squares fit of degree 5, moved until all
 // codes round to exp's code; a test goes through every one.
-#ifndef CARD_EXP_DL16_H
-#define CARD_EXP_DL16_H
+#ifndef CARD_EXP_DL16_CONSTANTS_H
+#define CARD_EXP_DL16_CONSTANTS_H
 
 #define EXP_LOG2E      0x1.715476p+0f
 #define EXP_LOG2E_REST 0x1.4ae0cp-26f

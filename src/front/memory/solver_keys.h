@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What solvers share: orders in which items are placed, and the proof. Internal to the solvers.
-#ifndef FRONT_SOLVER_ORDER_H
-#define FRONT_SOLVER_ORDER_H
+#ifndef FRONT_SOLVER_KEYS_H
+#define FRONT_SOLVER_KEYS_H
 
 #include "front/memory/solver.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "front/divide/division_splits.h"
+#include "front/divide/division_text.h"
 #include "support/front_case.h"
 
 // [8192, 32768] x [32768, 4096] ends as M = 16, K = 2.

@@ -4,7 +4,7 @@
 // did not, without loops, and none that are dropped. A kernel of which a tile has several parts
 // becomes one for each, so that row fusions and host threads may take the long one.
 #include "card/footprint/footprint.h"
-#include "card/pass/compose.h"
+#include "card/pass/compose_copies/compose.h"
 
 // The kernel's parameters with those added.
 static spyre_status add_slots(composer *c, composed_kernel *k, plan_kernel *out)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which algorithm reduces a tensor: the one that a small cost model finds the fastest. All of them
-// give the same bits (reduce.c), so the choice is about time alone; every rank makes the same one,
-// because it depends on nothing but what all ranks know alike.
-#ifndef COMM_ALGORITHM_H
-#define COMM_ALGORITHM_H
+// give the same bits (reduction_algorithms.c), so the choice is about time alone; every rank makes
+// the same one, because it depends on nothing but what all ranks know alike.
+#ifndef COMM_CHOOSE_ALGORITHM_H
+#define COMM_CHOOSE_ALGORITHM_H
 
 #include "spyre/comm.h"
 
