@@ -180,6 +180,23 @@ static bool written_in_loop(const loop_graph *loops, const loop_op *inside, uint
     return false;
 }
 
+// Dims of the copy are parts of the original's, so its readers move within dims of that, too. Where
+// the copy joins dims, they may move by steps that are none there:
+//     b19 of 60:2 for b1 of 10:12 6:2, read at 20*c1 + 2*c2
+static bool has_parts_of_dims(const loop_buffer *original, const loop_buffer *copy)
+{
+    for (uint32_t n = 0; n < copy->dim_count; n++) {
+        const loop_dim *part = &copy->dim[n];
+        if (part->extent == 1) continue;
+        if (!original->dim_count) return false;
+        const loop_dim *whole = &original->dim[loop_dim_at(original, part->stride)];
+        if (part->stride % whole->stride ||
+            part->stride * part->extent > whole->stride * whole->extent)
+            return false;
+    }
+    return true;
+}
+
 // What each iteration has of the copy is a tile of the original in memory, element for element.
 static bool is_idle_copy(const loop_graph *loops, const uint32_t *writers, const loop_op *op)
 {
@@ -189,9 +206,9 @@ static bool is_idle_copy(const loop_graph *loops, const uint32_t *writers, const
     return op->tile_depth && loop_is_copy(op) && copy->kind == LOOP_LOCAL && !copy->in_lx &&
            copy->output < 0 && !original->in_lx && copy->tile_depth == op->tile_depth &&
            !from->offset && !to->offset &&
-           loop_same_elements(original, copy) && original->kind != LOOP_CONSTANT &&
+           loop_same_elements(original, copy) && has_parts_of_dims(original, copy) &&
+           original->kind != LOOP_CONSTANT && writers[to->buffer] == 1 &&
            memcmp(from->stride, to->stride, sizeof from->stride) == 0 &&
-           writers[to->buffer] == 1 &&
            !written_in_loop(loops, op, from->buffer);
 }
 

@@ -174,6 +174,38 @@ static void lx_planning__who_stays_in_memory(void **state)
     front_run_end(&run);
 }
 
+// A copy of tiles that joins dims of 10:12 6:2 stays, though LX has no place for it: what reads it
+// by steps of 20 moves by no whole steps of a dim of the original.
+static void lx_planning__copies_that_join_dims_stay(void **state)
+{
+    (void)state;
+    static const char stage[] =
+        "after work_distribution\n"
+        "set sencores=24\n"
+        "set max_span_bytes=256\n"
+        "buffer b0 input float16 SEN169_FP16 dims(2:1 6:2 10:12) tensor(1:120 10:12 6:2 2:1) "
+        "layout(1 2 0*) walked  // in0\n"
+        "buffer b1 local float16 SEN169_FP16 dims(10:1 6:10 2:60) "
+        "tensor(2:60 1:60 6:10 10:1) layout(0 1 2*) output(0) walked  // v1\n"
+        "buffer b2 local float16 SEN169_FP16 dims(2:1 30:2) tensor(60:2 2:1) layout(1 0*) "
+        "per_tile(1)  // in0\n"
+        "op 0 identity for(c0<5, c1<6, c2<2 stick) in(t0<2* a long span) split(c0/5) "
+        "split(c1/3:5) by(span) node(0)  // in0, model.py:1\n"
+        "    b2[0 + 12*c0 + 2*c1 + 1*c2] = b0[0 + 12*c0 + 2*c1 + 1*c2 + 60*t0]\n"
+        "op 1 neg for(c0<2 stick, c1<3, c2<10) in(t0<2* a long span) split(c1/3) "
+        "split(c2/5:3) by(span) node(0)  // v1, model.py:1\n"
+        "    b1[0 + 60*c0 + 10*c1 + 1*c2 + 30*t0] = b2[0 + 1*c0 + 20*c1 + 2*c2]\n"
+        "return b1[0] 2:60 1:60 6:10 10:1\n";
+    loop_graph *loops;
+    bool changed;
+    arena *memory = arena_create();
+    assert_ok(loop_parse(stage, "case.loop", "work_distribution", memory, &loops));
+    assert_ok(pass_lx_planning(loops, &changed));
+    assert_string_equal(front_case_ops(loops), "identity/1 neg/1");
+    assert_ok(loop_verify(loops));
+    arena_destroy(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +216,7 @@ int main(void)
         cmocka_unit_test(lx_planning__divisions_that_differ_stay_in_memory),
         cmocka_unit_test(lx_planning__limit),
         cmocka_unit_test(lx_planning__who_stays_in_memory),
+        cmocka_unit_test(lx_planning__copies_that_join_dims_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
