@@ -28,6 +28,9 @@ def operands():
     yield [b.expand(2, 3, 4), b]
     (c,) = tensors((3, 6, 8))
     yield from ([c[:, :3], c[:, 3:]], [c[0, :, 3], b[0, :1]], [c[..., 5], c[..., 0]])
+    for size, steps in (((4, 1, 3), (6, 2, 2)), ((4, 2, 3), (10, 1, 1)), ((1, 3), (1, 1))):
+        tie = c.as_strided(size, steps)  # of equal strides the smaller dim is inside
+        yield from ([tie, tie], [tie, tie.contiguous()], [tie.contiguous(), tie[:1]])
     yield from ([c[:, :1, :3], c[:, 1:, :3]], [c[1:, 2:3], c[0]], [c[:, ::2, 1:2], c[0, :3, 2:3]])
 
 

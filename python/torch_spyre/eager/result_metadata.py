@@ -10,6 +10,7 @@ PyTorch's.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,15 +79,11 @@ def _is_in_rows(tensor: torch.Tensor) -> bool:
     return steps[-1] > 0 and steps == sorted(steps, reverse=True)
 
 
-_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
-
-
-def _is_ambiguous(tensor: torch.Tensor) -> bool:
-    """Contiguous in both orders, of planes of one pixel, with the strides of the channels last."""
-    format_ = _CHANNELS_LAST.get(tensor.dim())
-    if format_ is None or not tensor.is_contiguous(memory_format=format_):
-        return False
-    return tensor.stride(-1) == tensor.shape[1] > 1
+def _keeps_rows(tensor: torch.Tensor) -> bool:
+    """PyTorch sorts the dims of element-wise results by all strides, those that do not matter among
+    them, and of equal ones has the smaller dim inside."""
+    dims = list(zip(tensor.stride(), tensor.shape, strict=True))
+    return all(outer >= inner and inner[0] > 0 for outer, inner in itertools.pairwise(dims))
 
 
 def _result(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
@@ -104,13 +101,13 @@ def _dtype_of(*values: object) -> torch.dtype:
 
 def _broadcast(*values: object) -> Sequence[int]:
     """The sizes that the tensors among `values` have together; the rest are numbers or options."""
-    shapes = [value.shape for value in values if isinstance(value, torch.Tensor)]
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    shapes = [tensor.shape for tensor in tensors]
     others = (value for value in values if not isinstance(value, torch.Tensor))
     _demand(all(value is None or type(value) in (int, float, str) for value in others))
-    if len(set(shapes)) == 1:
+    if len(set(shapes)) == 1 and all(tensor.is_contiguous() for tensor in tensors):
         return shapes[0]
-    # Where sizes differ PyTorch looks at strides that do not matter, too.
-    _demand(not any(isinstance(value, torch.Tensor) and _is_ambiguous(value) for value in values))
+    _demand(all(map(_keeps_rows, tensors)))
     try:
         shape: Sequence[int] = torch.broadcast_shapes(*shapes)
     except RuntimeError as error:
@@ -125,7 +122,7 @@ def _element_wise(*values: object) -> Tensor:
 
 def _with_other(x: Tensor, other: object, *more: object) -> Tensor:
     """A number is a tensor of other sizes to PyTorch."""
-    _demand(isinstance(other, torch.Tensor) or not _is_ambiguous(x))
+    _demand(isinstance(other, torch.Tensor) or _keeps_rows(x))
     return _element_wise(x, other, *more)
 
 
