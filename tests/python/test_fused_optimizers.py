@@ -113,16 +113,17 @@ def test_one_launch_gives_what_its_operators_do(trials):
         update = pick(list(UPDATES))
         count, decays, numbers = UPDATES[update]
         dtype = pick([torch.float16, torch.bfloat16, torch.float32])
-        tensors = list(views(r, dtype, pick(SHAPES), count))
+        members = [list(views(r, dtype, pick(SHAPES), count)) for _ in range(pick([1, 1, 2, 3]))]
         ulp = 0 if dtype is torch.float32 else 2 * torch.finfo(dtype).eps
         scale = pick([None, torch.tensor(2.5, device="spyre")])
         for _ in range(2):
             given = [scale, pick([None, -1.0]), pick(decays)]
             given += [pick([1.0, 0.5, 0.37, 1e-3]) for _ in range(numbers)]
-            expected = [t.clone() for t in tensors]
-            update.function(*expected, *given)
-            update(*tensors, *given)
-            for found, wanted in zip(tensors, expected, strict=True):
+            expected = [[t.clone() for t in tensors] for tensors in members]
+            for tensors in expected:
+                update.function(*tensors, *given)
+            update(members, *given)
+            for found, wanted in zip(sum(members, []), sum(expected, []), strict=True):
                 torch.testing.assert_close(found.cpu(), wanted.cpu(), rtol=ulp, atol=ulp)
 
 
@@ -291,3 +292,42 @@ def test_compiled_steps_keep_squares(kind, options):
     found = random_steps(optimizer, card, range(4))
     wanted = random_steps(kind([host], 1e-2), host, range(4))
     assert (found - wanted).abs().max() < 0.01
+
+
+def of_many(device, broken_at=None):
+    """Parameters after steps of a list that takes several launches, some of its members equal."""
+    torch.manual_seed(2)
+    shapes = [(3, 64), (64,), (5, 7), (1,), ()] * 8
+    parameters = [torch.randn(shape).to(device).requires_grad_() for shape in shapes]
+    optimizer = torch.optim.AdamW(parameters, 1e-2, fused=True)
+    scaler = torch.amp.GradScaler(device, init_scale=64.0)
+    scaler.scale(torch.ones((), device=device))  # makes its tensors
+    for step in range(3):
+        for n, p in enumerate(parameters):
+            p.grad = torch.randn(p.shape).to(device) * 64
+            if step == 1 and n == broken_at:
+                p.grad.fill_(float("inf"))
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+    return [p.detach().cpu() for p in parameters], scaler.get_scale()
+
+
+@pytest.mark.host("aten.reciprocal")  # of the scale, in float64
+@pytest.mark.parametrize("broken_at", [None, 0, 7, 39])
+def test_long_lists(broken_at):
+    """One gradient that is no number keeps all parameters, wherever in the list it is."""
+    expected, scale = of_many("cpu", broken_at)
+    found, own = of_many("spyre", broken_at)
+    assert own == scale
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_one_list_in_two_places():
+    """A tensor that a list has twice is updated twice."""
+    once, twice = (torch.ones(70, device="spyre", dtype=torch.float16) for _ in range(2))
+    options = {"weight_decay": 0.0, "momentum": 0.0, "lr": 0.5, "dampening": 0.0,
+               "nesterov": False, "maximize": False, "is_first_step": True}  # fmt: skip
+    grad = torch.ones_like(once)
+    torch._fused_sgd_([once, twice, twice], [grad, grad, grad], [], **options)
+    assert once.cpu().eq(0.5).all() and twice.cpu().eq(0).all()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from .. import _C
-from .segments import segment_of
+from .segments import View, segment_of
 
 
 class Launch:
@@ -20,7 +20,7 @@ class Launch:
         self.executable = executable
         self.launch = executable.launch
         self.index = index
-        self.views = segment_of(executable, index).views
+        self.views: Sequence[View] = segment_of(executable, index).views
 
     def __call__(
         self, inputs: Sequence[torch.Tensor], card: int, scalars: tuple[float, ...] = ()

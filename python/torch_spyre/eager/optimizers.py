@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -35,6 +35,15 @@ def _gradient(
         grad.copy_(_wide(grad) / scale)
     g = _wide(grad) if sign is None else _wide(grad) * sign
     return g if decay is None else g + _wide(x) * decay
+
+
+def _by_step(
+    states: Iterable[tuple[Tensor | None, ...]], steps: Tensors
+) -> Iterator[tuple[float, list[tuple[Tensor | None, ...]]]]:
+    """States with as many steps behind them, in order."""
+    numbers = [step.item() for step in steps]
+    for step, pairs in itertools.groupby(zip(numbers, states, strict=True), lambda pair: pair[0]):
+        yield step, [state for _, state in pairs]
 
 
 @Update
@@ -91,14 +100,12 @@ def _adam(
     kept = 1 - rate * weight_decay if decoupled and weight_decay else None
     decay = None if decoupled else weight_decay or None
     betas = (beta1, 1 - beta1, beta2, 1 - beta2)
-    of_step = itertools.repeat(None) if not amsgrad else largest
-    for x, grad, mean, square, most, number in zip(
-        parameters, grads, means, squares, of_step, steps, strict=False
-    ):
-        step = number.item()
+    most = itertools.repeat(None) if not amsgrad else largest
+    states = zip(parameters, grads, means, squares, most, strict=False)
+    for step, together in _by_step(states, steps):
         root, rate_of_step = math.sqrt(1 - beta2**step), rate / (1 - beta1**step)
-        state = (x, grad, mean, square, most, grad_scale)
-        _update_adam(*state, sign, decay, kept, *betas, root, eps, rate_of_step)
+        numbers = (sign, decay, kept, *betas, root, eps, rate_of_step)
+        _update_adam(together, grad_scale, *numbers)
 
 
 @Update
@@ -141,9 +148,9 @@ def _sgd(
     how = (grad_scale, _sign(maximize), weight_decay or None)
     old = (None, None) if is_first_step or not momentum else (momentum, 1 - dampening)
     ahead = momentum if nesterov and momentum else None
-    for n, (x, grad) in enumerate(zip(parameters, grads, strict=True)):
-        buffer = buffers[n] if momentum else None
-        _update_sgd(x, grad, buffer, *how, *old, ahead, float(lr))
+    kept = buffers if momentum else itertools.repeat(None)
+    states = list(zip(parameters, grads, kept, strict=False))
+    _update_sgd(states, *how, *old, ahead, float(lr))
 
 
 @Update
@@ -177,9 +184,8 @@ def _adagrad(
     grad_scale: Tensor | None = None,
 ) -> None:
     how = (grad_scale, _sign(maximize), weight_decay or None)
-    for x, grad, total, step in zip(parameters, grads, sums, steps, strict=True):
-        rate = float(lr) / (1 + (step.item() - 1) * lr_decay)
-        _update_adagrad(x, grad, total, *how, eps, rate)
+    for step, together in _by_step(zip(parameters, grads, sums, strict=True), steps):
+        _update_adagrad(together, *how, eps, float(lr) / (1 + (step - 1) * lr_decay))
 
 
 @Update
@@ -191,8 +197,7 @@ def _unscale_one(grad: Tensor, found_inf: Tensor, inverse: Tensor) -> None:
 
 def _unscale(grads: Tensors, found_inf: Tensor, inverse: Tensor) -> None:
     """Notes a gradient that is no number before it loses its scale."""
-    for grad in grads:
-        _unscale_one(grad, found_inf, inverse)
+    _unscale_one([(grad,) for grad in grads], found_inf, inverse)
 
 
 def _update_scale(
