@@ -5,6 +5,7 @@ import threading
 
 import pytest
 import torch
+import torch.nn.functional as F
 import torch_spyre
 from torch_spyre import registry
 from torch_spyre.eager.operator_program import Operator
@@ -47,6 +48,30 @@ def test_texts_are_part_of_a_call(calls):
             actual = torch.div(x.to("spyre"), 2, rounding_mode=rounding)
             assert torch.equal(actual.cpu(), torch.div(x, 2, rounding_mode=rounding))
     assert not calls
+
+
+COMPOSED = {  # by PyTorch, of an allocation and the out= form, or of several operators
+    "logsumexp": lambda x, y: torch.logsumexp(x, 1),
+    "kthvalue": lambda x, y: torch.kthvalue(x, 2, 1).values,
+    "median": lambda x, y: torch.median(x, 1).values,
+    "nan_to_num": lambda x, y: torch.nan_to_num(x),
+    "addr": lambda x, y: torch.addr(x, x[0], y[1]),
+    "with logits": lambda x, y: F.binary_cross_entropy_with_logits(x, y),
+    "weighted logits": lambda x, y: F.binary_cross_entropy_with_logits(x, y, x, pos_weight=y),
+    "soft margin": lambda x, y: F.soft_margin_loss(x, y),
+    "smooth": lambda x, y: F.smooth_l1_loss(x, y, beta=0.5),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_compositions_are_one_call(calls, name):
+    x, y = (torch.randn(5, 5, generator=torch.Generator().manual_seed(n)) for n in range(2))
+    own, other = x.to("spyre"), y.to("spyre")
+    for _ in range(2):
+        calls.clear()
+        found = COMPOSED[name](own, other)
+    assert not calls
+    torch.testing.assert_close(found.cpu(), COMPOSED[name](x, y), atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize(

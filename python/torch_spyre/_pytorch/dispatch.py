@@ -154,8 +154,22 @@ def has_device_kernel(op: OpOverload) -> bool:
 def is_composed_of_out(op: OpOverload) -> bool:
     """Whether PyTorch makes the functional operator of an allocation and its out= form, unless a
     device has a kernel for it."""
+    if op._schema.is_mutable or torch.Tag.nondeterministic_seeded in op.tags:
+        return False
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    return not op._schema.is_mutable and has_kernel(op.name(), _OF_OUT)
+    if has_kernel(op.name(), _OF_OUT):
+        return True
+    if not has_kernel(op.name(), "CompositeExplicitAutograd"):
+        return False
+    packet = op.overloadpacket
+    forms = [getattr(packet, overload) for overload in packet.overloads()]
+    given = [(a.name, str(a.type)) for a in schema_of(op).arguments]
+    return any(
+        has_kernel(form.name(), "CPU")
+        and [(a.name, str(a.type)) for a in schema_of(form).arguments if not a.is_out] == given
+        for form in forms
+        if schema_of(form).is_mutable
+    )
 
 
 def is_of_devices(op: OpOverload) -> bool:

@@ -42,6 +42,13 @@ _NOT_DIRECT = {
 }  # fmt: skip
 
 
+# What PyTorch composes of several kernels, and the compiler makes one program of.
+_SEVERAL_KERNELS = {
+    _aten.binary_cross_entropy_with_logits.default, _aten.logsumexp.default,
+    _aten.soft_margin_loss.default, _aten.soft_margin_loss_backward.default,
+}  # fmt: skip
+
+
 def direct_operators() -> Iterator[tuple[str, OpOverload]]:
     """Operators that are registered one by one: those of the compiler, and those that it takes
     apart. PyTorch would compose many of them of an allocation and the out= form; asked directly,
@@ -80,7 +87,8 @@ def _is_direct(op: OpOverload) -> bool:
 def _is_taken_apart(op: OpOverload) -> bool:
     """Copies of views are PyTorch's: it makes the view and copies that."""
     is_left = op.namespace != "aten" or op.overloadpacket.__name__.endswith("_copy")
-    return not is_left and is_composed_of_out(op) and _is_direct(op)
+    is_composed = is_composed_of_out(op) or op in _SEVERAL_KERNELS
+    return not is_left and is_composed and _is_direct(op)
 
 
 def _kernel(op: OpOverload) -> Kernel:

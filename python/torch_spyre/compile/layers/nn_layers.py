@@ -247,6 +247,55 @@ def group_norm(
     return result, mean.reshape(batch, groups), scale.reshape(batch, groups)
 
 
+@register_spyre_decomposition(_aten.native_group_norm_backward.default)
+def group_norm_backward(
+    grad: torch.Tensor,
+    x: torch.Tensor,
+    mean: torch.Tensor,
+    scale: torch.Tensor,
+    weight: torch.Tensor | None,
+    batch: int,
+    channels: int,
+    places: int,
+    groups: int,
+    wanted: Sequence[bool],
+) -> tuple[torch.Tensor | None, ...] | NotTaken:
+    """In float32. With n = (x - mean) scale and h = grad weight, x gets (h - mean of h - n mean of
+    h n) scale, where means are of a group: a multiple of grad, one of x and a number, which are
+    made of sums of each channel."""
+    if x.dtype not in FLOATS or x.dim() < 2 or x.numel() == 0:
+        return NOT_TAKEN
+    elements = channels // groups * places
+    wide_grad, wide = grad.float(), x.float()
+    sums, products = wide_grad, wide_grad * wide
+    if x.dim() > 2:
+        of_place = list(range(2, x.dim()))
+        sums, products = sums.sum(of_place), products.sum(of_place)
+
+    def in_groups(of_channels: torch.Tensor) -> torch.Tensor:
+        return of_channels.reshape(-1, groups, channels // groups)
+
+    def of_channels(in_groups: torch.Tensor) -> torch.Tensor:
+        by_channel = in_groups.expand(batch, groups, channels // groups)
+        return by_channel.reshape(batch, channels, *[1] * (x.dim() - 2))
+
+    centre, steep = mean.float().unsqueeze(2), scale.float().unsqueeze(2)
+    sums = in_groups(sums)
+    normed = (in_groups(products) - sums * centre) * steep
+    of_x = None
+    if wanted[0]:
+        factor = None if weight is None else in_groups(weight.float())
+        first, second = (sums, normed) if factor is None else (sums * factor, normed * factor)
+        first = first.sum(2, keepdim=True) * steep * (-1 / elements)
+        second = second.sum(2, keepdim=True) * steep * steep * (-1 / elements)
+        of_grad = steep if factor is None else steep * factor
+        number = of_channels(first - second * centre)
+        of_x = wide_grad * of_channels(of_grad) + wide * of_channels(second) + number
+        of_x = of_x.to(x.dtype)
+    of_weight, of_bias = [each.sum(0).reshape(channels).to(x.dtype) for each in (normed, sums)]
+    return of_x, of_weight if wanted[1] else None, of_bias if wanted[2] else None
+
+
 @register_spyre_decomposition(_aten.log_sigmoid_forward.default)
 def log_sigmoid(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
     if not x.is_floating_point():
