@@ -389,7 +389,6 @@ spyre_status card_pass_fuse_rows(translation *t)
     search->window = window;
     window->memory = t->memory;
     window->scratch = t->scratch;
-    window->program = t->program;
     window->lx = &t->lx;
     window->temporary = &t->temporary;
     TRY(fuse_across_barriers(t, search));

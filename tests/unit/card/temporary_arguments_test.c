@@ -95,9 +95,61 @@ static void temporary_arguments__is_stored_where_it_is_read(void **state)
     }
 }
 
+// Cores have a row each: argument 1 = -argument 0, argument 2 = |argument 0|, which become rows of
+// all cores; then core 0 takes a core's row of argument 1.
+#define ROW(number, op, to)                                              \
+    "kernel " number "\n"                                                \
+    "    load [64]\n"                                                    \
+    "        SEN169_FP16 lx+0 [2]\n"                                     \
+    "        SEN169_FP16 arg0+slot0+0 [2]\n"                             \
+    "    signal load 0\n"                                                \
+    "    wait sfp 0\n"                                                   \
+    "    vector " op " [64]\n"                                           \
+    "        SEN169_FP16 lx+8192 [2]\n"                                  \
+    "        SEN169_FP16 lx+0 [2]\n"                                     \
+    "    signal sfp 1\n"                                                 \
+    "    wait store 1\n"                                                 \
+    "    store [64]\n"                                                   \
+    "        SEN169_FP16 " to "+slot0+0 [2]\n"                           \
+    "        SEN169_FP16 lx+8192 [2]\n"                                  \
+    "endkernel\n"
+#define CORES "    core 1: 128\n    core 2: 256\n    core 3: 384\n"
+
+static const char rows[] =
+    "program\n"
+    "argument 0 bytes 8192\n"
+    "argument 1 bytes 8192\n"
+    "argument 2 bytes 8192\n"
+    "kernel 0 \"neg\" cores 0xf slots 1\n" CORES
+    "kernel 1 \"abs\" cores 0xf slots 1\n" CORES
+    "kernel 2 \"last\" cores 0x1 slots 0\n"
+    "code\n" ROW("0", "neg", "arg1") ROW("1", "abs", "arg2")
+    KERNEL("2", "neg", "64", "2", "arg2+4096", "arg1+%d")
+    "halt\n";
+
+static void temporary_arguments__is_stored_where_another_core_reads_it(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    for (int core = 0; core < 4; core++) {
+        isa_program *program;
+        arena *memory = arena_create();
+        assert_ok(isa_parse(memory, arena_printf(memory, rows, 128 * core), "rows", &program));
+        for (size_t at = 0; at < sizeof initial; at++) initial[at] = (uint8_t)check_random(&seed);
+        run(program, CARD_EXACT, 1u << 1);
+        memcpy(exact, card_memory(the_card, 128, sizeof exact), sizeof exact);
+        run(program, CARD_FAST, 1u << 1);
+        assert_memory_equal(card_memory(the_card, 128 + 2 * BYTES, BYTES), exact + 2 * BYTES,
+                            BYTES);
+        arena_destroy(memory);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(temporary_arguments__is_stored_where_it_is_read)};
+        cmocka_unit_test(temporary_arguments__is_stored_where_it_is_read),
+        cmocka_unit_test(temporary_arguments__is_stored_where_another_core_reads_it),
+    };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }

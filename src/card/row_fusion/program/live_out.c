@@ -34,14 +34,12 @@ static bool written_before(const rows_window *w, const rows_tiles *tiles, uint32
 
 // --- Temporary arguments
 
-// The bytes of an argument that an instruction writes, over all cores and iterations.
+// The bytes of an argument that a tile writes, over all cores and iterations, as it stands in the
+// row fusion: where it is joined, cores are loops of its own, and no parameters.
 static byte_range written_by(const rows_window *w, const rows_tile *t)
 {
     const plan_kernel *kernel = w->phases[w->first + t->kernel].kernel;
-    loop_nest place = kernel->around;
-    for (uint32_t at = kernel->begin; at <= t->at; at++)
-        loop_nest_follow(&place, w->program->code.items[at], at);
-    return footprint_range(kernel->source, t->tile->instruction, 0, &place);
+    return footprint_range(kernel->source, t->tile->instruction, 0, &t->loops);
 }
 
 // A step loads from the argument, or a tile takes something there.

@@ -12,7 +12,6 @@ enum { ROWS_MOST_KERNELS = 40 };
 
 typedef struct {
     arena *memory, *scratch;                // of the plan; of the passes
-    const isa_program *program;
     const lx_summaries *lx;                 // [kernel]
     const temporaries *temporary;
     const plan_phase *phases;               // kernels to move over
