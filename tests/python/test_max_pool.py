@@ -5,6 +5,7 @@ indices."""
 import pytest
 import torch
 import torch.nn.functional as F
+import torch_spyre
 from inputs import numbers
 
 POOLS = {
@@ -16,10 +17,14 @@ POOLS = {
 }
 
 
+DTYPES = (torch.float16, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", POOLS)
-def test_the_largest_elements_of_windows(name):
+def test_the_largest_elements_of_windows(name, dtype):
     pool, sizes = POOLS[name]
-    x = numbers(*sizes)
+    x = numbers(*sizes).to(dtype)
     for run in (pool, torch.compile(pool, dynamic=False), torch.inference_mode()(pool)):
         result = run(x.to("spyre"))
         assert torch.equal(result.cpu(), pool(x))
@@ -28,14 +33,27 @@ def test_the_largest_elements_of_windows(name):
     assert torch.equal(many.cpu(), torch.stack([pool(x), pool(-x)]))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", POOLS)
-def test_gradients_of_the_largest_elements(name):
+def test_gradients_of_the_largest_elements(name, dtype):
     pool, sizes = POOLS[name]
     x = numbers(*sizes).float().requires_grad_()
-    card = x.detach().half().to("spyre").requires_grad_()
+    card = x.detach().to(dtype).to("spyre").requires_grad_()
     (pool(x) ** 2).sum().backward()
     (pool(card) ** 2).sum().backward()
     assert torch.equal(card.grad.cpu().float(), x.grad)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_card_computes_them(dtype):
+    with torch_spyre.fallback("error"):
+        for pool, sizes in POOLS.values():
+            (pool(numbers(*sizes).to(dtype).to("spyre").requires_grad_()) ** 2).sum().backward()
+        x = numbers(2, 5, 17, 9).to(dtype)
+        values, places = F.adaptive_max_pool2d(x.to("spyre"), (4, 3), return_indices=True)
+    expected = F.adaptive_max_pool2d(x, (4, 3), return_indices=True)
+    assert torch.equal(values.cpu(), expected[0])
+    assert torch.equal(places.cpu(), expected[1])
 
 
 def test_without_gradients_there_are_no_indices(counted):

@@ -199,7 +199,7 @@ def _views(x: torch.Tensor, w: Windows) -> list[torch.Tensor]:
 
 
 def _is_taken(x: torch.Tensor, w: Windows) -> bool:
-    return x.dtype in computed() and math.prod(w.kernel) <= MOST_TAPS and _is_whole(x, w)
+    return x.dtype in FLOATS and math.prod(w.kernel) <= MOST_TAPS and _is_whole(x, w)
 
 
 def _is_whole(x: torch.Tensor, w: Windows) -> bool:
@@ -415,7 +415,7 @@ def adaptive_max_pool(
 ) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
     rank = len(size)
     inputs = x.shape[-rank:]
-    if x.dtype not in computed() or x.numel() == 0 or min(size) == 0:
+    if x.dtype not in FLOATS or x.numel() == 0 or min(size) == 0:
         return NOT_TAKEN
     lengths = [_longest(i, o) for i, o in zip(inputs, size, strict=True)]
     if math.prod(lengths) > MOST_TAPS:
