@@ -347,6 +347,10 @@ static inline void reduce_first_lanes(isa_program *p, const shape *s, opfunc op,
             i->extent[at] = extent[d];
             for (uint32_t o = 0; o < 2; o++) i->operand[o].stride[at] = stride[o][d];
         }
+        if (!wide || run || by.row != 128 || s->rows % 2 == 0) continue;
+        i->dim_count = 1; // rows side by side, as one dim with their lanes
+        i->extent[0] = s->rows * 32;
+        for (uint32_t o = 0; o < 2; o++) i->operand[o].stride[0] = 4, i->operand[o].stride[1] = 0;
     }
     if (wide) emit(p, ISA_END_LOOP);
     isa_instruction *fold = emit(p, ISA_FOLD);

@@ -61,23 +61,36 @@ static bool same_elements(const plan_tile *a, const plan_tile *b)
     return same;
 }
 
-// Rows of one stick have no dim of sticks, and may be one dim with their lanes: such ones, of which
-// `part` is the last stick, with its dims and one of sticks. Others, as they are.
+// Rows that lie side by side may be one dim with their lanes: the same in the dims of `part`, whose
+// rows are `lanes` elements of each. False when they are other elements.
+static spyre_status in_dims_of(arena *scratch, const plan_tile *rows, const isa_instruction *part,
+                               uint32_t lanes, isa_instruction *out_rows, bool *out_same)
+{
+    plan_tile *alike;
+    *out_rows = isa_copy(part);
+    out_rows->extent[part->dim_count - 1u] = lanes;
+    TRY(plan_make_tile(scratch, out_rows, &alike));
+    *out_same = same_elements(rows, alike);
+    for (uint32_t o = 0; o < part->operand_count; o++)
+        out_rows->operand[o].offset = rows->instruction->operand[o].offset;
+    return NULL;
+}
+
+// Rows of one stick have no dim of sticks: such ones, of which `part` is the last stick, with its
+// dims and one of sticks. Others, as they are.
 static spyre_status with_sticks(arena *scratch, const plan_tile *rows, const isa_instruction *part,
                                 isa_instruction *out_rows)
 {
     const isa_instruction *i = rows->instruction;
     const uint32_t lanes = part->dim_count - 1u;
-    plan_tile *alike;
+    isa_instruction dims;
+    bool same;
     *out_rows = isa_copy(i);
     if (part->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || lanes == 0 ||
         part->dim_count == ISA_MAX_DIMS || part->extent[lanes] >= SIMD_LANES)
         return NULL;
-    isa_instruction dims = isa_copy(part);
-    dims.extent[lanes] = SIMD_LANES;
-    TRY(plan_make_tile(scratch, &dims, &alike));
-    if (!same_elements(rows, alike)) return NULL;
-    for (uint32_t o = 0; o < i->operand_count; o++) dims.operand[o].offset = i->operand[o].offset;
+    TRY(in_dims_of(scratch, rows, part, SIMD_LANES, &dims, &same));
+    if (!same) return NULL;
     isa_insert_dim(&dims, lanes, 1);
     dims.operand[1].stride[lanes] = part->operand[1].offset - i->operand[1].offset;
     *out_rows = dims;
@@ -148,21 +161,14 @@ spyre_status rows_widen_sticks(arena *scratch, const isa_kernel *kernel, rows_ti
 
 // --- Part of the second run
 
-// Two tiles of the same rows, over all lanes of a run of IEEE_FP32 and over the first ones of
+// Two reductions of the same rows, over all lanes of a run of IEEE_FP32 and over the first ones of
 // another; what is summed but lanes is summed by the loops around both.
-static bool are_runs(const isa_kernel *kernel, const rows_tile *low, const rows_tile *high)
+static bool are_runs(const isa_kernel *kernel, const isa_instruction *a, const isa_instruction *b)
 {
-    const isa_instruction *a = low->tile->instruction, *b = high->tile->instruction;
-    const uint32_t lanes = a->dim_count - 1u;
-    if (!isa_reduces(a->opcode) || !isa_same_work(a, b) || low->rest ||
-        a->dim_count != b->dim_count || a->dim_count == ISA_MAX_DIMS ||
-        low->loops.depth != high->loops.depth ||
-        !loop_nest_same(&low->loops, &high->loops, high->loops.depth) ||
-        a->operand[1].format != SPYRE_FORMAT_IEEE_FP32)
-        return false;
+    const uint32_t lanes = a->dim_count - 1u, run = rows_sums_of(SPYRE_FORMAT_IEEE_FP32);
+    if (a->dim_count != b->dim_count || a->dim_count == ISA_MAX_DIMS) return false;
     for (uint32_t d = 0; d < lanes; d++)
         if (a->extent[d] != b->extent[d] || a->operand[0].stride[d] == 0) return false;
-    const uint32_t run = rows_sums_of(SPYRE_FORMAT_IEEE_FP32);
     return a->extent[lanes] == run && b->extent[lanes] < run && a->operand[0].stride[lanes] == 4 &&
            a->operand[1].stride[lanes] == 4 && a->operand[0].offset == b->operand[0].offset &&
            same_dims(&a->operand[0], &b->operand[0], a->dim_count) &&
@@ -173,16 +179,26 @@ static bool are_runs(const isa_kernel *kernel, const rows_tile *low, const rows_
 static spyre_status join_runs(arena *scratch, const isa_kernel *kernel, rows_tile *low,
                               const rows_tile *high, bool *out_joined)
 {
-    *out_joined = are_runs(kernel, low, high);
+    const isa_instruction *i = low->tile->instruction, *b = high->tile->instruction;
+    isa_instruction a = isa_copy(i);
+    bool same = true;
+    *out_joined = false;
+    if (!isa_reduces(i->opcode) || !isa_same_work(i, b) || low->rest ||
+        low->loops.depth != high->loops.depth ||
+        !loop_nest_same(&low->loops, &high->loops, high->loops.depth) ||
+        i->operand[1].format != SPYRE_FORMAT_IEEE_FP32)
+        return NULL;
+    if (i->dim_count != b->dim_count)
+        TRY(in_dims_of(scratch, low->tile, b, rows_sums_of(SPYRE_FORMAT_IEEE_FP32), &a, &same));
+    *out_joined = same && are_runs(kernel, &a, b);
     if (!*out_joined) return NULL;
-    const isa_instruction *a = low->tile->instruction, *b = high->tile->instruction;
-    const uint32_t lanes = a->dim_count - 1u;
-    isa_instruction joined = isa_copy(a);
-    isa_insert_dim(&joined, lanes, 2);
-    joined.operand[1].stride[lanes] = b->operand[1].offset - a->operand[1].offset;
-    low->rest = a->extent[lanes] + b->extent[lanes];
+    const uint32_t lanes = a.dim_count - 1u;
+    low->rest = a.extent[lanes] + b->extent[lanes];
     low->rest_of_each = true;
-    return rows_set_tile(scratch, &joined, low);
+    const int64_t apart = b->operand[1].offset - a.operand[1].offset;
+    isa_insert_dim(&a, lanes, 2);
+    a.operand[1].stride[lanes] = apart;
+    return rows_set_tile(scratch, &a, low);
 }
 
 enum { MOST_TURNS = 4 };                    // reductions of the same rows that take turns
