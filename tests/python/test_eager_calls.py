@@ -58,7 +58,6 @@ COMPOSED = {  # by PyTorch, of an allocation and the out= form, or of several op
     "addr": lambda x, y: torch.addr(x, x[0], y[1]),
     "with logits": lambda x, y: F.binary_cross_entropy_with_logits(x, y),
     "weighted logits": lambda x, y: F.binary_cross_entropy_with_logits(x, y, x, pos_weight=y),
-    "soft margin": lambda x, y: F.soft_margin_loss(x, y),
     "smooth": lambda x, y: F.smooth_l1_loss(x, y, beta=0.5),
 }
 

@@ -43,10 +43,7 @@ _NOT_DIRECT = {
 
 
 # What PyTorch composes of several kernels, and the compiler makes one program of.
-_SEVERAL_KERNELS = {
-    _aten.binary_cross_entropy_with_logits.default, _aten.logsumexp.default,
-    _aten.soft_margin_loss.default, _aten.soft_margin_loss_backward.default,
-}  # fmt: skip
+_SEVERAL_KERNELS = {_aten.binary_cross_entropy_with_logits.default, _aten.logsumexp.default}
 
 
 def direct_operators() -> Iterator[tuple[str, OpOverload]]:
