@@ -202,6 +202,15 @@ typedef struct {
     int64_t constants_bytes;
 } bundle;
 
+// Bit k: argument k is a pool, which has no contents between launches.
+static inline uint32_t bundle_pools(const bundle *b)
+{
+    uint32_t pools = 0;
+    for (uint32_t k = 0; k < b->args.count && k < 32; k++)
+        if (b->args.items[k].kind == BUNDLE_ARG_POOL) pools |= UINT32_C(1) << k;
+    return pools;
+}
+
 // The steps in the order of the body, with the rounds of the loops around each.
 typedef struct {
     const bundle *of;

@@ -147,7 +147,7 @@ static inline spyre_status front_machine_load(front_machine *machine, arena *mem
     front_machine_forget(machine);
     TRY(back_compile(b, &options, memory, &program));
     if (!machine->device) TRY(card_create(&machine->device));
-    TRY(card_load(machine->device, program, &machine->loaded));
+    TRY(card_load_with(machine->device, program, bundle_pools(b), &machine->loaded));
     machine->of = b;
     return NULL;
 }

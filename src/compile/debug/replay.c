@@ -28,14 +28,16 @@ typedef struct {
 static spyre_status launch(replay *r, const isa_program *program, card_fault *fault)
 {
     card_program *loaded;
-    uint32_t count = r->record.windows.count;
+    uint32_t count = r->record.windows.count, temporary = 0;
     card_argument *arguments = ARENA_NEW(r->record.memory, card_argument, count + 1u);
     TRY_ALLOC(arguments);
     for (uint32_t k = 0; k < count; k++) {
         const launch_window *window = &r->record.windows.items[k];
         arguments[k] = (card_argument){window->base, window->bytes};
+        if (!window->kept && k < 32) temporary |= UINT32_C(1) << k;
     }
-    TRY(card_load(r->machine, program, &loaded));
+    if (r->options->until) temporary = 0;   // what is stored there is shown
+    TRY(card_load_with(r->machine, program, temporary, &loaded));
     if (r->record.forgets_lx && !r->options->until) card_program_forget_lx(loaded);
     spyre_status status = card_launch(r->machine, loaded, arguments, count, fault);
     card_unload(r->machine, loaded);
