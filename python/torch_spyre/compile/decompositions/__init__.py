@@ -31,7 +31,7 @@ from . import (
     weight_norm,
 )
 from .convolutions import unfolding
-from .float32 import float32_functions, logarithms, powers
+from .float32 import float32_functions, logarithms, powers, whole_numbers
 
 __all__ = [
     "PARTS",
@@ -63,4 +63,5 @@ __all__ = [
     "sums",
     "unfolding",
     "weight_norm",
+    "whole_numbers",
 ]

@@ -33,7 +33,7 @@ def _halves(x: torch.Tensor) -> _Pair:
     return high, x - high
 
 
-def _product(x: torch.Tensor, y: torch.Tensor) -> _Pair:
+def exact_product(x: torch.Tensor, y: torch.Tensor) -> _Pair:
     product = x * y
     (a, b), (c, d) = _halves(x), _halves(y)
     return product, ((a * c - product) + a * d + b * c) + b * d
@@ -50,7 +50,7 @@ def _logarithm(x: torch.Tensor) -> _Pair:
     m, e = split(x)
     f = m - 1
     below = f + 2
-    product, error = _product(s := f / below, below)
+    product, error = exact_product(s := f / below, below)
     s_low = (((f - product) - error) - s * (f - (below - 2))) / below
     square = s * s
     rest = torch.full_like(s, 2 / (2 * _TERMS + 1))
@@ -65,7 +65,7 @@ def _power(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     known = (size > 0) & (size < math.inf)
     high, low = _logarithm(torch.where(known, size, 1.0))
     exponent = y.clamp(-_MOST, _MOST)
-    product, error = _product(exponent, high)
+    product, error = exact_product(exponent, high)
     beyond = torch.where(size == 0, -y, torch.where(size == math.inf, y, size)) * math.inf
     power = torch.where(known, product, beyond).exp()
     error = torch.where(known & (power < math.inf), error + exponent * low, 0.0)
