@@ -25,6 +25,12 @@ CASES = {
     "rows repeated, of known number": lambda x, m: x[:2].repeat_interleave(
         m[0, 0, :2].long() * 0 + 2, 0, output_size=4
     ),
+    "unlike neighbours": lambda x, m: torch.unique_consecutive(x // 3),
+    "unlike rows": lambda x, m: torch.unique_consecutive(x // 9, dim=1),
+    "how many are alike": lambda x, m: torch.cat(
+        torch.unique_consecutive(m.long(), return_inverse=True, return_counts=True)[2:]
+    ),
+    "who is alike": lambda x, m: torch.unique_consecutive(x // 3, return_inverse=True)[1],
     "masked_select": lambda x, m: x.masked_select(m),
     "masked_select, broadcast": lambda x, m: x.masked_select(m[0, 0]),
 }
