@@ -110,7 +110,7 @@ bool layout_write_text(const void *tensor, char text[LAYOUT_TEXT_BYTES]);
 bool layout_read_text(const void *tensor, const char *text);
 
 // ---- operators one by one (eager.c)
-enum { GLUE_MOST_TENSORS = 16, GLUE_MOST_RESULTS = 4, GLUE_KEY_BYTES = 2048 };
+enum { GLUE_MOST_TENSORS = 16, GLUE_MOST_RESULTS = 8, GLUE_KEY_BYTES = 2048 };
 enum { GLUE_MOST_SCALARS = 4, GLUE_MOST_ARGUMENTS = 32 };
 
 // A number of a call, which may be a parameter of its program.
@@ -130,7 +130,7 @@ struct glue_call {
     const void *identities[GLUE_MOST_TENSORS];
     storage *storages[GLUE_MOST_TENSORS];       // null: a tensor without elements
     uint32_t card;                              // of the first tensor
-    void *results[GLUE_MOST_RESULTS];           // new at::Tensor, the caller's
+    void *results[GLUE_MOST_RESULTS];           // new at::Tensor, the caller's; null: undefined
     const void *written;                        // the argument that is the result instead, or null
     const void *op;
     const uint8_t *rules;                       // by argument of the operator; null: no parameters

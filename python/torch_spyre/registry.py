@@ -26,6 +26,7 @@ from ._pytorch.dispatch import (
     OpOverload,
     OpOverloadPacket,
     call_parts,
+    has_own_kernel,
     is_decomposed_by_autograd,
     overload_names,
     schema_of,
@@ -41,7 +42,7 @@ from .eager.run_on_cpu import run_on_cpu
 Operators = OpOverload | OpOverloadPacket | Iterable["Operators"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 MaybeFunction = TypeVar("MaybeFunction", bound=Callable[..., Any] | None)
-_libraries: dict[str, torch.library.Library] = {}
+_libraries: dict[tuple[str, str], torch.library.Library] = {}
 _differentiable: dict[str, torch.library.Library] = {}
 
 
@@ -64,10 +65,9 @@ def overloads(operators: Operators) -> list[OpOverload]:
 
 def _implement(op: OpOverload, function: Callable[..., Any]) -> None:
     """Gives the operator a kernel for tensors of the card: one program of what `function` does,
-    where it is one, else the function; what it answers with NotImplemented is the host's."""
+    where it is one, else the function; what it answers with NotImplemented is the host's. An equal
+    call of one of PyTorch's, to which nobody has given a kernel, finds its program without it."""
     namespace, name = schema_of(op).name.split("::")
-    if namespace not in _libraries:
-        _libraries[namespace] = torch.library.Library(namespace, "IMPL", "PrivateUse1")  # noqa: TOR901
     suffix = f".{schema_of(op).overload_name}" if schema_of(op).overload_name else ""
     aliases = [a.alias_info for a in schema_of(op).arguments]
     writes = any(alias is not None and alias.is_write for alias in aliases)
@@ -81,7 +81,13 @@ def _implement(op: OpOverload, function: Callable[..., Any]) -> None:
             return result
         return run_on_cpu(op, args, kwargs, NOT_TAKEN)
 
-    _libraries[namespace].impl(name + suffix, untraced(kernel), allow_override=True)
+    is_found = namespace == "aten" and not writes and not has_own_kernel(op)
+    key = "PrivateUse2" if is_found else "PrivateUse1"
+    if (namespace, key) not in _libraries:
+        _libraries[namespace, key] = torch.library.Library(namespace, "IMPL", key)  # noqa: TOR901
+    _libraries[namespace, key].impl(name + suffix, untraced(kernel), allow_override=True)
+    if is_found:
+        _C.register_operator(name + suffix)  # looks for programs, and goes on to PrivateUse2
 
 
 def _differentiate(op: OpOverload, function: Callable[..., Any]) -> None:

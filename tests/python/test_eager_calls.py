@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that find the program of an equal call, without Python."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -71,6 +73,30 @@ def test_compositions_are_one_call(calls, name):
         found = COMPOSED[name](own, other)
     assert not calls
     torch.testing.assert_close(found.cpu(), COMPOSED[name](x, y), atol=1e-5, rtol=1e-4)
+
+
+def test_training_asks_python_once(calls):
+    """Gradients that nobody wants, of a first layer and of biases, are no results; statistics are
+    written by a composition, whose parts are found."""
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(3, 4, 3, bias=False), torch.nn.BatchNorm2d(4),
+              torch.nn.Conv2d(4, 4, 3, padding=1), torch.nn.GroupNorm(2, 4), torch.nn.GELU(),
+              torch.nn.Flatten(), torch.nn.Linear(144, 3)]  # fmt: skip
+    model = torch.nn.Sequential(*layers).half().to("spyre")
+    x = torch.randn(2, 3, 8, 8, dtype=torch.float16).to("spyre")
+    for _ in range(3):
+        calls.clear()
+        model.zero_grad()
+        model(x).square().mean().backward()
+    assert set(calls) <= {"aten.native_batch_norm.default"}
+    assert x.grad is None and model[0].weight.grad is not None
+
+
+def test_importing_says_nothing():
+    """Such as that a kernel takes the place of another."""
+    code = "import torch; torch.ones(1, device='spyre')"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -314,7 +314,7 @@ void eager(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack
     torch::jit::drop(*stack, count);
     for (int i = 0; i < results; i++) {
         std::unique_ptr<at::Tensor> result(static_cast<at::Tensor *>(call.results[i]));
-        torch::jit::push(*stack, std::move(*result));
+        torch::jit::push(*stack, result ? std::move(*result) : at::Tensor());
     }
 }
 

@@ -82,7 +82,7 @@ static bool fit_results(const eager_program *p, AtenTensorHandle *outputs)
 {
     for (uint32_t i = 0; p->fitting && i < p->result_count; i++) {
         AtenTensorHandle fitted;
-        if (p->results[i] == EAGER_EMPTY_RESULT) continue;
+        if (p->results[i] >= EAGER_NO_RESULT) continue;
         AtenTensorHandle *output = &outputs[p->results[i]];
         if (!fit_make(&p->fitting->results[i], *output, &fitted)) return false;
         if (!fitted) continue;
@@ -127,6 +127,8 @@ static bool order_results(const eager_program *p, const AtenTensorHandle *output
     for (uint32_t i = 0; ok && i < p->result_count; i++) {
         AtenTensorHandle empty;
         bool made = p->results[i] == EAGER_EMPTY_RESULT;
+        results[i] = NULL;
+        if (p->results[i] == EAGER_NO_RESULT) continue;
         ok = !made || tensor_create(1, &size, &stride, dtype, p->card, &empty);
         if (ok) results[i] = made ? empty : outputs[p->results[i]];
     }
@@ -229,7 +231,7 @@ void eager_leave(glue_call *call)
 
 // ---- Python methods
 
-// Results: an index of the segment's outputs, or -1 for one without elements.
+// Results: an index of the segment's outputs, -1 for one without elements, -2 for None.
 static bool take_results(PyObject *list, eager_program *p, uint32_t outputs)
 {
     int64_t values[GLUE_MOST_RESULTS];
@@ -238,8 +240,10 @@ static bool take_results(PyObject *list, eager_program *p, uint32_t outputs)
     if (count < 0 || count > GLUE_MOST_RESULTS || outputs > GLUE_MOST_RESULTS) return false;
     if (core_ints(list, values, GLUE_MOST_RESULTS, "remember") < 0) return false;
     for (Py_ssize_t i = 0; i < count; i++) {
-        if (values[i] < -1 || values[i] >= outputs) return false;
-        p->results[i] = values[i] < 0 ? EAGER_EMPTY_RESULT : (uint8_t)values[i];
+        if (values[i] < -2 || values[i] >= outputs) return false;
+        p->results[i] = values[i] == -1   ? EAGER_EMPTY_RESULT
+                        : values[i] == -2 ? EAGER_NO_RESULT
+                                          : (uint8_t)values[i];
         present += values[i] >= 0;
     }
     p->result_count = (uint32_t)count;
@@ -384,8 +388,9 @@ static bool take(const remembered *r, const spyre_segment *segment, const glue_c
 // remember(executable, inputs, results, written, scalars, bounds, fits): the operator that PyTorch
 // is calling launches segment 0 of the executable with the tensors `inputs`, if all are the call's
 // own; `results` are indices of its outputs, -1 for a result of size [0] and the dtype of the first
-// one; `written` is the tensor that takes the only result, or None; `scalars` numbers of the call
-// are parameters; integers are within `bounds`; `fits` is None or the fits of inputs and results.
+// one, -2 for None; `written` is the tensor that takes the only result, or None; `scalars` numbers
+// of the call are parameters; integers are within `bounds`; `fits` is None or the fits of inputs
+// and results.
 static PyObject *py_remember(PyObject *Py_UNUSED(self), PyObject *args)
 {
     remembered r;

@@ -10,7 +10,8 @@
 #include "tensor/bucket_operands.h"
 #include "tensor/integer_bounds.h"
 
-enum { EAGER_MOST_INPUTS = 8, EAGER_MOST_BOUNDS = 4, EAGER_EMPTY_RESULT = UINT8_MAX };
+enum { EAGER_MOST_INPUTS = 8, EAGER_MOST_BOUNDS = 4 };
+enum { EAGER_EMPTY_RESULT = UINT8_MAX, EAGER_NO_RESULT = UINT8_MAX - 1 };
 
 // How the tensors of a call fit a program of other sizes.
 typedef struct {
@@ -44,7 +45,7 @@ struct eager_program {
     uint32_t input_count, result_count;
     uint8_t inputs[EAGER_MOST_INPUTS];      // of the call's tensors, those that the segment reads
     uint8_t results[GLUE_MOST_RESULTS];     // of the segment's outputs, in the operator's order;
-                                            // or EAGER_EMPTY_RESULT
+                                            // EAGER_EMPTY_RESULT or EAGER_NO_RESULT
     bool by_value;                          // no program: look again with the numbers' values
     bool prefers;                           // other layouts of inputs
     int32_t written;                        // tensor of the call that takes the result, or -1

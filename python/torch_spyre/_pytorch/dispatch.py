@@ -36,6 +36,7 @@ __all__ = [
     "definition_of",
     "every_decomposition",
     "has_gaps",
+    "has_own_kernel",
     "hint_of",
     "is_composed_of_out",
     "is_decomposed_by_autograd",
@@ -149,6 +150,11 @@ def has_device_kernel(op: OpOverload) -> bool:
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     keys = ("PrivateUse1", "CompositeExplicitAutograd")
     return op.namespace not in _OWN_NAMESPACES and any(has_kernel(op.name(), key) for key in keys)
+
+
+def has_own_kernel(op: OpOverload) -> bool:
+    """Whether somebody has registered a kernel for tensors of the device."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "PrivateUse1")
 
 
 def is_composed_of_out(op: OpOverload) -> bool:

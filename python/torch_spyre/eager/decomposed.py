@@ -176,6 +176,7 @@ _KEEP_FLOAT32 = {
     torch.ops.aten._native_batch_norm_legit_functional.default,
     torch.ops.aten._batch_norm_with_update_functional.default,
     torch.ops.aten.native_group_norm.default,
+    torch.ops.aten.native_group_norm_backward.default,  # of float32 statistics
 }
 
 

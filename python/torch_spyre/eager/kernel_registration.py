@@ -256,6 +256,7 @@ def register() -> list[torch.library.Library]:
     aten.impl("zero_", untraced(_zero_))
     aten.impl("convolution_overrideable", untraced(_convolution))
     aten.impl("convolution_backward_overrideable", untraced(_convolution_backward))
+    register_kernel("convolution_backward", _kernel(_aten.convolution_backward.default))
     aten.impl("equal", untraced(_equal))
     aten.impl("narrow_copy", untraced(_narrow_copy))
     # The CPU's kernels want statistics in another dtype than devices give, or a buffer that devices

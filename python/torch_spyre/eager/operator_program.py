@@ -29,7 +29,7 @@ from . import fits_card, operand_dtypes
 from .call_key import key_of, kind_of, numbers_of_call
 from .growing_sizes import Growing
 from .programs_by_number import NumberedCalls, Refusals
-from .result_metadata import EMPTY, results_of
+from .result_metadata import EMPTY, NONE, results_of
 from .run_on_cpu import run_on_cpu
 
 if TYPE_CHECKING:
@@ -100,10 +100,10 @@ class OperatorProgram:
         """Tells core/eager/eager.c that the operator which PyTorch is calling launches this program
         with the tensors, as run() does. A call whose kernel made them of others is not
         remembered."""
-        results = [index for index in self.results if index is not None]
+        results = [NONE if index is None else index for index in self.results]
         there = written is not None and written is tensors[0] and self.writes_self
         is_unbounded = self.at_risk and not self.bounds
-        if self.launch.views and not there or is_unbounded or len(results) < len(self.results):
+        if self.launch.views and not there or is_unbounded:
             return
         inputs = tuple([tensors[index] for index in self.inputs])
         _C.remember(

@@ -24,6 +24,7 @@ from .run_on_cpu import call
 
 _aten = torch.ops.aten
 EMPTY = -1  # stands for a result of size [0] and the dtype of the first one, which no program makes
+NONE = -2  # to core/eager: for a result that is not wanted
 _FLOATS = {torch.float16, torch.bfloat16, torch.float32}
 
 
