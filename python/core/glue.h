@@ -110,7 +110,7 @@ bool layout_write_text(const void *tensor, char text[LAYOUT_TEXT_BYTES]);
 bool layout_read_text(const void *tensor, const char *text);
 
 // ---- operators one by one (eager.c)
-enum { GLUE_MOST_TENSORS = 16, GLUE_MOST_RESULTS = 8, GLUE_KEY_BYTES = 2048 };
+enum { GLUE_MOST_TENSORS = 48, GLUE_MOST_RESULTS = 8, GLUE_KEY_BYTES = 8192 };
 enum { GLUE_MOST_SCALARS = 4, GLUE_MOST_ARGUMENTS = 32 };
 
 // A number of a call, which may be a parameter of its program.

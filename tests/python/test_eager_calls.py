@@ -60,6 +60,8 @@ COMPOSED = {  # by PyTorch, of an allocation and the out= form, or of several op
     "addr": lambda x, y: torch.addr(x, x[0], y[1]),
     "with logits": lambda x, y: F.binary_cross_entropy_with_logits(x, y),
     "weighted logits": lambda x, y: F.binary_cross_entropy_with_logits(x, y, x, pos_weight=y),
+    "many": lambda x, y: torch.cat([x[n % 5] + n for n in range(20)]),
+    "steps": lambda x, y: torch.stack([x, y] * 16),
     "smooth": lambda x, y: F.smooth_l1_loss(x, y, beta=0.5),
 }
 

@@ -10,7 +10,7 @@
 #include "tensor/bucket_operands.h"
 #include "tensor/integer_bounds.h"
 
-enum { EAGER_MOST_INPUTS = 8, EAGER_MOST_BOUNDS = 4 };
+enum { EAGER_MOST_INPUTS = 48, EAGER_MOST_BOUNDS = 4 };
 enum { EAGER_EMPTY_RESULT = UINT8_MAX, EAGER_NO_RESULT = UINT8_MAX - 1 };
 
 // How the tensors of a call fit a program of other sizes.
