@@ -83,3 +83,16 @@ def test_positions_of_logarithms_stay_on_the_card(compiled):
     with torch_spyre.fallback("error"):
         found = (torch.compile(bucket) if compiled else bucket)(distance.to("spyre"))
     assert torch.equal(found.cpu(), bucket(distance))
+
+
+@pytest.mark.parametrize("name", ["log", "log2", "log1p", "tanh"])
+def test_functions_of_constants_of_the_host_are_numbers(name):
+    """As DeBERTa's buckets of positions: x / log(tensor(..)) in a graph of the card."""
+
+    def program(x):
+        return x.log() / getattr(torch, name)(torch.tensor(3.99))
+
+    x = torch.linspace(1, 9, 64)
+    with torch_spyre.fallback("error"):
+        actual = torch.compile(program, fullgraph=True)(x.to("spyre")).cpu()
+    torch.testing.assert_close(actual, program(x), rtol=1e-6, atol=1e-7)

@@ -275,6 +275,10 @@ def test_one_program_serves_all_integers(name, counted):
 
 # Made of several operators, of which some take the number's value or all are compiled apart.
 OF_PARTS = {
+    ("aten.div.Scalar_mode", torch.float32),
+    ("aten.div.Tensor_mode", torch.float32),
+    ("aten.floor_divide.Scalar", torch.float32),
+    ("aten.floor_divide.default", torch.float32),
     ("aten.hardshrink.default", torch.float32),
     ("aten.pow.Scalar", torch.float32),
     ("aten.pow.Tensor_Scalar", torch.float32),

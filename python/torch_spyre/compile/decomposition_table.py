@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .. import _C
+from .._pytorch import pytree
 from .._pytorch.dispatch import (
     OperatorBase,
     OpOverload,
@@ -55,7 +56,8 @@ def _core(alone: bool) -> Table:
     own: Table = dict(traced_parts)
     own.update({op: part for op, part in every_decomposition().items() if op in _COPYING})
     for op, part in (PARTS | alone_parts if alone else PARTS).items():
-        own[op] = _first(part, unknown[op]) if op in unknown else part
+        of_card = _of_card(part)
+        own[op] = _first(of_card, unknown[op]) if op in unknown else of_card
     return {op: _checked(op, function) for op, function in (unknown | own).items()}
 
 
@@ -68,6 +70,18 @@ def taken() -> set[str]:
 @functools.cache
 def _rows() -> frozenset[str]:
     return frozenset(_C.op_names())
+
+
+def _of_card(part: Callable[..., Any]) -> Callable[..., Any]:
+    """The decomposition for operands of the card: the host has the operator itself."""
+
+    @functools.wraps(part)
+    def taken(*args: Any, **kwargs: Any) -> Any:
+        leaves = pytree.tree_leaves((args, kwargs))
+        devices = {leaf.device.type for leaf in leaves if isinstance(leaf, torch.Tensor)}
+        return NotImplemented if devices == {"cpu"} else part(*args, **kwargs)
+
+    return taken
 
 
 def _first(part: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
