@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .fused_updates import Update
+from .list_updates import Update
 
 Tensors = Sequence[Tensor]
 

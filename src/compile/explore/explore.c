@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "compile/explore/explore_stage.h"
-#include "compile/explore/lx_map.h"
-#include "compile/explore/lx_picture.h"
+#include "compile/explore/lx_stage.h"
+#include "compile/explore/lx_map_picture.h"
 #include "compile/explore/markup.h"
 
 enum { MOST_FILE_BYTES = 256 << 20 };

@@ -3,7 +3,7 @@
 // How much of a core's LX is in use, op by op, and how the rest is cut up.
 #include <stdlib.h>
 
-#include "compile/explore/lx_map.h"
+#include "compile/explore/lx_stage.h"
 
 static int by_offset(const void *a, const void *b)
 {

@@ -256,3 +256,10 @@ double cost_of_graph(const loop_graph *loops)
     }
     return us;
 }
+
+bool cost_is_less(const cost *a, const cost *b)
+{
+    double margin = 1e-9 * (a->memory_us + b->memory_us + a->compute_us + b->compute_us);
+    if (a->us < b->us - margin) return true;
+    return a->us <= b->us + margin && a->compute_us + a->ring_us < b->compute_us + b->ring_us;
+}

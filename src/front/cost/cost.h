@@ -46,6 +46,9 @@ cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op);
 // The cost of op under division d; bit k of `resident`: operand k is in LX.
 cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident);
 
+// Times that differ by rounding only are equal; then the one with less compute is less.
+bool cost_is_less(const cost *a, const cost *b);
+
 // The formula's terms for planners that know less than a division: bytes that operand k touches
 // when its stick runs along variable `stick` (LOOP_NO_DIM: one element a stick), `memory`, and
 // `compute` of an op other than a matmul whose largest operand has `bytes`.

@@ -1,107 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front/plan/division_candidates.h"
 
-#include <math.h>
-
 #include "front/divide/span_reduction.h"
-#include "front/ir/core_numbers.h"
-#include "isa/constants.h"
+#include "front/plan/matmul_division.h"
 
 static const loop_op *op_at(const division_prices *p, uint32_t index)
 {
     return &p->loops->ops.items[index];
 }
-
-// Times that differ by rounding only are equal; then the one with less compute.
-static bool is_cheaper(const cost *a, const cost *b)
-{
-    double margin = 1e-9 * (a->memory_us + b->memory_us + a->compute_us + b->compute_us);
-    if (a->us < b->us - margin) return true;
-    return a->us <= b->us + margin && a->compute_us + a->ring_us < b->compute_us + b->ring_us;
-}
-
-// --- A product by itself
-
-typedef struct {
-    const division_prices *p;
-    uint32_t index, resident; // bits of the operands
-    division best;
-    cost best_cost;
-} product;
-
-// What several cores read alike is sent to each; an eighth of the way around, on average.
-static double sharing_us(const product *s, const division *d)
-{
-    const loop_op *op = op_at(s->p, s->index);
-    double bytes = 0;
-    for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
-        double times = 1;
-        if (!(s->resident >> k & 1u)) continue;
-        for (uint32_t v = 0; v < op->var_count; v++)
-            if (!op->operand[k].stride[v]) times *= d->split[v];
-        if (times > 1) bytes += times * s->p->basis[s->index]->bytes[k];
-    }
-    return bytes / (8 * RING_BANDWIDTH);
-}
-
-// True when a core has room for its parts of what would be in LX, and the form they come from.
-static bool has_room(const product *s, const division *d)
-{
-    const loop_op *op = op_at(s->p, s->index);
-    double bytes = 0;
-    for (uint32_t k = 0; k < op->operand_count; k++) {
-        double part = s->p->basis[s->index]->bytes[k];
-        if (!(s->resident >> k & 1u)) continue;
-        for (uint32_t v = 0; v < op->var_count; v++)
-            if (op->operand[k].stride[v])
-                part *= division_share(&s->p->basis[s->index]->sizes, v, d->split[v]);
-        bytes += part;
-    }
-    return bytes <= s->p->lx_bytes;
-}
-
-static cost price_product(const product *s, const division *d)
-{
-    cost c = cost_of(op_at(s->p, s->index), s->p->basis[s->index], d, s->resident);
-    c.us += sharing_us(s, d);
-    return c;
-}
-
-static void try_from(product *s, uint32_t v, division *trial)
-{
-    const loop_op *op = op_at(s->p, s->index);
-    const division_sizes *sizes = &s->p->basis[s->index]->sizes;
-    if (v == op->var_count) {
-        if (!has_room(s, trial)) return;
-        cost now = price_product(s, trial);
-        if (!is_cheaper(&now, &s->best_cost)) return;
-        s->best_cost = now;
-        s->best = *trial;
-        return;
-    }
-    int64_t left = s->p->loops->cores / division_cores(op, trial), units = 1;
-    if (loop_result(op)->stride[v]) units = sizes->units[v];
-    for (int32_t slices = 1; slices <= left && slices <= units; slices++) {
-        if (!division_cuts(units, slices, sizes->uneven[v])) continue;
-        trial->split[v] = slices;
-        try_from(s, v + 1, trial);
-    }
-    trial->split[v] = 1;
-}
-
-static division find_product(const division_prices *p, uint32_t index, uint32_t resident,
-                             const division *published)
-{
-    product s = {.p = p, .index = index, .resident = resident, .best = *published};
-    division trial = division_whole();
-    s.best_cost = price_product(&s, published);
-    if (!has_room(&s, published)) s.best_cost.us = INFINITY;
-    try_from(&s, 0, &trial);
-    core_numbers_choose(p->loops, op_at(p, index), &s.best);
-    return s.best;
-}
-
-// --- Those of every plan
 
 static uint32_t may_be_resident(const division_prices *p, uint32_t index)
 {
@@ -131,7 +37,7 @@ static void find_kept(const division_prices *p, division_candidates *c, uint32_t
     for (uint32_t n = 1; n < DIVISION_KEPT && known; n++)
         c->kept[index][n] = c->kept[*before - 1][n];
     for (uint32_t n = 1; n < DIVISION_KEPT && !known; n++) {
-        division d = find_product(p, index, n == DIVISION_RESIDENT ? resident : 0, &published);
+        division d = matmul_division(p, index, n == DIVISION_RESIDENT ? resident : 0, &published);
         c->kept[index][n] = division_choice_of(p->kinds, index, &d);
     }
     *before = index + 1;
@@ -311,7 +217,7 @@ bool division_settle(division_prices *p, const division_candidates *c, uint32_t 
         if (!reaches(p, c, index, &of.all[i]->d)) continue;
         cost now =
             as_before && in_force ? last->price : division_price_of(p, index, of.all[i]);
-        if (best && !is_cheaper(&now, &best_cost)) continue;
+        if (best && !cost_is_less(&now, &best_cost)) continue;
         if (leaves_cores_idle(p, c, index, &of.all[i]->d)) continue;
         best = of.all[i];
         best_cost = now;

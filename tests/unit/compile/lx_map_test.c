@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "compile/explore/lx_map.h"
-#include "compile/explore/lx_picture.h"
+#include "compile/explore/lx_stage.h"
+#include "compile/explore/lx_map_picture.h"
 #include "compile/explore/markup.h"
 
 #define HEAD "lx 1 buffers, at most 1 of 1024 bytes a core, 3 ops\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/explore/lx_map.h"
+#include "compile/explore/lx_stage.h"
 
 #include <inttypes.h>
 #include <stdio.h>

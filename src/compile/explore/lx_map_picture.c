@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/explore/lx_picture.h"
+#include "compile/explore/lx_map_picture.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,10 +3,10 @@
 // The LX map over time as SVG 1.1: ops from left to right, bytes of a core's LX from bottom to top,
 // a rectangle a buffer. An op's column has two halves, reading and writing, so a result that takes
 // the place of an operand follows it without a gap. Internal to src/compile.
-#ifndef COMPILE_LX_PICTURE_H
-#define COMPILE_LX_PICTURE_H
+#ifndef COMPILE_LX_MAP_PICTURE_H
+#define COMPILE_LX_MAP_PICTURE_H
 
-#include "compile/explore/lx_map.h"
+#include "compile/explore/lx_stage.h"
 
 // Appends one <svg> with a panel a map, titles above them. Rectangles carry their numbers as
 // data-buffer, data-first, data-last; columns data-op.

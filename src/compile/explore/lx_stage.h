@@ -7,8 +7,8 @@
 //     op 0 batchmatmul  // h, mlp.py:1
 //     buffer b3 lx(0+128) ops(0..1)  // h
 //     buffer b4 lx(0+128) ops(1..2) in place of b3  // g
-#ifndef COMPILE_LX_MAP_H
-#define COMPILE_LX_MAP_H
+#ifndef COMPILE_LX_STAGE_H
+#define COMPILE_LX_STAGE_H
 
 #include "front/ir/loop.h"
 #include "spyre/counters.h"
