@@ -77,10 +77,9 @@ class Called(TorchDispatchMode):
 def test_calls_alone_write_gradients_into_zeros(alone):
     call = decomposition_table.table(alone)[torch.ops.aten.nll_loss_backward.default]
     with Called() as called:
-        call(
-            torch.ones(()), torch.randn(4, 10), torch.tensor([1, 2, 0, 3]), None, 1, -100,
-            torch.tensor(4.0),
-        )  # fmt: skip
+        given = torch.ones(()), torch.randn(4, 10), torch.tensor([1, 2, 0, 3]), torch.tensor(4.0)
+        grad, x, target, total = (tensor.to("spyre") for tensor in given)
+        call(grad, x, target, None, 1, -100, total)
     assert ("scatter" in called.names) == alone
 
 
