@@ -71,17 +71,18 @@ def _implement(op: OpOverload, function: Callable[..., Any]) -> None:
     suffix = f".{schema_of(op).overload_name}" if schema_of(op).overload_name else ""
     aliases = [a.alias_info for a in schema_of(op).arguments]
     writes = any(alias is not None and alias.is_write for alias in aliases)
+    is_found = namespace == "aten" and not writes and not has_own_kernel(op)
 
     @functools.wraps(function)
     def kernel(*args: Any, **kwargs: Any) -> Any:
         if spyre_decompositions.get(op) is function and not writes:
-            return operator_of(op).kernel(args, kwargs)
+            operator = operator_of(op)
+            return operator.kernel(args, kwargs) if is_found else operator(args, kwargs)
         result = function(*args, **kwargs)
         if result is not NotImplemented:
             return result
         return run_on_cpu(op, args, kwargs, NOT_TAKEN)
 
-    is_found = namespace == "aten" and not writes and not has_own_kernel(op)
     key = "PrivateUse2" if is_found else "PrivateUse1"
     if (namespace, key) not in _libraries:
         _libraries[namespace, key] = torch.library.Library(namespace, "IMPL", key)  # noqa: TOR901

@@ -94,6 +94,34 @@ def test_training_asks_python_once(calls):
     assert x.grad is None and model[0].weight.grad is not None
 
 
+NESTED = """
+import torch
+from torch_spyre import registry
+
+library = torch.library.Library("test_nested", "DEF")
+library.define("inner(Tensor x) -> Tensor")
+torch.library.register_fake("test_nested::inner")(torch.empty_like)
+registry.register_spyre_decomposition(torch.ops.test_nested.inner.default)(lambda x: x + 1)
+
+@registry.register_spyre_decomposition(torch.ops.aten.igammac.default)
+def outer(x, y):
+    inner = torch.ops.test_nested.inner(x)
+    return inner * 10 if x.sum().item() > 0 else inner  # a number is read: no program
+
+x, y = (torch.ones(70, dtype=torch.float16).to("spyre") for _ in range(2))
+for _ in range(3):
+    assert torch.igammac(x, y).eq(20).all()
+    assert torch.ops.test_nested.inner(x).eq(2).all()
+"""
+
+
+def test_what_an_operator_calls_is_not_taken_for_it():
+    """A kernel of Python's, called by the composition of an operator that core/eager knows, with
+    the same tensor."""
+    ran = subprocess.run([sys.executable, "-c", NESTED], capture_output=True, text=True)
+    assert ran.returncode == 0 and "Overriding" not in ran.stderr, ran.stderr
+
+
 def test_importing_says_nothing():
     """Such as that a kernel takes the place of another."""
     code = "import torch; torch.ones(1, device='spyre')"

@@ -14,6 +14,7 @@ from .. import _C
 from .._pytorch.dispatch import (
     OpOverload,
     call_composite,
+    has_own_kernel,
     is_composed_of_out,
     is_decomposed_by_autograd,
     log_sigmoid_backward,
@@ -217,7 +218,7 @@ def _grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None = None, *more: Any) ->
     product."""
     op = _aten._grouped_mm.default
     if a.dtype in computed() and b.dim() == 3 and (a.dim() == 2 or offs is None):
-        return operator_of(op).kernel((a, b, offs, *more), {})
+        return operator_of(op)((a, b, offs, *more), {})
     return call_composite(op, a, b, offs, *more)
 
 
@@ -244,7 +245,8 @@ def register() -> list[torch.library.Library]:
         _C.register_operator(name)
 
     for name, op in direct_operators():
-        register_kernel(name, _kernel(op))
+        if not has_own_kernel(op):  # of a user's decomposition
+            register_kernel(name, _kernel(op))
     attention.register(aten, register_kernel)
     batched = torch.library.Library("aten", "IMPL")
     batched_attention.register(batched)

@@ -258,6 +258,8 @@ class Operator:
             self.refusal = "random numbers are drawn on the host"
 
     def __call__(self, args: Arguments, kwargs: Keywords) -> Any:
+        """As kernel(), for whom core/eager/eager.c has not been asked first: the call that it knows
+        of, if there is one, is that of an operator around this one."""
         program, tensors, reason = self.find(args, kwargs)
         if program is None:
             return self._run_without_program(args, kwargs, reason)
@@ -364,7 +366,7 @@ class Operator:
         return known
 
     def kernel(self, args: Arguments, kwargs: Keywords) -> Any:
-        """Called by PyTorch as the operator itself."""
+        """Called by PyTorch as the operator itself, by way of core/eager/eager.c."""
         program, tensors, reason = self.find(args, kwargs)
         if program is None:
             return self._run_without_program(args, kwargs, reason)
