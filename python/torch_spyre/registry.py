@@ -66,7 +66,7 @@ def overloads(operators: Operators) -> list[OpOverload]:
 def _implement(op: OpOverload, function: Callable[..., Any]) -> None:
     """Gives the operator a kernel for tensors of the card: one program of what `function` does,
     where it is one, else the function; what it answers with NotImplemented is the host's. An equal
-    call of one of PyTorch's, to which nobody has given a kernel, finds its program without it."""
+    call of an operator of PyTorch's without another kernel finds its program without this one."""
     namespace, name = schema_of(op).name.split("::")
     suffix = f".{schema_of(op).overload_name}" if schema_of(op).overload_name else ""
     aliases = [a.alias_info for a in schema_of(op).arguments]

@@ -153,7 +153,7 @@ def has_device_kernel(op: OpOverload) -> bool:
 
 
 def has_own_kernel(op: OpOverload) -> bool:
-    """Whether somebody has registered a kernel for tensors of the device."""
+    """Whether a kernel for tensors of the device is registered."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "PrivateUse1")
 
 

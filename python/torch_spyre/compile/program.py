@@ -139,7 +139,7 @@ class Program:
         self.only = self._plan_only()
         self.straight = None if self.watches[:1] != [None] else self.only
         if self.straight and not self.straight.outputs:
-            self.straight.launch.views = ()  # of what is written in place, which nobody gets
+            self.straight.launch.views = ()  # of arguments written in place, which are no results
         self.direct = self._make_direct()
         # No node may run on the host, which has the numbers of the first call.
         self.takes_any_numbers = all(

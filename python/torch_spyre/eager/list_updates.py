@@ -77,9 +77,9 @@ def _in_order(graphs: Sequence[torch.fx.Graph], own: int) -> torch.fx.Graph:
 
 class Update:
     """`function(*own, *shared)`, whose arguments are tensors of the card, floats and None, for each
-    of a list of own arguments. Up to MOST_TOGETHER of them are one launch; calls of tensors of the
-    same forms share a graph, whatever the floats are. Tensors of one storage are written operator
-    by operator."""
+    of a list of own arguments, which have None in the same places. Up to MOST_TOGETHER of them are
+    one launch; calls of tensors of the same forms share a graph, whatever the floats are. Tensors
+    of one storage are written operator by operator."""
 
     def __init__(self, function: Callable[..., None]) -> None:
         self.function = function
