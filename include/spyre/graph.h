@@ -140,10 +140,15 @@ typedef enum {
 } spyre_scalar_rule;
 SPYRE_API spyre_scalar_rule spyre_op_scalar(const char *op, uint32_t argument);
 
+// The numbers that all dtypes of a call hold.
+typedef struct {
+    double lowest, largest;
+} spyre_number_range;
+
 // Whether a number may be a parameter by that rule, and in *out_like the number that stands for its
-// class: programs of one class are equal. `limit` is the largest that all dtypes of the call hold.
-SPYRE_API bool spyre_scalar_like(spyre_scalar_rule rule, double value, bool is_int, double limit,
-                                 double *out_like);
+// class: programs of one class are equal.
+SPYRE_API bool spyre_scalar_like(spyre_scalar_rule rule, double value, bool is_int,
+                                 spyre_number_range range, double *out_like);
 
 // Reads the text form (docs/graph-text.md); errors name line and rule. `file_name` is for messages.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_parse(const char *source, const char *file_name,

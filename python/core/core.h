@@ -75,7 +75,8 @@ bool dtype_of_card(int32_t torch_dtype, spyre_dtype *out);   // fails without a 
 bool dtype_can_be_stored(int32_t torch_dtype);              // fails for quantized dtypes
 int32_t dtype_to_torch(spyre_dtype dtype);
 bool dtype_of_object(PyObject *object, spyre_dtype *out);   // of a torch.dtype; false: no exception
-double dtype_number_limit(int32_t torch_dtype);  // no number beyond is a parameter of a program
+// Narrows `range`, of numbers that may be parameters of a program, to what the dtype holds.
+void dtype_narrow_range(int32_t torch_dtype, spyre_number_range *range);
 bool dtype_register(PyObject *module);
 
 // ---- storages (storage.c, storage_values.c)

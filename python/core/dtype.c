@@ -4,6 +4,7 @@
 #include "core.h"
 
 #include <float.h>
+#include <math.h>
 
 enum { TORCH_DTYPES = 64 };
 
@@ -41,15 +42,18 @@ int32_t dtype_to_torch(spyre_dtype dtype)
     return torch_of_spyre[dtype];
 }
 
-double dtype_number_limit(int32_t torch_dtype)
+void dtype_narrow_range(int32_t torch_dtype, spyre_number_range *range)
 {
+    double lowest = -(double)FLT_MAX, largest = (double)FLT_MAX;
     switch ((int)dtype_of_torch(torch_dtype)) {
-    case SPYRE_DTYPE_F16: return 65504;
-    case SPYRE_DTYPE_I16: return INT16_MAX;
-    case SPYRE_DTYPE_U8: return UINT8_MAX;
-    case SPYRE_DTYPE_I8: return INT8_MAX;
-    default: return (double)FLT_MAX;
+    case SPYRE_DTYPE_F16: lowest = -65504, largest = 65504; break;
+    case SPYRE_DTYPE_I16: lowest = INT16_MIN, largest = INT16_MAX; break;
+    case SPYRE_DTYPE_U8: lowest = 0, largest = UINT8_MAX; break;
+    case SPYRE_DTYPE_I8: lowest = INT8_MIN, largest = INT8_MAX; break;
+    default: break;
     }
+    range->lowest = fmax(range->lowest, lowest);
+    range->largest = fmin(range->largest, largest);
 }
 
 bool dtype_of_object(PyObject *object, spyre_dtype *out)

@@ -134,7 +134,7 @@ struct glue_call {
     const void *written;                        // the argument that is the result instead, or null
     const void *op;
     const uint8_t *rules;                       // by argument of the operator; null: no parameters
-    double number_limit;                        // the largest that every tensor's dtype holds
+    spyre_number_range range;                   // what every tensor's dtype holds
     uint32_t number_count, scalar_count;        // the first few numbers; parameters among them
     glue_number numbers[GLUE_MOST_SCALARS];
     double scalars[GLUE_MOST_SCALARS];

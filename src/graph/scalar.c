@@ -30,10 +30,10 @@ static bool is_plain_exponent(double value)
     return value == 0 || fabs(value) == 0.5 || fabs(value) == 1 || value == 2 || value == 4;
 }
 
-bool spyre_scalar_like(spyre_scalar_rule rule, double value, bool is_int, double limit,
+bool spyre_scalar_like(spyre_scalar_rule rule, double value, bool is_int, spyre_number_range range,
                        double *out_like)
 {
-    if (!isfinite(value) || fabs(value) > limit) return false;
+    if (!isfinite(value) || value < range.lowest || value > range.largest) return false;
     if (is_int && (value < INT32_MIN || value > INT32_MAX)) return false;
     *out_like = 2;
     switch (rule) {

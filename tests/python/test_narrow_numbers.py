@@ -65,6 +65,27 @@ def test_numbers_wrap(name):
             assert expected.dtype == actual.dtype and torch.equal(expected, actual.cpu()), what
 
 
+@pytest.mark.parametrize("first, then", [(255, -3), (-3, 255)])
+def test_numbers_are_refused_in_any_order(first, then):
+    """A program made for a number that PyTorch takes is not given one that it refuses."""
+    pad = torch.nn.functional.pad
+    x = torch.tensor([1, 5], dtype=torch.uint8)
+    for number in (first, then, first):
+        expected, actual = (
+            result(lambda t, n: pad(t, (2, 1), value=n), t, number) for t in (x, x.to("spyre"))
+        )
+        assert (expected is None) == (actual is None) == (number < 0), number
+        assert expected is None or torch.equal(expected, actual.cpu())
+
+
+def test_numbers_are_refused_where_sizes_grow():
+    for size in range(3, 12):
+        x = torch.ones(size, dtype=torch.uint8, device="spyre")
+        assert torch.nn.functional.pad(x, (1, 2), value=255)[0].item() == 255
+        with pytest.raises(RuntimeError, match="without overflow"):
+            torch.nn.functional.pad(x, (1, 2), value=-3)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_compiled_numbers_wrap(dtype):
     """But for a padding that PyTorch refuses, and divisors that are not known before."""

@@ -337,28 +337,29 @@ static PyObject *py_op_scalars(PyObject *Py_UNUSED(self), PyObject *args)
     return PyBytes_FromStringAndSize(rules, (Py_ssize_t)count);
 }
 
-// scalar_like(rule, value, limit) -> the number that stands for the class of an int or float, or
-// None: it is no parameter, like those beyond `limit`.
+// scalar_like(rule, value, (lowest, largest)) -> the number that stands for the class of an int or
+// float, or None: it is no parameter, like those beyond what the dtypes of its call hold.
 static PyObject *py_scalar_like(PyObject *Py_UNUSED(self), PyObject *args)
 {
     unsigned rule;
     PyObject *value;
-    double limit, like;
-    if (!PyArg_ParseTuple(args, "IOd", &rule, &value, &limit)) return NULL;
+    spyre_number_range range;
+    double *low = &range.lowest, *high = &range.largest, like;
+    if (!PyArg_ParseTuple(args, "IO(dd)", &rule, &value, low, high)) return NULL;
     bool is_int = PyLong_Check(value);
     double number = PyFloat_AsDouble(value);
     if (PyErr_Occurred()) {
         PyErr_Clear();          // an int beyond any float
         Py_RETURN_NONE;
     }
-    if (!spyre_scalar_like((spyre_scalar_rule)rule, number, is_int, limit, &like))
+    if (!spyre_scalar_like((spyre_scalar_rule)rule, number, is_int, range, &like))
         Py_RETURN_NONE;
     return PyFloat_FromDouble(like);
 }
 
 static PyMethodDef functions[] = {
     {"op_scalars", py_op_scalars, METH_VARARGS, "(op, count) -> rule of each argument"},
-    {"scalar_like", py_scalar_like, METH_VARARGS, "(rule, value, limit) -> number or None"},
+    {"scalar_like", py_scalar_like, METH_VARARGS, "(rule, value, range) -> number or None"},
     {"op_names", py_op_names, METH_NOARGS, "Operators that are handed over whole."},
     {NULL, NULL, 0, NULL},
 };

@@ -69,7 +69,7 @@ void eager_begin(glue_call *call, const void *op)
     call->tensor_count = 0;
     call->op = op;
     call->rules = eager_rules_of(op);
-    call->number_limit = (double)FLT_MAX;
+    call->range = (spyre_number_range){-(double)FLT_MAX, (double)FLT_MAX};
     call->number_count = call->scalar_count = 0;
     // Integers give floats of the default dtype.
     eager_value(call, (char)glue_default_dtype(), (uint64_t)(uintptr_t)op);
@@ -133,11 +133,11 @@ static void add_number_of_tensor(glue_call *call, size_t index, const tensor_inf
 
 void eager_settle_scalars(glue_call *call)
 {
-    double limit = call->number_limit, like;
+    double like;
     for (uint32_t i = 0; i < call->number_count && call->known; i++) {
         const glue_number *n = &call->numbers[i];
         spyre_scalar_rule rule = (spyre_scalar_rule)call->rules[n->argument];
-        if (!rule || !spyre_scalar_like(rule, n->value, n->is_int, limit, &like)) continue;
+        if (!rule || !spyre_scalar_like(rule, n->value, n->is_int, call->range, &like)) continue;
         uint8_t *place = call->key + n->at;
         call->scalars[call->scalar_count++] = n->value;
         *place = n->is_int ? 'I' : 'D';
@@ -172,7 +172,7 @@ void eager_tensor(glue_call *call, size_t index, const void *tensor)
         add_number_of_tensor(call, index, &t);
         return;
     }
-    call->number_limit = fmin(call->number_limit, dtype_number_limit(t.torch_dtype));
+    dtype_narrow_range(t.torch_dtype, &call->range);
     const bool on_card = t.device_type == aoti_torch_device_type_privateuse1();
     call->known = call->known && (t.storage ? t.storage->typed : on_card && t.numel == 0);
     if (!call->known) return;

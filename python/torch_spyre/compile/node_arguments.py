@@ -26,13 +26,17 @@ class Scalar(NamedTuple):
     like: int | float
 
 
-_LIMITS = {torch.float16: 65504.0, torch.int16: 32767.0, torch.uint8: 255.0, torch.int8: 127.0}
-_FLOAT32_MAX = torch.finfo(torch.float32).max
+_FINITE = torch.finfo(torch.float32)
+_NARROW: dict[torch.dtype, torch.finfo | torch.iinfo] = {
+    torch.float16: torch.finfo(torch.float16),
+    **{dtype: torch.iinfo(dtype) for dtype in (torch.int16, torch.uint8, torch.int8)},
+}
 
 
-def number_limit(dtypes: Iterable[torch.dtype]) -> float:
-    """The largest number that a parameter may be beside operands of these dtypes."""
-    return min((_LIMITS.get(dtype, _FLOAT32_MAX) for dtype in dtypes), default=_FLOAT32_MAX)
+def number_range(dtypes: Iterable[torch.dtype]) -> tuple[float, float]:
+    """The lowest and the largest number that a parameter may be beside operands of these dtypes."""
+    ends = (_FINITE, *(_NARROW[dtype] for dtype in dtypes if dtype in _NARROW))
+    return float(max(end.min for end in ends)), float(min(end.max for end in ends))
 
 
 def op_name(op: OpOverload) -> str:

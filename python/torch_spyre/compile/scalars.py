@@ -37,7 +37,7 @@ class _Use(NamedTuple):
     argument: int
     source: torch.fx.Node
     rule: int  # of `_C.op_scalars`; 0 where its value is a part of the program
-    limit: float  # the largest number that its tensors' dtypes hold
+    range: tuple[float, float]  # the lowest and largest number that its tensors' dtypes hold
 
 
 class Call(NamedTuple):
@@ -88,7 +88,7 @@ class Scalars:
         """A number of the class of each, to the compiler; fewer where one is by itself."""
         found = []
         for use, value in zip(self.uses, given, strict=True):
-            like = _C.scalar_like(use.rule, value, use.limit)
+            like = _C.scalar_like(use.rule, value, use.range)
             if like is None:
                 break
             found.append(type(value)(like))
@@ -118,7 +118,7 @@ def plan(gm: torch.fx.GraphModule) -> Scalars | None:
         elif node.op == "output":
             continue
         elif not isinstance(node.target, OpOverload):
-            uses += [_Use(node, 0, source, 0, 0.0) for source in node.all_input_nodes
+            uses += [_Use(node, 0, source, 0, (0.0, 0.0)) for source in node.all_input_nodes
                      if source in known]  # fmt: skip
         else:
             uses += _uses(node, known)
@@ -204,4 +204,4 @@ def _uses(node: torch.fx.Node, known: set[torch.fx.Node]) -> Iterator[_Use]:
         for source in found:
             if source in known:
                 rule = wanted[index] if source is value else 0
-                yield _Use(node, index, source, rule, node_arguments.number_limit(dtypes))
+                yield _Use(node, index, source, rule, node_arguments.number_range(dtypes))

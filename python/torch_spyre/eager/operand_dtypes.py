@@ -31,7 +31,6 @@ _NOT_ASKED = {
     _aten._scaled_dot_product_fused_attention_overrideable.default,
     _aten._scaled_mm.default,
 }
-_FLOAT32_MAX = torch.finfo(torch.float32).max
 REFUSAL = "it does not take operands of these dtypes, or this number, together"
 _accepted: set[tuple[object, ...]] = set()  # operators with the kinds of their arguments
 _MOST_ACCEPTED = 1 << 12  # then all are asked anew: lists of any length have kinds of their own
@@ -41,7 +40,7 @@ def are_accepted(op: OpOverload, values: Arguments) -> bool:
     """Whether PyTorch's CPU kernel takes the dtypes of op(*values); `values` are in the order of
     the schema, their tensors of any device or fake."""
     leaves = pytree.leaves(values)
-    large = [value for value in leaves if _is_beyond(value, _largest(leaves))]
+    large = [value for value in leaves if _is_beyond(value, _ends(leaves))]
     kinds = [_kind(value) for value in leaves]
     if not large and _is_plain(op, values) or op in _NOT_ASKED or op.namespace != "aten":
         return True
@@ -105,20 +104,23 @@ def _kind(value: object) -> torch.dtype | type:
     return value if isinstance(value, torch.dtype) else type(value)
 
 
-def _largest(values: Sequence[object]) -> float:
-    """The largest number of the narrowest float or integer among the tensors."""
+def _ends(values: Sequence[object]) -> tuple[float, float]:
+    """The lowest and the largest number that floats and integers among the tensors all hold."""
     dtypes = {value.dtype for value in values if isinstance(value, torch.Tensor)}
-    limits = [_limit(dtype) for dtype in dtypes - {torch.bool} if not dtype.is_complex]
-    return min([_FLOAT32_MAX, *limits])
+    numbers = [dtype for dtype in dtypes - {torch.bool} if not dtype.is_complex]
+    ends = [_info(dtype) for dtype in (torch.float32, *numbers)]
+    return max(end.min for end in ends), min(end.max for end in ends)
 
 
-def _limit(dtype: torch.dtype) -> float:
-    return torch.finfo(dtype).max if dtype.is_floating_point else torch.iinfo(dtype).max
+def _info(dtype: torch.dtype) -> torch.finfo | torch.iinfo:
+    return torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
 
 
-def _is_beyond(value: object, largest: float) -> bool:
-    """Whether it is a finite number beyond that."""
-    return isinstance(value, (int, float)) and largest < abs(value) < math.inf
+def _is_beyond(value: object, ends: tuple[float, float]) -> bool:
+    """Whether it is a finite number beyond those."""
+    if not isinstance(value, (int, float)) or ends[0] <= value <= ends[1]:
+        return False
+    return abs(value) < math.inf
 
 
 def _operand_kinds(op: OpOverload, values: Arguments) -> Iterator[torch.dtype | type]:

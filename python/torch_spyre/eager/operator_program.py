@@ -302,13 +302,13 @@ class Operator:
         """The arguments with `Scalar` in the place of parameters, and those numbers."""
         if not self.rules or not call_compiler.takes_scalars():
             return values, ()
-        limit = node_arguments.number_limit(v.dtype for v in values if isinstance(v, Tensor))
+        limits = node_arguments.number_range(v.dtype for v in values if isinstance(v, Tensor))
         marked, scalars = list(values), list[float]()
         for index, rule in enumerate(self.rules):
             value = values[index]
             if not rule or type(value) not in (int, float):
                 continue
-            like = _C.scalar_like(rule, value, limit)
+            like = _C.scalar_like(rule, value, limits)
             if like is not None:
                 marked[index] = node_arguments.Scalar(len(scalars), type(value)(like))
                 scalars.append(float(value))
@@ -360,10 +360,13 @@ class Operator:
     def _grown(self, key: tuple[Any, ...], values: list[Any]) -> _Known | None:
         """The program of the bucket of a call that has grown; it holds the numbers of the call."""
         known = programs.get(key)
-        if known is None and (grown := self.growing.find(values, key[0][2:4])):
-            programs.add(key, (grown.kept(), None))
-            return grown, None
-        return known
+        if known is not None or not operand_dtypes.are_accepted(self.op, values):
+            return known
+        grown = self.growing.find(values, key[0][2:4])
+        if grown is None:
+            return None
+        programs.add(key, (grown.kept(), None))
+        return grown, None
 
     def kernel(self, args: Arguments, kwargs: Keywords) -> Any:
         """Called by PyTorch as the operator itself, by way of core/eager/eager.c."""
