@@ -260,12 +260,24 @@ static spyre_status accumulate(const matmul *m, const box *b)
     return tile_loops_run(&m->depth, b);
 }
 
+// Of the columns those that are stored.
+static box stored_box(const matmul *m, const box *b)
+{
+    box stored = kept_box(m, b);
+    const bundle_step *step = m->r.nest.step;
+    for (uint32_t d = 0; d < m->r.nest.dim_count; d++) {
+        const int64_t size = bundle_stored_size(step, d);
+        if (size < step->size[d] && size < stored.extent[d]) stored.extent[d] = size;
+    }
+    return stored;
+}
+
 static spyre_status finish(void *context, const box *b)
 {
     const matmul *m = context;
     emitter *e = m->e;
     uint32_t c = m->r.c;
-    box kept = kept_box(m, b);
+    box kept = stored_box(m, b);
     place_axes axes = place_find_axes(&m->r.nest, &kept, 1);
     place sum = accumulator_place(m, &kept, &axes, &m->accumulator);
     place target = buffers_place(&m->tiles, &kept, &axes, c);

@@ -182,7 +182,7 @@ static spyre_status build_parameters(arena *memory, nest *n, uint32_t extra_slot
 static spyre_status whole_size(const bundle *b, const bundle_step *step, uint32_t d,
                                int64_t *out_size)
 {
-    *out_size = bundle_unmasked_size(step, d);
+    *out_size = bundle_computed_size(step, d);
     if (step->op != OPFUNC_RESTICKIFY) return NULL;
     for (uint32_t t = 0; t < step->tensor_count; t++) {
         bundle_geometry geometry;

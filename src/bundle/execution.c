@@ -112,12 +112,21 @@ spyre_status execution_load(const execution *x, uint32_t tensor, uint32_t core,
     return NULL;
 }
 
+static bool is_stored(const bundle_step *step, uint32_t core, const int64_t *index)
+{
+    const uint32_t d = step->tensors[step->output].stick_dim;
+    return !step->live_lanes ||
+           bundle_slice_start(step, core, d) + index[d] < bundle_stored_size(step, d);
+}
+
 spyre_status execution_store(const execution *x, uint32_t core, const int64_t *index, uint32_t lane,
                              double value)
 {
+    const bundle_tensor *out = &x->step->tensors[x->step->output];
     uint8_t *element;
+    if (!is_stored(x->step, core, index)) return NULL;
     TRY(execution_place(x, x->step->output, core, index, lane, &element));
-    element_store(element, x->step->tensors[x->step->output].format, value);
+    element_store(element, out->format, value);
     return NULL;
 }
 

@@ -104,6 +104,44 @@ int64_t bundle_unmasked_size(const bundle_step *step, uint32_t dim)
     return step->size[dim];
 }
 
+static bool is_elementwise(opfunc op)
+{
+    opfunc_kind kind = opfunc_describe(op)->kind;
+    return kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_BINARY ||
+           kind == OPFUNC_KIND_TERNARY || kind == OPFUNC_KIND_PARAMETRIC ||
+           op == OPFUNC_LAYERNORMNORM;
+}
+
+static bool is_product(opfunc op)
+{
+    return opfunc_describe(op)->kind == OPFUNC_KIND_MATMUL;
+}
+
+// Half a stick of every tensor that has sticks along it.
+static bool is_half_live(const bundle_step *step, uint32_t dim)
+{
+    const bundle_tensor *out = &step->tensors[step->output];
+    if (!step->live_lanes || dim != out->stick_dim || step->symbol[dim]) return false;
+    if (step->index_count || !(is_elementwise(step->op) || is_product(step->op))) return false;
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        const bundle_tensor *tensor = &step->tensors[t];
+        if (tensor->digit_count || tensor->owners || tensor->count) return false;
+        if (tensor->stick_dim == dim && tensor->stick_elements != step->size[dim]) return false;
+    }
+    return out->element_bytes == 2 && step->live_lanes <= step->size[dim] / 2;
+}
+
+int64_t bundle_stored_size(const bundle_step *step, uint32_t dim)
+{
+    return is_half_live(step, dim) ? step->size[dim] / 2 : step->size[dim];
+}
+
+int64_t bundle_computed_size(const bundle_step *step, uint32_t dim)
+{
+    return is_elementwise(step->op) && is_half_live(step, dim) ? bundle_stored_size(step, dim)
+                                                               : bundle_unmasked_size(step, dim);
+}
+
 bool bundle_fills_masked(const bundle_step *step)
 {
     return step->mask_count > 0 && opfunc_describe(step->op)->kind == OPFUNC_KIND_UNARY;

@@ -152,6 +152,8 @@ typedef struct {
     bundle_mask *masks;                     // coordinateMasking_, at most one a dim
     int32_t mask_constant;                  // maskingConstId_, or -1
     bool mask_by_name;                      // the file's maskingConstId_ is another constant
+    int64_t live_lanes;                     // liveLanes_: elements of the output's stick dim that
+                                            // anything reads; 0: of all it is not known
     uint32_t window_count;
     bundle_window *windows;                 // at most BUNDLE_MAX_WINDOWS
     uint32_t constant_count;
@@ -289,6 +291,15 @@ uint32_t bundle_reduced_dims(const bundle *b, const bundle_step *step,
 // A dim of size[d] whose masked range is [mask start, size): elements from `start` on are padding.
 // Returns size[d] when unmasked.
 int64_t bundle_unmasked_size(const bundle_step *step, uint32_t dim);
+
+// Elements of a dim, counted over all cores, of which the output is stored: of a product or an
+// element-wise step where the dim is one stick of 16-bit elements, half of it if liveLanes_ says
+// that nobody reads the other half.
+int64_t bundle_stored_size(const bundle_step *step, uint32_t dim);
+
+// Elements that are computed: those that are not masked, and of element-wise steps those that are
+// stored.
+int64_t bundle_computed_size(const bundle_step *step, uint32_t dim);
 
 // Whether a step computes elements one by one and has masked ones, which are computed of the mask
 // constant: torch-spyre keeps padding of `exp` from overflowing so.

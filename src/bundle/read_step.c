@@ -168,6 +168,14 @@ static spyre_status read_masks(const json_node *dsc, bundle_step *step)
     return NULL;
 }
 
+// The project's own: bundles of others have none.
+static spyre_status read_live_lanes(const json_node *dsc, bundle_step *step)
+{
+    json_node member;
+    if (!json_find(dsc, "liveLanes_", &member)) return NULL;
+    return json_as_int(&member, 1, most_elements, &step->live_lanes);
+}
+
 // --- The operation
 
 // "Tensor1-idx1" names tensor 1: what follows the last "-idx", as a tensor's name may have one.
@@ -342,6 +350,7 @@ static spyre_status read_dsc(step_source *source, const json_node *sdsc, const j
     TRY(read_cores(sdsc, step));
     TRY(read_constants(dsc, step));
     TRY(read_masks(dsc, step));
+    TRY(read_live_lanes(dsc, step));
     TRY(read_tensors(source, dsc, step));
     TRY(read_operation(dsc, dsc->key, step));
     if (step->index_count == 1 && step->input_count) read_table(step);

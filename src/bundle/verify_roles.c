@@ -111,6 +111,22 @@ static spyre_status verify_masks(const bundle *b, const bundle_step *step)
     return NULL;
 }
 
+// Lanes that nobody reads are the end of a dim that the step does not fill.
+static spyre_status verify_live_lanes(const bundle_step *step)
+{
+    if (!step->live_lanes) return NULL;
+    const bundle_tensor *out = &step->tensors[step->output];
+    int64_t size = step->size[out->stick_dim];
+    if (out->digit_count || bundle_fills_masked(step)) {
+        return RULE("liveLanes_: the output's sticks are of several dims, or masked");
+    }
+    if (step->live_lanes < 1 || step->live_lanes > size) {
+        return RULE("liveLanes_: %lld of dim %s, whose size is %lld",
+                    (long long)step->live_lanes, step->dim_name[out->stick_dim], (long long)size);
+    }
+    return NULL;
+}
+
 static bool is_float(spyre_format format)
 {
     return format_class_of(format) != FORMAT_INTEGER && format != SPYRE_FORMAT_SENINT4;
@@ -460,6 +476,7 @@ spyre_status verify_roles(const bundle *b, const bundle_step *step)
     TRY(verify_constants(step));
     TRY(verify_dims_of_role(b, step));
     TRY(verify_masks(b, step));
+    TRY(verify_live_lanes(step));
     TRY(verify_shuffle(step));
     return verify_indirect(step);
 }

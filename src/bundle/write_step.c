@@ -188,6 +188,7 @@ static void put_space(step_writer *s, json_t *dsc)
     put(s, dsc, "coordinateMasking_", masks);
     bool fills = step->mask_count > 0 && step->mask_constant >= 0;
     put(s, dsc, "maskingConstId_", number(fills ? step->mask_constant : -1));
+    if (step->live_lanes) put(s, dsc, "liveLanes_", number(step->live_lanes));
     put(s, dsc, "dataStageParam_",
         json_pack("{s:{s:o, s:o}}", "0", "ss_", stage(s, "core", local), "el_",
                   stage(s, "core", local)));

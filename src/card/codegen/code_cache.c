@@ -44,7 +44,7 @@ static void describe(const vector_program *w, program_key *out)
                            (uint32_t)s->streams << 23 |
                            (uint32_t)(leading && code_follows(s, leading)) << 24 |
                            (uint32_t)s->ranged << 25 | (uint32_t)s->begins << 26 |
-                           (uint32_t)s->same << 27;
+                           (uint32_t)s->same << 27 | (uint32_t)w->half << 28;
         out->word[2 * n + 1] = s->ranged ? (uint8_t)s->least | (uint32_t)(uint8_t)s->most << 8
                                          : s->rest | s->slot << 16;
     }

@@ -129,7 +129,7 @@ bool code_condition(unit_code *c, code_comparison how)
 {
     if (!is_condition(c)) return false;
     if (c->narrow) code_compare_ranks(c, CODE_CONDITION, how);
-    for (uint32_t q = 0; !c->narrow && q < QUARTERS; q++) {
+    for (uint32_t q = 0; !c->narrow && q < code_quarters(c); q++) {
         const zmm x = c->now.x.reg[q], y = c->now.y.reg[q];
         code_compare(c, (mask)(CODE_CONDITION + q), how.order, how.turned ? y : x,
                      in_zmm(how.turned ? x : y));

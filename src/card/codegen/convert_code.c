@@ -159,7 +159,7 @@ static void round_fast(unit_code *c)
     const uint32_t least = 2 * DL16_EXPONENT_OFFSET + (2u << DL16_FRACTION_SHIFT);
     cold_code cold = {.x = c->now.x, .scratch = code_new(c)};
     const zmm most = code_new(c), fewest = code_new(c);
-    for (uint32_t q = 0; q < QUARTERS; q++)
+    for (uint32_t q = 0; q < code_quarters(c); q++)
         cold.result.reg[q] = round_quarter(c, q, most, fewest, cold.scratch);
     code_op_byte(c, VPCMPUD, 1, most, code_constant(c, 2 * DL16_MERGED_BITS), 5);
     code_op_byte(c, VPCMPUD, 2, fewest, code_constant(c, least - 1), 1);
@@ -169,12 +169,12 @@ static void round_fast(unit_code *c)
     code_release(c, most);
     code_release(c, fewest);
     code_release(c, cold.scratch);
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->now.x, q, cold.result.reg[q]);
+    for (uint32_t q = 0; q < code_quarters(c); q++) code_set(c, &c->now.x, q, cold.result.reg[q]);
 }
 
 void code_round_rare(unit_code *c, const cold_code *cold)
 {
-    for (uint32_t q = 0; q < QUARTERS; q++) {
+    for (uint32_t q = 0; q < code_quarters(c); q++) {
         const zmm to = cold->result.reg[q], magnitude = cold->scratch;
         code_op(c, VMINPS, to, cold->x.reg[q], code_number(c, INFINITY));
         code_round_bits(c, to);
@@ -197,7 +197,7 @@ void code_round(unit_code *c)
         round_fast(c);
         return;
     }
-    for (uint32_t q = 0; c->step->rounding != VECTOR_AS_IS && q < QUARTERS; q++) {
+    for (uint32_t q = 0; c->step->rounding != VECTOR_AS_IS && q < code_quarters(c); q++) {
         const zmm to = code_new(c);
         code_op(c, VPADDD, to, c->now.x.reg[q], code_constant(c, 1u << 13));
         code_op(c, VPANDD, to, to, code_constant(c, ~0u << DL16_FRACTION_SHIFT));

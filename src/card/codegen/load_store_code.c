@@ -8,7 +8,7 @@
 void code_prefetch_elements(unit_code *c)
 {
     encode_prefetch(&c->b, at_index(RDX, c->further, 1, 0));
-    encode_prefetch(&c->b, at_index(RDX, c->further, 1, 64));
+    if (code_quarters(c) == QUARTERS) encode_prefetch(&c->b, at_index(RDX, c->further, 1, 64));
 }
 
 static void load_halves(unit_code *c, quarters *to, uint32_t pair, bool plain)
@@ -56,7 +56,7 @@ void code_load_wide(unit_code *c, quarters *to)
 {
     code_elements(c, true);
     code_release_all(c, to);
-    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+    for (uint32_t pair = 0; pair < code_quarters(c) / 2; pair++) {
         go_to_pair(c, RAX, pair);
         go_to_pair(c, RDX, pair);
         encode_prefetch(&c->b, at_index(RDX, c->further, 1, 0));
@@ -76,7 +76,7 @@ void code_store_wide(unit_code *c)
     static const uint32_t low[] = {0, 0, 1, 0, 8, 0, 9, 0, 2, 0, 3, 0, 10, 0, 11, 0};
     static const uint32_t high[] = {4, 0, 5, 0, 12, 0, 13, 0, 6, 0, 7, 0, 14, 0, 15, 0};
     code_elements(c, false);
-    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+    for (uint32_t pair = 0; pair < code_stored(c); pair++) {
         const zmm a = c->now.x.reg[2 * pair], b = c->now.x.reg[2 * pair + 1];
         go_to_pair(c, RAX, pair);
         for (uint32_t half = 0; half < 2; half++) {
@@ -153,7 +153,7 @@ void code_store_rare_halves(unit_code *c, const cold_code *cold)
 static void look_for_nan(unit_code *c, const cold_code *cold)
 {
     const zmm *codes = cold->result.reg;
-    code_op(c, VPMAXUW, cold->scratch, codes[0], in_zmm(codes[1]));
+    code_op(c, VPMAXUW, cold->scratch, codes[0], in_zmm(codes[code_stored(c) - 1]));
     code_op_byte(c, VPCMPUW, 1, cold->scratch, code_words(c, 0xFFFF), CODE_EQUAL);
     encode_test_mask(&c->b, 1);
     code_add_cold(c, *cold);
@@ -170,13 +170,13 @@ static void store_codes(unit_code *c)
     const value_nan nan = nan_of_step(c);
     cold_code cold = {.does = COLD_STORE, .x = c->now.x, .scratch = code_new(c)};
     cold.result.reg[2] = code_new(c);
-    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+    for (uint32_t pair = 0; pair < code_stored(c); pair++) {
         cold.result.reg[pair] = code_new(c);
         code_narrow_numbers(c, cold.result.reg[pair], cold.x.reg[2 * pair],
                             cold.x.reg[2 * pair + 1], nan);
     }
     if (nan != VALUE_NO_NAN) look_for_nan(c, &cold);
-    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+    for (uint32_t pair = 0; pair < code_stored(c); pair++) {
         code_store_unit(c, code_pair_at(c, pair), cold.result.reg[pair]);
         code_release(c, cold.result.reg[pair]);
     }
@@ -187,7 +187,7 @@ static void store_codes(unit_code *c)
 void code_store_rare(unit_code *c, const cold_code *cold)
 {
     const zmm a = cold->scratch, b = cold->result.reg[2];
-    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+    for (uint32_t pair = 0; pair < code_stored(c); pair++) {
         code_op(c, VMINPS, a, cold->x.reg[2 * pair], code_number(c, INFINITY));
         code_op(c, VMINPS, b, cold->x.reg[2 * pair + 1], code_number(c, INFINITY));
         code_op(c, VPACKSSDW, a, a, in_zmm(b));
@@ -200,7 +200,7 @@ void code_store_elements(unit_code *c)
 {
     code_elements(c, !c->step->streams);
     if (!c->step->streams) code_prefetch_elements(c);
-    for (uint32_t pair = 0; c->step->halves && pair < QUARTERS / 2; pair++)
+    for (uint32_t pair = 0; c->step->halves && pair < code_stored(c); pair++)
         code_store_halves(c, pair);
     if (!c->step->halves) store_codes(c);
 }

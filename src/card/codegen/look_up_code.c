@@ -44,7 +44,7 @@ static void load_table(unit_code *c)
 void code_look_up(unit_code *c)
 {
     load_table(c);
-    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+    for (uint32_t pair = 0; pair < code_quarters(c) / 2; pair++) {
         const zmm found = look_up_pair(c, pair);
         if (c->narrow) code_set(c, &c->now.x, pair, code_share(c, found));
         else code_widen(c, found, &c->now.x, pair, false);
@@ -56,15 +56,15 @@ void code_store_look_up(unit_code *c)
 {
     if (c->step->halves) {
         const quarters x = c->now.x;
-        for (uint32_t q = 0; q < QUARTERS; q++) code_share(c, x.reg[q]);
+        for (uint32_t q = 0; q < code_quarters(c); q++) code_share(c, x.reg[q]);
         code_look_up(c);
         code_elements(c, true);
-        for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) code_store_halves(c, pair);
-        for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->now.x, q, x.reg[q]);
+        for (uint32_t pair = 0; pair < code_stored(c); pair++) code_store_halves(c, pair);
+        for (uint32_t q = 0; q < code_quarters(c); q++) code_set(c, &c->now.x, q, x.reg[q]);
         return;
     }
     load_table(c);
-    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+    for (uint32_t pair = 0; pair < code_stored(c); pair++) {
         const zmm found = look_up_pair(c, pair);
         code_elements(c, false);
         code_store(c, code_pair_at(c, pair), found);

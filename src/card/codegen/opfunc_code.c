@@ -217,7 +217,7 @@ void code_opfunc(unit_code *c, uint32_t op)
     if (code_comparison_of(in.op, &how) && code_condition(c, how)) return;
     const bool by_value = in.op == OPFUNC_WHERE3 && !code_has_condition(c);
     if (by_value && !c->step->holds) code_values(c, KEPT_BYTES);
-    for (uint32_t q = 0; q < QUARTERS; q++) {
+    for (uint32_t q = 0; q < code_quarters(c); q++) {
         const zmm to = code_new(c);
         in.a = c->now.x.reg[q];
         in.b = c->now.y.reg[q];
@@ -263,7 +263,7 @@ static zmm exp_quarter(unit_code *c, zmm of)
 void code_exp(unit_code *c)
 {
     quarters *x = &c->now.x;
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, x, q, exp_quarter(c, x->reg[q]));
+    for (uint32_t q = 0; q < code_quarters(c); q++) code_set(c, x, q, exp_quarter(c, x->reg[q]));
 }
 
 // --- Formulas, which are called
@@ -302,7 +302,7 @@ static operand argument(int32_t offset, uint32_t quarter)
 static void call_with_registers(unit_code *c, const quarters *to)
 {
     _Static_assert(offsetof(vector_step, op) == 0, "the step's address");
-    for (uint32_t q = 0; q < QUARTERS; q++) {
+    for (uint32_t q = 0; q < code_quarters(c); q++) {
         code_store(c, argument(CALL_X, q), c->now.x.reg[q]);
         code_store(c, argument(CALL_Y, q), c->now.y.reg[q]);
     }
@@ -312,7 +312,7 @@ static void call_with_registers(unit_code *c, const quarters *to)
     for (zmm reg = 0; reg < CODE_REGISTERS; reg++)
         if (c->users[reg]) code_load(c, reg, waiting(reg));
     code_load_constants(c);
-    for (uint32_t q = 0; q < QUARTERS; q++) code_load(c, to->reg[q], argument(CALL_X, q));
+    for (uint32_t q = 0; q < code_quarters(c); q++) code_load(c, to->reg[q], argument(CALL_X, q));
 }
 
 // k1 &= x - quotient * y is not 0.
@@ -334,7 +334,7 @@ static void divide_down(unit_code *c, const quarters *to)
     const zmm most = code_new(c), size = code_new(c), down = code_new(c);
     uint32_t bits;
     memcpy(&bits, &limit, sizeof bits);
-    for (uint32_t q = 0; q < QUARTERS; q++) {
+    for (uint32_t q = 0; q < code_quarters(c); q++) {
         const zmm value = to->reg[q];
         code_op(c, VDIVPS, value, c->now.x.reg[q], in_zmm(c->now.y.reg[q]));
         code_op(c, VPADDD, q ? size : most, value, in_zmm(value));
@@ -359,7 +359,7 @@ void code_formula(unit_code *c)
     const bool quickly = divides && c->step->rounding == VECTOR_ROUND;
     size_t done = 0;
     quarters to;
-    for (uint32_t q = 0; q < QUARTERS; q++) to.reg[q] = code_new(c);
+    for (uint32_t q = 0; q < code_quarters(c); q++) to.reg[q] = code_new(c);
     if (quickly) {
         divide_down(c, &to);
         encode_test_mask(&c->b, 2);
@@ -367,7 +367,7 @@ void code_formula(unit_code *c)
     }
     call_with_registers(c, &to);
     if (quickly) set_jump(&c->b, done, c->b.size);
-    for (uint32_t q = 0; q < QUARTERS; q++) code_set(c, &c->now.x, q, to.reg[q]);
+    for (uint32_t q = 0; q < code_quarters(c); q++) code_set(c, &c->now.x, q, to.reg[q]);
 }
 
 // --- Sums

@@ -23,7 +23,7 @@ static void look_at_elements(unit_code *c, zmm most)
     const mask nonzero = 1;
     const zmm codes = code_new(c);
     code_elements(c, false);
-    for (uint32_t pair = 0; pair < QUARTERS / 2; pair++) {
+    for (uint32_t pair = 0; pair < code_quarters(c) / 2; pair++) {
         code_load(c, codes, code_pair_at(c, pair));
         code_op(c, VPADDW, codes, codes, in_zmm(codes));
         code_op(c, VPTESTMW, nonzero, codes, in_zmm(codes));

@@ -53,7 +53,7 @@ static quarters without_padding(unit_code *c)
     quarters of;
     const zmm neutral = code_in_register(c, code_number(c, vector_neutral(c->step->op)));
     encode_load_address(&c->b, RDX, at_offset(STICK, 1));
-    for (uint32_t q = 0; q < QUARTERS; q++) {
+    for (uint32_t q = 0; q < code_quarters(c); q++) {
         const uint32_t lanes = c->step->rest_of_each ? lanes_of(q, c->step->rest) : 0;
         if (lanes == 0xFFFF || is_all_padding(c->step, q)) {
             of.reg[q] = code_share(c, c->now.x.reg[q]);
@@ -76,7 +76,7 @@ static uint32_t registers_of(const vector_step *s)
 static void add_up(unit_code *c, const quarters *sums, const quarters *x)
 {
     const uint32_t op = c->step->op, count = registers_of(c->step);
-    for (uint32_t q = 0; q < QUARTERS; q++)
+    for (uint32_t q = 0; q < code_quarters(c); q++)
         if (!is_all_padding(c->step, q)) code_combine(c, op, sums->reg[q % count], x->reg[q]);
 }
 
@@ -108,7 +108,7 @@ void code_sum(unit_code *c)
     const quarters x = c->step->rest ? without_padding(c) : c->now.x;
     if (held) add_up(c, held, &x);
     else add_up_in_memory(c, &x);
-    for (uint32_t q = 0; c->step->rest && q < QUARTERS; q++) code_release(c, x.reg[q]);
+    for (uint32_t q = 0; c->step->rest && q < code_quarters(c); q++) code_release(c, x.reg[q]);
 }
 
 void code_load_sums(unit_code *c)

@@ -86,7 +86,7 @@ static void store(unit_code *c)
 {
     code_elements(c, !c->step->streams);
     if (!c->step->streams) code_prefetch_elements(c);
-    for (uint32_t n = 0; n < code_parts(c); n++)
+    for (uint32_t n = 0; n < code_stored(c); n++)
         code_store_unit(c, code_pair_at(c, n), c->now.x.reg[n]);
 }
 

@@ -91,6 +91,8 @@ typedef struct {
     bool is_plain;                          // the code that is made now is for plain elements
     size_t wild[2], alone, next;            // jumps to the code for others, and for the last row;
                                             // what is behind all
+    bool half;                              // the first pair of quarters alone is computed;
+                                            // if it is stored alone, the program says
     uint32_t pairs;                         // of quarters that a result depends on, the first ones
     struct {
         bool held;                          // in mask registers, for choices
@@ -104,10 +106,20 @@ typedef struct {
     bool fails;                             // an op without code
 } unit_code;
 
+// Quarters of a unit that are computed, and pairs of them that are stored, the first ones.
+static inline uint32_t code_quarters(const unit_code *c)
+{
+    return c->half ? QUARTERS / 2 : QUARTERS;
+}
+static inline uint32_t code_stored(const unit_code *c)
+{
+    return c->program->half ? 1 : QUARTERS / 2;
+}
+
 // Registers of a value: quarters, or codes of 32 lanes.
 static inline uint32_t code_parts(const unit_code *c)
 {
-    return c->narrow ? QUARTERS / 2 : QUARTERS;
+    return c->narrow ? code_quarters(c) / 2 : code_quarters(c);
 }
 
 // The step whose rows, or by rows sticks, lie as those of most steps; NULL without elements.

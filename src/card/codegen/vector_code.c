@@ -30,7 +30,7 @@ static void load_quarters(unit_code *c, quarters *to, gpr base, int32_t offset)
 
 static void store_quarters(unit_code *c, const quarters *from, gpr base, int32_t offset)
 {
-    for (uint32_t q = 0; q < QUARTERS; q++)
+    for (uint32_t q = 0; q < code_quarters(c); q++)
         code_store(c, code_quarter_at(base, offset, q), from->reg[q]);
 }
 
@@ -44,7 +44,7 @@ static void load_ready(unit_code *c, quarters *to)
 {
     code_elements(c, false);
     code_release_all(c, to);
-    for (uint32_t q = 0; q < QUARTERS; q++) {
+    for (uint32_t q = 0; q < code_quarters(c); q++) {
         const zmm reg = code_new(c);
         code_load(c, reg, code_element_at(c, (int32_t)q * QUARTER_BYTES));
         code_set(c, to, q, reg);
@@ -127,7 +127,7 @@ static void keep(unit_code *c, const quarters *from)
 
 static void in_fp32(unit_code *c, avx512 op)
 {
-    for (uint32_t q = 0; q < QUARTERS; q++) {
+    for (uint32_t q = 0; q < code_quarters(c); q++) {
         const zmm to = code_new(c);
         code_op(c, op, to, c->now.x.reg[q], in_zmm(c->now.y.reg[q]));
         code_set(c, &c->now.x, q, to);
@@ -390,6 +390,7 @@ static bool write_code(unit_code *c)
     code_load_constants(c);
     code_load_same(c);
     c->pairs = code_pairs_taken(c->program);
+    if (c->pairs > code_quarters(c) / 2) c->pairs = code_quarters(c) / 2;
     code_choose_loops(c);
     if (c->by_rows) row_by_row(c);
     else stick_by_stick(c);
@@ -415,7 +416,15 @@ static bool gains_by_pairs(const vector_program *w)
         if (vector_is_formula(op) && !divides) return false;
         steps += divides ? MANY_STEPS : op >= VECTOR_APPLY && op < VECTOR_FORMULA;
     }
-    return steps >= MANY_STEPS;
+    return steps >= MANY_STEPS || w->half;
+}
+
+// Calls take whole units.
+static bool has_calls(const vector_program *w)
+{
+    for (uint32_t n = 0; n < w->count; n++)
+        if (vector_is_formula(w->steps[n].op)) return true;
+    return false;
 }
 
 bool write_vector_code(code_buffer *b, const vector_program *w)
@@ -432,7 +441,8 @@ bool write_vector_code(code_buffer *b, const vector_program *w)
     uint32_t way = looks | (gains_by_pairs(w) ? PAIRED : 0);
     for (;; way = way & PAIRED ? way & LOOKS : 0) {
         *c = (unit_code){.b = *b, .program = w, .choice = choice, .looks = way & LOOKS,
-                         .paired = way & PAIRED, .narrow = narrow};
+                         .paired = way & PAIRED, .narrow = narrow,
+                         .half = w->half && !has_calls(w)};
         good = write_code(c);
         if (good || !way) break;
     }

@@ -30,7 +30,7 @@ static bool find_steps(const vector_program *w, windows *out)
 {
     const vector_step *s = w->steps, *last = &s[w->count - 1];
     *out = (windows){.ready = s, .sum = last};
-    if (s->op != VECTOR_READY_X || last->rest) return false;
+    if (w->half || s->op != VECTOR_READY_X || last->rest) return false;
     if (w->count == 2)
         return last->op == VECTOR_SUM || last->op == VECTOR_MAX || last->op == VECTOR_MIN;
     out->line = &s[1];

@@ -38,6 +38,7 @@ byte_range rows_step_range(const row_fusion *c, const rows_step *s)
 
 bool rows_takes_halves(const row_fusion *c, uint32_t argument)
 {
+    if (c->half) return false;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
         if (vector_takes_elements(s->op) && s->place.space == ISA_SPACE_MEMORY &&

@@ -117,6 +117,7 @@ struct row_fusion {
                                             // begins anew
     uint32_t block;                         // rows at a time; the last ones of a group may be less
     uint32_t rows_ahead;                    // of row_at, listed behind a block's
+    bool half;                              // elements of a stick are its first run alone
     bool joined;                            // over all cores: places lie from core 0's LX on, and
                                             // in memory without parameters
     uint32_t kept;                          // areas of kept values, a block of all sticks each

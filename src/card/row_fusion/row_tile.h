@@ -57,6 +57,7 @@ typedef struct rows_tile {
     uint32_t rows, sticks;                  // of the shape
     uint32_t rest;                          // REDUCES: lanes of a row's last stick; or 0: all
     bool rest_of_each;                      // of each stick
+    bool half;                              // STREAMS: elements are the first run of each stick
     uint32_t rest_sticks;                   // else: a row's, no loop around them sums more
     bool in_order;                          // rows are in the order of loops and dims
     uint32_t upper_loop;                    // whose iterations, by twos, are both runs of a stick:

@@ -10,6 +10,7 @@ enum { UNIT_PAIRS = STICK_LANES / STEP, HALF_PAIRS = UNIT_PAIRS / 2 };
 
 typedef struct {
     size_t stick, row, sticks, rows;
+    size_t stored;                      // pairs that leave the program
     size_t next;                        // the stick to fetch meanwhile,
     bool turns;                         // of the next block's rows
 } unit;
@@ -17,6 +18,7 @@ typedef struct {
 typedef pair slot_pairs[UNIT_PAIRS];
 
 #define EACH_PAIR(n) for (size_t n = 0; n < UNIT_PAIRS; n++)
+#define EACH_STORED(n) for (size_t n = 0; n < u->stored; n++)
 #define LANE_OF(n)   ((n) * STEP)
 
 // Steps that are functions of their own take a copy of x, which would lie in memory otherwise.
@@ -77,7 +79,7 @@ ALWAYS_INLINE void load_wide(pair *x, const vector_step *s, const unit *u)
 
 ALWAYS_INLINE void store_wide(const pair *x, const vector_step *s, const unit *u)
 {
-    EACH_PAIR(n) pair_store_f32(wide_of(s, u, n), x[n]);
+    EACH_STORED(n) pair_store_f32(wide_of(s, u, n), x[n]);
 }
 
 ALWAYS_INLINE void store_elements(const pair *x, const vector_step *s, const unit *u)
@@ -86,7 +88,7 @@ ALWAYS_INLINE void store_elements(const pair *x, const vector_step *s, const uni
     const int64_t ahead = ahead_of(s, u);
     __builtin_prefetch(at + ahead, 1, 2);
     __builtin_prefetch(at + ahead + 64, 1, 2);
-    EACH_PAIR(n)
+    EACH_STORED(n)
     if (s->halves) pair_store_f16(at + LANE_OF(n) * 2, x[n]);
     else pair_store_dl16(at + LANE_OF(n) * 2, x[n]);
 }
@@ -160,8 +162,8 @@ static void store_found(const pair *x, const vector_step *s, const unit *u)
     uint8_t codes[UNIT_PAIRS * STEP * 2], *at = elements_of(s, u);
     EACH_PAIR(n)
     pair_store_dl16(codes + n * STEP * 2, x[n]);
-    look_up(s->halves ? codes : at, codes, s->table, STICK_LANES);
-    for (size_t n = 0; s->halves && n < STICK_LANES; n += STEP)
+    look_up(s->halves ? codes : at, codes, s->table, u->stored * STEP);
+    for (size_t n = 0; s->halves && n < u->stored * STEP; n += STEP)
         pair_store_f16(at + n * 2, pair_load_dl16(codes + n * 2));
 }
 
@@ -399,6 +401,7 @@ static void take_units(const vector_program *w, size_t ahead)
         const size_t next = stick + ahead - (turns ? w->sticks : 0);
         for (size_t row = 0; row < w->rows; row++) {
             const unit u = {.stick = stick, .row = row, .sticks = w->sticks, .rows = w->rows,
+                            .stored = w->half ? HALF_PAIRS : UNIT_PAIRS,
                             .turns = turns, .next = next};
             pair x[UNIT_PAIRS], y[UNIT_PAIRS];
             slot_pairs held[VECTOR_SLOTS];

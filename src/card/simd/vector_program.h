@@ -147,6 +147,8 @@ typedef struct {
     const vector_step *steps;
     uint32_t count;
     size_t rows, sticks;
+    bool half;                          // of each unit the lanes from 32 on are no elements: they
+                                        // are not stored, and in sums they are no rest
     size_t rows_ahead;                  // so far before its turn a row is fetched, row by row
 } vector_program;
 

@@ -105,6 +105,9 @@ static void print_constants(const bundle_step *step, text *out)
         if (step->mask_constant < 0) text_append(out, " is left out\n");
         else text_printf(out, " reads constant %d\n", step->mask_constant);
     }
+    if (step->live_lanes)
+        text_printf(out, "    live     %s 0..%" PRId64 "\n",
+                    step->dim_name[step->tensors[step->output].stick_dim], step->live_lanes - 1);
 }
 
 // The last core of the run that begins at `first` and goes on in steps of *out_step.

@@ -72,12 +72,18 @@ const spyrecode_sizes *program_sizes_of(const spyre_program *program)
     return host && host->sizes.symbol_count ? &host->sizes : NULL;
 }
 
+// Half a stick is stored where all of its elements lie there (bundle_stored_size()): it counts as a
+// stick.
 static int64_t stored_by(const isa_instruction *i)
 {
-    int64_t bytes = spyre_format_bytes(i->operand[0].format);
+    const uint32_t last = i->dim_count - 1u;
+    const int64_t element = spyre_format_bytes(i->operand[0].format);
+    int64_t bytes = element;
     for (uint32_t d = 0; d < i->dim_count; d++)
         if (__builtin_mul_overflow(bytes, i->extent[d], &bytes)) return INT64_MAX;
-    return bytes;
+    const bool half = i->dim_count > 0 && i->operand[0].stride[last] == element &&
+                      i->extent[last] * element == SPYRE_STICK_BYTES / 2;
+    return half && __builtin_mul_overflow(bytes, 2, &bytes) ? INT64_MAX : bytes;
 }
 
 static void add_stored(int64_t *total, int64_t bytes, int64_t times)

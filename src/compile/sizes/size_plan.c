@@ -115,6 +115,16 @@ static bool same_lists(const bundle *of, const bundle_step *a, const bundle_step
     return same;
 }
 
+// Half a stick is computed of both, or all of it.
+static bool same_live_lanes(const bundle_step *a, const bundle_step *b)
+{
+    for (uint32_t d = 0; d < a->dim_count; d++) {
+        bool part = bundle_computed_size(a, d) < bundle_unmasked_size(a, d);
+        if (part != (bundle_computed_size(b, d) < bundle_unmasked_size(b, d))) return false;
+    }
+    return true;
+}
+
 static bool same_step(const bundle *of, const bundle_step *a, const bundle_step *b)
 {
     bundle_step other = *b;
@@ -123,11 +133,13 @@ static bool same_step(const bundle *of, const bundle_step *a, const bundle_step 
     other.tensors = a->tensors;
     other.cores = a->cores;
     memcpy(other.size, a->size, sizeof other.size);
+    other.live_lanes = a->live_lanes;
     other.masks = a->masks;
     other.windows = a->windows;
     other.constants = a->constants;
     bool same = memcmp(a, &other, sizeof other) == 0 &&
-                memcmp(a->cores, b->cores, sizeof *a->cores) == 0 && same_lists(of, a, b);
+                memcmp(a->cores, b->cores, sizeof *a->cores) == 0 &&
+                same_lists(of, a, b) && same_live_lanes(a, b);
     for (uint32_t t = 0; same && t < a->tensor_count; t++)
         same = same_tensor(&a->tensors[t], &b->tensors[t]);
     return same;

@@ -262,6 +262,16 @@ static void add_constants(emitter *e)
                       opfunc_reduction_identity(step->op));
 }
 
+// What a stick dim is padded with has no reader.
+static void add_live_lanes(emitter *e)
+{
+    bundle_step *step = e->step;
+    const bundle_tensor *out = &step->tensors[step->output];
+    uint8_t d = out->stick_dim;
+    if (out->digit_count || d >= step->dim_count || e->var_of_dim[d] < 0) return;
+    if (e->valid[d] < step->size[d]) step->live_lanes = e->valid[d];
+}
+
 // The bundle argument of a buffer: pool, inputs, output buffers, constants; -1 in LX.
 static int32_t arg_of(const front_result *result, const loop_buffer *buffer)
 {
@@ -349,6 +359,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
                               step->nonstick ? "nonstick" : "");
     TRY_ALLOC(step->name);
     add_constants(&e);
+    add_live_lanes(&e);
     return status_at(add_step(result, loops->memory, shared, step), "step %s", step->name);
 }
 

@@ -121,6 +121,8 @@ JSON_CASES = {
     "label_index": set_in(("labels", 1, "ldsIdx_"), 2),
     "label_layout": set_in(("labels", 1, "dsType_"), "KERNEL"),
     "label_long": set_in(("labels", 1, "dsName_"), "TensorOfALongName"),
+    "live_lanes": set_in(("dsc", "liveLanes_"), 0),
+    "live_lanes_beyond": set_in(("dsc", "liveLanes_"), 129),
     "mask_dim": set_in(("dsc", "coordinateMasking_"), {"out": [[100, 28]]}),
     "mask_ranges": set_in(("dsc", "coordinateMasking_"), {"out": [[0, 1], [2, 3]]}),
     "members_two": two_members,

@@ -138,6 +138,13 @@ static inline bundle_tensor *add_tensor(trial *t, bundle_step *step, spyre_forma
     return tensor;
 }
 
+// Of the last tensor, the output: now and then the end of its stick dim has no reader.
+static inline void random_live_lanes(trial *t, bundle_step *step)
+{
+    const uint8_t d = step->tensors[step->tensor_count - 1].stick_dim;
+    if (pick(t, 2)) step->live_lanes = 1 + pick(t, (uint32_t)step->size[d]);
+}
+
 // The trials of a family, or the one that SPYRE_TRIAL names.
 static inline void run(void (*family)(uint64_t), uint64_t first, uint32_t count)
 {

@@ -219,6 +219,7 @@ static void matmul(uint64_t number)
     add_tensor(&t, &step, format, all & ~out, !lx && by_rows ? "mb" : "in", "", lx);
     add_tensor(&t, &step, format, b_dims, lx || pick(&t, 2) ? "out" : "in", "", lx);
     add_tensor(&t, &step, pick(&t, 4) ? format : FP32, mb | out | y | x, "out", "", 5);
+    random_live_lanes(&t, &step);
     finish_step(t.b, &step);
     trial_end(&t, number);
 }

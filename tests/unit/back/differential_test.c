@@ -22,6 +22,7 @@ static void pointwise(uint64_t number)
         add_tensor(&t, &step, format, all_dims(&step), "out",
                    pick(&t, 2) ? random_subset(&t, &step, 3) : "", 4);
     add_tensor(&t, &step, format, all_dims(&step), "out", "", 4);
+    random_live_lanes(&t, &step);
     add_constant(&step, "clipMin", -0.5f);
     add_constant(&step, "clipMax", 1.25f);
     finish_step(t.b, &step);

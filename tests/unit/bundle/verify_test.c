@@ -192,6 +192,13 @@ static void verify__masks(void **state)
         "coordinateMasking_: dim out is not reduced");
 }
 
+static void verify__live_lanes(void **state)
+{
+    (void)state;
+    BAD(golden_add_scalar, s->live_lanes = 129, "liveLanes_: 129 of dim out, whose size is 128");
+    BAD(golden_add_scalar, s->live_lanes = -1, "liveLanes_: -1 of dim out");
+}
+
 static void verify__rankings(void **state)
 {
     (void)state;
@@ -288,6 +295,7 @@ int main(void)
         cmocka_unit_test(verify__shuffle),
         cmocka_unit_test(verify__operands),
         cmocka_unit_test(verify__masks),
+        cmocka_unit_test(verify__live_lanes),
         cmocka_unit_test(verify__rankings),
         cmocka_unit_test(verify__gathers),
         cmocka_unit_test(verify__bodies),

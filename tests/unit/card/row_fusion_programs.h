@@ -422,6 +422,18 @@ static inline uint32_t row_fusions_of(const card_program *loaded)
     return count;
 }
 
+// Fusions of the first runs of sticks alone, in all programs so far.
+static uint32_t half_fusions;
+
+static inline void count_half_fusions(const card_program *loaded)
+{
+    for (uint32_t n = 0; n < loaded->phases.count; n++) {
+        const plan_phase *phase = &loaded->phases.items[n];
+        half_fusions += phase->kind == PHASE_KERNEL && phase->kernel->rows &&
+                        phase->kernel->rows->half;
+    }
+}
+
 // Returns the fusions that the program had.
 static inline uint32_t run(isa_program *p, card_mode mode)
 {
@@ -434,6 +446,7 @@ static inline uint32_t run(isa_program *p, card_mode mode)
     card_set_mode(the_card, mode);
     assert_ok(card_launch(the_card, loaded, &argument, 1, NULL));
     uint32_t fusions = row_fusions_of(loaded);
+    count_half_fusions(loaded);
     card_unload(the_card, loaded);
     return fusions;
 }

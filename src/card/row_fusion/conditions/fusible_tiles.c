@@ -93,6 +93,42 @@ static bool find_way(const rows_window *w, const rows_shape *shape, rows_tiles *
     return found;
 }
 
+// What the tile makes of the second run of each stick leaves the row fusion nowhere.
+static bool keeps_second_runs(const rows_window *w, uint32_t kernels, const rows_tile *t)
+{
+    if (t->role == ROWS_REDUCES) return t->rest_of_each && t->rest <= ROWS_RUN;
+    if (t->half || t->role != ROWS_STREAMS) return true;
+    return t->operand[0].place.space == ISA_SPACE_LX &&
+           !rows_is_read(w, w->first + kernels - 1, t);
+}
+
+// Number of the first tile that has the first runs of sticks alone; all of them when none has.
+static uint32_t first_half(const rows_tiles *tiles)
+{
+    uint32_t n = 0;
+    while (n < tiles->count && !tiles->items[n].half) n++;
+    return n;
+}
+
+bool rows_are_half(const rows_tiles *tiles)
+{
+    return first_half(tiles) < tiles->count;
+}
+
+// Where some tiles have the first runs of sticks alone, it is all that the row fusion computes, or
+// it ends before such a tile or before one that needs the second runs, whichever is later.
+static bool agree_on_runs(const rows_window *w, const rows_tiles *tiles, rows_failure *out_failed)
+{
+    const uint32_t kernels = tiles->items[tiles->count - 1].kernel + 1, half = first_half(tiles);
+    for (uint32_t n = 0; half < tiles->count && n < tiles->count; n++) {
+        if (keeps_second_runs(w, kernels, &tiles->items[n])) continue;
+        const uint32_t kernel = tiles->items[n > half ? n : half].kernel;
+        *out_failed = (rows_failure){kernel, kernel};
+        return false;
+    }
+    return true;
+}
+
 bool rows_are_fusible(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
                       rows_failure *out_failed)
 {
@@ -104,5 +140,5 @@ bool rows_are_fusible(const rows_window *w, const rows_shape *shape, rows_tiles 
         if (!find_way(w, shape, tiles, n, &out_failed->fewer)) return false;
         *out_failed = (rows_failure){UINT32_MAX, 0};
     }
-    return rows_are_worth_fusing(w, shape, tiles);
+    return agree_on_runs(w, tiles, out_failed) && rows_are_worth_fusing(w, shape, tiles);
 }

@@ -55,7 +55,7 @@ static bool stream_gains_alone(const rows_window *w, const rows_shape *shape, co
 {
     const isa_instruction *i = t->tile->instruction;
     const bool narrow = t->operand[0].place.format == SPYRE_FORMAT_SEN169_FP16;
-    if (t->role != ROWS_STREAMS || tile_codes(t->tile).run ||
+    if (t->role != ROWS_STREAMS || (tile_codes(t->tile).run && !t->half) ||
         (uint64_t)shape->rows * shape->sticks < LEAST_STICKS_ALONE)
         return false;
     if (opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY) return cast_gains_alone(w, t);

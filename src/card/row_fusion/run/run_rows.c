@@ -340,7 +340,8 @@ static void run_vector_program(progress *g, const rows_item *item)
     const uint32_t at = item->first;
     vector_step *steps = &g->bound[at];
     vector_program w = {.steps = steps, .count = item->count, .rows = g->count,
-                        .sticks = g->c->sticks, .rows_ahead = g->c->rows_ahead};
+                        .sticks = g->c->sticks, .half = g->c->half,
+                        .rows_ahead = g->c->rows_ahead};
     for (uint32_t n = 0; n < item->count; n++)
         if (move(g, at + n, n == 0)) g->coded[at] = false;
     if (!g->coded[at]) g->code[at] = vector_code_of(&w);

@@ -8,6 +8,10 @@
 //     sum [8, 2, 64]; sum [8, 24]                      ->  sum [8, 3, 64] to lane 24
 //     sum [8, 2, 64]; squares [8, 2, 64]; sum [8, 24]; squares [8, 24]    ->  one of each
 //
+// Vectors over the first run of every stick take all of it, of which the row fusion computes half:
+//
+//     add [8, 32], rows 128 bytes apart                ->  add [8, 64], half
+//
 // The other lanes are masked where vector programs run: gather_rest of card/simd/program_body.h,
 // mask_padding of card/codegen/sum_code.c.
 #include <string.h>
@@ -135,7 +139,8 @@ static bool begins_sticks(const isa_kernel *kernel, const isa_instruction *i, ui
 {
     const isa_operand *operand = &i->operand[o];
     uint64_t bytes = (uint64_t)operand->offset;
-    for (uint32_t d = 0; d + 1u < i->dim_count; d++) bytes |= (uint64_t)operand->stride[d];
+    for (uint32_t d = 0; d + 1u < i->dim_count; d++)
+        if (i->extent[d] > 1) bytes |= (uint64_t)operand->stride[d];
     for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++) bytes |= (uint64_t)operand->loop_stride[n];
     if (operand->space == ISA_SPACE_MEMORY && operand->slot != ISA_NO_SLOT)
         for (uint32_t core = 0; core < ISA_CORES; core++)
@@ -144,17 +149,42 @@ static bool begins_sticks(const isa_kernel *kernel, const isa_instruction *i, ui
     return bytes % SPYRE_STICK_BYTES == 0;
 }
 
+// All operands have sticks of which the elements are the first run, or one element for all lanes.
+static bool has_first_runs(const isa_kernel *kernel, const isa_instruction *i)
+{
+    const uint32_t lanes = i->dim_count - 1u;
+    if (i->opcode != ISA_VECTOR || i->extent[lanes] != ROWS_RUN) return false;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        const isa_operand *operand = &i->operand[o];
+        const bool spreads = o > 0 && operand->stride[lanes] == 0;
+        if (operand->format != SPYRE_FORMAT_SEN169_FP16) return false;
+        if (!spreads && (operand->stride[lanes] != 2 || !begins_sticks(kernel, i, o))) return false;
+    }
+    return true;
+}
+
+static bool has_first_lanes(const isa_kernel *kernel, const isa_instruction *i)
+{
+    const uint32_t lanes = i->dim_count - 1u;
+    return isa_reduces(i->opcode) && i->extent[lanes] < SIMD_LANES &&
+           i->operand[1].format == SPYRE_FORMAT_SEN169_FP16 && i->operand[1].stride[lanes] == 2 &&
+           i->operand[0].stride[lanes] == 4 && begins_sticks(kernel, i, 1);
+}
+
 spyre_status rows_widen_sticks(arena *scratch, const isa_kernel *kernel, rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
     const uint32_t lanes = i->dim_count - 1u;
-    if (!isa_reduces(i->opcode) || i->dim_count < 2 || i->extent[lanes] >= SIMD_LANES ||
-        i->operand[1].format != SPYRE_FORMAT_SEN169_FP16 || i->operand[1].stride[lanes] != 2 ||
-        i->operand[0].stride[lanes] != 4 || !begins_sticks(kernel, i, 1))
+    if (i->dim_count < 2) return NULL;
+    if (has_first_lanes(kernel, i)) {
+        t->rest = i->extent[lanes];
+        t->rest_of_each = true;
+    } else if (has_first_runs(kernel, i)) {
+        t->half = true;
+    } else {
         return NULL;
+    }
     isa_instruction whole = isa_copy(i);
-    t->rest = i->extent[lanes];
-    t->rest_of_each = true;
     whole.extent[lanes] = SIMD_LANES;
     return rows_set_tile(scratch, &whole, t);
 }
