@@ -53,7 +53,7 @@ static void begin_rows(fusion_search *s, uint32_t kernels, const rows_tiles *til
     const rows_window *w = s->window;
     row_fusion *c = &s->made;
     *c = (row_fusion){.kernels = kernels, .loops = tiles->items[0].outer, .rows = shape->rows,
-                      .sticks = shape->sticks, .half = rows_are_half(tiles),
+                      .sticks = shape->sticks, .half = rows_are_half(w, tiles),
                       .joined = w->joined, .steps = c->steps,
                       .items = c->items};
     memcpy(c->iterations, tiles->items[0].loops.iterations, sizeof c->iterations);

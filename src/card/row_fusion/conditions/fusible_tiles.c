@@ -110,9 +110,16 @@ static uint32_t first_half(const rows_tiles *tiles)
     return n;
 }
 
-bool rows_are_half(const rows_tiles *tiles)
+bool rows_are_half(const rows_window *w, const rows_tiles *tiles)
 {
-    return first_half(tiles) < tiles->count;
+    const uint32_t kernels = tiles->items[tiles->count - 1].kernel + 1;
+    bool some = false;
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        const rows_tile *t = &tiles->items[n];
+        if (!keeps_second_runs(w, kernels, t)) return false;
+        some = some || t->half || t->role == ROWS_REDUCES;
+    }
+    return some;
 }
 
 // Where some tiles have the first runs of sticks alone, it is all that the row fusion computes, or

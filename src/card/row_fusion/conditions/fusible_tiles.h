@@ -21,7 +21,7 @@ typedef struct {
 bool rows_are_fusible(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,
                       rows_failure *out_failed);
 
-// Whether elements are the first runs of sticks alone.
-bool rows_are_half(const rows_tiles *tiles);
+// Whether the first runs of sticks are all that leaves the row fusion of placed tiles.
+bool rows_are_half(const rows_window *w, const rows_tiles *tiles);
 
 #endif
