@@ -79,6 +79,9 @@ void core_describe_wait(core_run *run);
 void core_fault(core_run *run, uint32_t instruction, uint64_t address, const char *format, ...)
     SPYRE_PRINTF(4, 5);
 
+// The error of a fault: SPYRE_DEVICE_FAULT, or SPYRE_INDEX_FAULT of a gather's or scatter's index.
+spyre_status core_fault_status(const card_fault *fault);
+
 // Host addresses of element 0 of every operand of a step in the queue's present iteration, checked
 // against LX and the argument windows over the whole tile. False after a fault.
 bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue,

@@ -162,22 +162,13 @@ static spyre_status check_arguments(const launch *l, uint32_t count)
     return NULL;
 }
 
-static spyre_status fault_status(const card_fault *fault)
-{
-    const char *open = fault->location[0] ? " (" : "", *close = fault->location[0] ? ")" : "";
-    return status_new(fault->of_index ? SPYRE_INDEX_FAULT : SPYRE_DEVICE_FAULT,
-                      "core %u, kernel %s%s%s%s, instruction %u, address 0x%llx: %s", fault->core,
-                      fault->kernel, open, fault->location, close, fault->instruction,
-                      (unsigned long long)fault->address, fault->text);
-}
-
 // The next launch finds no core in a fault.
 static spyre_status end_by_fault(card *c, const core_run *fault, card_fault *out_fault)
 {
     for (uint32_t core = 0; core < ISA_CORES; core++) c->runs[core].state = ADVANCE_RAN;
     if (fault->lacks_memory) return status_no_memory();
     if (out_fault) *out_fault = fault->fault;
-    return fault_status(&fault->fault);
+    return core_fault_status(&fault->fault);
 }
 
 spyre_status card_launch(card *c, card_program *program, const card_argument *arguments,

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// LOADs and STOREs that instructions can do without: which copies of a kernel may go. What takes
+// their place is in forward_operand.c and forward_writers.c (forward.h).
 #include "card/pass/forward.h"
 
 #include <string.h>
