@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch_spyre
 from torch_spyre import _C
 from torch_spyre._C import DataFormats
 from torch_spyre.compile import call_compiler, node_arguments
@@ -151,6 +152,15 @@ def test_what_lies_beside_a_written_view_stays(tmp_path, from_views):
     assert x.cpu().equal(wanted)
     with pytest.raises((ValueError, RuntimeError), match="argument 2 .* written .* another dtype"):
         _C.launch_kernel(directory, [y, y, x.view(torch.bfloat16)[:, :32]])
+
+
+@pytest.mark.parametrize("published", (False, True))
+def test_published_bundles_say_nothing_of_live_lanes(tmp_path, published):
+    operands = [torch.zeros(4, 20, dtype=torch.float16, device="spyre") for _ in range(2)]
+    with torch_spyre.config.patch(published_opfuncs=published):
+        compiled_sum(*operands).write(0, "bundle", str(tmp_path))
+    (step,) = tmp_path.glob("sdsc_*.json")
+    assert ('"liveLanes_"' in step.read_text()) is not published
 
 
 def test_the_steps_of_a_plan(adder):

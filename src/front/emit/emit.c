@@ -262,13 +262,15 @@ static void add_constants(emitter *e)
                       opfunc_reduction_identity(step->op));
 }
 
-// What a stick dim is padded with has no reader.
+// What a stick dim is padded with has no reader. Published bundles do not say so.
 static void add_live_lanes(emitter *e)
 {
     bundle_step *step = e->step;
     const bundle_tensor *out = &step->tensors[step->output];
     uint8_t d = out->stick_dim;
-    if (out->digit_count || d >= step->dim_count || e->var_of_dim[d] < 0) return;
+    if (e->loops->settings.published_opfuncs || out->digit_count || d >= step->dim_count ||
+        e->var_of_dim[d] < 0)
+        return;
     if (e->valid[d] < step->size[d]) step->live_lanes = e->valid[d];
 }
 
