@@ -163,7 +163,7 @@ static void print_rows(const row_fusion *c, uint32_t depth, text *out)
                 c->joined ? " of all cores" : "");
     const uint32_t outer = c->loops - c->inner;
     for (uint32_t n = 0; n < outer; n++) text_printf(out, "%u times ", c->iterations[n]);
-    text_printf(out, "%u rows of %u sticks, ", c->rows, c->sticks);
+    text_printf(out, "%u rows of %u %ssticks, ", c->rows, c->sticks, c->half ? "half " : "");
     if (c->group < c->rows) text_printf(out, "groups of %u, ", c->group);
     text_printf(out, "blocks of %u", c->block);
     for (uint32_t n = outer; n < c->loops; n++)
