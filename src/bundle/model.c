@@ -138,8 +138,9 @@ int64_t bundle_stored_size(const bundle_step *step, uint32_t dim)
 
 int64_t bundle_computed_size(const bundle_step *step, uint32_t dim)
 {
-    return is_elementwise(step->op) && is_half_live(step, dim) ? bundle_stored_size(step, dim)
-                                                               : bundle_unmasked_size(step, dim);
+    const int64_t unmasked = bundle_unmasked_size(step, dim);
+    const int64_t stored = is_elementwise(step->op) ? bundle_stored_size(step, dim) : unmasked;
+    return stored < unmasked ? stored : unmasked;
 }
 
 bool bundle_fills_masked(const bundle_step *step)

@@ -153,7 +153,7 @@ typedef struct {
     int32_t mask_constant;                  // maskingConstId_, or -1
     bool mask_by_name;                      // the file's maskingConstId_ is another constant
     int64_t live_lanes;                     // liveLanes_: elements of the output's stick dim that
-                                            // anything reads; 0: of all it is not known
+                                            // anything reads; 0: not known
     uint32_t window_count;
     bundle_window *windows;                 // at most BUNDLE_MAX_WINDOWS
     uint32_t constant_count;

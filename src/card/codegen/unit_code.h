@@ -91,8 +91,8 @@ typedef struct {
     bool is_plain;                          // the code that is made now is for plain elements
     size_t wild[2], alone, next;            // jumps to the code for others, and for the last row;
                                             // what is behind all
-    bool half;                              // the first pair of quarters alone is computed;
-                                            // if it is stored alone, the program says
+    bool half;                              // the first pair of quarters alone is computed: of
+                                            // half programs without calls, which take whole units
     uint32_t pairs;                         // of quarters that a result depends on, the first ones
     struct {
         bool held;                          // in mask registers, for choices

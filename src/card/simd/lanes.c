@@ -64,8 +64,8 @@ static float load_one(const uint8_t *from, spyre_format format)
 }
 
 // Elements that do not lie side by side become neighbours first, then all are converted at once.
-static void load_scattered(float *out, const uint8_t *from, int64_t stride, spyre_format format,
-                           size_t count)
+static void load_chunk(float *out, const uint8_t *from, int64_t stride, spyre_format format,
+                       size_t count)
 {
     union {
         uint16_t code[LANES_CHUNK];
@@ -85,8 +85,22 @@ static void load_scattered(float *out, const uint8_t *from, int64_t stride, spyr
     }
 }
 
-static void store_scattered(uint8_t *to, int64_t stride, spyre_format format, const float *values,
-                            size_t count)
+static size_t least_chunk(size_t count)
+{
+    return count < LANES_CHUNK ? count : LANES_CHUNK;
+}
+
+static void load_scattered(float *out, const uint8_t *from, int64_t stride, spyre_format format,
+                           size_t count)
+{
+    for (size_t now; count > 0; count -= now, out += now, from += (int64_t)now * stride) {
+        now = least_chunk(count);
+        load_chunk(out, from, stride, format, now);
+    }
+}
+
+static void store_chunk(uint8_t *to, int64_t stride, spyre_format format, const float *values,
+                        size_t count)
 {
     uint16_t code[LANES_CHUNK];
     if (format == SPYRE_FORMAT_SEN169_FP16) {
@@ -99,6 +113,15 @@ static void store_scattered(uint8_t *to, int64_t stride, spyre_format format, co
     } else {
         for (size_t n = 0; n < count; n++)
             element_store(to + (int64_t)n * stride, format, (double)values[n]);
+    }
+}
+
+static void store_scattered(uint8_t *to, int64_t stride, spyre_format format, const float *values,
+                            size_t count)
+{
+    for (size_t now; count > 0; count -= now, values += now, to += (int64_t)now * stride) {
+        now = least_chunk(count);
+        store_chunk(to, stride, format, values, now);
     }
 }
 
@@ -186,8 +209,11 @@ void lanes_load_f64(double *out, const uint8_t *from, int64_t stride, spyre_form
         for (size_t n = 0; n < count; n++) out[n] = value;
     } else if (lanes_fits_f32(format)) {
         float values[LANES_CHUNK];
-        lanes_load_f32(values, from, stride, format, count);
-        widen(out, values, count);
+        for (size_t done = 0, now; done < count; done += now) {
+            now = least_chunk(count - done);
+            lanes_load_f32(values, from + (int64_t)done * stride, stride, format, now);
+            widen(out + done, values, now);
+        }
     } else {
         for (size_t n = 0; n < count; n++)
             out[n] = element_load(from + (int64_t)n * stride, format);

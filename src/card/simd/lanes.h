@@ -20,7 +20,7 @@
 
 #include "tensor/opfunc.h"
 
-enum { LANES_CHUNK = 512 };         // most elements a call
+enum { LANES_CHUNK = 512 };         // elements that callers convert at a time where they need room
 
 bool lanes_f32_suffices(opfunc op, spyre_format result, const spyre_format *inputs,
                         uint32_t count);
@@ -32,6 +32,7 @@ bool lanes_selects(opfunc op);
 // True when every value of the format is an fp32 value.
 bool lanes_fits_f32(spyre_format format);
 
+// Any count of elements.
 void lanes_load_f32(float *out, const uint8_t *from, int64_t stride, spyre_format format,
                     size_t count);
 void lanes_store_f32(uint8_t *to, int64_t stride, spyre_format format, const float *values,

@@ -148,7 +148,8 @@ typedef struct {
     uint32_t count;
     size_t rows, sticks;
     bool half;                          // of each unit the lanes from 32 on are no elements: they
-                                        // are not stored, and in sums they are no rest
+                                        // are not stored, and sums have a rest of each stick of at
+                                        // most 32
     size_t rows_ahead;                  // so far before its turn a row is fetched, row by row
 } vector_program;
 

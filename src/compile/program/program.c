@@ -81,7 +81,7 @@ static int64_t stored_by(const isa_instruction *i)
     int64_t bytes = element;
     for (uint32_t d = 0; d < i->dim_count; d++)
         if (__builtin_mul_overflow(bytes, i->extent[d], &bytes)) return INT64_MAX;
-    const bool half = i->dim_count > 0 && i->operand[0].stride[last] == element &&
+    const bool half = i->dim_count > 0 && element == 2 && i->operand[0].stride[last] == element &&
                       i->extent[last] * element == SPYRE_STICK_BYTES / 2;
     return half && __builtin_mul_overflow(bytes, 2, &bytes) ? INT64_MAX : bytes;
 }

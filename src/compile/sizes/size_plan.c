@@ -115,12 +115,12 @@ static bool same_lists(const bundle *of, const bundle_step *a, const bundle_step
     return same;
 }
 
-// Half a stick is computed of both, or all of it.
+// Half a stick is stored by both, or all of it.
 static bool same_live_lanes(const bundle_step *a, const bundle_step *b)
 {
     for (uint32_t d = 0; d < a->dim_count; d++) {
-        bool part = bundle_computed_size(a, d) < bundle_unmasked_size(a, d);
-        if (part != (bundle_computed_size(b, d) < bundle_unmasked_size(b, d))) return false;
+        bool part = bundle_stored_size(a, d) < a->size[d];
+        if (part != (bundle_stored_size(b, d) < b->size[d])) return false;
     }
     return true;
 }

@@ -105,6 +105,7 @@ static const char *mark_dim(bundle_step *step, const bundle_step *next, uint32_t
         if (step->masks[m].dim == d) return "the dim is masked";
     step->symbol[d] = (uint8_t)(number + 1);
     step->symbol_size[d] = (bundle_symbol_size){size, each};
+    if (d == step->tensors[step->output].stick_dim) step->live_lanes = 0; // which follow it
     return NULL;
 }
 

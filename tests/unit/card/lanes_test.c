@@ -169,6 +169,37 @@ static void lanes__fp32_is_refused_where_it_rounds_twice(void **state)
     assert_false(lanes_f32_suffices(OPFUNC_EXP, FP32, mixed, 1));
 }
 
+// More than a chunk, side by side or apart.
+static void lanes__any_count(void **state)
+{
+    (void)state;
+    enum { COUNT = 3 * LANES_CHUNK + 7, STRIDE = 12 };
+    static const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_IEEE_FP32,
+                                           SPYRE_FORMAT_IEEE_FP16, SPYRE_FORMAT_SENINT8};
+    static uint8_t from[COUNT * STRIDE], to[COUNT * STRIDE];
+    static float values[COUNT];
+    static double wide[COUNT];
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        const spyre_format format = formats[f];
+        const int64_t element = spyre_format_bytes(format);
+        for (int64_t stride = element; stride <= STRIDE; stride += STRIDE - element) {
+            for (int64_t n = 0; n < COUNT; n++)
+                element_store(from + n * stride, format, (double)(n % 101) - 50);
+            memset(to, 0x55, sizeof to);
+            lanes_load_f32(values, from, stride, format, COUNT);
+            lanes_load_f64(wide, from, stride, format, COUNT);
+            lanes_store_f32(to, stride, format, values, COUNT);
+            for (int64_t n = 0; n < COUNT; n++) {
+                assert_true(values[n] == (float)(n % 101) - 50);
+                assert_true(wide[n] == (double)values[n]);
+                assert_memory_equal(to + n * stride, from + n * stride, (size_t)element);
+                if (n + 1 < COUNT && stride > element)
+                    assert_int_equal(to[n * stride + element], 0x55);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +209,7 @@ int main(void)
         cmocka_unit_test(lanes__fp64_stores_as_defined),
         cmocka_unit_test(lanes__combine_as_defined),
         cmocka_unit_test(lanes__fp32_is_refused_where_it_rounds_twice),
+        cmocka_unit_test(lanes__any_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

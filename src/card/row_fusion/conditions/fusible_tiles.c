@@ -93,7 +93,7 @@ static bool find_way(const rows_window *w, const rows_shape *shape, rows_tiles *
     return found;
 }
 
-// What the tile makes of the second run of each stick leaves the row fusion nowhere.
+// What the tile makes of the second run of each stick does not leave the row fusion.
 static bool keeps_second_runs(const rows_window *w, uint32_t kernels, const rows_tile *t)
 {
     if (t->role == ROWS_REDUCES) return t->rest_of_each && t->rest <= ROWS_RUN;
