@@ -292,9 +292,8 @@ uint32_t bundle_reduced_dims(const bundle *b, const bundle_step *step,
 // Returns size[d] when unmasked.
 int64_t bundle_unmasked_size(const bundle_step *step, uint32_t dim);
 
-// Elements of a dim, counted over all cores, of which the output is stored: of a product or an
-// element-wise step where the dim is one stick of 16-bit elements, half of it if liveLanes_ says
-// that nobody reads the other half.
+// Elements of a dim that the output stores, over all cores: size[dim]; for a product or an
+// element-wise step whose stick dim is one 16-bit stick, half a stick if live_lanes fit in it.
 int64_t bundle_stored_size(const bundle_step *step, uint32_t dim);
 
 // Elements that are computed: those that are not masked, and of element-wise steps those that are

@@ -111,7 +111,8 @@ static spyre_status verify_masks(const bundle *b, const bundle_step *step)
     return NULL;
 }
 
-// Lanes that nobody reads are the end of a dim that the step does not fill.
+// live_lanes count elements of the output's stick dim, from 1 to its size; a step that fills masked
+// elements has no unread lanes.
 static spyre_status verify_live_lanes(const bundle_step *step)
 {
     if (!step->live_lanes) return NULL;

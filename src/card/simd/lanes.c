@@ -85,16 +85,11 @@ static void load_chunk(float *out, const uint8_t *from, int64_t stride, spyre_fo
     }
 }
 
-static size_t least_chunk(size_t count)
-{
-    return count < LANES_CHUNK ? count : LANES_CHUNK;
-}
-
 static void load_scattered(float *out, const uint8_t *from, int64_t stride, spyre_format format,
                            size_t count)
 {
     for (size_t now; count > 0; count -= now, out += now, from += (int64_t)now * stride) {
-        now = least_chunk(count);
+        now = chunk_length((int64_t)count);
         load_chunk(out, from, stride, format, now);
     }
 }
@@ -120,7 +115,7 @@ static void store_scattered(uint8_t *to, int64_t stride, spyre_format format, co
                             size_t count)
 {
     for (size_t now; count > 0; count -= now, values += now, to += (int64_t)now * stride) {
-        now = least_chunk(count);
+        now = chunk_length((int64_t)count);
         store_chunk(to, stride, format, values, now);
     }
 }
@@ -210,7 +205,7 @@ void lanes_load_f64(double *out, const uint8_t *from, int64_t stride, spyre_form
     } else if (lanes_fits_f32(format)) {
         float values[LANES_CHUNK];
         for (size_t done = 0, now; done < count; done += now) {
-            now = least_chunk(count - done);
+            now = chunk_length((int64_t)(count - done));
             lanes_load_f32(values, from + (int64_t)done * stride, stride, format, now);
             widen(out + done, values, now);
         }

@@ -22,6 +22,12 @@
 
 enum { LANES_CHUNK = 512 };         // elements that callers convert at a time where they need room
 
+// The next elements of a run that is converted in chunks.
+static inline size_t chunk_length(int64_t left)
+{
+    return (size_t)(left < LANES_CHUNK ? left : LANES_CHUNK);
+}
+
 bool lanes_f32_suffices(opfunc op, spyre_format result, const spyre_format *inputs,
                         uint32_t count);
 

@@ -89,12 +89,6 @@ static inline bool runs_disjoint(const plan_tile *tile, uint8_t *const *address,
            at_b + (uintptr_t)y.high <= at_a + (uintptr_t)x.low;
 }
 
-// Of a run that goes through registers in memory (lanes.h), the next elements.
-static inline size_t chunk_length(int64_t left)
-{
-    return (size_t)(left < LANES_CHUNK ? left : LANES_CHUNK);
-}
-
 // What an operand accumulates, over dims in which it has stride 0, lies in places of its own.
 bool runs_accumulators_apart(const plan_tile *tile, uint32_t operand);
 

@@ -93,13 +93,22 @@ static bool find_way(const rows_window *w, const rows_shape *shape, rows_tiles *
     return found;
 }
 
-// What the tile makes of the second run of each stick does not leave the row fusion.
-static bool keeps_second_runs(const rows_window *w, uint32_t kernels, const rows_tile *t)
+// No lane of the tile's second runs leaves the row fusion of so many kernels.
+static bool needs_first_runs_alone(const rows_window *w, uint32_t kernels, const rows_tile *t)
 {
     if (t->role == ROWS_REDUCES) return t->rest_of_each && t->rest <= ROWS_RUN;
     if (t->half || t->role != ROWS_STREAMS) return true;
     return t->operand[0].place.space == ISA_SPACE_LX &&
            !rows_is_read(w, w->first + kernels - 1, t);
+}
+
+// Number of the first tile that needs second runs; all of them when none does.
+static uint32_t first_whole(const rows_window *w, const rows_tiles *tiles)
+{
+    const uint32_t kernels = tiles->items[tiles->count - 1].kernel + 1;
+    uint32_t n = 0;
+    while (n < tiles->count && needs_first_runs_alone(w, kernels, &tiles->items[n])) n++;
+    return n;
 }
 
 // Number of the first tile that has the first runs of sticks alone; all of them when none has.
@@ -112,28 +121,22 @@ static uint32_t first_half(const rows_tiles *tiles)
 
 bool rows_are_half(const rows_window *w, const rows_tiles *tiles)
 {
-    const uint32_t kernels = tiles->items[tiles->count - 1].kernel + 1;
     bool some = false;
-    for (uint32_t n = 0; n < tiles->count; n++) {
-        const rows_tile *t = &tiles->items[n];
-        if (!keeps_second_runs(w, kernels, t)) return false;
-        some = some || t->half || t->role == ROWS_REDUCES;
-    }
-    return some;
+    for (uint32_t n = 0; n < tiles->count; n++)
+        some = some || tiles->items[n].half || tiles->items[n].role == ROWS_REDUCES;
+    return some && first_whole(w, tiles) == tiles->count;
 }
 
-// Where some tiles have the first runs of sticks alone, it is all that the row fusion computes, or
-// it ends before such a tile or before one that needs the second runs, whichever is later.
+// Tiles of the first runs of sticks alone and tiles that need the second runs make no row fusion;
+// kernels before the later one of both may.
 static bool agree_on_runs(const rows_window *w, const rows_tiles *tiles, rows_failure *out_failed)
 {
-    const uint32_t kernels = tiles->items[tiles->count - 1].kernel + 1, half = first_half(tiles);
-    for (uint32_t n = 0; half < tiles->count && n < tiles->count; n++) {
-        if (keeps_second_runs(w, kernels, &tiles->items[n])) continue;
-        const uint32_t kernel = tiles->items[n > half ? n : half].kernel;
-        *out_failed = (rows_failure){kernel, kernel};
-        return false;
-    }
-    return true;
+    const uint32_t half = first_half(tiles);
+    const uint32_t whole = half < tiles->count ? first_whole(w, tiles) : tiles->count;
+    if (whole == tiles->count) return true;
+    const uint32_t kernel = tiles->items[whole > half ? whole : half].kernel;
+    *out_failed = (rows_failure){kernel, kernel};
+    return false;
 }
 
 bool rows_are_fusible(const rows_window *w, const rows_shape *shape, rows_tiles *tiles,

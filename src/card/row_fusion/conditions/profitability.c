@@ -49,8 +49,9 @@ static bool cast_gains_alone(const rows_window *w, const rows_tile *t)
 }
 
 // A stream gains nothing where it is short, where its tile compares or looks up codes, which need
-// not be converted, is a norm whose loops keep weights in registers, where fp32 is written, which
-// takes longer than what makes it, or where one operand has an element for each stick.
+// not be converted, in runs longer than half a stick, where it is a norm whose loops keep weights
+// in registers, where fp32 is written, which takes longer than what makes it, or where one operand
+// has an element for each stick.
 static bool stream_gains_alone(const rows_window *w, const rows_shape *shape, const rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;

@@ -31,7 +31,8 @@ SPYRE_MUST_CHECK spyre_status rows_join_reduction(arena *scratch, const isa_kern
                                                   rows_tiles *tiles, uint32_t own,
                                                   const rows_tile *t, bool *out_joined);
 
-// A reduction of the first lanes of every stick gets all of them, and a note of how many count.
+// A reduction of the first lanes of every stick gets all of them, and a note of how many count; so
+// does a vector over the first run of every stick.
 SPYRE_MUST_CHECK spyre_status rows_widen_sticks(arena *scratch, const isa_kernel *kernel,
                                                 rows_tile *t);
 
